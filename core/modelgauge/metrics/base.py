@@ -164,7 +164,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
 
     @interface_method
     def score(self, test_case: Any) -> Score | float | Awaitable[Score | float]:
-        """JudgeLike a case: a number, or a `Score` with reason and breakdown. May be `async def`.
+        """Judge a case: a number, or a `Score` with reason and breakdown. May be `async def`.
 
         Args:
             test_case: an `LLMTestCase` or a `ConversationalTestCase` that has all `required_params`.
@@ -179,7 +179,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         return self._name or _name_of(self)
 
     def measure(self, test_case: TestCase) -> Score:
-        """JudgeLike one case now, through the engine: cached, retried, limited. Blocks.
+        """Judge one case now, through the engine: cached, retried, limited. Blocks.
 
         Raises:
             MissingParameterError: the case lacks what the metric needs.

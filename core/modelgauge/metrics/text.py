@@ -50,8 +50,8 @@ class PatternMatchMetric(Metric):
 
     Args:
         uid: see `Metric`, as for the settings.
-        expected_pattern: in the syntax of Python's `re`.
-        case_sensitive: capitals count.
+        pattern: in the syntax of Python's `re`.
+        ignore_case: capitals do not count.
         threshold: 1 by default.
 
     Raises:
@@ -64,17 +64,17 @@ class PatternMatchMetric(Metric):
         self,
         uid: str | None = None,
         *,
-        expected_pattern: str,
-        case_sensitive: bool = False,
+        pattern: str,
+        ignore_case: bool = False,
         **settings: Unpack[MetricSettings],
     ) -> None:
         settings.setdefault("threshold", 1.0)
         super().__init__(uid, **settings)
         try:
-            self.pattern = re.compile(expected_pattern, 0 if case_sensitive else re.IGNORECASE)
+            self.pattern = re.compile(pattern, re.IGNORECASE if ignore_case else 0)
         except re.error as error:
             raise InvalidOptionError(
-                f"expected_pattern={expected_pattern!r} is no regular expression: {error}.",
+                f"pattern={pattern!r} is no regular expression: {error}.",
                 fix="Mend it; a literal text is escaped by re.escape.",
             ) from None
 

@@ -13,7 +13,7 @@ NEEDED = {
     "g_eval": "criteria=good",
     "latency": "threshold=2",
     "cost": "threshold=2",
-    "pattern_match": "expected_pattern=a",
+    "pattern_match": "pattern=a",
 }
 
 

@@ -39,18 +39,18 @@ def test_exact_match(metric, actual, value):
     ("settings", "actual", "value"),
     [
         ({}, "a@b.org", 1),
-        ({}, "A@B.ORG", 1),
-        ({"case_sensitive": True}, "A@B.ORG", 0),
+        ({}, "A@B.ORG", 0),
+        ({"ignore_case": True}, "A@B.ORG", 1),
         ({}, "write to a@b.org", 0),
     ],
 )
 def test_pattern_match(settings, actual, value):
-    assert score(PatternMatchMetric(expected_pattern=r"[a-z]+@[a-z]+\.[a-z]+", **settings), actual) == value
+    assert score(PatternMatchMetric(pattern=r"[a-z]+@[a-z]+\.[a-z]+", **settings), actual) == value
 
 
 def test_a_pattern_that_is_none():
     with pytest.raises(InvalidOptionError, match="regular expression"):
-        PatternMatchMetric(expected_pattern="(")
+        PatternMatchMetric(pattern="(")
 
 
 @pytest.mark.parametrize(
