@@ -26,8 +26,8 @@ from modelgauge.settings import SECRETS_FILE, SETTINGS_FILE, list_settings
 
 FOLDER = Path(__file__).parent / "reference"
 NOT_EXPLAINED_BY_THEMSELVES = {  # values without a docstring of their own
-    "Prompt": "Another name of `TextPrompt`.",
     "ChoiceStyle": "How the letters of choices are written: a literal type.",
+    "TestCase": "An `LLMTestCase` or a `ConversationalTestCase`: a type.",
     "hookimpl": "Marks a function as the implementation of a hook.",
 }
 _HOOKS_HEAD = """\
@@ -209,6 +209,8 @@ _API = {
     "modelgauge": "What authors subclass, the data that flows, and what runs it.",
     "modelgauge.stats": "Aggregations with error bars, intervals, comparisons.",
     "modelgauge.text": "Chats, multiple choice, reasoning blocks, answers.",
+    "modelgauge.evals": "Test cases, data sets, `evaluate` and `assert_test`, for people who test their own app.",
+    "modelgauge.metrics": "What judges a test case, and what new metrics are made of.",
     "modelgauge.testing": "Fakes for tests, and the conformance kit for plugins.",
     "modelgauge.errors": "One tree. The message of each error ends with what mends it.",
 }
@@ -241,6 +243,8 @@ def _kind(value: Any) -> str:
 
 
 def _about(name: str, value: Any) -> str:
+    if inspect.isclass(value) and value.__name__ != name:
+        return f"Another name of `{value.__name__}`."
     told = NOT_EXPLAINED_BY_THEMSELVES.get(name) or first_line(value)
     if not told:
         raise SystemExit(f"{name} has no docstring.")

@@ -56,6 +56,10 @@ class TurnParams(StrEnum):
     TAGS = "tags"
 
 
+SingleTurnParams = LLMTestCaseParams
+MultiTurnParams = TurnParams
+
+
 # --- one question, one answer ---------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """Evals: test cases, data sets and metrics for people who test their own LLM app.
 
-The public names, each loaded when it is first used. Metrics are in `modelgauge.metrics`.
+The public names, each loaded when it is first used. Metrics are in `modelgauge.metrics`. Some names stand for
+one class, since the documents that people come from renamed it.
 """
 
 from importlib import import_module
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from modelgauge.data.test_cases import Golden as Golden
     from modelgauge.data.test_cases import LLMTestCase as LLMTestCase
     from modelgauge.data.test_cases import LLMTestCaseParams as LLMTestCaseParams
+    from modelgauge.data.test_cases import MultiTurnParams as MultiTurnParams
+    from modelgauge.data.test_cases import SingleTurnParams as SingleTurnParams
     from modelgauge.data.test_cases import Turn as Turn
     from modelgauge.data.test_cases import TurnParams as TurnParams
     from modelgauge.evals.asserting import assert_test as assert_test
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from modelgauge.evals.tracing import observe as observe
     from modelgauge.evals.tracing import update_current_span as update_current_span
     from modelgauge.evals.tracing import update_current_trace as update_current_trace
+    from modelgauge.metrics.tools import ToolCallParams as ToolCallParams
 
 _MODULES = {
     "data.responses": ("ToolCall",),
@@ -43,6 +47,8 @@ _MODULES = {
         "Golden",
         "LLMTestCase",
         "LLMTestCaseParams",
+        "MultiTurnParams",
+        "SingleTurnParams",
         "Turn",
         "TurnParams",
     ),
@@ -54,6 +60,7 @@ _MODULES = {
     "evals.hyperparameters": ("log_hyperparameters",),
     "evals.results": ("EvaluationResult", "MetricData", "TestResult"),
     "evals.tracing": ("collect_traces", "observe", "update_current_span", "update_current_trace"),
+    "metrics.tools": ("ToolCallParams",),
 }
 _HOME = {name: f"modelgauge.{module}" for module, names in _MODULES.items() for name in names}
 
@@ -71,9 +78,12 @@ __all__ = [
     "LLMTestCase",
     "LLMTestCaseParams",
     "MetricData",
+    "MultiTurnParams",
+    "SingleTurnParams",
     "Span",
     "TestResult",
     "ToolCall",
+    "ToolCallParams",
     "Trace",
     "Turn",
     "TurnParams",
