@@ -5,6 +5,7 @@ how one is run in `dataset_test.py`.
 """
 
 import hashlib
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
@@ -195,7 +196,7 @@ class EvaluationDataset(Readers):
         into.extend(reading.members)
         self.name = self.name or table.name
         for doubt in reading.doubts:
-            warnings.warn(f"{table.source}: {doubt}.", stacklevel=5)  # where the data set was read
+            warnings.warn(f"{table.source}: {doubt}.", stacklevel=_levels_to_caller())
 
     # --- to files -------------------------------------------------------------------------------------------
 
@@ -235,6 +236,14 @@ class EvaluationDataset(Readers):
         path = Path(directory) / f"{name.removesuffix(f'.{file_type}')}.{file_type}"
         write_rows(path, file_type, [row_of(member) for member in members])
         return path
+
+
+def _levels_to_caller() -> int:
+    """How many frames are ours, so that a warning names the line that reads the data set, by any method."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("modelgauge."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _rebuilt(goldens: list[Any], test_cases: list[Any], name: str | None) -> EvaluationDataset:

@@ -1,5 +1,7 @@
 """How goldens and test cases are read: columns, delimiters, what cells mean, and errors that say where."""
 
+import inspect
+
 import pytest
 
 from modelgauge.data.responses import ToolCall
@@ -120,6 +122,18 @@ def test_a_runtime_field_in_goldens_warns_once_where_they_are_read(goldens):
         goldens("input,actual_output\nq,a\nr,b\ns,\n")
     assert len(caught) == 1
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "read", [EvaluationDataset.from_file, EvaluationDataset().add_goldens_from_json_file]
+)
+def test_a_warning_names_the_line_that_reads(read, tmp_path):
+    file = tmp_path / "goldens.json"
+    file.write_text('[{"input": "q", "actual_output": "a"}]', encoding="utf-8")
+    with pytest.warns(UserWarning, match="1 of the goldens have actual_output") as caught:
+        read(file)
+        line = inspect.currentframe().f_lineno - 1
+    assert (caught[0].filename, caught[0].lineno) == (__file__, line)
 
 
 @pytest.mark.parametrize(
