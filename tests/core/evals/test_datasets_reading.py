@@ -130,9 +130,9 @@ def test_a_runtime_field_in_goldens_warns_once_where_they_are_read(goldens):
 def test_a_warning_names_the_line_that_reads(read, tmp_path):
     file = tmp_path / "goldens.json"
     file.write_text('[{"input": "q", "actual_output": "a"}]', encoding="utf-8")
+    line = inspect.currentframe().f_lineno + 2
     with pytest.warns(UserWarning, match="1 of the goldens have actual_output") as caught:
         read(file)
-        line = inspect.currentframe().f_lineno - 1
     assert (caught[0].filename, caught[0].lineno) == (__file__, line)
 
 
