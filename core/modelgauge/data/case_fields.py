@@ -1,9 +1,10 @@
-"""The fields that test cases and goldens share, and what makes a golden editable.
+"""The fields and arguments that test cases and goldens share, and what makes a golden editable.
 
 The classes that people use are in `test_cases`.
 """
 
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypedDict
 
 from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
 
@@ -47,6 +48,40 @@ class Conversation(Frozen):
     tags: list[Text] | None = None
     comments: Text | None = None
     custom_column_key_values: JsonObject | None = None
+
+
+# --- the arguments of the constructors, for type checkers ------------------------------------------------
+
+
+class _Arguments(TypedDict, total=False):
+    context: Sequence[str] | None
+    token_cost: float | None
+    completion_time: float | None
+    name: str | None
+    tags: Sequence[str] | None
+    comments: str | None
+    custom_column_key_values: Mapping[str, Any] | None
+    metadata: Mapping[str, Any] | None
+    additional_metadata: Mapping[str, Any] | None
+
+
+class ExchangeArguments(_Arguments, total=False):
+    """What `LLMTestCase` and `Golden` take by name alike."""
+
+    retrieval_context: Sequence[str] | None
+    tools_called: Sequence[ToolCall] | None
+    expected_tools: Sequence[ToolCall] | None
+
+
+class ConversationArguments(_Arguments, total=False):
+    """What `ConversationalTestCase` and `ConversationalGolden` take by name alike."""
+
+    chatbot_role: str | None
+    expected_outcome: str | None
+    user_description: str | None
+
+
+# --- what makes a golden editable ------------------------------------------------------------------------
 
 
 class Editable(Frozen):

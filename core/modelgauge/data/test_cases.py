@@ -7,12 +7,18 @@ gathered and read from files lives in `modelgauge.evals`; how they are judged, i
 import warnings
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Unpack
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from modelgauge.data.base import Frozen, Text
-from modelgauge.data.case_fields import Conversation, Editable, Exchange
+from modelgauge.data.case_fields import (
+    Conversation,
+    ConversationArguments,
+    Editable,
+    Exchange,
+    ExchangeArguments,
+)
 from modelgauge.data.responses import JsonObject, ToolCall
 from modelgauge.errors import InvalidDataError
 
@@ -100,19 +106,7 @@ class LLMTestCase(Exchange):
             input: str,  # noqa: A002  the name that users know
             actual_output: str | None = None,
             expected_output: str | None = None,
-            *,
-            context: Sequence[str] | None = None,
-            retrieval_context: Sequence[str] | None = None,
-            tools_called: Sequence[ToolCall] | None = None,
-            expected_tools: Sequence[ToolCall] | None = None,
-            token_cost: float | None = None,
-            completion_time: float | None = None,
-            name: str | None = None,
-            tags: Sequence[str] | None = None,
-            comments: str | None = None,
-            custom_column_key_values: Mapping[str, Any] | None = None,
-            metadata: Mapping[str, Any] | None = None,
-            additional_metadata: Mapping[str, Any] | None = None,
+            **fields: Unpack[ExchangeArguments],
         ) -> None: ...
 
 
@@ -215,19 +209,8 @@ class ConversationalTestCase(Conversation):
             self,
             turns: Sequence[Turn | LLMTestCase],
             *,
-            chatbot_role: str | None = None,
             scenario: str | None = None,
-            expected_outcome: str | None = None,
-            user_description: str | None = None,
-            context: Sequence[str] | None = None,
-            token_cost: float | None = None,
-            completion_time: float | None = None,
-            name: str | None = None,
-            tags: Sequence[str] | None = None,
-            comments: str | None = None,
-            custom_column_key_values: Mapping[str, Any] | None = None,
-            metadata: Mapping[str, Any] | None = None,
-            additional_metadata: Mapping[str, Any] | None = None,
+            **fields: Unpack[ConversationArguments],
         ) -> None: ...
 
 
@@ -266,19 +249,8 @@ class Golden(Exchange, Editable):
             *,
             actual_output: str | None = None,
             expected_output: str | None = None,
-            context: Sequence[str] | None = None,
-            retrieval_context: Sequence[str] | None = None,
-            tools_called: Sequence[ToolCall] | None = None,
-            expected_tools: Sequence[ToolCall] | None = None,
-            token_cost: float | None = None,
-            completion_time: float | None = None,
-            name: str | None = None,
-            tags: Sequence[str] | None = None,
-            comments: str | None = None,
-            custom_column_key_values: Mapping[str, Any] | None = None,
-            additional_metadata: Mapping[str, Any] | None = None,
-            metadata: Mapping[str, Any] | None = None,
             source_file: str | None = None,
+            **fields: Unpack[ExchangeArguments],
         ) -> None: ...
 
     else:
@@ -335,19 +307,8 @@ class ConversationalGolden(Conversation, Editable):
             scenario: str | None = None,
             *,
             turns: Sequence[Turn | LLMTestCase] | None = None,
-            chatbot_role: str | None = None,
-            expected_outcome: str | None = None,
-            user_description: str | None = None,
-            context: Sequence[str] | None = None,
-            token_cost: float | None = None,
-            completion_time: float | None = None,
-            name: str | None = None,
-            tags: Sequence[str] | None = None,
-            comments: str | None = None,
-            custom_column_key_values: Mapping[str, Any] | None = None,
-            additional_metadata: Mapping[str, Any] | None = None,
-            metadata: Mapping[str, Any] | None = None,
             source_file: str | None = None,
+            **fields: Unpack[ConversationArguments],
         ) -> None: ...
 
     else:
