@@ -8,12 +8,13 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar, overload
+from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from modelgauge.data.responses import ToolCall
 from modelgauge.data.spans import Trace
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.errors import DefinitionError, InvalidDataError
+from modelgauge.did_you_mean import did_you_mean
+from modelgauge.errors import DefinitionError, InvalidDataError, InvalidOptionError
 from modelgauge.evals.spans import (
     OpenSpan,
     arguments,
@@ -234,20 +235,28 @@ def _ending(span: OpenSpan, produced: list[Any] | None = None) -> Iterator[None]
 # --- what the app says of its spans ---------------------------------------------------------------------
 
 
+class CaseFields(TypedDict, total=False):
+    """What an app can say of the test case of a span, or of the whole: fields of `LLMTestCase`."""
+
+    expected_output: str | None
+    context: Sequence[str] | None
+    retrieval_context: Sequence[str] | None
+    tools_called: Sequence[ToolCall] | None
+    expected_tools: Sequence[ToolCall] | None
+    token_cost: float | None
+    completion_time: float | None
+
+
 def update_current_span(
     *,
     test_case: LLMTestCase | None = None,
     input: Any = None,  # noqa: A002  the name that users know
     output: Any = None,
-    expected_output: str | None = None,
-    context: Sequence[str] | None = None,
-    retrieval_context: Sequence[str] | None = None,
-    tools_called: Sequence[ToolCall] | None = None,
-    expected_tools: Sequence[ToolCall] | None = None,
     name: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     tags: Sequence[str] | None = None,
     metrics: Sequence[Any] | None = None,
+    **of_case: Unpack[CaseFields],
 ) -> None:
     """Say more of the span that this code is in; does nothing where nothing is recorded.
 
@@ -255,19 +264,17 @@ def update_current_span(
         test_case: what the span's metrics judge.
         input: instead of the arguments.
         output: instead of what is returned.
-        expected_output: of the span's test case, like the four that follow.
-        context: the facts that are known to be true.
-        retrieval_context: the texts that were found, best first.
-        tools_called: in order.
-        expected_tools: in order.
         name: of the span.
         metadata: added to what is there.
         tags: for grouping.
         metrics: beside those of `@observe`.
+        of_case: fields of the span's own test case, see `CaseFields`.
 
     Raises:
+        InvalidOptionError: there is no such argument.
         InvalidDataError: a value is of the wrong kind.
     """
+    _check_names(of_case)
     span = current_span()
     if span is None:
         return
@@ -277,15 +284,7 @@ def update_current_span(
         span.input = shown(input)
     if output is not None:
         span.output, span.output_is_told = shown(output), True
-    span.case_fields.update(
-        _case_fields(
-            expected_output=expected_output,
-            context=context,
-            retrieval_context=retrieval_context,
-            tools_called=tools_called,
-            expected_tools=expected_tools,
-        )
-    )
+    span.case_fields.update(_case_fields(of_case))
     span.name = name or span.name
     span.metadata.update(shown(dict(metadata or {})))
     span.tags = tuple(tags) if tags is not None else span.tags
@@ -297,16 +296,12 @@ def update_current_trace(
     test_case: LLMTestCase | None = None,
     input: Any = None,  # noqa: A002  the name that users know
     output: Any = None,
-    expected_output: str | None = None,
-    context: Sequence[str] | None = None,
-    retrieval_context: Sequence[str] | None = None,
-    tools_called: Sequence[ToolCall] | None = None,
-    expected_tools: Sequence[ToolCall] | None = None,
     name: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     tags: Sequence[str] | None = None,
     thread_id: str | None = None,
     user_id: str | None = None,
+    **of_case: Unpack[CaseFields],
 ) -> None:
     """Say more of the whole use of the app that this code is part of; does nothing where nothing is recorded.
 
@@ -314,35 +309,25 @@ def update_current_trace(
         test_case: what the app as a whole is judged by.
         input: what was asked.
         output: what the whole answered.
-        expected_output: of the whole's test case, like the four that follow.
-        context: the facts that are known to be true.
-        retrieval_context: the texts that were found, best first.
-        tools_called: in order.
-        expected_tools: in order.
         name: of the trace.
         metadata: added to what is there.
         tags: for grouping.
         thread_id: the conversation that it belongs to.
         user_id: who asked.
+        of_case: fields of the test case of the whole, see `CaseFields`.
 
     Raises:
+        InvalidOptionError: there is no such argument.
         InvalidDataError: a value is of the wrong kind.
     """
+    _check_names(of_case)
     span = current_span()
     if span is None:
         return
     trace = span.trace
     if test_case is not None:
         trace.test_case = _checked_case(test_case)
-    trace.case_fields.update(
-        _case_fields(
-            expected_output=expected_output,
-            context=context,
-            retrieval_context=retrieval_context,
-            tools_called=tools_called,
-            expected_tools=expected_tools,
-        )
-    )
+    trace.case_fields.update(_case_fields(of_case))
     told = {"name": name, "thread_id": thread_id, "user_id": user_id, "input": input, "output": output}
     trace.fields.update({key: shown(value) for key, value in told.items() if value is not None})
     if metadata is not None:
@@ -351,7 +336,17 @@ def update_current_trace(
         trace.fields["tags"] = tuple(tags)
 
 
-def _case_fields(**told: Any) -> dict[str, Any]:
+def _check_names(of_case: Mapping[str, Any]) -> None:
+    known = CaseFields.__annotations__
+    for name in of_case:
+        if name not in known:
+            raise InvalidOptionError(
+                f"There is no argument {name!r}.",
+                fix=f"{did_you_mean(name, known)}Those of the test case are: {', '.join(known)}.",
+            )
+
+
+def _case_fields(told: Mapping[str, Any]) -> dict[str, Any]:
     """Those that were said, checked at once, so that the error is raised where the mistake is."""
     given = {name: value for name, value in told.items() if value is not None}
     if not given:

@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from modelgauge.errors import DefinitionError, InvalidDataError
+from modelgauge import ToolCall
+from modelgauge.errors import DefinitionError, InvalidDataError, InvalidOptionError
 from modelgauge.evals import LLMTestCase, collect_traces, observe, update_current_span, update_current_trace
 from modelgauge.evals.tracing import is_observed
 
@@ -278,6 +279,33 @@ def test_wrong_updates_are_refused_where_they_are_made(given):
 
     with collect_traces(), pytest.raises(InvalidDataError):
         app()
+
+
+@pytest.mark.parametrize("update", [update_current_span, update_current_trace])
+def test_a_misspelt_argument_is_refused_with_the_right_one_also_where_nobody_collects(update):
+    with pytest.raises(InvalidOptionError, match="retrieval_context"):
+        update(retrieval_contxt=["doc"])
+
+
+def test_all_fields_of_a_case_that_an_app_can_know_reach_it():
+    said = {
+        "expected_output": "yes",
+        "context": ["fact"],
+        "retrieval_context": ["doc"],
+        "tools_called": [ToolCall(name="a")],
+        "expected_tools": [ToolCall(name="b")],
+        "token_cost": 0.5,
+        "completion_time": 2.0,
+    }
+
+    @observe(metrics=["m"])
+    def app(question):
+        update_current_span(**said)
+        return "no"
+
+    with collect_traces() as traces:
+        app("q")
+    assert traces[0].spans[0].test_case == LLMTestCase("q", "no", **said)
 
 
 @pytest.mark.parametrize("target", [staticmethod(leaf), classmethod(leaf), 3, int])
