@@ -124,7 +124,8 @@ class ConcurrencyChange(Frozen):
     Args:
         seconds: since the limiter began.
         limit: the calls at once from then on.
-        why: "saturated" (it grew) or "rate limited" (it was cut).
+        why: "saturated" (it grew), "rate limited" (it was cut), or "cut in vain" (calls were refused as before, so
+            the cut was taken back).
     """
 
     seconds: float

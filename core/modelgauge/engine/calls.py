@@ -31,6 +31,7 @@ from modelgauge.interfaces.retry import ErrorClass, Fatal, Retry
 from modelgauge.interfaces.sut import PromptResponseSUT
 
 _FATAL_CALLS = 3
+_FAILED = "'%s': attempt %d failed (%s); the next one comes in %.1f s."
 
 log = logging.getLogger(__name__)
 
@@ -194,7 +195,7 @@ class Target:
             now = services.clock()
             deadline = deadline if deadline is not None else now + options.call_timeout
             remaining = deadline - now
-            outcome = Outcome.other
+            outcome: Outcome | None = Outcome.other
             try:
                 if remaining <= 0:
                     raise timed_out(options.call_timeout)  # noqa: TRY301  the call's failure like any other
@@ -202,7 +203,7 @@ class Target:
                 outcome = Outcome.ok
             except Exception as error:
                 verdict = classify(self.owner, error)
-                outcome = outcome_of(verdict)
+                outcome = failed = outcome_of(verdict)
                 self._note_failure(verdict, error)
                 wait = services.backoff.wait(attempt, verdict)
                 if (
@@ -211,20 +212,19 @@ class Target:
                     or services.clock() + wait >= deadline
                 ):
                     raise
+                attempt += 1
+                log.info(_FAILED, self.owner.uid, attempt, failed.value, wait)
+                if failed is Outcome.rate_limited:  # the place is kept: no other call is sent in its stead
+                    self.limiter.note(failed)
+                    outcome = None
+                    await services.sleep(wait)
             else:
                 self._succeeded, self._fatal_calls = True, 0
                 return response
             finally:
                 self.limiter.release(outcome)
-            attempt += 1
-            log.info(
-                "'%s': attempt %d failed (%s); the next one comes in %.1f s.",
-                self.owner.uid,
-                attempt,
-                outcome.value,
-                wait,
-            )
-            await services.sleep(wait)
+            if failed is not Outcome.rate_limited:
+                await services.sleep(wait)
 
     async def _admitted(self) -> None:
         """Wait for a place; what stops the run is found out after the wait, so that no call slips through."""

@@ -6,7 +6,7 @@ Concurrency adapts apart from the calls: a limiter counts, and looks at its coun
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
@@ -17,6 +17,11 @@ from modelgauge.data.records import ConcurrencyChange
 START = 20
 CEILING = 256
 _MOST_CHANGES = 200
+_MOST_BORNE = 0.2  # the share of refusals
+_LEAST_BORNE = 0.01
+_MOST_ERRORS = 0.05  # the share of server errors with which places still grow
+_FEW = 5  # refusals, from which a share is told
+_MOST_ATTEMPTS = 100  # that are waited for until then
 
 
 class Outcome(Enum):
@@ -38,8 +43,11 @@ class Limiter(Protocol):
     async def acquire(self) -> None:
         """Wait for a place."""
 
-    def release(self, outcome: Outcome) -> None:
-        """Give the place back."""
+    def note(self, outcome: Outcome) -> None:
+        """Learn how an attempt ended whose place is kept for a while."""
+
+    def release(self, outcome: Outcome | None) -> None:
+        """Give the place back; None where `note` was told already."""
 
 
 class NoLimit:
@@ -50,7 +58,10 @@ class NoLimit:
     async def acquire(self) -> None:
         """At once."""
 
-    def release(self, outcome: Outcome) -> None:
+    def note(self, outcome: Outcome) -> None:
+        """Nothing to learn."""
+
+    def release(self, outcome: Outcome | None) -> None:
         """Nothing to do."""
 
 
@@ -61,6 +72,11 @@ class AdaptiveLimiter:
     429 cuts it by a third, once for each round, since calls that were sent before the cut say nothing of it; a round
     with server errors does not grow. (Additive increase, multiplicative decrease: Chiu and Jain, 1989; the start is
     TCP's slow start.)
+
+    Some servers refuse a share of all calls, however few are under way, since others use up their machines. Cuts do
+    not help there, and would end at one call at a time. So each cut is on trial: where the share of refusals is not
+    clearly smaller after it, the cut is taken back, and as many refusals are borne from then on, until they get fewer.
+    More than a fifth of all calls is never borne: so few attempts are left to a call that it would fail too often.
 
     Args:
         start: places at first.
@@ -77,6 +93,8 @@ class AdaptiveLimiter:
         self._clock = clock
         self._begun = clock()
         self._slow_start = True
+        self._borne = 0.0  # the share of refusals that cuts do not mend
+        self._before_cut = _BeforeCut(self.limit, slow_start=True)
         self._round = _Round(self.limit)
 
     async def acquire(self) -> None:
@@ -95,13 +113,19 @@ class AdaptiveLimiter:
                 self._admit()
             raise
 
-    def release(self, outcome: Outcome) -> None:
-        """Give a place back, and adapt when a round is over."""
-        self.in_use -= 1
+    def note(self, outcome: Outcome) -> None:
+        """Count an attempt, and adapt when a round is over."""
         if self._waiting:  # since an earlier round, maybe
             self._round.saturated = True
-        if self._round.count(outcome):
-            self._adapt()
+        self._round.count(outcome)
+        if self._round.over:
+            self._adapt(self._round)
+
+    def release(self, outcome: Outcome | None) -> None:
+        """Give a place back."""
+        self.in_use -= 1
+        if outcome is not None:
+            self.note(outcome)
         self._admit()
 
     def _admit(self) -> None:
@@ -111,16 +135,66 @@ class AdaptiveLimiter:
                 self.in_use += 1
                 place.set_result(None)
 
-    def _adapt(self) -> None:
-        ended = self._round
-        if ended.rate_limited and not ended.settling:
-            self._slow_start = False
-            self._change(max(1, self.limit * 2 // 3), "rate limited")
-        elif ended.saturated and not ended.troubled:
+    # --- rounds ------------------------------------------------------------------------------------------------------
+
+    def _adapt(self, ended: "_Round") -> None:
+        if ended.stage is _Stage.settling:
+            self._try_cut(ended)
+        elif ended.stage is _Stage.trial and self._was_in_vain(ended):
+            self._take_back(ended)
+        elif ended.refused > ended.bearable:
+            self._cut(ended)
+        else:
+            self._go_on(ended)
+
+    def _cut(self, ended: "_Round") -> None:
+        self._before_cut = _BeforeCut(self.limit, self._slow_start)
+        self._slow_start = False
+        self._change(max(1, self.limit * 2 // 3), "rate limited")
+        # What is under way was sent before the cut: it tells how things were then.
+        settling = _Round(ended.seen + self.in_use, _Stage.settling, seen=ended.seen, refused=ended.refused)
+        self._round = settling
+        if settling.over:
+            self._try_cut(settling)
+
+    def _try_cut(self, settled: "_Round") -> None:
+        """See what the cut changes, by enough attempts that were sent after it."""
+        self._before_cut.share = settled.share
+        attempts = self._enough(settled.share)
+        self._round = _Round(attempts, _Stage.trial, bearable=int(attempts * _MOST_BORNE))
+
+    def _was_in_vain(self, trial: "_Round") -> bool:
+        before = self._before_cut
+        still_refused = trial.share >= (before.share + self._borne) / 2
+        return trial.complete and still_refused and max(trial.share, before.share) <= _MOST_BORNE
+
+    def _take_back(self, trial: "_Round") -> None:
+        before = self._before_cut
+        self._borne, self._slow_start = trial.share, before.slow_start
+        self._change(before.limit, "cut in vain")
+        self._begin()
+
+    def _go_on(self, ended: "_Round") -> None:
+        grows = ended.stage is _Stage.free and ended.saturated and ended.share <= self._borne
+        if grows and ended.errors <= ended.seen * _MOST_ERRORS:
             growth = self.limit if self._slow_start else max(1, self.limit // 10)
             self._change(min(self.most or self.limit, self.limit + growth), "saturated")
-        settling = ended.rate_limited and not ended.settling and self.in_use > 0
-        self._round = _Round(self.in_use if settling else self.limit, settling=settling)
+        # Never upwards: the places that it grows by would be taken for the server's way.
+        self._borne -= max(0.0, self._borne - ended.share) / 10
+        if self._borne < _LEAST_BORNE:
+            self._borne = 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        if not self._borne:
+            self._round = _Round(self.limit)
+            return
+        attempts = self._enough(self._borne)
+        self._round = _Round(attempts, bearable=int(attempts * min(2 * self._borne, _MOST_BORNE)))
+
+    def _enough(self, share: float) -> int:
+        """Attempts that tell a share of refusals: as many as hold a few."""
+        return max(self.limit, min(_MOST_ATTEMPTS, round(_FEW / share)))
 
     def _change(self, limit: int, why: str) -> None:
         if limit == self.limit:
@@ -131,30 +205,63 @@ class AdaptiveLimiter:
             self.changes.append(ConcurrencyChange(seconds=seconds, limit=limit, why=why))
 
 
+class _Stage(Enum):
+    """What the attempts of a round are of."""
+
+    free = "free"
+    settling = "settling"  # sent before a cut: their 429s are no news
+    trial = "trial"  # sent after it
+
+
+@dataclass(slots=True)
+class _BeforeCut:
+    """How things were before a cut, for the case that it is taken back."""
+
+    limit: int
+    slow_start: bool
+    share: float = 0.0  # of refusals
+
+
 @dataclass(slots=True)
 class _Round:
-    """As many attempts as there were places when it began.
+    """As many attempts as there were places when it began, or as tell a share.
 
     Args:
-        attempts: that are left.
-        settling: the round of the calls that were under way when places were cut; their 429s are no news.
+        attempts: that it is to have.
+        stage: what they are of.
+        bearable: refusals that call for no cut; one more does, and the rest of the round is not waited for.
+        seen: attempts that have ended.
+        refused: those that ended in a 429.
+        errors: those that ended in a server error.
+        saturated: places ran out.
     """
 
     attempts: int
-    settling: bool = False
+    stage: _Stage = _Stage.free
+    bearable: int = 0
+    seen: int = 0
+    refused: int = 0
+    errors: int = 0
     saturated: bool = False
-    rate_limited: bool = False
-    troubled: bool = field(default=False)
 
-    def count(self, outcome: Outcome) -> bool:
-        """Count an attempt; True when the round is over."""
-        self.attempts -= 1
-        if outcome is Outcome.rate_limited:
-            self.rate_limited = self.troubled = True
-            return not self.settling or self.attempts <= 0  # a cut does not wait for the rest of the round
-        if outcome is Outcome.server_error:
-            self.troubled = True
-        return self.attempts <= 0
+    def count(self, outcome: Outcome) -> None:
+        """Count an attempt."""
+        self.seen += 1
+        self.refused += outcome is Outcome.rate_limited
+        self.errors += outcome is Outcome.server_error
+
+    @property
+    def share(self) -> float:
+        """Of refusals, among what has ended."""
+        return self.refused / self.seen if self.seen else 0.0
+
+    @property
+    def complete(self) -> bool:
+        return self.seen >= self.attempts
+
+    @property
+    def over(self) -> bool:
+        return self.complete or (self.stage is not _Stage.settling and self.refused > self.bearable)
 
 
 class Rate:

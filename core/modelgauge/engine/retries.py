@@ -52,5 +52,5 @@ class Backoff:
         """Seconds before the attempt after `attempt` (from 0); what a server asks for is a lower bound."""
         jittered = self.source.uniform(0, min(self.most, self.first * 2**attempt))
         if isinstance(verdict, Retry) and verdict.after is not None:
-            return verdict.after + jittered * 0.1
+            return verdict.after + jittered  # not all at once: the server says the same to everybody
         return jittered

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from rich.table import Table
@@ -145,7 +146,11 @@ def _facts(run: ShownRun, page: Page) -> Table:
 def _cuts(record: TestRecord) -> Iterator[str]:
     """Where a server bore fewer calls at once than it was sent."""
     for uid, changes in record.concurrency.items():
-        cuts = [change.limit for change in changes if change.why == "rate limited"]
+        cuts = [
+            change.limit
+            for change, then in zip_longest(changes, changes[1:])
+            if change.why == "rate limited" and (then is None or then.why != "cut in vain")
+        ]
         if cuts:
             yield f"concurrency cut to {min(cuts)} by the server's rate limit ({uid})"
 

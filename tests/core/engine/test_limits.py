@@ -17,8 +17,11 @@ def clock():
     return 0.0
 
 
-def simulate(capacity, *, start=20, ceiling=256, calls=5000, fault=None, seed=0):
-    """A server that refuses what is above its capacity; calls end in random order."""
+def simulate(capacity, *, start=20, ceiling=256, calls=5000, fault=None, share=0.0, seed=0):
+    """A server that refuses what is above its capacity, and a share of all else; calls end in random order.
+
+    With a `fault` that share ends so, and is not refused.
+    """
     chance = random.Random(seed)
     limits, refused, most = [], 0, 0
 
@@ -33,7 +36,9 @@ def simulate(capacity, *, start=20, ceiling=256, calls=5000, fault=None, seed=0)
             under_way += 1
             most = max(most, under_way)
             assert under_way <= limiter.in_use <= ceiling
-            outcome = Outcome.rate_limited if under_way > capacity else fault or Outcome.ok
+            outcome = Outcome.rate_limited if under_way > capacity else Outcome.ok
+            if share and outcome is Outcome.ok and chance.random() < share:
+                outcome = fault or Outcome.rate_limited
             refused += outcome is Outcome.rate_limited
             for _ in range(chance.randint(1, 20)):
                 await asyncio.sleep(0)
@@ -62,7 +67,78 @@ def test_concurrency_settles_near_what_the_server_bears():
     assert 40 / 3 <= min(late) <= max(late) <= 1.5 * 40
     assert sum(late) / len(late) > 0.6 * 40
     assert refused < 5000 / 10
-    assert {one.why for one in limiter.changes} == {"saturated", "rate limited"}
+    assert {"saturated", "rate limited"} <= {one.why for one in limiter.changes}
+
+
+@pytest.mark.parametrize("share", [0.03, 0.1])
+@pytest.mark.parametrize("seed", range(3))
+def test_refusals_that_do_not_depend_on_the_concurrency_leave_it_as_it_is(share, seed):
+    limiter, limits, _, _ = simulate(10_000, start=100, ceiling=100, share=share, seed=seed)
+    late = limits[len(limits) // 2 :]
+    assert sum(late) / len(late) > 75
+    assert "cut in vain" in {one.why for one in limiter.changes}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_concurrency_grows_although_some_calls_are_refused_and_some_fail(seed):
+    _, refusing, _, _ = simulate(10_000, share=0.1, calls=10_000, seed=seed)
+    assert sum(refusing[5000:]) / 5000 > 100
+    _, failing, _, _ = simulate(10_000, share=0.02, fault=Outcome.server_error, seed=seed)
+    assert failing[-1] == 256
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_limit_is_found_behind_refusals_that_do_not_depend_on_it(seed):
+    limiter, limits, _, _ = simulate(40, share=0.1, calls=20_000, seed=seed)
+    late = limits[len(limits) // 2 :]
+    assert 15 < sum(late) / len(late) < 60
+    assert {"saturated", "rate limited", "cut in vain"} == {one.why for one in limiter.changes}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_more_refusals_than_calls_can_bear_are_never_borne(seed):
+    _, limits, _, _ = simulate(10_000, share=0.4, seed=seed)
+    late = limits[len(limits) // 2 :]
+    assert sum(late) / len(late) < 5
+
+
+def test_a_server_that_recovers_is_asked_as_before():
+    """After refusals that had to be borne, a single one among many is met with a cut again."""
+
+    async def main():
+        limiter = AdaptiveLimiter(100, 100, clock)
+
+        async def end(outcomes):
+            for outcome in outcomes:
+                await limiter.acquire()
+                limiter.release(outcome)
+
+        refusals = [Outcome.rate_limited if n % 10 == 9 else Outcome.ok for n in range(3000)]
+        await end(refusals)
+        assert limiter.limit == 100
+        borne = len(limiter.changes)
+        await end(refusals)
+        assert len(limiter.changes) == borne  # a share that is known is no reason to try anything
+        await end([Outcome.ok] * 5000)
+        await end([Outcome.rate_limited])
+        return limiter.limit
+
+    assert asyncio.run(main()) == 66
+
+
+def test_a_place_is_kept_until_it_is_given_back_however_the_attempt_ended():
+    async def main():
+        limiter = AdaptiveLimiter(1, 1, clock)
+        await limiter.acquire()
+        limiter.note(Outcome.rate_limited)
+        waiting = asyncio.ensure_future(limiter.acquire())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        limiter.release(None)
+        await waiting
+        return limiter.in_use
+
+    assert asyncio.run(main()) == 1
 
 
 def test_one_wave_of_refusals_is_one_cut():
@@ -78,7 +154,7 @@ def test_one_wave_of_refusals_is_one_cut():
 
 
 def test_server_errors_pause_growth_and_cut_nothing():
-    _, limits, _, _ = simulate(10_000, calls=500, fault=Outcome.server_error)
+    _, limits, _, _ = simulate(10_000, calls=500, fault=Outcome.server_error, share=1.0)
     assert set(limits) == {20}
 
 

@@ -83,6 +83,15 @@ def test_a_cut_of_the_concurrency_is_told_and_growth_is_not(folder, record):
     assert "a_judge" not in shown
 
 
+def test_a_cut_that_was_taken_back_is_not_told(folder, record):
+    def changed(*whys):
+        changes = (ConcurrencyChange(seconds=n, limit=limit, why=why) for n, (limit, why) in enumerate(whys))
+        return render([ShownRun(record(concurrency={"a_sut": tuple(changes)}), folder())], Style())
+
+    assert "concurrency cut" not in changed((13, "rate limited"), (20, "cut in vain"), (40, "saturated"))
+    assert "concurrency cut to 26" in changed((26, "rate limited"), (17, "rate limited"), (26, "cut in vain"))
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_no_line_is_longer_than_the_terminal(folder, record, failure, width):
     result = {
