@@ -11,9 +11,8 @@ from modelgauge.data.test_cases import Golden, LLMTestCase
 from modelgauge.engine.threads import in_thread
 from modelgauge.errors import InvalidDataError
 from modelgauge.evals.given import Answered, Component
-from modelgauge.evals.spans import OpenSpan, OpenTrace, as_text, collecting, shown
-from modelgauge.evals.tracing import is_observed
 from modelgauge.metrics.base import Metric
+from modelgauge.spans import OpenSpan, OpenTrace, as_text, collecting, is_observed, shown
 
 App: TypeAlias = Callable[[str], Any]
 Resolved: TypeAlias = Callable[[Sequence[Any]], list[Metric]]
@@ -130,10 +129,10 @@ def _drained(value: Any) -> Any:
 
 def _case(golden: Golden, trace: OpenTrace, value: Any) -> LLMTestCase:
     """The golden's input and references, and what the app answered and said."""
-    given = trace.test_case or trace.root.test_case
+    given = trace.given_case()
     if given is not None:
         return given
-    said = {**trace.root.case_fields, **trace.case_fields}
+    said = trace.said()
     if isinstance(value, SUTCompletion):
         runtime = {name: value.metadata[name] for name in _RUNTIME_OF_COMPLETION if name in value.metadata}
         tools = {} if value.tool_calls is None else {"tools_called": list(value.tool_calls)}

@@ -1,12 +1,12 @@
 """`observe` and what belongs to it: how an app says which of its calls are spans, and what judges them.
 
 Observed functions record only while somebody collects: `assert_test`, `evaluate`, or `collect_traces`. In
-production they just run. How spans are kept is in `spans.py`.
+production they just run. How spans are kept is in `modelgauge/spans.py`.
 """
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypedDict, TypeVar, Unpack, overload
 
@@ -15,19 +15,18 @@ from modelgauge.data.spans import Trace
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import DefinitionError, InvalidDataError, InvalidOptionError
-from modelgauge.evals.spans import (
+from modelgauge.spans import (
     OpenSpan,
     arguments,
     begin,
     collecting,
     current_span,
     inside,
+    marked,
     shown,
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_MARK = "__modelgauge_observed__"
 
 
 @overload
@@ -66,13 +65,6 @@ def observe(
         return _observed(target, _Observation(target, type, tuple(metrics or ()), name, metadata))
 
     return decorated if function is None else decorated(function)
-
-
-def is_observed(function: Any) -> bool:
-    """Whether calls of this make spans: a function, a method, a partial, or an object that is called."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return hasattr(function, _MARK) or hasattr(vars(type(function)).get("__call__"), _MARK)
 
 
 class _Observation:
@@ -118,8 +110,7 @@ def _observed(target: Callable[..., Any], observation: _Observation) -> Callable
         wrapper = _coroutine(target, observation)
     else:
         wrapper = _function(target, observation)
-    setattr(wrapper, _MARK, True)
-    return wrapper
+    return marked(wrapper)
 
 
 def _function(target: Callable[..., Any], observation: _Observation) -> Callable[..., Any]:
@@ -128,10 +119,17 @@ def _function(target: Callable[..., Any], observation: _Observation) -> Callable
         span = observation.begin(args, kwargs)
         if span is None:
             return target(*args, **kwargs)
-        with inside(span), _ending(span):
-            value = target(*args, **kwargs)
-            span.returned(value)
-            return value
+        try:
+            with inside(span):
+                value = target(*args, **kwargs)
+        except BaseException as error:
+            span.end(error)
+            raise
+        if inspect.iscoroutine(value):  # a plain function around an async one, such as decorators make
+            return _awaited(span, value)
+        span.returned(value)
+        span.end(None)
+        return value
 
     return wrapper
 
@@ -140,14 +138,17 @@ def _coroutine(target: Callable[..., Any], observation: _Observation) -> Callabl
     @functools.wraps(target)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         span = observation.begin(args, kwargs)
-        if span is None:
-            return await target(*args, **kwargs)
-        with inside(span), _ending(span):
-            value = await target(*args, **kwargs)
-            span.returned(value)
-            return value
+        work = target(*args, **kwargs)
+        return await (work if span is None else _awaited(span, work))
 
     return wrapper
+
+
+async def _awaited(span: OpenSpan, work: Coroutine[Any, Any, Any]) -> Any:
+    with inside(span), _ending(span):
+        value = await work
+        span.returned(value)
+        return value
 
 
 def _generator(target: Callable[..., Any], observation: _Observation) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ import pytest
 from modelgauge import ToolCall
 from modelgauge.errors import DefinitionError, InvalidDataError, InvalidOptionError
 from modelgauge.evals import LLMTestCase, collect_traces, observe, update_current_span, update_current_trace
-from modelgauge.evals.tracing import is_observed
+from modelgauge.spans import is_observed
 
 
 def tree(trace):

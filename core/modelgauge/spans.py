@@ -1,27 +1,55 @@
 """Spans while they are open: who is inside whom, what they collect, and the frozen trace that is left.
 
-What users call is in `tracing.py`.
+What users call is in `evals/tracing.py`; it is here, below the engine, so that a SUT can record what it calls.
 """
 
+import functools
 import inspect
 import itertools
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from modelgauge.data.json_values import is_exact
 from modelgauge.data.spans import Span, Trace
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.evals.thread_context import Inheritance
+from modelgauge.thread_context import Inheritance
 
 _LONGEST = 10_000  # characters of what is shown of an object that has no JSON
+_MARK = "__modelgauge_observed__"
+_observed = threading.Event()  # set once anything is
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def marked(function: F) -> F:
+    """Mark a function whose calls make spans."""
+    setattr(function, _MARK, True)
+    _observed.set()
+    return function
+
+
+def is_observed(function: Any) -> bool:
+    """Whether calls of this make spans: a function, a method, a partial, or an object that is called."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return hasattr(function, _MARK) or hasattr(vars(type(function)).get("__call__"), _MARK)
+
+
+def is_anything_observed() -> bool:
+    """Whether there can be any spans in this process."""
+    return _observed.is_set()
+
+
+# --- what is open ---------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -49,6 +77,14 @@ class OpenTrace:
     def root(self) -> "OpenSpan":
         """The outermost span."""
         return self.spans[0]
+
+    def said(self) -> dict[str, Any]:
+        """What the app said of the test case of the whole: fields of it."""
+        return {**self.root.case_fields, **self.case_fields}
+
+    def given_case(self) -> LLMTestCase | None:
+        """The test case of the whole, where the app gave it."""
+        return self.test_case or self.root.test_case
 
     def frozen(self) -> Trace:
         """What is left of it."""
@@ -147,9 +183,14 @@ _inheritance = Inheritance(lambda: current_span() is not None)
 
 
 @contextmanager
-def collecting() -> Iterator[Sink]:
-    """Record the traces of the code inside; elsewhere observed functions record nothing."""
-    sink = Sink()
+def collecting(sink: Sink | None = None) -> Iterator[Sink]:
+    """Record the traces of the code inside; elsewhere observed functions record nothing.
+
+    Args:
+        sink: where they go; one that was used before goes on.
+    """
+    sink = sink if sink is not None else Sink()
+    sink.closed = False
     token = _sink.set(sink)
     outside = _current.set(None)
     try:
