@@ -4,6 +4,7 @@
 """
 
 import json
+import logging
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -15,6 +16,8 @@ from modelgauge.data.json_values import is_exact
 from modelgauge.data.records import ItemRecord, TestRecord, item_from_json, record_from_json
 from modelgauge.engine.file_lock import lock
 from modelgauge.errors import RecordError, RunStoppedError
+
+log = logging.getLogger(__name__)
 
 MANIFEST, JOURNAL, RECORD = "run.json", "items.jsonl", "record.json"
 
@@ -235,23 +238,42 @@ def _parsed(text: str) -> Any:
 def find_run(data_dir: Path, name: str) -> list[RunFolder]:
     """The runs that a name means: a run id, a folder, or an invocation id with all its pairs.
 
+    Args:
+        data_dir: where runs are looked up by their ids.
+        name: as the user gave it.
+
     Raises:
         RecordError: there is none.
     """
-    folder = Path(name)
-    if (folder / MANIFEST).is_file():
-        return [RunFolder(folder)]
     runs = data_dir / "runs"
-    if (runs / name / MANIFEST).is_file():
-        return [RunFolder(runs / name)]
-    found = [one for one in all_runs(data_dir) if one.read_manifest().get("invocation_id") == name]
-    if not found:
-        known = [one.run_id for one in all_runs(data_dir)][-3:]
-        raise RecordError(
-            f"There is no run '{name}' in {runs}.",
-            fix=f"The latest runs are: {', '.join(known)}." if known else "Give its --data-dir.",
-        )
-    return found
+    for folder in (Path(name), runs / name):
+        if (folder / MANIFEST).is_file():
+            nameless = folder.name in ("", "..")  # a run's id is the name of its folder
+            return [RunFolder(folder.resolve() if nameless else folder)]
+    found, damaged = _of_invocation(data_dir, name)
+    if found:
+        for error in damaged:
+            log.warning("A run that may be of the same command cannot be read. %s", error)
+        return found
+    known = [one.run_id for one in all_runs(data_dir)][-3:]
+    unread = f" {len(damaged)} of the runs there cannot be read." if damaged else ""
+    raise RecordError(
+        f"There is no run '{name}' in {runs}.{unread}",
+        fix=f"The latest runs are: {', '.join(known)}." if known else "Give its --data-dir.",
+    )
+
+
+def _of_invocation(data_dir: Path, invocation_id: str) -> tuple[list[RunFolder], list[RecordError]]:
+    """The runs of one command, and why others cannot tell whose they are: one damaged run hides no other."""
+    found: list[RunFolder] = []
+    damaged: list[RecordError] = []
+    for one in all_runs(data_dir):
+        try:
+            if one.read_manifest().get("invocation_id") == invocation_id:
+                found.append(one)
+        except RecordError as error:
+            damaged.append(error)
+    return found, damaged
 
 
 def all_runs(data_dir: Path) -> list[RunFolder]:
