@@ -11,9 +11,15 @@ from contextlib import redirect_stdout
 from io import StringIO
 
 
+class Terminal(StringIO):
+    """Takes what is printed, as a terminal of today does."""
+
+    encoding = "utf-8"
+
+
 def run(source: str, file: str, names: dict[str, object]) -> dict[str, str]:
     """Run a block; what it raises is told as a traceback."""
-    printed, error = StringIO(), ""
+    printed, error = Terminal(), ""
     try:
         with redirect_stdout(printed):
             exec(compile(source, file, "exec"), names)
