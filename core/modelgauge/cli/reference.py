@@ -20,7 +20,7 @@ Generated from the program by `modelgauge.cli.reference`; plugins may add comman
 | exit code | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | a threshold or an assertion failed |
+| 1 | a threshold, an assertion or a check failed, and none of the following |
 | 2 | wrong usage, unknown name, missing secret or data |
 | 3 | more errors than `--max-errors` allows |
 | 4 | stopped early: a fatal error, a cap, the disk, the source of items |

@@ -53,7 +53,7 @@ def resume(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
     RUN is a run's id or folder, or an invocation's id: then each of its runs that is not complete is
     continued, one after the other, each within its own caps. Items that have a record, failed ones too, are
     not done again, also where the run kept no cache. What the results depend on is as it was; --plugin and
-    --dependency need not be given again.
+    --dependency need not be given again. The exit code is that of run-test.
 
     \b
     Examples:

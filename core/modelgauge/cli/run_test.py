@@ -67,8 +67,10 @@ def run_test(
     """Run tests on SUTs, every test on every SUT, and show what came out and how sure that is.
 
     What was answered is kept: the same command again pays for nothing, and `modelgauge resume` continues a
-    run that was stopped. Items that fail are counted, never scored; the exit code is 3 when there are more
-    than --max-errors, 4 when a run stopped early.
+    run that was stopped. Items that fail are counted, never scored.
+
+    The exit code is 4 when a run stopped early; else 3 when more items fail than --max-errors allows; else 1
+    when an item does not reach the threshold of a metric, or nothing was scored by metrics; else 0.
 
     \b
     Examples:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from modelgauge.cli.options import taken_limits
-from modelgauge.cli.program import INTERRUPTED, STOPPED, TOO_MANY_ERRORS
+from modelgauge.cli.program import FAILED, INTERRUPTED, STOPPED, TOO_MANY_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -167,11 +167,16 @@ def _prepared(path: Path | None) -> OutputFile | None:
 
 
 def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted: bool) -> int:
+    """What keeps a run from being judged goes before the judgement: interrupted, stopped, errors, thresholds."""
+    from modelgauge.report.thresholds import why_not_passed
+
     if interrupted:
         return INTERRUPTED
     if any(record.failure is not None for record in records):
         return STOPPED
-    return TOO_MANY_ERRORS if any(allowed.exceeded_by(record) for record in records) else 0
+    if any(allowed.exceeded_by(record) for record in records):
+        return TOO_MANY_ERRORS
+    return FAILED if any(why_not_passed(record) for record in records) else 0
 
 
 def _show(
@@ -200,8 +205,11 @@ def _write(app: App, output: OutputFile, shown: Sequence[ShownRun]) -> None:
 
 def _say_why(app: App, records: Iterable[TestRecord], allowed: Allowance) -> None:
     """Why the exit code is not 0, for those who do not read the table."""
+    from modelgauge.report.thresholds import why_not_passed
+
     for record in records:
         pair = f"{record.test_uid} on {record.sut_uid}"
+        not_passed = None if record.cancelled else why_not_passed(record)
         if record.failure is not None:
             app.note(f"Error: {pair} stopped early: {record.failure.error_type}: {record.failure.message}")
         elif allowed.exceeded_by(record) and not record.cancelled:
@@ -210,6 +218,8 @@ def _say_why(app: App, records: Iterable[TestRecord], allowed: Allowance) -> Non
                 f"Error: {counts.failed:,} of {counts.items:,} items failed in {pair}; "
                 f"--max-errors allows {allowed.text}."
             )
+        elif not_passed is not None:
+            app.note(f"Failed: {pair}: {not_passed}. See which: modelgauge show {record.run_id} --items{_data_dir(app)}")
 
 
 def _resume(unfinished: Sequence[Mapping[str, Any]]) -> str:

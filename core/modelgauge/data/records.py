@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import Field, PrivateAttr, ValidationError
+from pydantic import Field, FiniteFloat, PrivateAttr, ValidationError
 
 from modelgauge.data.base import Frozen, Text, UnknownFields, typed
 from modelgauge.data.items import TestItem
@@ -145,6 +145,18 @@ class DatasetReference(Frozen):
     digest: Text
 
 
+class Threshold(Frozen):
+    """What a measurement must reach for its item to pass.
+
+    Args:
+        value: the least that passes; where lower is better, the most.
+        higher_is_better: the direction.
+    """
+
+    value: FiniteFloat
+    higher_is_better: bool = True
+
+
 class RunFailure(Frozen):
     """Why a pair ended early, or has no result.
 
@@ -173,6 +185,8 @@ class TestRecord(Frozen):
         dataset: the data set that the items are of, where the test knows it.
         hyperparameters: what the measured app was set to, as its author logged it.
         identifier: what the user called the run.
+        thresholds: for each measurement that has one; the result `NAME.passed` says which share of the items
+            passed it, `passed` which share passed all.
         notes: what a reader should know (an object that cannot be cached, ids that repeat).
         failure: why the run ended early, else None.
         concurrency: for the SUT and each annotator by uid, the changes of its limit.
@@ -192,6 +206,7 @@ class TestRecord(Frozen):
     dataset: DatasetReference | None = None
     hyperparameters: JsonObject = Field(default_factory=dict)
     identifier: Text | None = None
+    thresholds: dict[str, Threshold] = Field(default_factory=dict)
     cancelled: bool = False
     counts: Counts = Counts()
     result: Result = Field(default_factory=dict)

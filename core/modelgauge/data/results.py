@@ -10,6 +10,9 @@ from pydantic import AfterValidator, BaseModel
 from modelgauge.data.estimates import Estimate
 from modelgauge.errors import InvalidDataError
 
+PASSED = "passed"
+"""The measurement that says whether an item passed all its thresholds; `NAME.passed`, that of one of them."""
+
 _ESTIMATE_FIELDS = frozenset(Estimate.model_fields)
 
 

@@ -326,6 +326,7 @@ class PairRun:
             dataset=self.pair.test.dataset,
             hyperparameters=dict(self.shared.options.hyperparameters),
             identifier=self.shared.options.identifier,
+            thresholds=dict(self.pair.test.thresholds),
             cancelled=self.cancelled,
             counts=self.tally.frozen(),
             result=result,

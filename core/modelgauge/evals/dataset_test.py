@@ -12,7 +12,8 @@ from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.measured import PromptInteractionAnnotations, TestItemAnnotations
 from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, ChatRole, TextPrompt
-from modelgauge.data.records import DatasetReference
+from modelgauge.data.records import DatasetReference, Threshold
+from modelgauge.data.results import PASSED
 from modelgauge.data.test_cases import (
     ConversationalGolden,
     ConversationalTestCase,
@@ -27,9 +28,6 @@ from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
 
 Member: TypeAlias = LLMTestCase | ConversationalTestCase | Golden | ConversationalGolden
-
-PASSED = "passed"
-"""The measurement that says whether an item passed all its metrics."""
 
 
 class DatasetTest(PromptResponseTest):
@@ -56,6 +54,7 @@ class DatasetTest(PromptResponseTest):
                 "The data set is empty.", fix="Add goldens: dataset.add_golden(Golden(input=…))."
             )
         self.dataset = reference_to(dataset)
+        self.thresholds = thresholds_of(self.metrics)
         kind = AcceptsChatPrompt if dataset.is_multi_turn else AcceptsTextPrompt
         self.requires_sut_capabilities = (kind,)  # type: ignore[misc]  # it depends on the data
 
@@ -84,7 +83,7 @@ class DatasetTest(PromptResponseTest):
                     metric.name if component is None else f"{component}.{metric.name}", measured
                 )
                 measured[name] = sum(score.value for score in scores) / len(scores)
-                measured[f"{name}.passed"] = good
+                measured[f"{name}.{PASSED}"] = good
                 passed = passed and good
         if not measured:
             raise InvalidDataError(
@@ -125,6 +124,14 @@ def keyed(metrics: Sequence[Metric]) -> dict[str, Metric]:
         _check_metric(metric)
         made[_free_name(metric.name, made)] = metric
     return made
+
+
+def thresholds_of(metrics: Mapping[str, Metric]) -> dict[str, Threshold]:
+    """What scores must reach, by the names of their measurements."""
+    return {
+        name: Threshold(value=one.threshold, higher_is_better=one.higher_is_better)
+        for name, one in metrics.items()
+    }
 
 
 def _check_metric(metric: object) -> None:

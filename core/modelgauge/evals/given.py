@@ -11,7 +11,7 @@ from modelgauge.data.spans import TRACE, Trace
 from modelgauge.data.test_cases import ConversationalTestCase, LLMTestCase
 from modelgauge.engine.pair import RecordedSUT
 from modelgauge.errors import InvalidDataError
-from modelgauge.evals.dataset_test import DatasetTest, item_ids, keyed, prompt_of
+from modelgauge.evals.dataset_test import DatasetTest, item_ids, keyed, prompt_of, thresholds_of
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
@@ -93,7 +93,18 @@ class GivenTest(DatasetTest):
         self._of_cases = tuple(dict.fromkeys(self._keys[id(metric)] for metric in metrics))
         self._parts: dict[str, Component] = {}
         self._traces: dict[str, Trace] = {}
+        self.thresholds = thresholds_of(self._named())
         self._check()
+
+    def _named(self) -> dict[str, Metric]:
+        """The metrics by the names of their measurements."""
+        parts = {
+            f"{part.name}.{metric.name}": metric
+            for one in self.answered
+            for part in one.components
+            for metric in part.metrics
+        }
+        return {**{key: self.metrics[key] for key in self._of_cases}, **parts}
 
     def _check(self) -> None:
         if not self.answered:

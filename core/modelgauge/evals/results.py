@@ -7,8 +7,8 @@ from typing import Any
 from modelgauge.data.estimates import Score
 from modelgauge.data.measured import PromptInteractionAnnotations
 from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, TestItemRecord, TestRecord
+from modelgauge.data.results import PASSED
 from modelgauge.data.spans import Span
-from modelgauge.evals.dataset_test import PASSED
 from modelgauge.evals.given import GivenTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import TestCase

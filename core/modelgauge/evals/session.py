@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from modelgauge.data.records import (
     ItemRecord,
     TestItemExceptionRecord,
     TestRecord,
+    Threshold,
     normalized_result,
 )
 from modelgauge.discovery import Plugins, discover
@@ -165,6 +166,7 @@ class Session:
             sut_initialization=given,
             hyperparameters=hyperparameters,
             identifier=self.options.identifier,
+            thresholds=_agreed(one.thresholds for one in records),
             counts=_total([part.counts() for part in parts]),
             result=result,
             seconds=round(sum(one.seconds or 0.0 for one in records), 3),
@@ -216,6 +218,15 @@ def _numbered(parts: Sequence[_Part]) -> Iterator[ItemRecord]:
             item_id = part.test if number == 1 else f"{part.test}~{number}"
             yield record.replaced(index=index, test_item=record.test_item.replaced(id=item_id))
             index += 1
+
+
+def _agreed(several: Iterable[Mapping[str, Threshold]]) -> dict[str, Threshold]:
+    """The thresholds of all cases, but for those that differ from case to case."""
+    found: dict[str, set[Threshold]] = {}
+    for thresholds in several:
+        for name, one in thresholds.items():
+            found.setdefault(name, set()).add(one)
+    return {name: next(iter(ones)) for name, ones in found.items() if len(ones) == 1}
 
 
 def _total(several: Sequence[Counts]) -> Counts:

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from modelgauge import stats
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.measured import TestItemAnnotations
-from modelgauge.data.records import DatasetReference
+from modelgauge.data.records import DatasetReference, Threshold
 from modelgauge.dependencies import ExternalData
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.capabilities import AcceptsTextPrompt, SUTCapability, check_capabilities
@@ -28,6 +28,8 @@ class PromptResponseTest(Identified):
         measurement_ranges: for each measurement its lowest and highest possible value; makes the bounds of a
             result possible where items failed. Measurements given as bool imply (0, 1).
         dataset: the data set that the items are of, where the test knows it; the record names it.
+        thresholds: for each measurement that an item must reach; then `measure_quality` gives `NAME.passed`
+            for each, and `passed` for all, and a run in which an item fails exits with 1.
         measure_in_thread: True where `measure_quality` takes long.
     """
 
@@ -36,6 +38,7 @@ class PromptResponseTest(Identified):
     requires_sut_capabilities: ClassVar[tuple[type[SUTCapability], ...]] = (AcceptsTextPrompt,)
     measurement_ranges: Mapping[str, tuple[float, float]] = {}
     dataset: DatasetReference | None = None
+    thresholds: Mapping[str, Threshold] = {}
     measure_in_thread: bool = False
     required_methods: ClassVar[tuple[str, ...]] = ("make_test_items", "measure_quality")
 

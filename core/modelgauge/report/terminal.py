@@ -11,11 +11,13 @@ from rich.table import Table
 
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import TestRecord
+from modelgauge.data.results import PASSED
 from modelgauge.report.failures import group_failures
 from modelgauge.report.figures import duration, figure
 from modelgauge.report.items import ShownRun
 from modelgauge.report.page import Page, Style
 from modelgauge.report.plain import counted, one_line
+from modelgauge.report.thresholds import label_of, passed_of
 
 _MATRIX_RESULTS = 3
 _MATRIX_NAME, _MATRIX_CELL = 26, 15  # characters that a column of the matrix needs
@@ -58,7 +60,7 @@ def _deserves_details(record: TestRecord) -> bool:
 
 
 def _results(record: TestRecord, page: Page) -> Table:
-    rows = list(_rows(record.result, page.style.most_rows))
+    rows = list(_rows(_shown_results(record), page.style.most_rows))
     estimates = [value for _, value in rows if isinstance(value, Estimate)]
     bounded = record.counts.failed > 0 and any(one.bounds for one in estimates)
     table = page.table()
@@ -70,6 +72,8 @@ def _results(record: TestRecord, page: Page) -> Table:
         table.add_column("worst to best", no_wrap=True)
     if estimates:
         table.add_column("n", justify="right", no_wrap=True)
+    if record.thresholds:
+        table.add_column("passed", no_wrap=True)
     for name, value in rows:
         cells = [_value(value, page.style)]
         if estimates:
@@ -78,8 +82,16 @@ def _results(record: TestRecord, page: Page) -> Table:
             cells.append(_between(value.bounds, _width(value.bounds)) if isinstance(value, Estimate) else "")
         if estimates:
             cells.append(f"{value.n:,}" if isinstance(value, Estimate) else "")
-        table.add_row(page.text(name), *map(page.text, cells))
+        if record.thresholds:
+            cells.append(passed_of(record, None if name == PASSED else name) or "")
+        table.add_row(page.text(label_of(record, name, page.style)), *map(page.text, cells))
     return table
+
+
+def _shown_results(record: TestRecord) -> Mapping[str, Any]:
+    """The results, without those that stand beside another: how many items passed its threshold."""
+    beside = {f"{name}.{PASSED}" for name in record.thresholds if name in record.result}
+    return {name: value for name, value in record.result.items() if name not in beside}
 
 
 def _rows(result: Mapping[str, Any], most: int | None) -> Iterator[tuple[str, Any]]:
@@ -237,7 +249,11 @@ def _headlines(record: TestRecord, style: Style) -> Iterator[tuple[str, str]]:
     mark = f" ({record.counts.failed:,} failed)" if record.counts.failed else ""
     if record.failure is not None or record.cancelled:
         mark += " stopped"
-    found = list(_flat(record.result))[:_MATRIX_RESULTS]
+    passed = passed_of(record)
+    if passed is not None:
+        yield PASSED, f"{passed}{mark}"
+    shown = _shown_results(record)
+    found = [one for one in _flat(shown) if passed is None or one[0] != PASSED][:_MATRIX_RESULTS]
     for name, value in found:
         yield name, f"{_value(value, style)}{mark}"
     if not found:

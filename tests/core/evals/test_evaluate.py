@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from modelgauge import FunctionSUT, load_record
+from modelgauge.data.records import Threshold
 from modelgauge.errors import (
     CallError,
     InvalidDataError,
@@ -227,6 +228,10 @@ def test_an_observed_app_on_goldens(match, length):
     assert result.test_results[1].failures == ["Metric Length failed in 'retrieve': score 2.0 > threshold 1"]
     assert [span.name for span in result.record.test_item_records[0].spans] == ["app", "retrieve"]
     assert result.record.result["retrieve.Length"].value == 1.5
+    assert result.record.thresholds == {
+        "Match": Threshold(value=0.7),
+        "retrieve.Length": Threshold(value=1, higher_is_better=False),
+    }
     with pytest.raises(InvalidDataError, match="either test_cases and metrics, or goldens"):
         evaluate(RIGHT, match(), observed_callback=app)
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from modelgauge import load_record
+from modelgauge.data.records import Threshold
 from modelgauge.evals.pytest_plugin import OPTIONS, VARIABLE
 from modelgauge.evals.session import TestRunOptions
 
@@ -115,6 +116,7 @@ def check_record(record, output):
     ]
     assert (record.counts.items, record.counts.scored) == (7, 7)
     assert record.result["passed"].value == pytest.approx(6 / 7)
+    assert record.thresholds == {}  # the tests do not agree on that of Match
     assert record.hyperparameters == {"model": "m", "prompt_template": "p", "temperature": 1}
     assert record.test_item_records[0].spans[0].name == "app"
 
@@ -169,6 +171,7 @@ def test_repeats_are_cases_of_their_own(session, project):
     assert code == 1
     (record,) = records(project)
     assert record.counts.items == 12
+    assert record.thresholds == {"Match": Threshold(value=0.7)}
     assert {"test_app.py::test_number[run1-3]", "test_app.py::test_number[run2-3]"} < {
         item.test_item.id for item in record.test_item_records
     }

@@ -1,0 +1,54 @@
+"""How many items of a run passed the thresholds of its test: read from the results of the record."""
+
+from modelgauge.data.estimates import Estimate
+from modelgauge.data.records import TestRecord
+from modelgauge.data.results import PASSED
+from modelgauge.report.figures import figure
+from modelgauge.report.page import Style
+
+
+def share_that_passed(record: TestRecord, name: str | None = None) -> Estimate | None:
+    """The share of the scored items that passed one threshold, or all of them; None where that is not known.
+
+    Args:
+        record: of a run.
+        name: the measurement with the threshold; None for all.
+    """
+    found = record.result.get(PASSED if name is None else f"{name}.{PASSED}")
+    return found if record.thresholds and isinstance(found, Estimate) else None
+
+
+def passed_of(record: TestRecord, name: str | None = None) -> str | None:
+    """The same for people: `3 of 4`. Items that were asked several times may have passed in part.
+
+    Args:
+        record: of a run.
+        name: as above.
+    """
+    share = share_that_passed(record, name)
+    return None if share is None else f"{figure(round(share.value * share.n, 6))} of {share.n:,}"
+
+
+def label_of(record: TestRecord, name: str, style: Style) -> str:
+    """The name of a measurement, with its threshold: `Faithfulness >= 0.5`."""
+    threshold = record.thresholds.get(name)
+    if threshold is None:
+        return name
+    at_least, at_most = ("≥", "≤") if style.symbols else (">=", "<=")
+    return f"{name} {at_least if threshold.higher_is_better else at_most} {figure(threshold.value)}"
+
+
+def why_not_passed(record: TestRecord) -> str | None:
+    """Why a run with thresholds did not pass, in a sentence; None where it did, or has none.
+
+    Items that could not be scored are errors, which are counted elsewhere; but where nothing was scored,
+    nothing passed.
+    """
+    if not record.thresholds:
+        return None
+    if not record.counts.scored:
+        return "nothing was scored, so nothing passed"
+    share = share_that_passed(record)
+    if share is None or share.value >= 1:
+        return None
+    return f"only {passed_of(record)} items passed all thresholds"

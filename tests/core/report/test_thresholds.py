@@ -1,0 +1,81 @@
+"""Which items passed the thresholds of a run's metrics, in numbers, tables and sentences."""
+
+import pytest
+
+from modelgauge import Estimate, TestRecord
+from modelgauge.data.records import Counts, Threshold
+from modelgauge.report.items import ShownRun
+from modelgauge.report.page import Style
+from modelgauge.report.terminal import render
+from modelgauge.report.thresholds import passed_of, why_not_passed
+
+MADE = {"uid": "x", "class_name": "x", "cache_version": 0, "arguments": {}, "opaque": []}
+SCORES = {
+    "Match": Estimate(0.75, 4, 0.25),
+    "Match.passed": Estimate(0.75, 4),
+    "Length": Estimate(2.5, 4, 0.5),
+    "Length.passed": Estimate(1.0, 4),
+    "passed": Estimate(0.75, 4),
+}
+
+
+def record(result, thresholds=("Match", "Length"), scored=4, sut="sut"):
+    found = {name: Threshold(value=0.7, higher_is_better=name != "Length") for name in thresholds}
+    return TestRecord(
+        run_id="r",
+        invocation_id="i",
+        run_timestamp="t",
+        test_uid="goldens",
+        test_initialization=MADE,
+        sut_uid=sut,
+        sut_initialization=MADE,
+        counts=Counts(items=4, scored=scored, sut_errors=4 - scored),
+        thresholds=found,
+        result=result,
+    )
+
+
+def shown(*records, symbols=True):
+    runs = [ShownRun(one) for one in records]
+    return render(runs, Style(width=80, color=False, symbols=symbols)).splitlines()
+
+
+def test_the_table_shows_for_each_metric_how_many_items_passed_and_at_which_threshold():
+    lines = shown(record(SCORES))
+    rows = {line.split("  ")[0]: line for line in lines}
+    assert lines[1].endswith("n   passed")
+    assert rows["Match ≥ 0.7"].endswith("4   3 of 4")
+    assert rows["Length ≤ 0.7"].endswith("4   4 of 4")
+    assert rows["passed"].endswith("4   3 of 4")
+    assert not any("Match.passed" in line for line in lines)
+    assert any(line.startswith("Match >= 0.7") for line in shown(record(SCORES), symbols=False))
+
+
+def test_a_test_without_thresholds_keeps_all_its_rows():
+    lines = shown(record(SCORES, thresholds=()))
+    assert any(line.startswith("Match.passed") for line in lines)
+    assert " of 4" not in "\n".join(lines)
+
+
+def test_of_many_runs_the_passes_come_first():
+    lines = shown(record(SCORES), record({**SCORES, "passed": Estimate(1.0, 4)}, sut="other"))
+    assert lines[2].split() == ["goldens", "passed", "3", "of", "4", "4", "of", "4"]
+
+
+@pytest.mark.parametrize(
+    ("result", "thresholds", "scored", "why"),
+    [
+        (SCORES, ("Match",), 4, "only 3 of 4 items passed all thresholds"),
+        ({**SCORES, "passed": Estimate(1.0, 4)}, ("Match",), 4, None),
+        ({**SCORES, "passed": Estimate(1.0, 3)}, ("Match",), 3, None),
+        ({}, ("Match",), 0, "nothing was scored, so nothing passed"),
+        (SCORES, (), 4, None),
+        ({}, (), 0, None),
+    ],
+)
+def test_why_a_run_did_not_pass(result, thresholds, scored, why):
+    assert why_not_passed(record(result, thresholds, scored)) == why
+
+
+def test_items_that_were_asked_several_times_pass_in_part():
+    assert passed_of(record({"passed": Estimate(0.375, 4)})) == "1.5 of 4"
