@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from modelgauge.cache import Cache, DiskCache, Entry
+from modelgauge.cache import DiskCache, Entry
 from modelgauge.data.items import TestItem
 from modelgauge.data.records import TestRecord, record_from_json
 from modelgauge.dependencies import DependencyStore
@@ -21,7 +21,7 @@ from modelgauge.engine.manifest import surroundings
 from modelgauge.engine.observers import Observer
 from modelgauge.engine.options import RunOptions
 from modelgauge.engine.pair import Pair
-from modelgauge.engine.planning import Plan, plan, planned_items
+from modelgauge.engine.planning import Plan, Planner, planned_items
 from modelgauge.engine.repeats import reducer
 from modelgauge.engine.runner import Run
 from modelgauge.engine.threads import in_thread
@@ -155,16 +155,17 @@ class Runner:
 
         Raises:
             UsageError: as for `run`.
-            RunStoppedError: the test or the SUT failed in making items or requests.
+            RunStoppedError: a test failed in making items.
         """
         pairs = self.resolver().pairs(_listed(tests), _listed(suts))
         folder = self.options.data_dir / "cache"
         if not self.options.caching or not (folder / "cache.db").exists():
-            empty = _EmptyCache() if self.options.caching else None
-            return [_planned(pair, self.options, empty) for pair in pairs]
+            planner = Planner(self.options, _EmptyCache() if self.options.caching else None)
+            return [_planned(planner, pair) for pair in pairs]
         cache = DiskCache(folder)
         try:
-            return [_planned(pair, self.options, cache) for pair in pairs]
+            planner = Planner(self.options, cache)
+            return [_planned(planner, pair) for pair in pairs]
         finally:
             cache.close()
             cache.leave()
@@ -242,21 +243,21 @@ def _items(
             yield one.item
 
 
-def _planned(pair: Pair, options: RunOptions, cache: Cache | None) -> Plan:
-    with _failing(f"Test '{pair.test.uid}' on SUT '{pair.sut.uid}'"):
-        return plan(pair, options, cache)
+def _planned(planner: Planner, pair: Pair) -> Plan:
+    with _failing(f"Test '{pair.test.uid}'"):
+        return planner.plan(pair)
 
 
 @contextmanager
 def _failing(what: str) -> Iterator[None]:
-    """Tell of what authors' code raises as of a run that cannot be made."""
+    """Tell of what `make_test_items` raises as of a run that cannot be made."""
     try:
         yield
     except ModelGaugeError:
         raise
     except Exception as error:
         raise RunStoppedError(
-            f"{what} makes no items or requests: {type(error).__name__}: {error}.",
+            f"{what} makes no items: {type(error).__name__}: {error}.",
             fix="Mend it; `modelgauge --debug` shows where it was raised.",
         ) from error
 

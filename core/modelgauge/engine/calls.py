@@ -83,8 +83,8 @@ class Target:
         self.services = services
         is_sut = isinstance(owner, PromptResponseSUT)
         method = owner.evaluate if isinstance(owner, PromptResponseSUT) else owner.annotate
-        batched = isinstance(owner, PromptResponseSUT) and overrides(type(owner), "evaluate_batch")
-        self.codec = ResponseCodec(f"'{owner.uid}'", _declared(owner, method, batched=batched))
+        batched = _is_batched(owner)
+        self.codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
         self.limiter: Limiter = _limiter(owner, services.options, batched=batched)
         options = services.options
         self.rate = (
@@ -267,9 +267,18 @@ def _limiter(
     return AdaptiveLimiter(start, ceiling, asyncio.get_running_loop().time)
 
 
-def _declared(owner: Any, method: Callable[..., Any], *, batched: bool) -> Any:
-    if not batched:
-        return response_type(method, type(owner))
-    kind = response_type(owner.evaluate_batch, type(owner))
-    arguments = getattr(kind, "__args__", ())
-    return next(iter(arguments), Any)
+def _is_batched(owner: object) -> bool:
+    return isinstance(owner, PromptResponseSUT) and overrides(type(owner), "evaluate_batch")
+
+
+def declared_response(owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any]) -> Any:
+    """The type of the native responses of an object, as its author declared it."""
+    if isinstance(owner, PromptResponseSUT):
+        if not _is_batched(owner):
+            return response_type(owner.evaluate, type(owner))
+        kind = response_type(owner.evaluate_batch, type(owner))
+        one_of = (
+            "return" in type(owner).evaluate_batch.__annotations__
+        )  # else it is the class's generic argument
+        return next(iter(getattr(kind, "__args__", ())), Any) if one_of else kind
+    return response_type(owner.annotate, type(owner))

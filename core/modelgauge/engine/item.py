@@ -154,15 +154,12 @@ class ItemWorker:
 
     def _chosen(self, prompt: PromptWithContext) -> Collection[str]:
         """The annotators that the test wants for a prompt."""
-        names = self.chosen(prompt) if self.chosen is not None else ()
-        unknown = [name for name in names if name not in self.annotators]
-        if unknown:
-            error = DefinitionError(
-                f"choose_annotators named '{unknown[0]}', which is not in get_annotators.",
-                fix=f"There are: {', '.join(self.annotators) or 'none'}.",
-            )
-            raise StageError("annotator", self.measurer.uid, error)
-        return names
+        try:
+            return checked_choice(self.chosen(prompt) if self.chosen is not None else (), self.annotators)
+        except NOT_OF_THE_ITEM:
+            raise
+        except BaseException as error:
+            raise StageError("annotator", self.measurer.uid, as_exception(error)) from error
 
     async def _annotate(self, name: str, prompt: PromptWithContext, completion: SUTCompletion) -> Any:
         target = self.annotators[name]
@@ -198,6 +195,21 @@ class ItemWorker:
 
     def _by_repeat(self, interactions: Interactions) -> list[Interactions]:
         return [[one for one in interactions if one.repeat == repeat] for repeat in range(self.repeats)]
+
+
+def checked_choice(names: Collection[str], annotators: Collection[str]) -> Collection[str]:
+    """What `choose_annotators` returned.
+
+    Raises:
+        DefinitionError: it names one that there is not.
+    """
+    unknown = [name for name in names if name not in annotators]
+    if unknown:
+        raise DefinitionError(
+            f"choose_annotators named '{unknown[0]}', which is not in get_annotators.",
+            fix=f"There are: {', '.join(annotators) or 'none'}.",
+        )
+    return names
 
 
 async def all_done(work: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:

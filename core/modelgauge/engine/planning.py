@@ -1,23 +1,34 @@
 """What a run would cost: every prompt is made and looked up, none is sent."""
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from modelgauge.cache import Cache, KeyMaker
 from modelgauge.data.base import Frozen
-from modelgauge.data.items import TestItem
+from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.records import CallCounts
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.asking import without_reasoning
+from modelgauge.engine.calls import declared_response
+from modelgauge.engine.digests import DigestSet
+from modelgauge.engine.failures import NOT_OF_THE_ITEM
+from modelgauge.engine.item import checked_choice
 from modelgauge.engine.options import RunOptions
 from modelgauge.engine.pair import Pair, RecordedSUT
 from modelgauge.engine.source import Ids, NumberedItem, numbered, sample
+from modelgauge.errors import CacheError, RunStoppedError
 from modelgauge.interfaces.annotator import CompletionAnnotator
-from modelgauge.interfaces.codec import ResponseCodec, response_type
+from modelgauge.interfaces.codec import ResponseCodec
+from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
 from modelgauge.interfaces.test import PromptResponseTest
+
+_MOST_REASONS = 3
+
+log = logging.getLogger(__name__)
 
 
 class Plan(Frozen):
@@ -27,10 +38,12 @@ class Plan(Frozen):
         test_uid: the test.
         sut_uid: the SUT.
         items: how many items would be measured.
-        sut_calls: answers of the SUT to be paid, and those that the cache has.
+        sut_calls: answers of the SUT to be paid, and those that the cache has, or an earlier call of the same command.
         annotator_calls: likewise for annotators; where the SUT's answer is not known yet, one call for each completion
             that is asked for. Questions that judges ask are not among them.
         cost_usd: what the SUT expects the calls to cost, where it knows its prices.
+        failing: items that would fail, as far as can be seen without a call: no request can be made of them.
+        reasons: why, the first few different ones.
     """
 
     test_uid: str
@@ -39,22 +52,52 @@ class Plan(Frozen):
     sut_calls: CallCounts
     annotator_calls: CallCounts
     cost_usd: float | None = None
+    failing: int = 0
+    reasons: tuple[str, ...] = ()
 
 
-def plan(pair: Pair, options: RunOptions, cache: Cache | None) -> Plan:
-    """Count the calls of a pair. Reads the test's data and the cache; sends nothing.
+class Planner:
+    """Counts the calls of the pairs of one command, which pay once for what they share. Sends nothing.
 
     Args:
-        pair: a test and a SUT that fit.
         options: as for the run.
-        cache: the run's cache; None where there is none.
+        cache: the run's cache; None where nothing is cached.
     """
-    if isinstance(pair.sut, RecordedSUT):
-        raise TypeError(pair.sut)
-    planner = _Planner(pair, pair.sut, options, cache)
-    for one in planned_items(pair.test, pair.dependencies, options):
-        planner.add(one.item)
-    return planner.result()
+
+    def __init__(self, options: RunOptions, cache: Cache | None) -> None:
+        self._options, self._cache = options, cache
+        self._seen = DigestSet()
+
+    def plan(self, pair: Pair) -> Plan:
+        """Count the calls of a pair. Reads the test's data and the cache.
+
+        Args:
+            pair: a test and a SUT that fit.
+
+        Raises:
+            CacheError: the cache cannot be read.
+            Exception: what `make_test_items` raised.
+        """
+        if isinstance(pair.sut, RecordedSUT):
+            raise TypeError(pair.sut)
+        asked = self._side(pair.sut)
+        judged = {name: self._side(one, pair.judge_suts.get(name)) for name, one in pair.annotators.items()}
+        counting = _Counting(pair, pair.sut, self._options, asked, judged)
+        for one in planned_items(pair.test, pair.dependencies, self._options):
+            counting.add(one.item)
+        return counting.result()
+
+    def _side(
+        self,
+        owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any],
+        asked: Mapping[str, PromptResponseSUT[Any, Any]] | None = None,
+    ) -> "_Side":
+        is_sut = isinstance(owner, PromptResponseSUT)
+        keys: KeyMaker | None = None
+        if self._cache is not None and owner.why_uncacheable(asked) is None and not owner.is_cheap:
+            keys = KeyMaker("sut" if is_sut else "annotator", owner.identity(asked), self._options.redact)
+        codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
+        return _Side(keys, codec, self._cache, self._seen)
 
 
 def planned_items(
@@ -69,12 +112,19 @@ def planned_items(
 
 @dataclass(slots=True)
 class _Side:
-    """Calls of one object: which are known, and how many would be sent."""
+    """Calls of one object in one pair: which are known, and how many would be sent.
+
+    Args:
+        keys: None where nothing of the object is cached.
+        codec: reads its stored responses.
+        cache: where they are.
+        seen: the calls that the command sends before; all its pairs share it.
+    """
 
     keys: KeyMaker | None
     codec: ResponseCodec
     cache: Cache | None
-    seen: set[str] = field(default_factory=set)
+    seen: DigestSet
     paid: int = 0
     cached: int = 0
 
@@ -85,82 +135,112 @@ class _Side:
             return True, None
         digest = self.keys.key(request, repeat).digest
         text = self.cache.get(digest)
-        if text is not None or digest in self.seen:
-            self.cached += 1
-            return False, None if text is None else self.codec.load(text)
-        self.seen.add(digest)
-        self.paid += 1
-        return True, None
+        if text is None and self.seen.add(digest):
+            self.paid += 1
+            return True, None
+        self.cached += 1
+        return False, None if text is None else self.codec.load(text)
 
     def counts(self) -> CallCounts:
         return CallCounts(paid=self.paid, cached=self.cached)
 
 
-class _Planner:
-    def __init__(
-        self, pair: Pair, sut: PromptResponseSUT[Any, Any], options: RunOptions, cache: Cache | None
-    ) -> None:
-        self._pair, self._sut, self._options = pair, sut, options
-        self._asked = _side(sut, options, cache)
-        self._judged = {
-            name: _side(one, options, cache, pair.judge_suts.get(name))
-            for name, one in pair.annotators.items()
-        }
-        self._items = 0
-        self._cost: float | None = 0.0
+@dataclass(slots=True)
+class _Counting:
+    """One pair, item by item."""
+
+    pair: Pair
+    sut: PromptResponseSUT[Any, Any]
+    options: RunOptions
+    asked: _Side
+    judged: Mapping[str, _Side]
+    items: int = 0
+    failing: int = 0
+    cost: float | None = 0.0
+    reasons: dict[str, None] = field(default_factory=dict)
 
     def add(self, item: TestItem) -> None:
-        self._items += 1
+        """Count the calls of an item: as in a run, all prompts are asked, whatever fails beside them."""
+        self.items += 1
+        answers: list[tuple[PromptWithContext, SUTResponse | None]] = []
+        sound = True
         for prompt in item.prompts:
-            sent = prompt.prompt.with_options(self._options.sut_options)
-            request = request_for(self._sut, sent)
-            for repeat in range(self._options.repeats):
-                paid, response = self._asked.look_up(request, repeat)
-                if paid:
-                    self._add_cost(request)
-                if response is not None:
-                    self._add_annotations(
-                        prompt, without_reasoning(self._sut, self._sut.translate_response(request, response))
-                    )
-                else:
-                    for side in self._judged.values():
-                        side.paid += sent.options.num_completions or 1
+            try:
+                answers += [(prompt, answer) for answer in self._ask(prompt)]
+            except (*NOT_OF_THE_ITEM, CacheError, RunStoppedError):
+                raise
+            except BaseException as error:  # noqa: BLE001  the author's; it would be the item's failure
+                self._note(self.sut.uid, error)
+                sound = False
+        for prompt, answer in answers if sound else []:
+            sound = self._judge(prompt, answer) and sound
+        self.failing += not sound
 
-    def _add_annotations(self, prompt: Any, response: SUTResponse) -> None:
-        for completion in response.completions:
-            for name, side in self._judged.items():
-                side.look_up(self._pair.annotators[name].translate_request(prompt, completion))
+    def _ask(self, prompt: PromptWithContext) -> list[SUTResponse | None]:
+        """The answers to a prompt, where they are known."""
+        request = request_for(self.sut, prompt.prompt.with_options(self.options.sut_options))
+        responses = []
+        for repeat in range(self.options.repeats):
+            paid, response = self.asked.look_up(request, repeat)
+            if paid:
+                self._add_cost(request)
+            responses.append(response)
+        return [None if response is None else self._answer(request, response) for response in responses]
+
+    def _answer(self, request: Any, response: Any) -> SUTResponse:
+        return without_reasoning(self.sut, self.sut.translate_response(request, response))
+
+    def _judge(self, prompt: PromptWithContext, answer: SUTResponse | None) -> bool:
+        """Count the annotators' calls; whether a request can be made of all."""
+        uid = self.pair.test.uid
+        try:
+            for name in self._chosen(prompt):
+                side, annotator = self.judged[name], self.pair.annotators[name]
+                uid = annotator.uid
+                if answer is None:
+                    options = prompt.prompt.with_options(self.options.sut_options).options
+                    side.paid += options.num_completions or 1
+                    continue
+                for completion in answer.completions:
+                    side.look_up(annotator.translate_request(prompt, completion))
+        except (*NOT_OF_THE_ITEM, CacheError, RunStoppedError):
+            raise
+        except BaseException as error:  # noqa: BLE001  likewise
+            self._note(uid, error)
+            return False
+        return True
+
+    def _chosen(self, prompt: PromptWithContext) -> Collection[str]:
+        test = self.pair.test
+        if not overrides(type(test), "choose_annotators"):
+            return list(self.judged)
+        return checked_choice(test.choose_annotators(prompt), self.judged)
+
+    def _note(self, uid: str, error: BaseException) -> None:
+        if len(self.reasons) < _MOST_REASONS:
+            self.reasons[f"'{uid}': {type(error).__name__}: {error}"] = None
 
     def _add_cost(self, request: Any) -> None:
-        expected = self._sut.expected_cost(request)
-        self._cost = None if expected is None or self._cost is None else self._cost + expected
+        if self.cost is None:
+            return
+        try:
+            expected = self.sut.expected_cost(request)
+        except Exception:
+            log.exception("expected_cost of '%s' failed; its prices are taken as unknown.", self.sut.uid)
+            expected = None
+        self.cost = None if expected is None else self.cost + expected
 
     def result(self) -> Plan:
-        judged = [side.counts() for side in self._judged.values()]
+        judged = [side.counts() for side in self.judged.values()]
         return Plan(
-            test_uid=self._pair.test.uid,
-            sut_uid=self._sut.uid,
-            items=self._items,
-            sut_calls=self._asked.counts(),
+            test_uid=self.pair.test.uid,
+            sut_uid=self.sut.uid,
+            items=self.items,
+            sut_calls=self.asked.counts(),
             annotator_calls=CallCounts(
                 paid=sum(one.paid for one in judged), cached=sum(one.cached for one in judged)
             ),
-            cost_usd=self._cost,
+            cost_usd=self.cost,
+            failing=self.failing,
+            reasons=tuple(self.reasons),
         )
-
-
-def _side(
-    owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any],
-    options: RunOptions,
-    cache: Cache | None,
-    asked: Mapping[str, PromptResponseSUT[Any, Any]] | None = None,
-) -> _Side:
-    is_sut = isinstance(owner, PromptResponseSUT)
-    method = owner.evaluate if isinstance(owner, PromptResponseSUT) else owner.annotate
-    cacheable = cache is not None and owner.why_uncacheable(asked) is None and not owner.is_cheap
-    keys = (
-        KeyMaker("sut" if is_sut else "annotator", owner.identity(asked), options.redact)
-        if cacheable
-        else None
-    )
-    return _Side(keys, ResponseCodec(f"'{owner.uid}'", response_type(method, type(owner))), cache)

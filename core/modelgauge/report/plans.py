@@ -1,12 +1,13 @@
 """The table of `run-test --dry-run`: what each pair would take."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from modelgauge.data.records import CallCounts
 from modelgauge.engine.planning import Plan
 from modelgauge.report.page import Page, Style
-from modelgauge.report.plain import counted
+from modelgauge.report.plain import counted, one_line
 
+_MOST_OF_A_REASON = 500
 _NOTE = "Nothing was sent. Questions that judges ask, and attempts after failures, come on top."
 
 
@@ -37,8 +38,20 @@ def render_plans(plans: Sequence[Plan], style: Style, redact: Callable[[str], st
         table.add_row(*map(page.text, (plan.test_uid, plan.sut_uid, *cells)))
     page.add(table)
     page.add(page.text(_sum(plans)), gap=False)
+    for plan in plans:
+        for line in _failing(plan):
+            page.add(page.text(line), gap=False)
     page.add(page.text(_NOTE), gap=False)
     return page.rendered()
+
+
+def _failing(plan: Plan) -> Iterator[str]:
+    """Items of which no request can be made, and why."""
+    if not plan.failing:
+        return
+    yield f"{counted(plan.failing, 'item')} of {plan.test_uid} on {plan.sut_uid} will fail:"
+    for reason in plan.reasons:
+        yield f"  {one_line(reason, _MOST_OF_A_REASON)}"
 
 
 def _all(calls: CallCounts) -> int:

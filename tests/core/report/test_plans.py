@@ -40,6 +40,14 @@ def test_what_is_all_cached_costs_nothing(cost):
     assert "To pay: 0 calls." in render_plans([make_plan(paid=0, cost=cost)], Style())
 
 
+def test_items_that_will_fail_are_told_with_the_reason():
+    plans = [make_plan(), make_plan(failing=2, reasons=("'a_sut': ValueError: two\nlines",))]
+    lines = render_plans(plans, Style()).split("\n")
+    told = lines.index("2 items of a_test on a_sut will fail:")
+    assert lines[told + 1] == "  'a_sut': ValueError: two lines"
+    assert sum("will fail" in line for line in lines) == 1
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_no_line_is_longer_than_the_terminal(width):
     plan = make_plan(judged=1_000_000, cost=2.0, sut_uid="acme/model?" + "x" * 100)
