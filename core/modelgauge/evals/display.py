@@ -17,7 +17,7 @@ from modelgauge.evals.configs import Display
 from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
 from modelgauge.report.figures import figure
 from modelgauge.report.page import Page, Style
-from modelgauge.report.plain import counted, one_line
+from modelgauge.report.plain import counted, one_line, visible
 
 _MOST_CASES = 50
 _LONGEST = 40
@@ -86,8 +86,13 @@ def rendered(results: Sequence[Shown], folder: Path, display: Display, style: St
         page.add(page.text(f"{len(listed) - _MOST_CASES:,} more: modelgauge show {folder.name}"))
     passed = sum(one.success for one in results)
     page.add(page.text(f"{passed:,} of {counted(len(results), 'test case')} passed.", "bold"), gap=False)
-    page.add(page.text(f"Run: {folder}"))
-    return page.rendered()
+    return f"{page.rendered()}\nRun: {visible(str(_from_here(folder)))}"  # in one line, to be copied
+
+
+def _from_here(folder: Path) -> Path:
+    """A folder as a person here would call it."""
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
 def _table(results: Iterable[Shown], page: Page) -> Any:

@@ -1,4 +1,5 @@
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -243,3 +244,11 @@ def test_an_app_that_raises_is_the_callers_to_mend():
 
     with pytest.raises(LookupError, match="a"):
         evaluate(goldens=[Golden("a")], observed_callback=app)
+
+
+def test_the_folder_of_the_run_is_told_in_one_line(match, here, capsys):
+    result = evaluate(RIGHT, match())
+    assert f"Run: {Path('run_data', 'runs', result.run_id)}" in capsys.readouterr().out.splitlines()
+    far = here.parent / ("far_" * 25)
+    result = evaluate(RIGHT, match(), data_dir=far)
+    assert f"Run: {far / 'runs' / result.run_id}" in capsys.readouterr().out.splitlines()
