@@ -74,6 +74,22 @@ def pages() -> list[Path]:
     return [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
 
+def unnamed_files(text: str) -> list[str]:
+    """The files whose names are told only in a title, which readers of the page do not see.
+
+    Args:
+        text: of a page.
+    """
+    titled = [
+        (found.start(), re.search(r'title="([^"]+)"', found["info"])) for found in _FENCE.finditer(text)
+    ]
+    return [
+        name[1]
+        for start, name in titled
+        if name is not None and f"`{name[1]}`" not in _FENCE.sub("", text[:start])
+    ]
+
+
 def page_name(file: Path) -> str:
     return file.relative_to(REPOSITORY).as_posix()
 

@@ -13,6 +13,7 @@ from doc_pages import (
     page_name,
     pages,
     same_output,
+    unnamed_files,
 )
 
 CLI = "docs/reference/cli.md"  # its blocks are what the program says; see test_reference.py
@@ -39,6 +40,17 @@ def test_links_lead_somewhere(page) -> None:
         assert file.exists(), f"{page_name(page)}: {target}"
         if anchor and file.suffix == ".md":
             assert anchor in anchors_of(file.read_text(encoding="utf-8")), f"{page_name(page)}: {target}"
+
+
+@pytest.mark.parametrize("page", pages(), ids=page_name)
+def test_the_text_names_each_file_before_it_is_shown(page) -> None:
+    assert unnamed_files(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_file_that_only_a_title_names_is_noticed() -> None:
+    page = '```python title="a.py"\n"`b.py`"\n```\nWrite `c.py`:\n\n```python title="%s.py"\n1\n```\n'
+    assert unnamed_files(page % "b") == ["a.py", "b.py"]
+    assert unnamed_files(page % "c") == ["a.py"]
 
 
 def anchors_of(text: str) -> set[str]:
