@@ -147,10 +147,12 @@ def test_a_page_may_write_files_and_use_them(tmp_path) -> None:
 
 def test_the_architecture_names_every_module() -> None:
     text = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
-    layers, _, engine = text.partition("## The engine")
+    layers, _, rest = text.partition("## The engine")
+    engine, _, evals = rest.partition("## Metrics and evals")
     core = REPOSITORY / "core" / "modelgauge"
     assert modules_of(core) - named_in(layers) == set()
     assert modules_of(core / "engine") - named_in(engine) == set()
+    assert (modules_of(core / "evals") | modules_of(core / "metrics")) - named_in(evals) == set()
 
 
 def modules_of(folder) -> set[str]:
