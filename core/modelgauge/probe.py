@@ -115,7 +115,7 @@ def explain_ask(sut: SUTName, prompt: AnyPrompt, **options: Any) -> Explanation:
     runner = Runner(**options)
     made = runner.resolver().sut(sut)
     _check_takes(made, prompt)
-    return _explained(runner, "sut", made, {}, request_for(made, prompt))
+    return _explained(runner, made, {}, request_for(made, prompt), _texts(prompt))
 
 
 def explain_annotate(
@@ -136,7 +136,8 @@ def explain_annotate(
     resolver = runner.resolver()
     made = resolver.annotator(annotator)
     request = made.translate_request(prompt, completion)
-    return _explained(runner, "annotator", made, resolver.judges(made), request)
+    texts = {"the completion's text": completion.text, **_texts(prompt.prompt)}
+    return _explained(runner, made, resolver.judges(made), request, texts)
 
 
 class OneItem(PromptResponseTest):
@@ -233,24 +234,35 @@ def _run(
 
 def _explained(
     runner: Runner,
-    role: str,
     owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any],
     asked: Mapping[str, PromptResponseSUT[Any, Any]],
     request: Any,
+    texts: Mapping[str, str],
 ) -> Explanation:
     why = owner.why_uncacheable(asked)
     if why is not None:
         raise UsageError(f"Nothing is ever cached: {why}.", fix="Each run makes such calls anew.")
+    role = "sut" if isinstance(owner, PromptResponseSUT) else "annotator"
     key = KeyMaker(role, owner.identity(asked), runner.options.redact).key(request)
     folder = runner.options.data_dir / "cache"
     if not (folder / "cache.db").exists():
         return Explanation(key=key.digest, hit=False)
     cache = DiskCache(folder)
     try:
-        return explain(cache, key)
+        return explain(cache, key, texts)
     finally:
         cache.close()
         cache.leave()
+
+
+def _texts(prompt: AnyPrompt) -> dict[str, str]:
+    """What the user wrote, by what it is called."""
+    if isinstance(prompt, TextPrompt):
+        return {"the prompt's text": prompt.text}
+    return {
+        f"the text of message {number}, {message.role.value}": message.text
+        for number, message in enumerate(prompt.messages, start=1)
+    }
 
 
 def _listen(

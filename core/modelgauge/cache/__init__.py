@@ -1,6 +1,7 @@
 """The cache of responses: `keys` says what they depend on, `store` keeps them, `leases` shares them."""
 
-from modelgauge.cache.inspection import Explanation, Verdict, explain, verify
+from modelgauge.cache.explaining import Difference, Explanation, explain
+from modelgauge.cache.inspection import Verdict, verify
 from modelgauge.cache.keys import DamagedEntryError, Entry, Key, KeyMaker, pack, unpack
 from modelgauge.cache.leases import Leases
 from modelgauge.cache.store import Cache, DiskCache
@@ -9,6 +10,7 @@ from modelgauge.cache.text_disk import TextDisk
 __all__ = [
     "Cache",
     "DamagedEntryError",
+    "Difference",
     "DiskCache",
     "Entry",
     "Explanation",

@@ -11,9 +11,10 @@ from modelgauge.cli.options import data_dir_option, shared_options, sut_options,
 from modelgauge.report.plain import columns, counted, one_line
 
 if TYPE_CHECKING:
-    from modelgauge.cache import Explanation
+    from modelgauge.cache import Difference, Explanation
 
 _MOST_OF_A_VALUE = 60
+_BEFORE_A_DIFFERENCE = 15
 
 
 @click.command("explain")
@@ -95,11 +96,22 @@ def _tell(app: App, explanation: Explanation) -> None:
         return
     parts = counted(len(explanation.differences), "part")
     app.show(f"The nearest entry differs in {parts}: {explanation.nearest}\n")
-    rows = [(one.part, _short(one.asked), _short(one.cached)) for one in explanation.differences]
+    rows = [(one.part, *_values(one)) for one in explanation.differences]
     app.show(columns(rows, ("PART", "ASKED", "IN THE CACHE")))
 
 
-def _short(value: Any) -> str:
+def _values(difference: Difference) -> tuple[str, str]:
+    """Both values as JSON; of long texts the place where they begin to differ."""
     import json
+    from itertools import takewhile
 
-    return one_line(json.dumps(value, ensure_ascii=False), _MOST_OF_A_VALUE)
+    shown = [json.dumps(value, ensure_ascii=False) for value in (difference.asked, difference.cached)]
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*shown, strict=False)))
+    start = alike - _BEFORE_A_DIFFERENCE
+    if start > _BEFORE_A_DIFFERENCE and max(map(len, shown)) > _MOST_OF_A_VALUE:
+        shown = [f"...{text[start:]}" for text in shown]
+    asked, cached = (one_line(text, _MOST_OF_A_VALUE) for text in shown)
+    return (
+        "absent" if difference.absent == "asked" else asked,
+        "absent" if difference.absent == "cached" else cached,
+    )

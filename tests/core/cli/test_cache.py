@@ -75,25 +75,45 @@ def test_an_answer_that_is_there_is_found_without_a_call(run, filled, calls):
 
 
 @pytest.mark.parametrize(
-    ("args", "part", "asked", "cached"),
+    ("args", "parts"),
     [
         (
             ("--sut", "echo", "--prompt", "number 1", "--temperature", "0"),
-            "request",
-            "number 1|0.0|None",
-            None,
+            {"request (the prompt's text is the same)": ("number 1|0.0|None", "number 1|None|None", None)},
         ),
-        (("--sut", "echo?answer=no", "--prompt", "number 1"), "identity", "no", None),
+        (
+            ("--sut", "echo?answer=no", "--prompt", "number 1"),
+            {"uid": ("echo?answer=no", "echo", None), "argument answer": ("no", None, "cached")},
+        ),
     ],
 )
-def test_the_parts_that_differ_from_the_nearest_are_named(run, filled, args, part, asked, cached):
+def test_the_parts_that_differ_from_the_nearest_are_named(run, filled, args, parts):
     differences = run("cache", "explain", *args, "--json").json["differences"]
-    assert asked in [one["asked"] for one in differences]
-    assert all(one["part"].startswith(part) for one in differences)
+    assert {one["part"]: (one["asked"], one["cached"], one["absent"]) for one in differences} == parts
     shown = run("cache", "explain", *args).out
     assert "The answer is not in the cache" in shown
     assert "IN THE CACHE" in shown
-    assert asked in shown
+    for part, (asked, _, absent) in parts.items():
+        (line,) = [line for line in shown.splitlines() if line.startswith(part)]
+        assert f'"{asked}"' in line
+        assert ("absent" in line) == bool(absent)
+
+
+def test_a_difference_far_into_a_long_text_is_shown(run, here):
+    (here / "long.json").write_text(json.dumps([{"role": "user", "content": "x" * 500 + " one"}]))
+    (here / "other.json").write_text(json.dumps([{"role": "user", "content": "x" * 500 + " two"}]))
+    run("run-test", "--sut", "echo", "--test", "numbers", "-m", "1")
+    plugin = (
+        (here / "plugin.py")
+        .read_text(encoding="utf-8")
+        .replace('[f"number {number}"]', '["x" * 500 + " one"]')
+    )
+    (here / "plugin.py").write_text(plugin, encoding="utf-8")
+    run("run-test", "--sut", "text_only", "--test", "numbers", "-m", "1")
+    shown = run("cache", "explain", "--sut", "text_only", "--prompt", "x" * 500 + " two").out
+    assert 'xxxx two"' in shown
+    assert 'xxxx one"' in shown
+    assert max(map(len, shown.splitlines())) < 250
 
 
 def test_a_chat_is_explained_too(run, filled, here):
@@ -107,7 +127,7 @@ def test_annotators_are_explained_with_what_they_would_judge(run, filled):
     assert run("cache", "explain", *judged, '{"even": true}', "--json").json["hit"] is False
     asked = ("--annotator", "yes_no", "--prompt", "number 0", "--completion", "yes", "--json")
     (difference,) = run("cache", "explain", *judged[:-1], "--context", "3", "--json").json["differences"]
-    assert (difference["part"], difference["asked"], difference["cached"]) == ("request.context", 3, None)
+    assert (difference["part"], difference["asked"], difference["cached"]) == ("request: context", 3, None)
     assert run("cache", "explain", *asked).json["hit"] is True
 
 

@@ -1,0 +1,231 @@
+"""Why there is, or is not, an answer to a request in a cache: the entry that is nearest to it, and what differs.
+
+A key is JSON; what differs is said in the words of those who ask: the argument of a constructor, the prompt's text.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from typing import Any, Literal, NamedTuple
+
+from modelgauge.cache.keys import Key
+from modelgauge.cache.store import DiskCache
+from modelgauge.data.base import Frozen
+
+_PARTS = ("schema", "role", "identity", "request", "repeat")
+_MADE = ("uid", "class", "cache_version")
+_CLASS = "$class"
+_OBJECT = "$object"  # an argument with an identity of its own
+_TAGS = ("$model", "$dataclass", "$enum", "$subclass", "$set", "$text")  # of `plain`: each names a class
+_ABSENT = object()
+_FIELDS = ("fields", "extra", "private")  # of what has such a tag
+_CONTENT = "$content"  # of what has no fields
+_OTHER_QUESTION = 3  # differences of another kind: an entry of another prompt says little of this one
+
+Path = tuple[str | int, ...]
+
+
+class Difference(Frozen):
+    """A part of a key that differs.
+
+    Args:
+        part: which, in words.
+        asked: its value in the request; None also where it is not there.
+        cached: its value in the nearest entry, likewise.
+        absent: on which side it is not there; None where it is on both.
+    """
+
+    part: str
+    asked: Any = None
+    cached: Any = None
+    absent: Literal["asked", "cached"] | None = None
+
+
+class Explanation(Frozen):
+    """Why a request is, or is not, in the cache.
+
+    Args:
+        key: of the request.
+        hit: whether its answer is there.
+        nearest: the key of the entry that differs least; None in an empty cache.
+        differences: where it differs.
+    """
+
+    key: str
+    hit: bool
+    nearest: str | None = None
+    differences: tuple[Difference, ...] = ()
+
+
+def explain(cache: DiskCache, key: Key, texts: Mapping[str, str] | None = None) -> Explanation:
+    """Find the entry nearest to a request, and say which parts differ.
+
+    Args:
+        cache: where to look.
+        key: of the request.
+        texts: what the user wrote, by what it is called ("the prompt's text"), to be found again in the request.
+
+    Raises:
+        CacheError: the cache cannot be read.
+    """
+    if cache.get(key.digest) is not None:
+        return Explanation(key=key.digest, hit=True, nearest=key.digest)
+    words = _Words(texts or {})
+    asked = _named(key.parts)
+    nearest: tuple[int, str, list[_Change]] | None = None
+    for entry in cache.entries():
+        changes = list(_changes(asked, _named(entry.key.parts)))
+        distance = sum(words.distance(change) for change in changes)
+        if nearest is None or distance < nearest[0]:
+            nearest = (distance, entry.key.digest, changes)
+    if nearest is None:
+        return Explanation(key=key.digest, hit=False)
+    told = tuple(words.told(change) for change in nearest[2])
+    return Explanation(key=key.digest, hit=False, nearest=nearest[1], differences=told)
+
+
+# --- parts of keys ----------------------------------------------------------------------------------------------------
+
+
+class _Change(NamedTuple):
+    """A part that differs; `_ABSENT` stands for one that is not there."""
+
+    path: Path
+    asked: Any
+    cached: Any
+
+
+def _named(parts: str) -> dict[str, Any]:
+    """The parts of a key by name; none where a text is the JSON of no key of ours."""
+    try:
+        values = json.loads(parts)
+    except (ValueError, RecursionError):
+        return {}
+    return dict(zip(_PARTS, values, strict=False)) if isinstance(values, list) else {}
+
+
+def _changes(asked: Any, cached: Any, path: Path = ()) -> Iterator[_Change]:
+    asked, cached = _untagged(asked), _untagged(cached)
+    if isinstance(asked, dict) and isinstance(cached, dict):
+        for name in {**asked, **cached}:
+            yield from _changes(asked.get(name, _ABSENT), cached.get(name, _ABSENT), (*path, name))
+    elif isinstance(asked, list) and isinstance(cached, list):
+        for place, (one, other) in enumerate(zip_longest(asked, cached, fillvalue=_ABSENT)):
+            yield from _changes(one, other, (*path, place))
+    elif type(asked) is not type(cached) or asked != cached:
+        yield _Change(path, asked, cached)
+
+
+def _untagged(value: Any) -> Any:
+    """What `plain` has tagged, without the tag: a class stands beside the content."""
+    if not isinstance(value, dict):
+        return value
+    for mark in ("$dict", "$tuple"):
+        if mark in value:
+            return _untagged(value[mark])  # an identity was tagged before its key was made, and so has two
+    tag = next((tag for tag in _TAGS if tag in value), None)
+    if tag is None:
+        return value
+    content: dict[str, Any] = {_CLASS: value[tag]}
+    for name, part in value.items():
+        if name in _FIELDS and isinstance(part, dict):
+            content.update(part)
+        elif name != tag:
+            content[_CONTENT] = part
+    return content
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+class _Words:
+    """Says what a change is.
+
+    Args:
+        texts: as for `explain`.
+    """
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+
+    def told(self, change: _Change) -> Difference:
+        """A change for the user."""
+        path, asked, cached = change
+        absent: Literal["asked", "cached"] | None = None
+        if asked is _ABSENT or cached is _ABSENT:
+            absent = "asked" if asked is _ABSENT else "cached"
+        written, same = self._written(change)
+        return Difference(
+            part=_words(path) + (f" ({written} {'is the same' if same else 'differs'})" if written else ""),
+            asked=None if asked is _ABSENT else asked,
+            cached=None if cached is _ABSENT else cached,
+            absent=absent,
+        )
+
+    def distance(self, change: _Change) -> int:
+        """How much a change counts."""
+        written, same = self._written(change)
+        return _OTHER_QUESTION if written and not same else 1
+
+    def _written(self, change: _Change) -> tuple[str, bool]:
+        """What of the user's own texts stands in a part of the request, and whether it stands in the entry's too."""
+        path, asked, cached = change
+        if path[:1] == ("request",) and isinstance(asked, str):
+            for name, text in self._texts.items():
+                if text and text in asked:
+                    return name, isinstance(cached, str) and text in cached
+        return "", False
+
+
+def _words(path: Path) -> str:
+    first, *rest = path or ("key",)
+    match first:
+        case "identity":
+            return _whose(rest)
+        case "request":
+            return f"request: {_place(rest)}" if rest else "request"
+        case "repeat":
+            return "which repeat it is"
+        case "role":
+            return "SUT or annotator"
+        case "schema":
+            return "the form of keys"
+    return _place(path)
+
+
+def _whose(steps: "list[str | int]") -> str:
+    """Words for a part of an identity, which is {"made": [uid, class, version, arguments], "with": {...}}."""
+    match steps:
+        case ["made", int(place)] if place < len(_MADE):
+            return _MADE[place]
+        case ["made", int(_)]:
+            return "arguments"
+        case ["made", int(_), str(name), *within]:
+            return f"argument {_within(name, within)}"
+        case ["with", str(name), *within]:
+            return (
+                f"the SUT that it asks as '{name}', its {_whose(within)}" if within else f"the SUT '{name}'"
+            )
+        case ["with"]:
+            return "the SUTs that it asks"
+    return _place(["identity", *steps])
+
+
+def _within(name: str, steps: "list[str | int]") -> str:
+    """A part of an argument, which may be an object with an identity of its own."""
+    if _OBJECT not in steps:
+        return _place([name, *steps])
+    place = steps.index(_OBJECT)
+    return f"{_place([name, *steps[:place]])}, its {_whose(steps[place + 1 :])}"
+
+
+def _place(steps: "list[str | int] | Path") -> str:
+    text = ""
+    for step in steps:
+        if step == _CLASS:
+            text += " (its class)" if text else "its class"
+        elif isinstance(step, int):
+            text += f"[{step}]"
+        elif not step.startswith("$"):
+            text += f".{step}" if text else step
+    return text
