@@ -7,6 +7,7 @@ Whatever fails on the way leaves nothing behind.
 import importlib
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -27,7 +28,7 @@ def take_copy(request: Request, file: Path) -> StoredVersion:
 
 
 def take_fetched(request: Request, *, show_progress: bool) -> StoredVersion:
-    """Stores what the source gives."""
+    """Stores what the source gives; a progress bar is shown on a terminal only."""
     return _take_in(request, partial(_fetch, request, show_progress), what=f"what {request.data.source} gave")
 
 
@@ -84,7 +85,8 @@ def _produce(request: Request, raw: Path, whole: Path, steps: Steps, source: str
 
 def _fetch(request: Request, show_progress: bool, target: Path) -> None:
     try:
-        with _progress_bar(request.label) if show_progress else _silence() as progress:
+        shown = show_progress and sys.stderr is not None and sys.stderr.isatty()
+        with _progress_bar(request.label) if shown else _silence() as progress:
             request.data.fetch(target, progress)
     except DownloadError as error:
         raise DownloadError(f"{request.label}: {error.problem}", fix=request.hand_over()) from error

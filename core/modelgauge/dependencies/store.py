@@ -59,7 +59,7 @@ class DependencyStore:
             not enforced; they are decompressed and unpacked only as far as their first bytes show that they
             need it.
         pins: versions that the data must have, by key or by `OWNER:KEY`.
-        progress: show a progress bar on stderr for each fetch.
+        progress: show a progress bar on stderr for each fetch, where that is a terminal.
 
     Raises:
         InvalidOptionError: a pin is not a version.

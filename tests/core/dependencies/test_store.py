@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import tarfile
 import time
 
@@ -143,7 +144,11 @@ def test_a_fetch_that_writes_nothing_is_named(store, memory):
         store.resolve("owner", "key", Idle())
 
 
-def test_a_progress_bar_is_shown_only_when_asked_for(directory, capsys, memory):
+def test_a_progress_bar_is_shown_only_when_asked_for_and_on_a_terminal(
+    directory, capsys, memory, monkeypatch
+):
+    DependencyStore(directory, progress=True).resolve("owner", "piped", memory())
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     DependencyStore(directory).resolve("owner", "quiet", memory())
     assert capsys.readouterr().err == ""
     DependencyStore(directory, progress=True).resolve("owner", "loud", memory())
