@@ -28,6 +28,7 @@ from modelgauge.engine.threads import in_thread
 from modelgauge.errors import InvalidOptionError, ModelGaugeError, RecordError, RunStoppedError
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.local_plugins import module_name
+from modelgauge.metrics.judges import default_judge_name
 from modelgauge.observing import PluginObserver
 from modelgauge.redaction import Redactor
 from modelgauge.resolution import Resolver, SUTName, TestName
@@ -64,6 +65,7 @@ class Runner:
         dependency_versions: versions that data must have, by key or `TEST:KEY`.
         observers: told of runs and items as they finish, beside the plugins that observe.
         command: the command line, for the manifest.
+        inputs: what else the command line gave, for the manifest: what `resume` makes the tests of.
         options: see `RunOptions`: max_test_items, seed, sut_options, repeats, caching, progress, …
 
     Raises:
@@ -82,6 +84,7 @@ class Runner:
         dependency_versions: Mapping[str, str] | None = None,
         observers: Sequence[Observer] = (),
         command: Sequence[str] | None = None,
+        inputs: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
         settings = settings if settings is not None else load_settings()
@@ -95,6 +98,7 @@ class Runner:
         self._inputs = {
             "plugins": [module_name(plugin) for plugin in settings.plugins],
             "dependencies": {key: str(Path(path).resolve()) for key, path in (dependencies or {}).items()},
+            **(inputs or {}),
         }
         self._store = DependencyStore(
             folder / "dependencies",
@@ -182,7 +186,8 @@ class Runner:
         facts = await in_thread(lambda: surroundings(self._command, resolver.distributions), "manifest")
         plugins = await in_thread(self.plugins, "plugins")
         observers = [*self._observers, PluginObserver(plugins)]
-        manifest = {**facts, "inputs": self._inputs}
+        judge = default_judge_name(self.settings)
+        manifest = {**facts, "inputs": {**self._inputs, "judge": judge}}
         return await Run(self.options).pairs(
             pairs, observers, manifest, continuing=continuing, rescoring=rescoring
         )

@@ -1,57 +1,33 @@
 """Runs that build on an earlier one: `resume` goes on where it stopped, `rescore` measures its answers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-from pydantic import ConfigDict, Field
+from typing import Any, TypeVar
 
 from modelgauge.api import Runner, blocking
-from modelgauge.data.base import Frozen
 from modelgauge.data.prompts import SUTOptions
-from modelgauge.data.records import TestRecord
-from modelgauge.engine.journal import MANIFEST, RunFolder, find_run
+from modelgauge.data.records import DatasetReference, TestRecord
+from modelgauge.earlier import NEW_RUN, Inputs, Manifest, loaded, manifest_of
+from modelgauge.engine.journal import RunFolder, find_run
 from modelgauge.engine.pair import Pair, RecordedSUT
-from modelgauge.errors import InvalidDataError, InvalidOptionError, RecordError
+from modelgauge.errors import (
+    InputFileError,
+    InvalidOptionError,
+    RecordError,
+    UnknownNameError,
+    UsageError,
+)
+from modelgauge.evals.dataset_runs import NamedGoldens, inputs_of
+from modelgauge.evals.given import GIVEN
 from modelgauge.interfaces.identity import Identified, Initialization
+from modelgauge.metrics.judges import JudgeLike, judging_by_default
 from modelgauge.resolution import Resolver, SUTName, TestName
 from modelgauge.settings import load_settings
 
+Value = TypeVar("Value")
+
 _OF_THE_RUN = ("max_test_items", "seed", "repeats", "reduce")  # what its results depend on
-
-
-class _Part(Frozen):
-    """A part of a manifest: the fields that matter here."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
-
-
-class _Options(_Part):
-    max_test_items: int | None = Field(ge=1)
-    seed: int
-    repeats: int = Field(ge=1)
-    reduce: str
-    caching: bool
-    sut_options: dict[str, Any]
-    hyperparameters: dict[str, Any] | None = None
-    identifier: str | None = None
-
-
-class _Inputs(_Part):
-    plugins: tuple[str, ...] = Field((), strict=False)
-    dependencies: dict[str, str] = Field(default_factory=dict)
-
-
-class _Manifest(_Part):
-    """What a run is done again with."""
-
-    test_uid: str
-    test_initialization: dict[str, Any]
-    sut_uid: str
-    sut_initialization: dict[str, Any]
-    dependency_versions: dict[str, str]
-    options: _Options
-    inputs: _Inputs = _Inputs()
 
 
 def resume(
@@ -75,7 +51,7 @@ def resume(
         The records of the runs, complete ones too.
 
     Raises:
-        RecordError: there is no such run, or its test, data or SUT are not what they were.
+        RecordError: there is no such run, or its test, data, SUT or judges are not what they were.
     """
     folders = _find(run, data_dir)
     return [
@@ -88,6 +64,9 @@ def rescore(
     data_dir: str | Path | None = None,
     *,
     test: TestName | None = None,
+    dataset: str | Path | None = None,
+    metrics: Sequence[str] = (),
+    judge: JudgeLike | None = None,
     **options: Any,
 ) -> list[TestRecord]:
     """Measure the recorded answers of runs with the test's present annotators and `measure_quality`.
@@ -98,12 +77,21 @@ def rescore(
         run: a run's id or folder, or an invocation's id.
         data_dir: where runs are looked up.
         test: another test, or an object; by default the run's.
+        dataset: a file of goldens instead of a test; by default the run's, where it is of one.
+        metrics: uids of those that judge them; by default the run's.
+        judge: judges for the metrics that name none; by default the run's.
         options: see `Runner`.
 
     Raises:
         RecordError: there is no such run, or its answers are not answers to the test's prompts.
+        UsageError: there is a data set without metrics, or the other way round, or a test beside them.
     """
-    return [_rescore_one(one, test, options) for one in _find(run, data_dir)]
+    if test is not None and (dataset is not None or metrics):
+        raise UsageError(
+            "A run is measured by a test, or by the metrics of a data set.", fix="Give one or the other."
+        )
+    chosen = (None if dataset is None else Path(dataset), tuple(metrics))
+    return [_rescore_one(one, test, chosen, judge, options) for one in _find(run, data_dir)]
 
 
 def plugins_of(run: str | Path, data_dir: str | Path | None = None) -> list[str]:
@@ -116,14 +104,16 @@ def plugins_of(run: str | Path, data_dir: str | Path | None = None) -> list[str]
     Raises:
         RecordError: there is no such run.
     """
-    manifests = [_manifest(folder) for folder in _find(run, data_dir)]
-    return list(dict.fromkeys(plugin for manifest in manifests for plugin in manifest.inputs.plugins))
+    inputs = [
+        loaded(Inputs, folder, folder.read_manifest().get("inputs", {})) for folder in _find(run, data_dir)
+    ]
+    return list(dict.fromkeys(plugin for one in inputs for plugin in one.plugins))
 
 
 def _resume_one(
     folder: RunFolder, test: TestName | None, sut: SUTName | None, options: Mapping[str, Any]
 ) -> TestRecord:
-    manifest = _manifest(folder)
+    manifest = manifest_of(folder)
     rescores = folder.rescores()
     if rescores is not None:
         raise RecordError(
@@ -131,44 +121,144 @@ def _resume_one(
             "nothing to resume.",
             fix=f"Run it again: modelgauge rescore {rescores}",
         )
+    if manifest.sut_uid == GIVEN:
+        raise _of_given_outputs(folder, "there is nothing to resume")
+    goldens = None if test is not None else _goldens(folder, manifest)
     runner = _runner(folder, manifest, options)
-    resolver = runner.resolver()
-    pair = resolver.pairs([test or manifest.test_uid], [sut or manifest.sut_uid])[0]
-    _check_same(pair.test, manifest.test_initialization, folder)
-    if isinstance(pair.sut, Identified):
-        _check_same(pair.sut, manifest.sut_initialization, folder)
-    return _blocking_run(runner, pair, resolver, continuing=folder)
+    with judging_by_default(manifest.inputs.judge):
+        chosen = test or (
+            manifest.test_uid if goldens is None else goldens.test(runner.plugins(), runner.secrets)
+        )
+        resolver = runner.resolver()
+        with _telling_of_objects(folder, "resume", known=test is not None and sut is not None):
+            pair = resolver.pairs([chosen], [sut or manifest.sut_uid])[0]
+        _check_pair(pair, manifest, folder)
+        return _blocking_run(runner, pair, resolver, continuing=folder)
 
 
-def _rescore_one(folder: RunFolder, test: TestName | None, options: Mapping[str, Any]) -> TestRecord:
-    manifest = _manifest(folder)
-    runner = _runner(folder, manifest, options, pinned=test is None)
-    resolver = runner.resolver()
+def _rescore_one(
+    folder: RunFolder,
+    test: TestName | None,
+    chosen: tuple[Path | None, tuple[str, ...]],
+    judge: JudgeLike | None,
+    options: Mapping[str, Any],
+) -> TestRecord:
+    manifest = manifest_of(folder)
+    goldens = None if test is not None else _goldens(folder, manifest, *chosen)
+    if manifest.sut_uid == GIVEN and test is None and goldens is None:
+        raise _of_given_outputs(folder, "its test cannot be made again")
+    pinned = test is None and chosen[0] is None
+    runner = _runner(folder, manifest, options, pinned=pinned, goldens=goldens)
     answered = RecordedSUT(manifest.sut_uid, Initialization.load(manifest.sut_initialization))
-    pair = resolver.rescored(test or manifest.test_uid, answered)
-    return _blocking_run(runner, pair, resolver, rescoring=folder)
+    with judging_by_default(judge if judge is not None else manifest.inputs.judge):
+        measuring = test or (
+            manifest.test_uid if goldens is None else goldens.test(runner.plugins(), runner.secrets)
+        )
+        resolver = runner.resolver()
+        with _telling_of_objects(folder, "rescore", known=test is not None):
+            pair = resolver.rescored(measuring, answered)
+        if pinned:
+            _check_dataset(pair.test.dataset, manifest, folder)
+        return _blocking_run(runner, pair, resolver, rescoring=folder)
 
 
 def _blocking_run(runner: Runner, pair: Pair, resolver: Resolver, **where: RunFolder) -> TestRecord:
     return blocking(lambda: runner.run_pairs([pair], resolver, **where))[0]
 
 
+# --- what a run was ---------------------------------------------------------------------------------------
+
+
 def _find(run: str | Path, data_dir: str | Path | None) -> list[RunFolder]:
     return find_run(Path(data_dir) if data_dir is not None else load_settings().data_dir, str(run))
 
 
-def _manifest(folder: RunFolder) -> _Manifest:
+def _goldens(
+    folder: RunFolder, manifest: Manifest, file: Path | None = None, metrics: Sequence[str] = ()
+) -> NamedGoldens | None:
+    """What a run of a data set file is done again with; None where it is of another test.
+
+    Raises:
+        UsageError: there is a file without metrics, or the other way round.
+        RecordError: the run's own file cannot be read any more.
+    """
+    held = manifest.inputs.datasets.get(manifest.test_uid)
+    if file is None and held is None:
+        if metrics:
+            raise UsageError(
+                f"Run {folder.run_id} is not of a data set file, so there are no goldens for the metrics.",
+                fix="Name the goldens too: --dataset FILE",
+            )
+        return None
+    named = metrics or manifest.inputs.metrics
+    if not named:
+        raise UsageError(
+            f"Run {folder.run_id} is not of a data set file, so it has no metrics.",
+            fix="Name some: --metric exact_match",
+        )
+    uid = None if held is None else manifest.test_uid
+    if file is not None:
+        return NamedGoldens(uid, file, named)
     try:
-        return _Manifest.load(folder.read_manifest())
-    except InvalidDataError as error:
+        goldens = NamedGoldens(uid, Path(str(held)), named)
+    except InputFileError as error:
         raise RecordError(
-            f"{folder.path / MANIFEST} is damaged: {error.problem}",
-            fix="Start a new run: the cache pays for what is equal.",
+            f"The data set of run {folder.run_id} cannot be read any more: {error.problem}",
+            fix=_OTHER_FILE.format(run=folder.run_id),
+        ) from None
+    _check_dataset(goldens.reference, manifest, folder)
+    return goldens
+
+
+_OTHER_FILE = (
+    "Put it back as it was, or start a new run: the cache pays for what is equal. "
+    "To measure the recorded answers with other goldens: modelgauge rescore {run} --dataset FILE"
+)
+
+
+# --- what is told ------------------------------------------------------------------------------------------
+
+
+def _of_given_outputs(folder: RunFolder, why: str) -> RecordError:
+    return RecordError(
+        f"Run {folder.run_id} judged outputs that were given to evaluate or assert_test: {why}.",
+        fix="Call it again with the same test cases: what judges answered is in the cache. To measure the "
+        f"recorded outputs with goldens: modelgauge rescore {folder.run_id} --dataset FILE --metric UID",
+    )
+
+
+@contextmanager
+def _telling_of_objects(folder: RunFolder, function: str, *, known: bool) -> Iterator[None]:
+    """Say of a name that nobody has registered what to do where it is that of an object.
+
+    Args:
+        folder: of the run.
+        function: that was called.
+        known: whether the caller gave the objects already.
+    """
+    try:
+        yield
+    except UnknownNameError as error:
+        if known:
+            raise
+        objects = "test=…, sut=…" if function == "resume" else "test=…"
+        raise RecordError(
+            f"Run {folder.run_id}: {error.problem}",
+            fix=f"{error.fix} Where it was an object of your own code, give it again, in Python: "
+            f"modelgauge.{function}('{folder.run_id}', {objects})",
         ) from None
 
 
+# --- how it is done again ----------------------------------------------------------------------------------
+
+
 def _runner(
-    folder: RunFolder, manifest: _Manifest, options: Mapping[str, Any], *, pinned: bool = True
+    folder: RunFolder,
+    manifest: Manifest,
+    options: Mapping[str, Any],
+    *,
+    pinned: bool = True,
+    goldens: NamedGoldens | None = None,
 ) -> Runner:
     """A runner with what the earlier run's results depend on, and the caller's own options for the rest."""
     recorded = manifest.options
@@ -188,11 +278,12 @@ def _runner(
         folder.path.parent.parent,
         settings=settings,
         dependency_versions=versions if pinned else None,
+        inputs=None if goldens is None else inputs_of({goldens.uid: goldens.file}, goldens.metrics),
         **{**given, **kept},
     )
 
 
-def _local_data(manifest: _Manifest, owner: str) -> dict[str, str]:
+def _local_data(manifest: Manifest, owner: str) -> dict[str, str]:
     """The local files that were given for this test's data; other tests of the command had theirs."""
     own = {name for key in manifest.dependency_versions for name in (key, f"{owner}:{key}")}
     return {name: path for name, path in manifest.inputs.dependencies.items() if name in own}
@@ -204,16 +295,50 @@ def _check_options(kept: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         if name in options and options[name] != value:
             raise InvalidOptionError(
                 f"{name}={options[name]!r} cannot be given: the run was started with {name}={value!r}.",
-                fix="Start a new run: the cache pays for what is equal.",
+                fix=NEW_RUN,
             )
 
 
-def _check_same(owner: Identified, recorded: Any, folder: RunFolder) -> None:
-    """Refuse to mix answers of two different objects in one run."""
+def _check_pair(pair: Pair, manifest: Manifest, folder: RunFolder) -> None:
+    """Refuse to mix answers, or judgements, of two different objects in one run."""
+    _check_same(pair.test, manifest.test_initialization, folder)
+    _check_dataset(pair.test.dataset, manifest, folder)
+    if isinstance(pair.sut, Identified):
+        _check_same(pair.sut, manifest.sut_initialization, folder)
+    recorded, now = dict(manifest.annotators), dict[str, Identified](pair.annotators)
+    if manifest.judges is not None:
+        recorded |= _by_path(manifest.judges)
+        now |= _by_path(pair.judge_suts)
+    if now.keys() != recorded.keys():
+        changed = ", ".join(sorted(now.keys() ^ recorded.keys()))
+        raise RecordError(
+            f"The annotators of '{pair.test.uid}' are not what they were in run {folder.run_id}: {changed}.",
+            fix=NEW_RUN,
+        )
+    for name, one in now.items():
+        _check_same(one, recorded[name], folder)
+
+
+def _by_path(judges: Mapping[str, Mapping[str, Value]]) -> dict[str, Value]:
+    return {f"{name} / {key}": one for name, own in judges.items() for key, one in own.items()}
+
+
+def _check_dataset(now: DatasetReference | None, manifest: Manifest, folder: RunFolder) -> None:
+    if now is None or manifest.dataset is None or now.digest == manifest.dataset.digest:
+        return
+    file = manifest.inputs.datasets.get(manifest.test_uid)
+    where = "" if file is None else f" in {file}"
+    raise RecordError(
+        f"The data set '{manifest.dataset.name}'{where} is not what it was in run {folder.run_id}.",
+        fix=_OTHER_FILE.format(run=folder.run_id),
+    )
+
+
+def _check_same(owner: Identified, recorded: Mapping[str, Any], folder: RunFolder) -> None:
     now = owner.initialization.model_dump(mode="json")
     if now != recorded:
         changed = [name for name in now if now[name] != recorded.get(name)]
         raise RecordError(
             f"'{owner.uid}' is not what it was in run {folder.run_id}: {', '.join(changed)} changed.",
-            fix="Start a new run: the cache pays for what is equal.",
+            fix=NEW_RUN,
         )

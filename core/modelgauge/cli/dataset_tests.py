@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from modelgauge.cli.app import App
@@ -18,31 +18,58 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
 def dataset_options(command: F) -> F:
     """`--dataset`, `--metric` and `--judge`; `taken_dataset_tests` makes the tests."""
-    options = (
-        click.option(
-            "--dataset",
-            "datasets",
-            multiple=True,
-            type=click.Path(dir_okay=False, path_type=Path),
-            metavar="FILE",
-            help="Goldens (CSV, JSON, JSONL) as a test, judged by each --metric; repeatable.",
-        ),
-        click.option(
-            "--metric", "metrics", multiple=True, metavar="UID", help="A metric for --dataset; repeatable."
-        ),
-        click.option(
+    return click.option(
+        "--dataset",
+        "datasets",
+        multiple=True,
+        type=_FILE,
+        metavar="FILE",
+        help="Goldens (CSV, JSON, JSONL) as a test, judged by each --metric; repeatable.",
+    )(_metric_options("A metric for --dataset; repeatable.")(command))
+
+
+def other_dataset_options(command: F) -> F:
+    """The same for a run of a data set that is measured anew: what is given stands instead of the run's own."""
+    return click.option(
+        "--dataset", type=_FILE, metavar="FILE", help="Measure by these goldens.  [default: the run's]"
+    )(_metric_options("Measure by this metric of a data set; repeatable.  [default: the run's]")(command))
+
+
+def _metric_options(metric_help: str) -> Callable[[F], F]:
+    def decorated(command: F) -> F:
+        judge = click.option(
             "--judge", metavar="UID", help="The SUT that judges for metrics that name none of their own."
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+        )
+        metric = click.option("--metric", "metrics", multiple=True, metavar="UID", help=metric_help)
+        return metric(judge(command))
+
+    return decorated
 
 
-def taken_dataset_tests(app: App, given: dict[str, Any]) -> list[DatasetTest]:
+class DatasetTests(NamedTuple):
+    """The tests of data sets that a command line names.
+
+    Args:
+        tests: one for each file.
+        inputs: what a run's manifest keeps, so that it can be done again.
+    """
+
+    tests: list[DatasetTest]
+    inputs: dict[str, Any]
+
+
+def taken_dataset_tests(app: App, given: dict[str, Any], others: Sequence[str] = ()) -> DatasetTests:
     """Take what `dataset_options` added out of a command's arguments, but for the judge, and make the tests.
+
+    Args:
+        app: of this invocation.
+        given: the command's arguments.
+        others: the uids of the other tests that are run.
 
     Raises:
         UsageError: there are metrics without a data set, or the other way round, or a name is unknown.
@@ -54,13 +81,11 @@ def taken_dataset_tests(app: App, given: dict[str, Any]) -> list[DatasetTest]:
     if uids and not files:
         raise click.UsageError("--metric judges the goldens of a --dataset, and there is none.")
     if not files:
-        return []
-    from modelgauge.evals.dataset_test import DatasetTest
-    from modelgauge.evals.datasets import EvaluationDataset
+        return DatasetTests([], {})
+    from modelgauge.evals.dataset_runs import file_tests, inputs_of, made_metrics
 
-    made = [app.plugins().metrics.make(uid, secrets=app.secrets) for uid in dict.fromkeys(uids)]
-    datasets = {file: EvaluationDataset.from_file(file) for file in files}
-    return [DatasetTest(one.name or file.name, one, made) for file, one in datasets.items()]
+    made = file_tests(files, made_metrics(uids, app.plugins(), app.secrets), others)
+    return DatasetTests(list(made.values()), inputs_of({test.uid: file for file, test in made.items()}, uids))
 
 
 def judged_by(judge: str | None) -> AbstractContextManager[None]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from modelgauge.cli.app import App, pass_app
+from modelgauge.cli.dataset_tests import other_dataset_options
 from modelgauge.cli.options import (
     call_options,
     data_dir_option,
@@ -21,7 +22,7 @@ from modelgauge.cli.options import (
 from modelgauge.cli.running import report_options, run_and_report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -77,34 +78,46 @@ def resume(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
 @click.command("rescore")
 @click.argument("run")
 @click.option("--test", metavar="UID", help="Measure with this test.  [default: the run's]")
+@other_dataset_options
 @rerun_options
 @pass_app
 @click.pass_context
-def rescore(ctx: click.Context, app: App, /, *, run: str, test: str | None, **given: Any) -> None:
+def rescore(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
     """Measure the recorded answers of a run with the test and the annotators as they are now.
 
     Makes new runs, and no SUT is asked or needed: for when a test's `measure_quality` or its annotators have
     changed. Annotators go through the cache. RUN is a run's id or folder, or an invocation's id, for all its
-    runs.
+    runs. Of a run of goldens, the goldens must be as they were, unless --dataset names others that ask the
+    same; --metric and --judge judge the answers in another way. The exit code is that of run-test.
 
     \b
     Examples:
       modelgauge rescore 20260131-120000-a1b2c3
       modelgauge rescore 20260131-120000-a1b2c3 --test my_test_with_a_better_parser --plugin my_test.py
+      modelgauge rescore 20260131-120000-a1b2c3 --metric faithfulness --judge openai/gpt-4o
     """
     from modelgauge.rerun import rescore as rescored
 
+    measured = {name: given.pop(name) for name in ("test", "dataset", "metrics", "judge")}
     earlier = _found(app, run, given)
-    with_test = "" if test is None else f" --test {shlex.quote(test)}"
     ctx.exit(
         run_and_report(
             app,
             given,
-            lambda more: rescored(earlier.name, earlier.data_dir, test=test, **{**earlier.options, **more}),
+            lambda more: rescored(earlier.name, earlier.data_dir, **measured, **{**earlier.options, **more}),
             earlier.runs,
-            again=f"modelgauge rescore {shlex.quote(earlier.name)}{with_test}",
+            again=shlex.join(["modelgauge", "rescore", earlier.name, *_said(measured)]),
         )
     )
+
+
+def _said(measured: Mapping[str, Any]) -> Iterator[str]:
+    """What a run is measured by, as it was said."""
+    for name in ("test", "dataset", "judge"):
+        if measured[name] is not None:
+            yield from (f"--{name}", str(measured[name]))
+    for metric in measured["metrics"]:
+        yield from ("--metric", metric)
 
 
 class _Earlier(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -89,7 +88,7 @@ def run_test(
     app.configure(
         data_dir=given["data_dir"], offline=given["offline"], judge=judge, **taken_call_settings(given)
     )
-    of_datasets = taken_dataset_tests(app, given)
+    of_datasets, inputs = taken_dataset_tests(app, given, tests)
     if not tests and not of_datasets:
         raise click.UsageError("Missing option '--test', or '--dataset' with '--metric'.")
     pairs: tuple[list[Any], list[str]] = [*dict.fromkeys(tests), *of_datasets], list(dict.fromkeys(suts))
@@ -100,9 +99,8 @@ def run_test(
         code = run_and_report(
             app,
             given,
-            lambda more: app.runner(**options, **more).run(*pairs),
+            lambda more: app.runner(inputs=inputs, **options, **more).run(*pairs),
             app.settings.data_dir / "runs",
-            again=shlex.join(["modelgauge", *app.args]) if of_datasets else "",
         )
     ctx.exit(code)
 

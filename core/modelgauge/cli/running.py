@@ -219,7 +219,9 @@ def _say_why(app: App, records: Iterable[TestRecord], allowed: Allowance) -> Non
                 f"--max-errors allows {allowed.text}."
             )
         elif not_passed is not None:
-            app.note(f"Failed: {pair}: {not_passed}. See which: modelgauge show {record.run_id} --items{_data_dir(app)}")
+            app.note(
+                f"Failed: {pair}: {not_passed}. See which: modelgauge show {record.run_id} --items{_data_dir(app)}"
+            )
 
 
 def _resume(unfinished: Sequence[Mapping[str, Any]]) -> str:

@@ -342,7 +342,7 @@ class PairRun:
         return record.with_items(self.folder.items)
 
     def _manifest(self) -> dict[str, Any]:
-        options = self.shared.options
+        options, dataset = self.shared.options, self.pair.test.dataset
         return {
             "schema_version": SCHEMA_VERSION,
             "run_id": self.folder.run_id,
@@ -352,7 +352,13 @@ class PairRun:
             "test_initialization": _initialization(self.pair.test),
             "sut_uid": self.pair.sut.uid,
             "sut_initialization": _initialization(self.pair.sut),
+            "dataset": None if dataset is None else dataset.model_dump(mode="json"),
             "annotators": {name: _initialization(one) for name, one in self.pair.annotators.items()},
+            "judges": {
+                name: {key: _initialization(judge) for key, judge in judges.items()}
+                for name, judges in self.pair.judge_suts.items()
+                if judges
+            },
             "dependency_versions": dict(self.pair.dependency_versions),
             "options": options.recorded(),
             **self.shared.manifest,

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.errors import InvalidOptionError, UsageError
 from modelgauge.interfaces.sut import PromptResponseSUT
-from modelgauge.settings import load_settings
+from modelgauge.settings import Settings, load_settings
 from modelgauge.suts.function import FunctionSUT
 
 JudgeSUT: TypeAlias = PromptResponseSUT[Any, Any] | str
@@ -52,6 +52,18 @@ def default_judge(metric: str) -> JudgeSUT:
             'MODELGAUGE_JUDGE=SUT, or in modelgauge.toml [judge] model = "SUT".',
         )
     return as_sut(found, metric)
+
+
+def default_judge_name(settings: Settings) -> str | None:
+    """The uid of the default judge, so that a run can be done again; None where there is none, or an object.
+
+    Args:
+        settings: of the run.
+    """
+    chosen = _default.get()
+    if chosen is None:
+        return settings.judge
+    return chosen if isinstance(chosen, str) else None
 
 
 def judges_of(model: "JudgeLike | Sequence[JudgeLike] | None", metric: str) -> tuple[JudgeSUT, ...]:

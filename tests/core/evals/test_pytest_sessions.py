@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from modelgauge import load_record
+from modelgauge import load_record, rescore, resume
 from modelgauge.data.records import Threshold
+from modelgauge.errors import RecordError
 from modelgauge.evals.pytest_plugin import OPTIONS, VARIABLE
 from modelgauge.evals.session import TestRunOptions
 
@@ -269,3 +270,13 @@ def test_exit_codes(project, source, code):
     done = in_process_of_its_own("modelgauge", "test", "run", "test_app.py", "-q", "--json")
     assert done.returncode == code
     assert json.loads(done.stdout) == {"records": []}
+
+
+def test_the_run_of_a_session_is_complete_and_is_measured_anew_by_running_its_tests(session, project):
+    session("-k", "number")
+    (record,) = records(project)
+    assert resume(record.run_id) == [record]
+    with pytest.raises(RecordError, match=r"session of pytest") as refused:
+        rescore(record.run_id)
+    assert "Run the tests again: pytest -q" in refused.value.fix
+    assert refused.value.fix.endswith("-k number test_app.py. What judges answered is in the cache.")

@@ -1,0 +1,88 @@
+"""Tests of data set files and metrics that are named: what the command line makes, and what a manifest keeps.
+
+So a run of theirs can be continued and measured anew. What such a test does is in `dataset_test.py`.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from modelgauge.data.records import DatasetReference
+from modelgauge.discovery import Plugins
+from modelgauge.evals.dataset_test import DatasetTest, reference_to
+from modelgauge.evals.datasets import EvaluationDataset
+from modelgauge.metrics.base import Metric
+from modelgauge.secrets import SecretStore
+
+
+def made_metrics(uids: Iterable[str], plugins: Plugins, secrets: SecretStore) -> list[Metric]:
+    """Metrics by their uids, each once.
+
+    Raises:
+        UnknownNameError: there is none of that name.
+    """
+    return [plugins.metrics.make(uid, secrets=secrets) for uid in dict.fromkeys(uids)]
+
+
+def file_tests(
+    files: Sequence[Path], metrics: Sequence[Metric], taken: Collection[str] = ()
+) -> dict[Path, DatasetTest]:
+    """A test for each file, named by the file's stem; where names meet, by its path.
+
+    Args:
+        files: goldens as CSV, JSON or JSONL.
+        metrics: judge them all.
+        taken: names of other tests.
+
+    Raises:
+        InputFileError: a file cannot be read.
+        InvalidDataError: a data set is empty.
+    """
+    datasets = {file: EvaluationDataset.from_file(file) for file in dict.fromkeys(files)}
+    names = {file: one.name or file.name for file, one in datasets.items()}
+    times = Counter([*taken, *names.values()])
+    return {
+        file: DatasetTest(name if times[name] == 1 else str(file), datasets[file], metrics)
+        for file, name in names.items()
+    }
+
+
+def inputs_of(files: Mapping[str, Path], metrics: Sequence[str]) -> dict[str, Any]:
+    """What a manifest keeps of such tests.
+
+    Args:
+        files: by the uids of the tests.
+        metrics: uids.
+    """
+    return {
+        "datasets": {uid: str(file.resolve()) for uid, file in files.items()},
+        "metrics": list(dict.fromkeys(metrics)),
+    }
+
+
+class NamedGoldens:
+    """A data set file and metrics by name, of which a test is made again.
+
+    Args:
+        uid: of the test.
+        file: the data set.
+        metrics: uids.
+
+    Raises:
+        InputFileError: the file cannot be read.
+    """
+
+    def __init__(self, uid: str | None, file: Path, metrics: Sequence[str]) -> None:
+        self.file, self.metrics = file, metrics
+        self._dataset = EvaluationDataset.from_file(file)
+        self.uid = uid or self._dataset.name or file.name
+
+    @property
+    def reference(self) -> DatasetReference:
+        """What a record says of the data set."""
+        return reference_to(self._dataset)
+
+    def test(self, plugins: Plugins, secrets: SecretStore) -> DatasetTest:
+        """The test, with metrics of these plugins."""
+        return DatasetTest(self.uid, self._dataset, made_metrics(self.metrics, plugins, secrets))
