@@ -7,6 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from modelgauge.data.estimates import Score as Score
+    from modelgauge.data.test_cases import LLMTestCaseParams as LLMTestCaseParams
+    from modelgauge.data.test_cases import MultiTurnParams as MultiTurnParams
+    from modelgauge.data.test_cases import SingleTurnParams as SingleTurnParams
+    from modelgauge.data.test_cases import TurnParams as TurnParams
     from modelgauge.metrics.base import Metric as Metric
     from modelgauge.metrics.base import MetricSettings as MetricSettings
     from modelgauge.metrics.cases import TestCase as TestCase
@@ -42,28 +47,35 @@ if TYPE_CHECKING:
     from modelgauge.metrics.tools import ToolCorrectnessMetric as ToolCorrectnessMetric
 
 _MODULES = {
-    "base": (
+    "data.estimates": ("Score",),
+    "data.test_cases": (
+        "LLMTestCaseParams",
+        "MultiTurnParams",
+        "SingleTurnParams",
+        "TurnParams",
+    ),
+    "metrics.base": (
         "Metric",
         "MetricSettings",
     ),
-    "cases": (
+    "metrics.cases": (
         "TestCase",
         "case_of",
     ),
-    "conversation": (
+    "metrics.conversation": (
         "ConversationRelevancy",
         "ConversationRelevancyMetric",
         "RoleAdherenceMetric",
         "TurnRelevancyMetric",
     ),
-    "g_eval": ("GEval",),
-    "judges": ("judging_by_default",),
-    "ngrams": (
+    "metrics.g_eval": ("GEval",),
+    "metrics.judges": ("judging_by_default",),
+    "metrics.ngrams": (
         "BLEUMetric",
         "ChrFMetric",
         "ROUGEMetric",
     ),
-    "rag": (
+    "metrics.rag": (
         "AnswerRelevancyMetric",
         "ContextualPrecisionMetric",
         "ContextualRecallMetric",
@@ -71,30 +83,30 @@ _MODULES = {
         "FaithfulnessMetric",
         "HallucinationMetric",
     ),
-    "rubric": (
+    "metrics.rubric": (
         "Extract",
         "Judge",
         "Rubric",
         "RubricMetric",
     ),
-    "structure": (
+    "metrics.structure": (
         "CostMetric",
         "JsonCorrectnessMetric",
         "LatencyMetric",
     ),
-    "text": (
+    "metrics.text": (
         "ContainsMetric",
         "ExactMatchMetric",
         "LevenshteinMetric",
         "PatternMatchMetric",
         "TokenF1Metric",
     ),
-    "tools": (
+    "metrics.tools": (
         "ToolCallParams",
         "ToolCorrectnessMetric",
     ),
 }
-_HOME = {name: f"modelgauge.metrics.{module}" for module, names in _MODULES.items() for name in names}
+_HOME = {name: f"modelgauge.{module}" for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "AnswerRelevancyMetric",
@@ -114,19 +126,24 @@ __all__ = [
     "HallucinationMetric",
     "JsonCorrectnessMetric",
     "Judge",
+    "LLMTestCaseParams",
     "LatencyMetric",
     "LevenshteinMetric",
     "Metric",
     "MetricSettings",
+    "MultiTurnParams",
     "PatternMatchMetric",
     "ROUGEMetric",
     "RoleAdherenceMetric",
     "Rubric",
     "RubricMetric",
+    "Score",
+    "SingleTurnParams",
     "TestCase",
     "TokenF1Metric",
     "ToolCallParams",
     "ToolCorrectnessMetric",
+    "TurnParams",
     "TurnRelevancyMetric",
     "case_of",
     "judging_by_default",
