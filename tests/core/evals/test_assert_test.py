@@ -70,10 +70,39 @@ def test_arguments_of_neither_mode_are_refused(given, message):
     assert str(refused.value) == message
 
 
-def test_a_case_that_passes(match, length):
+def last_item():
+    """The item of the latest run: what was judged, and how."""
+    (item,) = load_record(max(Path("run_data/runs").iterdir())).test_item_records
+    return item
+
+
+def judged_output():
+    """What the metrics of the latest run saw as the app's output."""
+    return last_item().interactions[0].response.completions[0].completion.text
+
+
+def test_a_case_that_passes_was_judged_by_all_its_metrics(match, length):
     assert_test(RIGHT, [match(threshold=0.7), length(threshold=1)])
-    assert_test(test_case=RIGHT, metrics=[match()], run_async=False, display_progress=True)
-    assert_test(RIGHT, match())
+    assert last_item().measurements == {
+        "Match": 1.0,
+        "Match.passed": 1.0,
+        "Length": 1.0,
+        "Length.passed": 1.0,
+        "passed": 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("args", "given"),
+    [
+        ((RIGHT,), {}),
+        ((), {"test_case": RIGHT}),
+        ((RIGHT,), {"run_async": False, "display_progress": True}),
+    ],
+)
+def test_a_case_and_one_metric_by_position_or_by_name(match, args, given):
+    assert_test(*args, metrics=match(), **given)
+    assert last_item().measurements == {"Match": 1.0, "Match.passed": 1.0, "passed": 1.0}
 
 
 def test_every_failing_metric_is_named_with_score_threshold_and_reason(match, length):
@@ -87,6 +116,8 @@ def test_every_failing_metric_is_named_with_score_threshold_and_reason(match, le
 
 def test_a_score_at_the_threshold_passes_in_both_directions(match, length):
     assert_test(WRONG, [match(threshold=0.5), length(threshold=2)])
+    measured = last_item().measurements
+    assert (measured["Match"], measured["Length"], measured["passed"]) == (0.5, 2.0, 1.0)
 
 
 def test_a_metric_that_cannot_judge_is_an_error_and_no_failed_assertion(broken):
@@ -112,6 +143,7 @@ def test_in_a_running_loop(match):
         assert_test(golden=Golden("yes", expected_output="yes"), observed_callback=of_async(match))
 
     asyncio.run(main())
+    assert last_item().measurements["passed"] == 1.0
 
 
 def of_async(match):
@@ -124,11 +156,6 @@ def of_async(match):
 
 
 # --- with an observed app -------------------------------------------------------------------------------
-
-
-def last_item():
-    record = load_record(max(Path("run_data/runs").iterdir()))
-    return record.test_item_records[0]
 
 
 def test_the_case_is_made_of_the_golden_and_what_the_app_returns(match):
@@ -170,6 +197,7 @@ def test_whatever_an_app_returns_becomes_text(match, returned, output):
         return returned
 
     assert_test(golden=Golden("q", expected_output=output), observed_callback=app)
+    assert judged_output() == output
 
 
 def test_streamed_answers_are_judged_as_one(match):
@@ -183,8 +211,10 @@ def test_streamed_answers_are_judged_as_one(match):
         yield "y"
         yield "es"
 
-    assert_test(golden=GOLDEN, observed_callback=app)
-    assert_test(golden=GOLDEN, observed_callback=later)
+    for streamed in (app, later):
+        assert_test(golden=GOLDEN, observed_callback=streamed)
+        assert judged_output() == "yes"
+        assert [span.output for span in last_item().spans] == ["yes"]
 
 
 def test_components_are_judged_by_their_own_test_cases_and_spans_are_recorded(match):
@@ -255,3 +285,5 @@ def test_methods_of_an_app(match):
             return "yes"
 
     assert_test(golden=GOLDEN, observed_callback=App().answer)
+    assert last_item().measurements["Match"] == 1.0
+    assert [(span.name, span.input) for span in last_item().spans] == [("answer", {"question": "q"})]
