@@ -250,8 +250,10 @@ class Target:
         self._fatal_calls += 1
         if self._fatal_calls >= _FATAL_CALLS and not self._succeeded and self.dead is None:
             self.dead = RunStoppedError(
-                f"'{self.owner.uid}' was stopped after {_FATAL_CALLS} calls that cannot succeed: {error}",
-                fix="Correct its key, its name or its options, and run the same command again.",
+                f"'{self.owner.uid}' was stopped after {_FATAL_CALLS} calls that cannot succeed: "
+                f"{str(error).rstrip('.')}.",
+                fix="Correct its key, its name or its options, and run the same command again. `modelgauge resume` "
+                "goes on too, but leaves the items that failed as they are.",
             )
 
 

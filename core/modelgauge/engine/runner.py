@@ -29,8 +29,16 @@ from modelgauge.engine.repeats import reducer
 from modelgauge.engine.tally import Tally, current_tally
 from modelgauge.engine.threads import CallPool, in_thread
 from modelgauge.engine.writer import Writer
-from modelgauge.errors import CallError, DefinitionError, IncompatibleError, ModelGaugeError, RunStoppedError
+from modelgauge.errors import (
+    CallError,
+    CallTimeoutError,
+    DefinitionError,
+    IncompatibleError,
+    ModelGaugeError,
+    RunStoppedError,
+)
 from modelgauge.interfaces.annotator import CompletionAnnotator, current_asker
+from modelgauge.interfaces.capabilities import SUTCapability
 from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import PromptResponseSUT, capabilities_of, check_sut
 
@@ -98,7 +106,7 @@ class Run:
         for pair in pairs:
             check_pair(pair)
         async with AsyncExitStack() as stack:
-            stack.callback(current_asker.reset, current_asker.set(self.ask))
+            stack.callback(current_asker.reset, current_asker.set(self))
             last = stack.enter_context(ExitStack())
             self._services = await self._open_services(stack)
             shared = Surroundings(
@@ -121,13 +129,7 @@ class Run:
 
     async def ask(self, annotator: CompletionAnnotator[Any], name: str, prompt: AnyPrompt) -> SUTResponse:
         """A judge's question: a call like any other."""
-        target = self._asked.get((id(annotator), name))
-        if target is None:
-            known = sorted(one for owner, one in self._asked if owner == id(annotator))
-            raise DefinitionError(
-                f"'{annotator.uid}' asked a SUT '{name}' that it does not name in get_suts.",
-                fix=f"It names: {', '.join(known) or 'none'}.",
-            )
+        target = self._asked_by(annotator, name)
         with self._services.deadlines.paused():
             try:
                 return await ask_sut(target, prompt, current_tally.get(Tally()).judge_calls)
@@ -140,6 +142,23 @@ class Run:
                     f"{type(error).__name__}: {error}",
                     fix="See why it failed in the traceback.",
                 ) from error
+
+    def sut_capabilities(
+        self, annotator: CompletionAnnotator[Any], name: str
+    ) -> frozenset[type[SUTCapability]]:
+        """What a SUT can do that a judge asks."""
+        sut = self._asked_by(annotator, name).owner
+        return capabilities_of(sut) if isinstance(sut, PromptResponseSUT) else frozenset()
+
+    def _asked_by(self, annotator: CompletionAnnotator[Any], name: str) -> Target:
+        target = self._asked.get((id(annotator), name))
+        if target is None:
+            known = sorted(one for owner, one in self._asked if owner == id(annotator))
+            raise DefinitionError(
+                f"'{annotator.uid}' asked a SUT '{name}' that it does not name in get_suts.",
+                fix=f"It names: {', '.join(known) or 'none'}.",
+            )
+        return target
 
     async def _open_services(self, stack: AsyncExitStack) -> Services:
         options = self.options
@@ -220,20 +239,40 @@ class Run:
     async def _open(self, stack: AsyncExitStack) -> None:
         """Open all objects; where one cannot be opened, the pairs that need it end, and the others go on."""
         for key, target in self._targets.items():
-            try:
-                await target.owner.open()
-                stack.push_async_callback(_close, target.owner)
-            except NOT_OF_THE_ITEM:
-                raise
-            except BaseException as error:  # noqa: BLE001  the author's; it stands in the records of its pairs
-                failure = RunStoppedError(
-                    f"'{target.owner.uid}' could not be opened: {type(error).__name__}: {error}.",
-                    fix="Mend its open(), its key or its options, and run the same command again.",
-                )
-                failure.__cause__ = error
-                for one in self._pairs:
-                    if key in one.pair.owners():
-                        one.stop(failure)
+            failure = await self._not_opened(target.owner)
+            if failure is None:
+                stack.push_async_callback(self._close, target.owner)
+                continue
+            for one in self._pairs:
+                if key in one.pair.owners():
+                    one.stop(failure)
+
+    async def _not_opened(self, owner: Owner) -> RunStoppedError | None:
+        """Open an object, in this task, which will close it too; why it cannot be opened."""
+        seconds = self.options.call_timeout
+        try:
+            await self._services.deadlines.within(seconds, owner.open())
+        except NOT_OF_THE_ITEM:
+            raise
+        except Exception as error:  # noqa: BLE001  the author's; it stands in the records of its pairs
+            why = f"{type(error).__name__}: {str(error).rstrip('.')}"
+            fix = "Mend its open(), its key or its options, and run the same command again."
+            if isinstance(error, CallTimeoutError):
+                why = f"it took more than {seconds:g} s"
+                fix = "Find out what its open() waits for, or raise --call-timeout; then run the same command again."
+            failure = RunStoppedError(f"'{owner.uid}' could not be opened: {why}.", fix=fix)
+            failure.__cause__ = error
+            return failure
+        return None
+
+    async def _close(self, owner: Owner) -> None:
+        """Close an object. The records are written by now: nothing may undo that, nor keep the run from its end."""
+        try:
+            await self._services.deadlines.within(self.options.attempt_timeout, owner.close())
+        except NOT_OF_THE_ITEM:
+            raise
+        except Exception:
+            log.exception("'%s' could not be closed.", owner.uid)
 
     async def _finished(self, tasks: "list[asyncio.Task[TestRecord]]") -> None:
         """Wait for all pairs; an interruption stops new calls, and waits a while for those under way."""
@@ -274,16 +313,6 @@ class Run:
             self._services.stopped = RunStoppedError(error.problem, fix=error.fix)
             for pair in self._pairs:
                 pair.stop(error)
-
-
-async def _close(owner: Owner) -> None:
-    """Close an object; the records are written by now, and nothing may undo that."""
-    try:
-        await owner.close()
-    except NOT_OF_THE_ITEM:
-        raise
-    except BaseException:
-        log.exception("'%s' could not be closed.", owner.uid)
 
 
 def _invocation(continuing: RunFolder | None) -> str:

@@ -127,7 +127,9 @@ def test_three_fatal_calls_without_a_success_stop_the_sut_and_say_why(make_test,
     assert len(bad.calls) == 3
     assert stopped.counts.sut_errors == 3
     assert stopped.failure.stage == "run"
-    assert "401 bad key" in stopped.failure.message
+    assert "401 bad key. Correct its key" in stopped.failure.message
+    assert "run the same command again" in stopped.failure.message
+    assert "`modelgauge resume` goes on too" in stopped.failure.message
     assert fine.counts.scored == 50
 
 

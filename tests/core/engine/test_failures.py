@@ -291,6 +291,8 @@ class Opening(ManyCompletions):
     async def event(self, name):
         self.events.append((name, asyncio.get_running_loop()))
         if self.fails and self.fails[0] == name:
+            if self.fails[1] is None:
+                await asyncio.Event().wait()
             raise self.fails[1]
 
 
@@ -316,6 +318,22 @@ def test_a_sut_that_cannot_be_opened_ends_its_pairs_only(error, make_test, make_
     assert good.failure is None
     assert good.counts.scored == 2
     assert [name for name, _ in broken.events] == ["open"]
+
+
+def test_a_sut_whose_open_never_returns_is_named_and_the_others_go_on(make_test, make_sut, runner):
+    test = make_test(2, measure=lambda item: {"x": 1})
+    hangs, fine = Opening("hangs", ("open", None)), make_sut(uid="fine")
+    bad, good = runner(call_timeout=0.05).run([test], [hangs, fine])
+    assert "'hangs' could not be opened: it took more than 0.05 s" in bad.failure.message
+    assert "--call-timeout" in bad.failure.message
+    assert (bad.counts.items, good.counts.scored) == (0, 2)
+
+
+def test_a_sut_whose_close_never_returns_does_not_keep_the_run(make_test, run, caplog):
+    sut = Opening("hangs", ("close", None))
+    record = run(make_test(2, measure=lambda item: {"x": 1}), sut, attempt_timeout=0.2)
+    assert record.counts.scored == 2
+    assert "'hangs' could not be closed" in caplog.text
 
 
 def test_a_sut_that_cannot_be_closed_is_logged_and_loses_nothing(make_test, run, caplog):
