@@ -18,7 +18,7 @@ from doc_pages import (
 
 CLI = "docs/reference/cli.md"  # its blocks are what the program says; see test_reference.py
 FOLLOWED = [page for page in pages() if page_name(page) != CLI]
-LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^)\s]+)\)")
+LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 TEXTS = [*pages(), REPOSITORY / "CONTRIBUTING.md", REPOSITORY / "CHANGELOG.md"]
 
 
