@@ -116,14 +116,10 @@ def derived_id(item: TestItem) -> str:
     Options are left out, so that a test keeps its ids when it changes how it samples. The digest is
     taken of JSON that is written here alone, so that ids stay when anything else changes.
     """
-    sources: list[str] = []
-    told: list[str] = []
-    for one in item.prompts:
-        if one.source_id is not None:
-            sources.append(one.source_id)
-        told.append(_told(one.prompt))
-    if len(sources) == len(told):
+    sources = [one.source_id for one in item.prompts if one.source_id is not None]
+    if len(sources) == len(item.prompts):
         return "+".join(sources)
+    told = [_told(one.prompt) for one in item.prompts]
     return hashlib.sha256(f"[{','.join(told)}]".encode("ascii")).hexdigest()[:16]
 
 

@@ -42,17 +42,14 @@ async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: i
 
 def without_reasoning(sut: PromptResponseSUT[Any, Any], response: SUTResponse) -> SUTResponse:
     """Split `<think>` blocks off the texts, unless the SUT keeps them."""
-    if not sut.split_reasoning or not any(_may_hold_reasoning(one) for one in response.completions):
+    if not sut.split_reasoning:
         return response
-    return response.replaced(completions=tuple(_split(one) for one in response.completions))
-
-
-def _may_hold_reasoning(completion: SUTCompletion) -> bool:
-    return completion.reasoning is None and "<" in completion.text
+    completions = tuple([_split(one) for one in response.completions])
+    return response if completions == response.completions else response.replaced(completions=completions)
 
 
 def _split(completion: SUTCompletion) -> SUTCompletion:
-    if completion.reasoning is not None:
+    if completion.reasoning is not None or "<" not in completion.text:
         return completion
     split = split_reasoning(completion.text)
     if split.reasoning is None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ContextClasses = tuple[Any, ...]
 
+_JSON = frozenset({type(None), str, int, float, bool, dict, list})  # asking these whether they are models takes time
+
 
 class JournalIndex:
     """Grows with the journal: for each line its place, and the measurements as columns.
@@ -43,9 +45,8 @@ class JournalIndex:
 
     def note_context(self, index: int, item: TestItem) -> None:
         """Remember of which classes an item's contexts are, so that the same objects come back from the journal."""
-        if item.context is None and all(prompt.context is None for prompt in item.prompts):
-            return
-        classes = (_model(item.context), *[_model(prompt.context) for prompt in item.prompts])
+        contexts = [item.context, *[prompt.context for prompt in item.prompts]]
+        classes = tuple([_model(context) for context in contexts])
         if any(classes):
             self._class_of[index] = self._classes.setdefault(classes, len(self._classes))
 
@@ -94,7 +95,8 @@ class JournalIndex:
 
 def _model(context: Any) -> Any:
     """The class of a context that JSON would not give back by itself."""
-    return type(context) if isinstance(context, BaseModel) else None
+    kind = type(context)
+    return None if kind in _JSON or not isinstance(context, BaseModel) else kind
 
 
 class JournaledItems(MeasuredItems):

@@ -55,7 +55,7 @@ class Measurer:
 
     def _checked(self, raw: Any) -> Measured:
         test = self._test
-        if not isinstance(raw, Mapping):
+        if type(raw) is not dict and not isinstance(raw, Mapping):
             raise InvalidDataError(
                 f"measure_quality of '{test.uid}' returned a {type(raw).__name__}.",
                 fix='Return a mapping from names to numbers: {"accuracy": 1.0}.',
