@@ -15,6 +15,7 @@ from modelgauge.data.responses import Usage
 from modelgauge.engine.batches import BatchCollector
 from modelgauge.engine.budget import Budget, tokens_of
 from modelgauge.engine.deadlines import Deadlines, timed_out
+from modelgauge.engine.failures import message_of
 from modelgauge.engine.flights import Flight
 from modelgauge.engine.limits import CEILING, START, AdaptiveLimiter, Limiter, NoLimit, Outcome, Rate
 from modelgauge.engine.lookups import Lookups
@@ -251,7 +252,7 @@ class Target:
         if self._fatal_calls >= _FATAL_CALLS and not self._succeeded and self.dead is None:
             self.dead = RunStoppedError(
                 f"'{self.owner.uid}' was stopped after {_FATAL_CALLS} calls that cannot succeed: "
-                f"{str(error).rstrip('.')}.",
+                f"{message_of(error).rstrip('.')}.",
                 fix="Correct its key, its name or its options, and run the same command again. `modelgauge resume` "
                 "goes on too, but leaves the items that failed as they are.",
             )

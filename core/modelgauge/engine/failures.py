@@ -8,6 +8,9 @@ from modelgauge.data.items import TestItem
 from modelgauge.data.measured import PromptInteractionAnnotations
 from modelgauge.data.records import RunFailure, RunStage, Stage, TestItemExceptionRecord
 
+_LONGEST_MESSAGE = 10_000
+_LONGEST_TRACEBACK = 40_000
+
 NOT_OF_THE_ITEM = (KeyboardInterrupt, asyncio.CancelledError, GeneratorExit)
 """What comes from outside while an author's code runs, and is passed on."""
 
@@ -16,7 +19,7 @@ def as_exception(error: BaseException) -> Exception:
     """What a future can carry: SystemExit of an author, say, becomes a plain error, which ends nothing but its item."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
-    wrapped = RuntimeError(f"{type(error).__name__}: {error}")
+    wrapped = RuntimeError(f"{type(error).__name__}: {message_of(error)}")
     wrapped.__cause__ = error
     return wrapped
 
@@ -43,7 +46,7 @@ def exception_record(
         stage=failure.stage,
         source_uid=failure.source_uid,
         error_type=type(error).__name__,
-        message=printable(str(error)),
+        message=message_of(error),
         traceback=_traceback(error),
     )
 
@@ -53,9 +56,20 @@ def run_failure(stage: RunStage, error: Exception) -> RunFailure:
     return RunFailure(
         stage=stage,
         error_type=type(error).__name__,
-        message=printable(str(error)),
+        message=message_of(error),
         traceback=_traceback(error),
     )
+
+
+def message_of(error: BaseException) -> str:
+    """What an author's exception says, which may be anything: an author's `__str__` may raise too."""
+    try:
+        text = str(error)
+    except NOT_OF_THE_ITEM:
+        raise
+    except BaseException as second:  # noqa: BLE001  likewise the author's
+        text = f"(no message: its __str__ raised {type(second).__name__})"
+    return printable(_shortened(text, _LONGEST_MESSAGE))
 
 
 def printable(text: str) -> str:
@@ -64,4 +78,12 @@ def printable(text: str) -> str:
 
 
 def _traceback(error: Exception) -> str:
-    return printable("".join(traceback.format_exception(error)))
+    return printable(_shortened("".join(traceback.format_exception(error)), _LONGEST_TRACEBACK))
+
+
+def _shortened(text: str, most: int) -> str:
+    """A text without its middle, where it is too long to be kept for each of many items: a page of a server, say."""
+    left_out = len(text) - most
+    if left_out <= 0:
+        return text
+    return f"{text[: most // 2]} […{left_out:,} characters…] {text[-(most // 2) :]}"

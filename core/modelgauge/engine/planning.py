@@ -14,7 +14,7 @@ from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.asking import without_reasoning
 from modelgauge.engine.calls import declared_response
 from modelgauge.engine.digests import DigestSet
-from modelgauge.engine.failures import NOT_OF_THE_ITEM
+from modelgauge.engine.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.item import checked_choice
 from modelgauge.engine.options import RunOptions
 from modelgauge.engine.pair import Pair, RecordedSUT
@@ -218,7 +218,7 @@ class _Counting:
 
     def _note(self, uid: str, error: BaseException) -> None:
         if len(self.reasons) < _MOST_REASONS:
-            self.reasons[f"'{uid}': {type(error).__name__}: {error}"] = None
+            self.reasons[f"'{uid}': {type(error).__name__}: {message_of(error)}"] = None
 
     def _add_cost(self, request: Any) -> None:
         if self.cost is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from modelgauge.engine.limits import Outcome
 from modelgauge.errors import CallTimeoutError, DefinitionError, InvalidResponseError, RunStoppedError
-from modelgauge.interfaces.retry import ErrorClass, Retry
+from modelgauge.interfaces.retry import ErrorClass, Fatal, Retry
 
 _TRANSIENT = (OSError, TimeoutError, CallTimeoutError)
 _OURS = (DefinitionError, InvalidResponseError, RunStoppedError)  # nobody's call can mend these
@@ -18,13 +18,32 @@ def classify(owner: Any, error: Exception) -> ErrorClass:
     Args:
         owner: the SUT or annotator; its `classify_error` is asked first.
         error: what the attempt raised.
+
+    Raises:
+        DefinitionError: `classify_error` returned something else.
+        Exception: what it raised.
     """
     if isinstance(error, _OURS):
         return None
     verdict: ErrorClass = owner.classify_error(error)
     if verdict is not None:
+        _check(owner, verdict)
         return verdict
     return Retry() if isinstance(error, _TRANSIENT) else None
+
+
+def _check(owner: Any, verdict: object) -> None:
+    """Refuse what would pass for no opinion, and waits that never end."""
+    if isinstance(verdict, Fatal):
+        return
+    if isinstance(verdict, Retry):
+        after: object = verdict.after
+        if after is None or (isinstance(after, int | float) and after >= 0):
+            return
+    raise DefinitionError(
+        f"classify_error of '{owner.uid}' returned {verdict!r}.",
+        fix="Return Retry(), Retry(after=seconds), Fatal() or None.",
+    )
 
 
 def outcome_of(verdict: ErrorClass) -> Outcome:

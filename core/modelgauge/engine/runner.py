@@ -15,7 +15,7 @@ from modelgauge.engine.asking import ask_sut
 from modelgauge.engine.budget import Budget
 from modelgauge.engine.calls import Services, Target
 from modelgauge.engine.deadlines import Deadlines
-from modelgauge.engine.failures import NOT_OF_THE_ITEM
+from modelgauge.engine.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.item import ItemWorker
 from modelgauge.engine.journal import RunFolder, new_id
 from modelgauge.engine.lookups import Lookups
@@ -139,7 +139,7 @@ class Run:
                 # Not the error itself: its call was retried already, and the annotator's need not be.
                 raise CallError(
                     f"SUT '{target.owner.uid}', which '{annotator.uid}' asked, failed: "
-                    f"{type(error).__name__}: {error}",
+                    f"{type(error).__name__}: {message_of(error)}",
                     fix="See why it failed in the traceback.",
                 ) from error
 
@@ -255,7 +255,7 @@ class Run:
         except NOT_OF_THE_ITEM:
             raise
         except Exception as error:  # noqa: BLE001  the author's; it stands in the records of its pairs
-            why = f"{type(error).__name__}: {str(error).rstrip('.')}"
+            why = f"{type(error).__name__}: {message_of(error).rstrip('.')}"
             fix = "Mend its open(), its key or its options, and run the same command again."
             if isinstance(error, CallTimeoutError):
                 why = f"it took more than {seconds:g} s"

@@ -120,6 +120,19 @@ def test_an_author_is_not_asked_about_what_the_engine_said():
     assert classify(sut, RunStoppedError("x", fix="y")) is None
 
 
+@pytest.mark.parametrize(
+    "verdict", [Retry, Fatal, True, "retry", Retry(after=float("nan")), Retry(after=-1), Retry(after="7")]
+)
+def test_what_is_no_verdict_is_told_and_not_taken_for_no_opinion(verdict, make_test, run, slept):
+    sut = flaky([OSError("first")], lambda error: verdict)
+    record = run(make_test(1), sut)
+    [failed] = record.test_item_exceptions
+    assert failed.error_type == "DefinitionError"
+    assert "classify_error of 'sut' returned" in failed.message
+    assert "OSError: first" in failed.traceback
+    assert (len(sut.calls), slept) == (1, [])
+
+
 def test_three_fatal_calls_without_a_success_stop_the_sut_and_say_why(make_test, make_sut, runner):
     bad = flaky([PermissionError("401 bad key")] * 1000, Fatal())
     good = make_sut(uid="good")

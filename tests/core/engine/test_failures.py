@@ -17,11 +17,19 @@ class Strange(BaseException):
     """As pytest's own outcomes: no Exception."""
 
 
+class SpeechlessError(Exception):
+    """Cannot be told."""
+
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
 FAULTS = {
     "fine": None,
     "error": ValueError("broken"),
     "exit": SystemExit(3),
     "strange": Strange("odd"),
+    "speechless": SpeechlessError(),
     "cancelled": asyncio.CancelledError(),
     "timeout": TimeoutError("mine"),
 }
@@ -44,7 +52,7 @@ def failing(fault):
             st.lists(st.sampled_from(sorted(FAULTS)), min_size=1, max_size=3),  # the SUT, a prompt each
             st.sampled_from(sorted(FAULTS)),  # the annotator
             st.sampled_from(
-                ["fine", "error", "exit", "strange", "not finite", "no mapping"]
+                ["fine", "error", "exit", "strange", "speechless", "not finite", "no mapping"]
             ),  # measure_quality
         ),
         max_size=6,
@@ -90,6 +98,19 @@ def test_items_in_are_records_out(
         assert [interaction.prompt for interaction in one.interactions] == answered
         assert one.message
         assert one.traceback
+
+
+def test_an_error_that_quotes_a_whole_page_is_recorded_by_its_ends(make_test, make_sut, run, run_folder):
+    def answer(text):
+        raise ValueError(f"The server said: {'x' * 1_000_000} (request 17)")
+
+    record = run(make_test(3), make_sut(answer), max_retries=0)
+    for failed in record.test_item_exceptions:
+        assert failed.message.startswith("The server said: xxx")
+        assert failed.message.endswith("xxx (request 17)")
+        assert "characters" in failed.message
+        assert "ValueError" in failed.traceback
+    assert sum(file.stat().st_size for file in run_folder.glob("runs/*/items.jsonl")) < 300_000
 
 
 def test_a_failed_prompt_cancels_no_sibling_and_their_answers_are_cached(make_test, make_sut, run):
