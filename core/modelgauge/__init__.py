@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from modelgauge.interfaces.capabilities import (
         ProducesPerTokenLogProbabilities as ProducesPerTokenLogProbabilities,
     )
+    from modelgauge.interfaces.capabilities import ProducesStructuredOutput as ProducesStructuredOutput
     from modelgauge.interfaces.capabilities import SUTCapability as SUTCapability
     from modelgauge.interfaces.retry import Fatal as Fatal
     from modelgauge.interfaces.retry import Retry as Retry
@@ -100,6 +101,7 @@ _MODULES = {
         "AcceptsChatPrompt",
         "AcceptsTextPrompt",
         "ProducesPerTokenLogProbabilities",
+        "ProducesStructuredOutput",
         "SUTCapability",
     ),
     "interfaces.retry": ("Fatal", "Retry"),
@@ -133,6 +135,7 @@ __all__ = [
     "OptionalSecret",
     "PackageData",
     "ProducesPerTokenLogProbabilities",
+    "ProducesStructuredOutput",
     "Prompt",
     "PromptInteractionAnnotations",
     "PromptResponseSUT",

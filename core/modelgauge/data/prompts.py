@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from modelgauge.data.base import Frozen, Text
+from modelgauge.data.json_values import check_exact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,6 +18,10 @@ class ChatRole(StrEnum):
     user = "user"
     assistant = "assistant"
     system = "system"
+
+
+def _exact(value: Any) -> Any:
+    return check_exact(value, "response_schema")
 
 
 class SUTOptions(Frozen):
@@ -33,6 +38,9 @@ class SUTOptions(Frozen):
         frequency_penalty: penalty for tokens by how often they occurred.
         random: a seed, or any text; equal requests with different values are different requests.
         top_logprobs: for each position, return the log-probabilities of this many tokens.
+        response_schema: a JSON Schema that the completion's text shall fit. SUTs that declare
+            `ProducesStructuredOutput` heed it. Where every object in it lists all its properties as required
+            and allows no others, more of them can.
     """
 
     num_completions: Annotated[int, Field(ge=1)] | None = None
@@ -45,6 +53,7 @@ class SUTOptions(Frozen):
     frequency_penalty: Annotated[float, Field(allow_inf_nan=False)] | None = None
     random: int | Text | None = None
     top_logprobs: Annotated[int, Field(ge=0)] | None = None
+    response_schema: Annotated[dict[str, Any], AfterValidator(_exact)] | None = None
 
     def overlaid(self, over: "SUTOptions") -> "SUTOptions":
         """These options, with those of `over` that are asked for in their place."""

@@ -8,6 +8,7 @@ from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.errors import DefinitionError
+from modelgauge.interfaces.capabilities import SUTCapability
 from modelgauge.interfaces.identity import Identified, interface_method
 from modelgauge.interfaces.retry import ErrorClass
 from modelgauge.interfaces.sut import PromptResponseSUT
@@ -16,11 +17,15 @@ AnnotationT = TypeVar("AnnotationT")
 
 
 class Asker(Protocol):
-    """How a judge's question reaches its SUT: the engine."""
+    """How a judge's questions reach its SUTs: the engine."""
 
-    async def __call__(
+    async def ask(
         self, annotator: "CompletionAnnotator[Any]", name: str, prompt: AnyPrompt
     ) -> SUTResponse: ...
+
+    def sut_capabilities(
+        self, annotator: "CompletionAnnotator[Any]", name: str
+    ) -> frozenset[type[SUTCapability]]: ...
 
 
 current_asker: ContextVar[Asker] = ContextVar("modelgauge_asker")
@@ -66,12 +71,23 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
             DefinitionError: it was called outside a run's `annotate`, or no SUT has this name.
             CallError: the SUT failed.
         """
+        return await self._asker().ask(self, name, _as_prompt(prompt))
+
+    def sut_capabilities(self, name: str) -> frozenset[type[SUTCapability]]:
+        """What one of the SUTs of `get_suts` can do, those that are named by a uid included.
+
+        Raises:
+            DefinitionError: it was called outside a run's `annotate`, or no SUT has this name.
+        """
+        return self._asker().sut_capabilities(self, name)
+
+    def _asker(self) -> Asker:
         asker = current_asker.get(None)
         if asker is None:
             raise DefinitionError(
                 f"'{self.uid}' asked a SUT outside a run.", fix="Call self.ask only in `async def annotate`."
             )
-        return await asker(self, name, _as_prompt(prompt))
+        return asker
 
     def classify_error(self, error: BaseException) -> ErrorClass:
         """Say whether an error of `annotate` is worth another attempt; None leaves it to the engine."""

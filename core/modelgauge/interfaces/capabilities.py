@@ -30,6 +30,10 @@ class ProducesPerTokenLogProbabilities(SUTCapability):
     """The SUT returns `top_logprobs` where `SUTOptions.top_logprobs` asks for them."""
 
 
+class ProducesStructuredOutput(SUTCapability):
+    """The SUT answers in JSON that fits `SUTOptions.response_schema` where a prompt has one."""
+
+
 def check_capabilities(owner: type, attribute: str, declared: object) -> None:
     """Refuse a class attribute that is no collection of capabilities.
 

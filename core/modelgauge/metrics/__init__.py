@@ -1,6 +1,6 @@
 """Metrics: each loaded when it is first used.
 
-What a metric is stands in `base.py`; how judge metrics are declared, in `rubric.py`.
+What a metric is stands in `base.py`; how judge metrics are declared, in `procedure.py`.
 """
 
 from importlib import import_module
@@ -21,20 +21,21 @@ if TYPE_CHECKING:
     from modelgauge.metrics.conversation import RoleAdherenceMetric as RoleAdherenceMetric
     from modelgauge.metrics.conversation import TurnRelevancyMetric as TurnRelevancyMetric
     from modelgauge.metrics.g_eval import GEval as GEval
+    from modelgauge.metrics.g_eval import Rubric as Rubric
     from modelgauge.metrics.judges import judging_by_default as judging_by_default
     from modelgauge.metrics.ngrams import BLEUMetric as BLEUMetric
     from modelgauge.metrics.ngrams import ChrFMetric as ChrFMetric
     from modelgauge.metrics.ngrams import ROUGEMetric as ROUGEMetric
+    from modelgauge.metrics.procedure import Extract as Extract
+    from modelgauge.metrics.procedure import Judge as Judge
+    from modelgauge.metrics.procedure import JudgeMetric as JudgeMetric
+    from modelgauge.metrics.procedure import Procedure as Procedure
     from modelgauge.metrics.rag import AnswerRelevancyMetric as AnswerRelevancyMetric
     from modelgauge.metrics.rag import ContextualPrecisionMetric as ContextualPrecisionMetric
     from modelgauge.metrics.rag import ContextualRecallMetric as ContextualRecallMetric
     from modelgauge.metrics.rag import ContextualRelevancyMetric as ContextualRelevancyMetric
     from modelgauge.metrics.rag import FaithfulnessMetric as FaithfulnessMetric
     from modelgauge.metrics.rag import HallucinationMetric as HallucinationMetric
-    from modelgauge.metrics.rubric import Extract as Extract
-    from modelgauge.metrics.rubric import Judge as Judge
-    from modelgauge.metrics.rubric import Rubric as Rubric
-    from modelgauge.metrics.rubric import RubricMetric as RubricMetric
     from modelgauge.metrics.structure import CostMetric as CostMetric
     from modelgauge.metrics.structure import JsonCorrectnessMetric as JsonCorrectnessMetric
     from modelgauge.metrics.structure import LatencyMetric as LatencyMetric
@@ -68,12 +69,21 @@ _MODULES = {
         "RoleAdherenceMetric",
         "TurnRelevancyMetric",
     ),
-    "metrics.g_eval": ("GEval",),
+    "metrics.g_eval": (
+        "GEval",
+        "Rubric",
+    ),
     "metrics.judges": ("judging_by_default",),
     "metrics.ngrams": (
         "BLEUMetric",
         "ChrFMetric",
         "ROUGEMetric",
+    ),
+    "metrics.procedure": (
+        "Extract",
+        "Judge",
+        "JudgeMetric",
+        "Procedure",
     ),
     "metrics.rag": (
         "AnswerRelevancyMetric",
@@ -82,12 +92,6 @@ _MODULES = {
         "ContextualRelevancyMetric",
         "FaithfulnessMetric",
         "HallucinationMetric",
-    ),
-    "metrics.rubric": (
-        "Extract",
-        "Judge",
-        "Rubric",
-        "RubricMetric",
     ),
     "metrics.structure": (
         "CostMetric",
@@ -126,6 +130,7 @@ __all__ = [
     "HallucinationMetric",
     "JsonCorrectnessMetric",
     "Judge",
+    "JudgeMetric",
     "LLMTestCaseParams",
     "LatencyMetric",
     "LevenshteinMetric",
@@ -133,10 +138,10 @@ __all__ = [
     "MetricSettings",
     "MultiTurnParams",
     "PatternMatchMetric",
+    "Procedure",
     "ROUGEMetric",
     "RoleAdherenceMetric",
     "Rubric",
-    "RubricMetric",
     "Score",
     "SingleTurnParams",
     "TestCase",

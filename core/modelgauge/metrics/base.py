@@ -2,7 +2,7 @@
 
 A metric is an annotator whose annotation is a `Score`. Its judgement is one method, `score`; whether a score
 is good enough (threshold, direction, strictness) is decided here. The metrics themselves are in the modules
-beside this one, the engine of judge metrics in `rubric.py`.
+beside this one, the engine of judge metrics in `procedure.py`.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidOptionError, InvalidResponseError
 from modelgauge.interfaces.annotator import CompletionAnnotator
+from modelgauge.interfaces.capabilities import SUTCapability
 from modelgauge.interfaces.identity import interface_method
 from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters
 from modelgauge.metrics.judges import JudgeLike, JudgeSUT, default_judge, judges_of
@@ -238,11 +239,18 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
 
     async def ask(self, name: str, prompt: AnyPrompt | str) -> SUTResponse:
         """Ask a judge; see `CompletionAnnotator.ask`. Of several judges, each scores the case for itself."""
+        response = await super().ask(self._answering(name), prompt)
         asking = _asking.get()
-        response = await super().ask(asking.name if asking is not None and name == JUDGE else name, prompt)
         if asking is not None and response.usage is not None and response.usage.cost_usd is not None:
             asking.costs.append(response.usage.cost_usd)
         return response
+
+    def sut_capabilities(self, name: str) -> frozenset[type[SUTCapability]]:
+        """What a judge can do; of several judges, the one that scores the case now."""
+        return super().sut_capabilities(self._answering(name))
+
+    def _answering(self, name: str) -> str:
+        return self.answering_judge if name == JUDGE else name
 
     def _annotate_plain(self, request: TestCase) -> Score | Awaitable[Score]:
         made = self.score(request)

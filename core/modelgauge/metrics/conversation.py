@@ -1,4 +1,4 @@
-"""Judge metrics of a conversation, each a declaration; see `rubric.py`."""
+"""Judge metrics of a conversation, each a declaration; see `procedure.py`."""
 
 import json
 from collections.abc import Sequence
@@ -7,8 +7,8 @@ from typing import Any, Unpack
 from modelgauge.data.test_cases import ConversationalTestCase, Turn
 from modelgauge.errors import InvalidOptionError
 from modelgauge.metrics.base import MetricSettings
+from modelgauge.metrics.procedure import Judge, JudgeMetric, Procedure
 from modelgauge.metrics.questions import TEMPLATES
-from modelgauge.metrics.rubric import Judge, Rubric, RubricMetric
 
 
 def windows(metric: Any, case: ConversationalTestCase) -> Sequence[str]:
@@ -21,7 +21,7 @@ def windows(metric: Any, case: ConversationalTestCase) -> Sequence[str]:
     ]
 
 
-class _TurnMetric(RubricMetric):
+class _TurnMetric(JudgeMetric):
     """Judges each turn of the assistant in the light of the turns before it.
 
     Args:
@@ -53,7 +53,7 @@ class TurnRelevancyMetric(_TurnMetric):
     """
 
     required_params = ("turns",)
-    rubric = Rubric(extract=windows, judge=Judge(TEMPLATES / "turn_relevancy.md", one_by_one=True))
+    procedure = Procedure(extract=windows, judge=Judge(TEMPLATES / "turn_relevancy.md", one_by_one=True))
 
 
 ConversationRelevancyMetric = TurnRelevancyMetric
@@ -68,7 +68,7 @@ class RoleAdherenceMetric(_TurnMetric):
     """
 
     required_params = ("turns", "chatbot_role")
-    rubric = Rubric(
+    procedure = Procedure(
         extract=windows,
         judge=Judge(TEMPLATES / "role_adherence.md", shows=("chatbot_role",), one_by_one=True),
     )

@@ -2,27 +2,30 @@
 
 The method: Liu et al. 2023, "G-Eval: NLG Evaluation using GPT-4 with Better Human Alignment"
 (arXiv:2303.16634): the judge writes evaluation steps for the criterion, grades by them, and the grade is
-weighted by the probabilities of the judge's own tokens. The scale, 0 to 10, and the names of the arguments
-are DeepEval's.
+weighted by the probabilities of the judge's own tokens. The scale, 0 to 10, the rubric and the names of the
+arguments are DeepEval's (deepeval.com/docs/metrics-llm-evals).
 """
 
 import asyncio
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, Unpack
+from itertools import pairwise
+from typing import ClassVar, Self, Unpack
 
+from pydantic import model_validator
+
+from modelgauge.data.base import Frozen, Text
 from modelgauge.data.estimates import Score
 from modelgauge.data.prompts import SUTOptions
-from modelgauge.data.responses import SUTCompletion
+from modelgauge.data.responses import SUTCompletion, TokenProbability
 from modelgauge.data.test_cases import LLMTestCase, LLMTestCaseParams
-from modelgauge.errors import InvalidOptionError
+from modelgauge.errors import InvalidDataError, InvalidOptionError
 from modelgauge.interfaces.capabilities import ProducesPerTokenLogProbabilities
-from modelgauge.interfaces.sut import PromptResponseSUT, capabilities_of
-from modelgauge.metrics.base import MetricSettings
+from modelgauge.metrics.base import JUDGE, MetricSettings
+from modelgauge.metrics.procedure import JudgeMetric
 from modelgauge.metrics.questions import TEMPLATES, material_of
 from modelgauge.metrics.replies import STEPS, points_shape
-from modelgauge.metrics.rubric import RubricMetric
 
 LEAST, MOST = 0, 10
 _TOP_TOKENS = 20  # the most that the usual APIs give
@@ -30,24 +33,64 @@ _BEFORE_SCORE = re.compile(r'"score"\s*:\s*$')
 _WHOLE = re.compile(r"\s*([0-9]+)\s*", re.ASCII)
 
 
-class GEval(RubricMetric):
+class Rubric(Frozen):
+    """What some of the scores that `GEval` gives stand for.
+
+    Args:
+        score_range: the first and the last of these scores, both included, on the scale from 0 to 10; twice
+            the same for a single score.
+        expected_outcome: what a case is like that earns one of them.
+
+    Raises:
+        InvalidDataError: there is no such range, or no outcome.
+    """
+
+    positional_fields: ClassVar[tuple[str, ...]] = ("score_range", "expected_outcome")
+
+    score_range: tuple[int, int]
+    expected_outcome: Text
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        first, last = self.score_range
+        if not LEAST <= first <= last <= MOST:
+            raise InvalidDataError(
+                f"There is no score_range from {first} to {last}.",
+                fix=f"Give the first and the last score, both from {LEAST} to {MOST}: score_range=(7, 9).",
+            )
+        if not self.expected_outcome.strip():
+            raise InvalidDataError(
+                "The expected_outcome is empty.", fix="Say what a case is like that earns these scores."
+            )
+        return self
+
+    def __str__(self) -> str:
+        first, last = self.score_range
+        return f"{first if first == last else f'{first} to {last}'}: {self.expected_outcome}"
+
+
+class GEval(JudgeMetric):
     """A grade from 0 to 1 by a criterion in words.
 
     With `criteria`, the judge first writes the steps of the evaluation, once for the metric; with
-    `evaluation_steps` it takes these. Where the judge has log-probabilities, the grade is the mean of the
-    grades that it could have given, weighted by their probabilities.
+    `evaluation_steps` it takes these. It gives a score from 0 to 10, of which the grade is a tenth. Where the
+    judge has log-probabilities, the grade is the mean of those that it could have given, weighted by their
+    probabilities; not so in `strict_mode`, for which only the score 10 itself is perfect.
 
     Args:
         name: what the metric is called in reports.
         criteria: what makes an output good, in a sentence or more.
         evaluation_steps: how to find out, step by step.
         evaluation_params: the fields of the test case that the judge sees, and that a case must have.
-        logprobs: whether to ask the judge for log-probabilities; by default, if it is a SUT that declares
-            `ProducesPerTokenLogProbabilities`. A judge that is named by its uid needs True.
+        rubric: what the scores stand for, in ranges that do not overlap. The judge then gives no other scores
+            than these.
+        logprobs: whether to ask the judge for log-probabilities; by default, if it declares
+            `ProducesPerTokenLogProbabilities`.
         settings: see `Metric`.
 
     Raises:
-        InvalidOptionError: there are neither criteria nor steps, or there is no such field.
+        InvalidOptionError: there are neither criteria nor steps, there is no such field, ranges overlap, or
+            the rubric allows no score that passes.
     """
 
     def __init__(
@@ -60,6 +103,7 @@ class GEval(RubricMetric):
         ),
         evaluation_steps: Sequence[str] | None = None,
         *,
+        rubric: Sequence[Rubric] | None = None,
         logprobs: bool | None = None,
         **settings: Unpack[MetricSettings],
     ) -> None:
@@ -78,30 +122,46 @@ class GEval(RubricMetric):
         self.criteria = criteria
         self.evaluation_steps = tuple(evaluation_steps) if evaluation_steps else None
         self.required_params = tuple(LLMTestCaseParams(one).value for one in evaluation_params)
+        self.rubric = _in_order(rubric, name) if rubric is not None else None
         self.logprobs = logprobs
+        self._scores = _scores_of(self.rubric)
         self._steps: dict[str, tuple[str, ...]] = {}
         self._writing: dict[tuple[int, str], asyncio.Task[tuple[str, ...]]] = {}
+
+    def _seal(self) -> None:
+        super()._seal()
+        highest = self._scores[-1]
+        if highest < MOST and _grade(highest) < self.threshold:
+            raise InvalidOptionError(
+                f"'{self.uid}' could never pass: its rubric ends at the score {highest} of {MOST}, and "
+                f"{_grade(highest):g} is below the threshold {self.threshold:g}.",
+                fix=f"Let the ranges of the rubric reach up to {MOST}, or lower the threshold.",
+            )
 
     async def score(self, test_case: LLMTestCase) -> Score:
         """Grade a case by the steps."""
         steps = self.evaluation_steps or await self._written_steps()
         also = f"\nThe criterion behind them: {self.criteria}\n" if self.criteria else ""
-        values = {
-            "steps": _numbered(steps),
-            "criteria": also,
-            "least": str(LEAST),
-            "most": str(MOST),
-        }
-        options = SUTOptions(top_logprobs=_TOP_TOKENS) if self._has_logprobs() else SUTOptions()
-        material = material_of(test_case, self.required_params)
-        shape = points_shape(LEAST, MOST, reasons=self.include_reason)
+        values = {"steps": _numbered(steps), "criteria": also}
+        if self.rubric is None:
+            template, scale = "g_eval_score.md", {"least": str(LEAST), "most": str(MOST)}
+        else:
+            template, scale = "g_eval_score_by_rubric.md", {"rubric": "\n".join(map(str, self.rubric))}
+        options = SUTOptions(top_logprobs=_TOP_TOKENS) if self._weights() else SUTOptions()
         reply, completion = await self.asked_with_completion(
-            TEMPLATES / "g_eval_score.md", material, shape, values, options
+            TEMPLATES / template,
+            material_of(test_case, self.required_params),
+            points_shape(self._scores, reasons=self.include_reason),
+            values | scale,
+            options,
         )
-        weighted = weighted_score(completion, reply.score)
-        points = float(reply.score) if weighted is None else weighted
-        breakdown = {"score": reply.score, "weighted_score": weighted, "steps": list(steps)}
-        return Score((points - LEAST) / (MOST - LEAST), reply.reason, breakdown)
+        weighted = weighted_score(completion, reply.score, self._scores) if options.top_logprobs else None
+        grade = _grade(reply.score if weighted is None else weighted)
+        return Score(
+            grade,
+            reply.reason,
+            {"score": reply.score, "weighted_score": weighted, "steps": list(steps)},
+        )
 
     async def _written_steps(self) -> tuple[str, ...]:
         """The steps that the judge wrote: once for each judge, whatever the number of cases at work."""
@@ -121,26 +181,59 @@ class GEval(RubricMetric):
         values = {"criteria": str(self.criteria), "parameters": named}
         return tuple((await self.asked(TEMPLATES / "g_eval_steps.md", {}, STEPS, values)).steps)
 
-    def _has_logprobs(self) -> bool:
+    def _weights(self) -> bool:
+        """Whether the judge who answers now is asked for log-probabilities."""
+        if self.strict_mode:
+            return False
         if self.logprobs is not None:
             return self.logprobs
-        judges: list[Any] = list(self.get_suts().values())
-        return all(
-            isinstance(one, PromptResponseSUT) and ProducesPerTokenLogProbabilities in capabilities_of(one)
-            for one in judges
+        return ProducesPerTokenLogProbabilities in self.sut_capabilities(JUDGE)
+
+
+def _in_order(rubric: Sequence[Rubric], name: str) -> tuple[Rubric, ...]:
+    """A rubric from its lowest range to its highest.
+
+    Raises:
+        InvalidOptionError: it is empty, holds something else, or two of its ranges overlap.
+    """
+    if not rubric or not all(isinstance(one, Rubric) for one in rubric):
+        raise InvalidOptionError(
+            f"'{name}' got rubric={rubric!r}.",
+            fix='Give a list of Rubric(score_range=(0, 4), expected_outcome="…").',
         )
+    ordered = sorted(rubric, key=lambda one: one.score_range)
+    for lower, upper in pairwise(ordered):
+        if lower.score_range[1] >= upper.score_range[0]:
+            raise InvalidOptionError(
+                f"'{name}' has a rubric whose ranges {lower.score_range} and {upper.score_range} overlap.",
+                fix="Let each score stand in one range only.",
+            )
+    return tuple(ordered)
 
 
-def weighted_score(completion: SUTCompletion, said: int) -> float | None:
-    """The mean of the grades that a judge could have given, weighted by their probabilities.
+def _scores_of(rubric: Sequence[Rubric] | None) -> tuple[int, ...]:
+    """The scores that can be given, in ascending order."""
+    ranges = [(LEAST, MOST)] if rubric is None else [one.score_range for one in rubric]
+    return tuple(score for first, last in ranges for score in range(first, last + 1))
 
-    Σ p(s) · s / Σ p(s) over the grades s among the most likely tokens where the grade stands (Liu et al.
-    2023, section 2, "Scoring Function"). None where the completion has no log-probabilities, or the grade is
+
+def _grade(score: float) -> float:
+    return (score - LEAST) / (MOST - LEAST)
+
+
+def weighted_score(
+    completion: SUTCompletion, said: int, scores: Sequence[int] = tuple(range(LEAST, MOST + 1))
+) -> float | None:
+    """The mean of the scores that a judge could have given, weighted by their probabilities.
+
+    Σ p(s) · s / Σ p(s) over the scores s among the most likely tokens where the score stands (Liu et al.
+    2023, section 2, "Scoring Function"). None where the completion has no log-probabilities, or the score is
     not one token of them.
 
     Args:
         completion: of the judge; its text holds `"score": said`.
-        said: the grade that the judge gave.
+        said: the score that the judge gave.
+        scores: all that it could have given.
     """
     positions = completion.top_logprobs or ()
     before = ""
@@ -148,24 +241,24 @@ def weighted_score(completion: SUTCompletion, said: int) -> float | None:
     for place, position in enumerate(positions):
         likeliest = position.top_tokens[0].token if position.top_tokens else ""
         following = positions[place + 1].top_tokens[:1] if place + 1 < len(positions) else ()
-        grades = _grades(position.top_tokens)
+        chances = _chances(position.top_tokens, scores)
         goes_on = any(token.token[:1].isdigit() for token in following)
-        if _BEFORE_SCORE.search(before) and said in grades and not goes_on:
-            found = grades  # the last one counts: what stands before it may be thoughts
+        if _BEFORE_SCORE.search(before) and said in chances and not goes_on:
+            found = chances  # the last one counts: what stands before it may be thoughts
         before = (before + likeliest)[-100:]
     if found is None:
         return None
-    return math.fsum(grade * share for grade, share in found.items()) / math.fsum(found.values())
+    return math.fsum(score * chance for score, chance in found.items()) / math.fsum(found.values())
 
 
-def _grades(tokens: Sequence[Any]) -> dict[int, float]:
-    """The probabilities of the grades among some tokens."""
-    grades: dict[int, float] = {}
+def _chances(tokens: Sequence[TokenProbability], scores: Sequence[int]) -> dict[int, float]:
+    """The probabilities of the scores among some tokens."""
+    chances: dict[int, float] = {}
     for token in tokens:
         number = _WHOLE.fullmatch(token.token)
-        if number is not None and LEAST <= int(number[1]) <= MOST:
-            grades[int(number[1])] = grades.get(int(number[1]), 0.0) + math.exp(token.logprob)
-    return grades
+        if number is not None and int(number[1]) in scores:
+            chances[int(number[1])] = chances.get(int(number[1]), 0.0) + math.exp(token.logprob)
+    return chances
 
 
 def _numbered(steps: Sequence[str]) -> str:

@@ -45,7 +45,7 @@ class _OneCall(Run):
 
     async def response(self, annotator: CompletionAnnotator[Any], suts: JudgeSUTs, request: Any) -> Any:
         async with AsyncExitStack() as stack:
-            stack.callback(current_asker.reset, current_asker.set(self.ask))
+            stack.callback(current_asker.reset, current_asker.set(self))
             stack.callback(current_tally.reset, current_tally.set(Tally()))
             self._services = await self._open_services(stack)
             target = self._target(annotator, suts)

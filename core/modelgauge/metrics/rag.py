@@ -1,6 +1,6 @@
 """Judge metrics of one answer: its relevancy, its faithfulness, and the retrieval behind it.
 
-Each is a declaration; see `rubric.py`. The definitions are DeepEval's (deepeval.com/docs, the page of each
+Each is a declaration; see `procedure.py`. The definitions are DeepEval's (deepeval.com/docs, the page of each
 metric), after RAGAS (Es et al. 2023, "Ragas: Automated Evaluation of Retrieval Augmented Generation"); the
 wording of the questions is our own.
 """
@@ -8,8 +8,8 @@ wording of the questions is our own.
 import math
 from collections.abc import Sequence
 
+from modelgauge.metrics.procedure import Extract, Judge, JudgeMetric, Procedure, texts_of
 from modelgauge.metrics.questions import TEMPLATES
-from modelgauge.metrics.rubric import Extract, Judge, Rubric, RubricMetric, texts_of
 
 
 def average_precision(worths: Sequence[float]) -> float:
@@ -30,40 +30,40 @@ def average_precision(worths: Sequence[float]) -> float:
 _UNLESS_NO = {"yes": 1.0, "no": 0.0, "idk": 1.0}
 
 
-class AnswerRelevancyMetric(RubricMetric):
+class AnswerRelevancyMetric(JudgeMetric):
     """The share of the statements of the output that answer the input; those that support an answer count.
 
     An output without any statement scores 1. (deepeval.com/docs/metrics-answer-relevancy)
     """
 
     required_params = ("input", "actual_output")
-    rubric = Rubric(
+    procedure = Procedure(
         extract=Extract(TEMPLATES / "statements_of_output.md", shows=("actual_output",)),
         judge=Judge(TEMPLATES / "answer_relevancy.md", shows=("input",), verdicts=_UNLESS_NO),
     )
 
 
-class FaithfulnessMetric(RubricMetric):
+class FaithfulnessMetric(JudgeMetric):
     """The share of the claims of the output that the retrieval context does not contradict.
 
     An output without any claim scores 1. (deepeval.com/docs/metrics-faithfulness)
     """
 
     required_params = ("actual_output", "retrieval_context")
-    rubric = Rubric(
+    procedure = Procedure(
         extract=Extract(TEMPLATES / "claims_of_output.md", shows=("actual_output",)),
         judge=Judge(TEMPLATES / "faithfulness.md", shows=("retrieval_context",), verdicts=_UNLESS_NO),
     )
 
 
-class ContextualPrecisionMetric(RubricMetric):
+class ContextualPrecisionMetric(JudgeMetric):
     """Whether the retrieved texts that are needed stand before the others; see `average_precision`.
 
     Nothing retrieved scores 0. (deepeval.com/docs/metrics-contextual-precision)
     """
 
     required_params = ("input", "expected_output", "retrieval_context")
-    rubric = Rubric(
+    procedure = Procedure(
         extract=texts_of("retrieval_context"),
         judge=Judge(TEMPLATES / "contextual_precision.md", shows=("input", "expected_output")),
         reduce=average_precision,
@@ -71,35 +71,35 @@ class ContextualPrecisionMetric(RubricMetric):
     )
 
 
-class ContextualRecallMetric(RubricMetric):
+class ContextualRecallMetric(JudgeMetric):
     """The share of the statements of the expected output that the retrieved texts support.
 
     An expected output without any statement scores 0. (deepeval.com/docs/metrics-contextual-recall)
     """
 
     required_params = ("expected_output", "retrieval_context")
-    rubric = Rubric(
+    procedure = Procedure(
         extract=Extract(TEMPLATES / "statements_of_expected_output.md", shows=("expected_output",)),
         judge=Judge(TEMPLATES / "contextual_recall.md", shows=("retrieval_context",)),
         empty=0.0,
     )
 
 
-class ContextualRelevancyMetric(RubricMetric):
+class ContextualRelevancyMetric(JudgeMetric):
     """The share of the statements of the retrieved texts that are relevant to the input.
 
     Retrieved texts without any statement score 0. (deepeval.com/docs/metrics-contextual-relevancy)
     """
 
     required_params = ("input", "retrieval_context")
-    rubric = Rubric(
+    procedure = Procedure(
         extract=Extract(TEMPLATES / "statements_of_context.md", shows=("retrieval_context",)),
         judge=Judge(TEMPLATES / "contextual_relevancy.md", shows=("input",)),
         empty=0.0,
     )
 
 
-class HallucinationMetric(RubricMetric):
+class HallucinationMetric(JudgeMetric):
     """The share of the texts of the context that the output contradicts. Lower is better.
 
     (deepeval.com/docs/metrics-hallucination)
@@ -109,7 +109,7 @@ class HallucinationMetric(RubricMetric):
     higher_is_better = False
     best_score = 0.0
     worst_score = 1.0
-    rubric = Rubric(
+    procedure = Procedure(
         extract=texts_of("context"),
         judge=Judge(
             TEMPLATES / "hallucination.md", shows=("actual_output",), verdicts={"yes": 0.0, "no": 1.0}

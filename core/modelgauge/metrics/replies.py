@@ -6,11 +6,12 @@ counts only where exactly one thing can be meant; a score is never guessed from 
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -37,10 +38,13 @@ class Shape(NamedTuple, Generic[T]):
     Args:
         model: the reply as an object. It ignores what it does not know.
         shown: the same for the judge. It is no JSON itself, so that a judge who repeats it has said nothing.
+        schema: the same for judges that produce structured output. It keeps to what all of them understand:
+            every property required, no others, and no limits of lengths; these the model checks.
     """
 
     model: type[T]
     shown: str
+    schema: dict[str, Any]
 
 
 class _Reply(BaseModel):
@@ -86,10 +90,28 @@ class Steps(_Reply):
     steps: Annotated[list[_NonEmpty], Field(min_length=1)]
 
 
+_TEXT: dict[str, Any] = {"type": "string"}
+
+
+def _list(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
 STATEMENTS = Shape(
-    Statements, '{"statements": [TEXT, TEXT, …]}\nThe list is empty where there is nothing to list.'
+    Statements,
+    '{"statements": [TEXT, TEXT, …]}\nThe list is empty where there is nothing to list.',
+    _object(statements=_list(_TEXT)),
 )
-STEPS = Shape(Steps, '{"steps": [TEXT, TEXT, …]}')
+STEPS = Shape(Steps, '{"steps": [TEXT, TEXT, …]}', _object(steps=_list(_TEXT)))
 
 
 @lru_cache(maxsize=512)
@@ -108,19 +130,65 @@ def verdicts_shape(words: tuple[str, ...], count: int, *, reasons: bool) -> Shap
     choice = " or ".join(f'"{word}"' for word in words)
     example = f'{{"item": 1, "verdict": {choice}{_REASON if reasons else ""}}}'
     told = "one verdict" if count == 1 else f"exactly {count} verdicts, one for each item, in their order"
-    return Shape(model, f'{{"verdicts": [{example}{"" if count == 1 else ", …"}]}}\nThere is {told}.')
+    return Shape(
+        model,
+        f'{{"verdicts": [{example}{"" if count == 1 else ", …"}]}}\nThere is {told}.',
+        _object(
+            verdicts=_list(
+                _object(
+                    item={"type": "integer"},
+                    verdict={"type": "string", "enum": list(words)},
+                    **_reason(reasons=reasons),
+                )
+            )
+        ),
+    )
 
 
 @lru_cache(maxsize=64)
-def points_shape(least: int, most: int, *, reasons: bool) -> Shape[Points]:
-    """A grade between two whole numbers, both included.
+def points_shape(grades: tuple[int, ...], *, reasons: bool) -> Shape[Points]:
+    """One of some whole grades.
 
     The reason stands after the grade, so that the grade's own token carries the probabilities.
+
+    Args:
+        grades: those that can be given, in ascending order.
+        reasons: whether the judge shall say why.
     """
-    grade: Any = Annotated[int, Field(ge=least, le=most)]
-    model = create_model("Points", __base__=Points, score=(grade, ...))
+    model = create_model(
+        "Points", __base__=Points, score=(Annotated[int, AfterValidator(_one_of(grades))], ...)
+    )
     example = f'{{"score": NUMBER{_REASON if reasons else ""}}}'
-    return Shape(model, f"{example}\nNUMBER is a whole number from {least} to {most}.")
+    return Shape(
+        model,
+        f"{example}\nNUMBER is a whole number: {_spans(grades)}.",
+        _object(score={"type": "integer", "enum": list(grades)}, **_reason(reasons=reasons)),
+    )
+
+
+def _reason(*, reasons: bool) -> dict[str, dict[str, Any]]:
+    return {"reason": _TEXT} if reasons else {}
+
+
+def _one_of(grades: tuple[int, ...]) -> Callable[[int], int]:
+    def check(said: int) -> int:
+        if said not in grades:
+            raise ValueError(f"Input should be {_spans(grades)}")
+        return said
+
+    return check
+
+
+def _spans(numbers: Sequence[int]) -> str:
+    """Ascending whole numbers for a reader: `0 to 3, 5, or 7 to 10`."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][-1] + 1:
+            spans[-1][1:] = [number]
+        else:
+            spans.append([number])
+    *first, last = [" to ".join(map(str, span)) for span in spans]
+    return f"{', '.join(first)}{', or ' if first else ''}{last}"
 
 
 _REASON = ', "reason": TEXT'

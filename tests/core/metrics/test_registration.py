@@ -28,7 +28,7 @@ def test_every_public_metric_is_registered_under_its_own_uid(metrics):
     concrete = {
         one.default_uid(): one
         for one in classes
-        if "score" in dir(one) and one.__name__ not in ("Metric", "RubricMetric")
+        if "score" in dir(one) and one.__name__ not in ("Metric", "JudgeMetric")
     }
     own = [entry.uid for entry in metrics if entry.distribution == "modelgauge"]
     assert sorted(concrete) == own

@@ -12,7 +12,7 @@ from modelgauge.metrics.replies import (
 
 ONE = verdicts_shape(("yes", "no"), 1, reasons=True)
 TWO = verdicts_shape(("yes", "no"), 2, reasons=True)
-GRADE = points_shape(0, 10, reasons=True)
+GRADE = points_shape(tuple(range(11)), reasons=True)
 YES = '{"verdicts": [{"item": 1, "verdict": "yes", "reason": "so"}]}'
 NO = YES.replace("yes", "no")
 

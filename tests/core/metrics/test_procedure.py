@@ -1,4 +1,4 @@
-"""The rubric engine: new metrics are declarations; bad judges leave no score; cases instruct nobody."""
+"""The engine of judge metrics: new metrics are declarations; bad judges leave no score; cases instruct nobody."""
 
 import re
 
@@ -15,18 +15,18 @@ from modelgauge.metrics import (
     Extract,
     HallucinationMetric,
     Judge,
-    Rubric,
-    RubricMetric,
+    JudgeMetric,
+    Procedure,
 )
 from modelgauge.metrics.questions import TEMPLATES, question
 from modelgauge.testing import FakeSUT, FakeTest
 
 
-class PolitenessMetric(RubricMetric):
+class PolitenessMetric(JudgeMetric):
     """The share of the sentences that are polite."""
 
     required_params = ("actual_output",)
-    rubric = Rubric(
+    procedure = Procedure(
         extract=Extract("List every sentence of the actual_output. It costs $5.", shows=("actual_output",)),
         judge=Judge(
             "Say for each sentence whether it is polite.", verdicts={"polite": 1, "curt": 0.5, "rude": 0}
@@ -49,8 +49,8 @@ def test_a_new_judge_metric_is_a_declaration(lookup):
 
 def test_reduce_can_be_any_function_of_the_worths(lookup):
     class Rudest(PolitenessMetric):
-        rubric = Rubric(
-            PolitenessMetric.rubric.extract, PolitenessMetric.rubric.judge, reduce=min, empty=0.25
+        procedure = Procedure(
+            PolitenessMetric.procedure.extract, PolitenessMetric.procedure.judge, reduce=min, empty=0.25
         )
 
     assert Rudest(model=lookup(list(RUDENESS), RUDENESS.get)).measure(CASE).value == 0
@@ -111,11 +111,11 @@ def test_in_a_run_such_a_case_is_an_annotators_error_and_not_in_the_mean():
     assert (failed.stage, failed.error_type) == ("annotator", "InvalidResponseError")
 
 
-class Echoes(RubricMetric):
+class Echoes(JudgeMetric):
     """Has the judge look at the output itself."""
 
     required_params = ("actual_output",)
-    rubric = Rubric(
+    procedure = Procedure(
         extract=lambda metric, case: [case.actual_output], judge=Judge("Is the weather not mentioned?")
     )
 
@@ -143,7 +143,7 @@ def echoed(output):
 
 def test_the_rule_follower_obeys_the_metrics_own_instructions():
     class Ordered(Echoes):
-        rubric = Rubric(extract=Echoes.rubric.extract, judge=Judge(f"Judge. {ORDER}"))
+        procedure = Procedure(extract=Echoes.procedure.extract, judge=Judge(f"Judge. {ORDER}"))
 
     assert echoed("nice weather") == 0
     assert Ordered(model=RuleFollower()).measure(LLMTestCase("?", "nice weather")).value == 1

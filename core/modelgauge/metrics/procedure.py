@@ -1,8 +1,8 @@
 """The engine of judge metrics: extract → judge → reduce. A judge metric is a declaration of these three.
 
-    class Politeness(RubricMetric):
+    class Politeness(JudgeMetric):
         required_params = ("actual_output",)
-        rubric = Rubric(
+        procedure = Procedure(
             extract=Extract("List every sentence of the actual_output.", shows=("actual_output",)),
             judge=Judge("Say for each sentence whether it is polite: yes or no."),
         )
@@ -24,6 +24,7 @@ from modelgauge.data.estimates import Score
 from modelgauge.data.prompts import SUTOptions, TextPrompt
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.errors import InvalidResponseError
+from modelgauge.interfaces.capabilities import ProducesStructuredOutput
 from modelgauge.metrics.base import JUDGE, Metric
 from modelgauge.metrics.questions import Instructions, material_of, question, repair
 from modelgauge.metrics.replies import (
@@ -81,7 +82,7 @@ Items: TypeAlias = Callable[[Any, Any], Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Rubric:
+class Procedure:
     """How a metric comes to its score.
 
     Args:
@@ -107,15 +108,15 @@ def texts_of(name: str) -> Items:
     return items
 
 
-class RubricMetric(Metric):
+class JudgeMetric(Metric):
     """A judge metric; see this module.
 
     Class attributes:
-        rubric: how it comes to its score.
+        procedure: how it comes to its score.
     """
 
     needs_judge = True
-    rubric: ClassVar[Rubric]
+    procedure: ClassVar[Procedure]
 
     async def score(self, test_case: Any) -> Score:
         """Extract, judge, reduce.
@@ -125,14 +126,14 @@ class RubricMetric(Metric):
         """
         items = await self._items(test_case)
         if not items:
-            return Score(self.rubric.empty, "There is nothing to judge.", {"items": []})
+            return Score(self.procedure.empty, "There is nothing to judge.", {"items": []})
         verdicts = await self._verdicts(test_case, items)
-        worths = [self.rubric.judge.verdicts[one.verdict] for one in verdicts]
+        worths = [self.procedure.judge.verdicts[one.verdict] for one in verdicts]
         told = [
             {"item": item, "verdict": one.verdict, **({"reason": one.reason} if one.reason else {})}
             for item, one in zip(items, verdicts, strict=True)
         ]
-        return Score(self.rubric.reduce(worths), self._reason(verdicts), {"items": told})
+        return Score(self.procedure.reduce(worths), self._reason(verdicts), {"items": told})
 
     async def asked(
         self,
@@ -164,7 +165,13 @@ class RubricMetric(Metric):
         values: Mapping[str, str] | None = None,
         options: SUTOptions = _NO_OPTIONS,
     ) -> tuple[ReplyT, SUTCompletion]:
-        """Like `asked`; gives the completion too, which may have log-probabilities."""
+        """Like `asked`; gives the completion too, which may have log-probabilities.
+
+        A judge that produces structured output gets the shape as a schema too. Its reply is read like any
+        other's: a server that ignores the schema, and a reply that breaks off, are no special cases.
+        """
+        if ProducesStructuredOutput in self.sut_capabilities(JUDGE):
+            options = options.replaced(response_schema=shape.schema)
         asked = question(instructions, material, shape.shown, values)
         completion = (await self.ask(JUDGE, TextPrompt(asked, options))).completions[0]
         try:
@@ -184,14 +191,14 @@ class RubricMetric(Metric):
     # --- the three steps ------------------------------------------------------------------------------------
 
     async def _items(self, case: Any) -> Sequence[str]:
-        extract = self.rubric.extract
+        extract = self.procedure.extract
         if not isinstance(extract, Extract):
             return extract(self, case)
         material = material_of(case, extract.shows)
         return (await self.asked(extract.instructions, material, STATEMENTS)).statements
 
     async def _verdicts(self, case: Any, items: Sequence[str]) -> list[Verdict]:
-        size = 1 if self.rubric.judge.one_by_one else _MOST_ITEMS
+        size = 1 if self.procedure.judge.one_by_one else _MOST_ITEMS
         chunks = [items[start : start + size] for start in range(0, len(items), size)]
         # All are waited for, whatever fails beside them: what is paid is kept by the cache.
         judged = await asyncio.gather(*(self._judged(case, one) for one in chunks), return_exceptions=True)
@@ -203,7 +210,7 @@ class RubricMetric(Metric):
         return verdicts
 
     async def _judged(self, case: Any, items: Sequence[str]) -> Sequence[Verdict]:
-        judge = self.rubric.judge
+        judge = self.procedure.judge
         material = material_of(case, judge.shows)
         material |= {f"item[{place}]": item for place, item in enumerate(items, start=1)}
         shape = verdicts_shape(tuple(judge.verdicts), len(items), reasons=self.include_reason)
@@ -211,7 +218,7 @@ class RubricMetric(Metric):
 
     def _reason(self, verdicts: Sequence[Verdict]) -> str:
         """How many verdicts of each kind, and why those that are not worth the best."""
-        worths = self.rubric.judge.verdicts
+        worths = self.procedure.judge.verdicts
         best = max(worths.values()) if self.higher_is_better else min(worths.values())
         counts = [(word, sum(one.verdict == word for one in verdicts)) for word in worths]
         lines = [f"Of {len(verdicts)}: {', '.join(f'{count} {word}' for word, count in counts if count)}."]
