@@ -3,7 +3,7 @@
 Whatever the user has to mend is told before the first call, and all of it at once.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -53,8 +53,13 @@ class Resolver:
         made_suts = [self.sut(sut) for sut in suts]
         data = self._data(made_tests)
         pairs = [self._pair(test, sut, data[_owner(test)]) for test in made_tests for sut in made_suts]
+        failures: list[ModelGaugeError] = []
         for pair in pairs:
-            check_pair(pair)
+            try:
+                check_pair(pair)
+            except UsageError as error:
+                failures.append(error)
+        _raise_together(failures)
         return pairs
 
     def rescored(self, test: TestName, answered: RecordedSUT) -> Pair:
@@ -103,8 +108,10 @@ class Resolver:
 
     def _tests(self, tests: Sequence[TestName], suts: Sequence[SUTName]) -> list[PromptResponseTest]:
         """Make the tests, once all secrets of the run are known to be there."""
-        resolved_suts = [self.plugins().suts.resolve(sut) for sut in suts if isinstance(sut, str)]
-        resolved_tests = {test: self.plugins().tests.resolve(test) for test in tests if isinstance(test, str)}
+        failures: list[ModelGaugeError] = []
+        resolved_tests = dict(_resolved(self.plugins().tests, tests, failures))
+        resolved_suts = [resolved for _, resolved in _resolved(self.plugins().suts, suts, failures)]
+        _raise_together(failures)
         wanted = _injections([*resolved_suts, *resolved_tests.values()])
         made: list[PromptResponseTest] = []
         for test in tests:
@@ -152,11 +159,7 @@ class Resolver:
                 found[uid] = self.dependencies.resolve_all(uid, sources)
             except (DependencyError, InputFileError) as error:
                 failures.append(error)
-        if len(failures) > 1:
-            problem = "\n".join(str(failure) for failure in failures[:-1])
-            raise type(failures[-1])(f"{problem}\n{failures[-1].problem}", fix=failures[-1].fix)
-        if failures:
-            raise failures[0]
+        _raise_together(failures)
         return found
 
     def _pair(
@@ -185,6 +188,29 @@ class Resolver:
         for judge in judges.values():
             check_sut(judge)
         return judges
+
+
+def _resolved(
+    registry: Registry, names: Iterable[object], failures: list[ModelGaugeError]
+) -> Iterator[tuple[str, Resolved]]:
+    """What the uids among some names mean; the errors of the others are added to those that there are."""
+    for name in names:
+        if isinstance(name, str):
+            try:
+                yield name, registry.resolve(name)
+            except UsageError as error:
+                failures.append(error)
+
+
+def _raise_together(failures: Sequence[ModelGaugeError]) -> None:
+    """Raise several errors as one, which ends with the fix of the last."""
+    if not failures:
+        return
+    *others, last = failures
+    if not others:
+        raise last
+    problem = "\n".join([*map(str, others), last.problem])
+    raise type(last)(problem, fix=last.fix)
 
 
 def _injections(resolved: Iterable[Resolved]) -> list[InjectSecret]:

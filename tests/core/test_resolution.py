@@ -138,6 +138,18 @@ def test_all_missing_secrets_are_told_at_once(resolver):
     assert "judges" in str(caught.value)
 
 
+def test_all_wrong_names_and_combinations_are_told_at_once(resolver):
+    with pytest.raises(UnknownNameError) as caught:
+        resolver.pairs(["aks", "asks"], ["helper", "helpr", "nobody"])
+    assert all(f"'{name}'" in caught.value.problem for name in ("aks", "helpr", "nobody"))
+    assert all(f"'{name}'" in str(caught.value) for name in ("asks", "helper"))
+    with pytest.raises(IncompatibleError) as caught:
+        resolver.pairs([NeedsChat("chat"), Asks("fits")], [Named("a"), Named("b")])
+    assert "SUT 'a'" in caught.value.problem
+    assert "SUT 'b'" in caught.value.problem
+    assert "'fits'" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("test", "sut", "error", "said"),
     [
