@@ -22,7 +22,7 @@ def import_paths():
     rows = re.findall(
         r"^\| `(deepeval[\w.]*)` \| `(modelgauge[\w.]*)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE
     )
-    assert len(rows) == 6
+    assert len(rows) == 7
     return dict(rows)
 
 

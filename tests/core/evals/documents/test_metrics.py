@@ -121,6 +121,30 @@ result = evaluate(test_cases=[test_case], metrics=[correctness_metric, strict])
     assert not names["result"].success
 
 
+def test_g_eval_by_a_rubric(reader):
+    names = reader.run("""
+from deepeval.metrics import GEval
+from deepeval.metrics.g_eval import Rubric
+from deepeval.test_case import LLMTestCase, SingleTurnParams
+
+correctness_metric = GEval(
+    name="Correctness",
+    criteria="Find out whether the actual output is correct.",
+    evaluation_params=[SingleTurnParams.ACTUAL_OUTPUT, SingleTurnParams.EXPECTED_OUTPUT],
+    rubric=[
+        Rubric(score_range=(0,2), expected_outcome="Not correct."),
+        Rubric(score_range=(3,6), expected_outcome="Correct for the most part."),
+        Rubric(score_range=(7,9), expected_outcome="Correct, but something small is missing."),
+        Rubric(score_range=(10,10), expected_outcome="Correct."),
+    ]
+)
+score = correctness_metric.measure(
+    LLMTestCase(input="How old is it?", actual_output="Wrong, as it is wrong.", expected_output="Old.")
+)
+""")
+    assert names["score"].value == 0.7  # ten less three for one text
+
+
 def test_json_correctness(reader):
     names = reader.run("""
 from typing import List
