@@ -12,7 +12,7 @@ import re
 from collections.abc import Awaitable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, TypeVar
 
 from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext
@@ -31,6 +31,14 @@ T = TypeVar("T")
 
 JUDGE = "judge"
 """The name under which a metric asks its judge."""
+
+_RETURNED = {
+    "reason": "score.reason",
+    "success": "metric.is_successful(score)",
+    "score_breakdown": "score.breakdown",
+    "evaluation_cost": "score.cost",
+}
+"""What other libraries leave in a metric, and where it is here."""
 
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -189,6 +197,17 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         """
         self.check(test_case)
         return self.translate_response(test_case, judged(self, test_case))
+
+    if not TYPE_CHECKING:  # for which there is nothing but what is written in classes
+
+        def __getattr__(self, name: str) -> Any:
+            """Say where it is that is looked for in a metric and is not there."""
+            if name in _RETURNED:
+                raise AttributeError(
+                    f"A metric keeps nothing of the cases that it judges, so it has no {name!r}. "
+                    f"What was found is returned: score = metric.measure(case); {_RETURNED[name]}."
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def is_successful(self, score: Score | float) -> bool:
         """Whether a score passes the threshold."""

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import pickle
+import re
 
 import pytest
 
@@ -309,3 +310,18 @@ def test_a_metric_is_an_annotator_in_any_test(tmp_path, sut, scripted):
         assert record.result["rated"].value == 0.75
     assert record.counts.annotator_calls.cached == 2
     assert len(script.asked) == 2
+
+
+# --- what is not there --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "where"), [("reason", "score.reason"), ("success", "metric.is_successful(score)")]
+)
+def test_what_a_metric_found_is_not_looked_for_in_the_metric(name, where):
+    metric = Rated(model=lambda question: "1")
+    metric.measure(CASE)
+    with pytest.raises(AttributeError, match=f"score = metric.measure\\(case\\); {re.escape(where)}"):
+        getattr(metric, name)
+    with pytest.raises(AttributeError, match="'Rated' object has no attribute 'treshold'"):
+        _ = metric.treshold
