@@ -5,6 +5,8 @@ What goes wrong when is in `chat_plan.py`; starting and stopping a server is in 
 
 import asyncio
 import json
+import math
+import re
 import socket
 import struct
 import sys
@@ -146,6 +148,11 @@ class ChatApp:
             return _error(401, "Incorrect API key provided.", "invalid_api_key")
         if plan.models is not None and body["model"] not in plan.models:
             return _error(404, f"The model `{body['model']}` does not exist.", "model_not_found")
+        for field_name in plan.refuses:
+            if field_name in body:
+                return _error(
+                    400, f"'{field_name}' is not supported with this model.", "unsupported_parameter"
+                )
         return None
 
 
@@ -159,7 +166,7 @@ def completion(body: dict[str, Any], wish: Wish) -> dict[str, Any]:
     choice: dict[str, Any] = {
         "message": {"role": "assistant", "content": text, **wish.message},
         "finish_reason": wish.finish,
-        "logprobs": logprobs(text, body.get("top_logprobs", 0)) if body.get("logprobs") else None,
+        "logprobs": logprobs(text, body.get("top_logprobs", 0), wish.odds) if body.get("logprobs") else None,
     }
     words_in = sum(len(message["content"].split()) for message in body["messages"])
     thought = len(wish.message.get("reasoning_content", "").split())
@@ -180,12 +187,21 @@ def completion(body: dict[str, Any], wish: Wish) -> dict[str, Any]:
     }
 
 
-def logprobs(text: str, most: int) -> dict[str, Any]:
-    """A word is a token; the chosen one has probability 1/2, each further one half of that before."""
+def logprobs(text: str, most: int, odds: dict[str, float] | None = None) -> dict[str, Any]:
+    """The tokens of a text: words and signs, each with the white space before it.
+
+    The chosen one has probability 1/2, each further one half of that before.
+    """
     content = []
-    for word in text.split():
-        top = [{"token": word if k == 0 else f"{word}~{k}", "logprob": -0.69 * (k + 1)} for k in range(most)]
-        content.append({"token": word, "logprob": -0.69, "top_logprobs": top})
+    for token in re.findall(r"\s*(?:\w+|[^\w\s])", text):
+        top = [
+            {"token": token if k == 0 else f"{token}~{k}", "logprob": -0.69 * (k + 1)} for k in range(most)
+        ]
+        if odds and token.strip() in odds:
+            likeliest = sorted(odds.items(), key=lambda one: -one[1])
+            top = [{"token": one, "logprob": math.log(share)} for one, share in likeliest][:most]
+            odds = None
+        content.append({"token": token, "logprob": -0.69, "top_logprobs": top})
     return {"content": content}
 
 

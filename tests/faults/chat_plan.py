@@ -3,7 +3,7 @@
 A prompt asks by directives in its own text, in double brackets, so that a test needs no other channel:
 
     [[fault 429 retry_after=0.05 times=2]] [[answer Paris]] [[latency 0.1]] [[think Hm]] [[reasoning Hm]]
-    [[refusal No]] [[finish length]] [[tool search {"query": "x"}]]
+    [[refusal No]] [[finish length]] [[tool search {"query": "x"}]] [[odds {"8": 0.6, "7": 0.3}]]
 
 Nothing here knows HTTP; how a fault looks on the wire is in `chat_app.py`.
 """
@@ -82,6 +82,7 @@ class Plan:
         seed: which prompts they befall.
         key: the API key that is asked for; None: none is.
         models: those that there are; None: all.
+        refuses: fields of requests that are refused with a 400, as by servers that do not have them.
     """
 
     latency: float = 0.0
@@ -89,6 +90,7 @@ class Plan:
     seed: int = 0
     key: str | None = None
     models: tuple[str, ...] | None = None
+    refuses: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -98,6 +100,7 @@ class Plan:
         data = json.loads(text)
         data["faults"] = tuple(Fault(**one) for one in data.get("faults", ()))
         data["models"] = tuple(data["models"]) if data.get("models") is not None else None
+        data["refuses"] = tuple(data.get("refuses", ()))
         return cls(**data)
 
     def faults_of(self, prompt: str) -> tuple[Fault, ...]:
@@ -123,6 +126,7 @@ class Wish:
         faults: one after the other, each for its number of calls.
         message: further fields of the assistant's message.
         finish: the reason why the completion ends.
+        odds: for the first of these tokens in the answer, the probabilities of all that could stand there.
     """
 
     answer: str | None = None
@@ -130,6 +134,7 @@ class Wish:
     faults: list[Fault] = field(default_factory=list)
     message: dict[str, Any] = field(default_factory=dict)
     finish: str = "stop"
+    odds: dict[str, float] = field(default_factory=dict)
 
 
 def wish_of(prompt: str) -> Wish:
@@ -154,6 +159,8 @@ def wish_of(prompt: str) -> Wish:
                 wish.latency = float(argument)
             case "finish":
                 wish.finish = argument
+            case "odds":
+                wish.odds = json.loads(argument)
             case "reasoning":
                 wish.message["reasoning_content"] = argument
             case "refusal":

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import socket
 import subprocess
 import sys
@@ -103,8 +104,24 @@ def test_several_choices_with_log_probabilities(server):
     answer = json.loads(ask(server, "a b", n=2, logprobs=True, top_logprobs=3)[0][2])
     assert [choice["index"] for choice in answer["choices"]] == [0, 1]
     content = answer["choices"][1]["logprobs"]["content"]
-    assert [token["token"] for token in content] == ["a", "b"]
+    assert [token["token"] for token in content] == ["a", " b"]
     assert [top["token"] for top in content[0]["top_logprobs"]] == ["a", "a~1", "a~2"]
+
+
+def test_odds_of_a_token(server):
+    prompt = '[[answer {"score": 8, "of": 8}]] [[odds {"7": 0.25, "8": 0.5}]]'
+    answer = json.loads(ask(server, prompt, logprobs=True, top_logprobs=3)[0][2])
+    content = answer["choices"][0]["logprobs"]["content"]
+    assert "".join(token["token"] for token in content) == '{"score": 8, "of": 8}'
+    first, second = [token["top_logprobs"] for token in content if token["token"] == " 8"]
+    assert [(top["token"], round(math.exp(top["logprob"]), 9)) for top in first] == [("8", 0.5), ("7", 0.25)]
+    assert [top["token"] for top in second] == [" 8", " 8~1", " 8~2"]
+
+
+def test_fields_that_are_refused(server):
+    server.set_plan(Plan(refuses=("response_format",)))
+    assert ask(server, "a", response_format={"type": "json_object"})[0][0] == 400
+    assert ask(server, "a")[0][0] == 200
 
 
 @pytest.mark.parametrize(

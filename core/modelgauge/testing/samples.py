@@ -20,6 +20,13 @@ TEXTS = {
     "a control-character": "tab\t, return\r\n, bell\x07.",
 }
 
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+
 OPTIONS: dict[str, SUTOptions] = {
     "num_completions": SUTOptions(num_completions=2),
     "max_tokens": SUTOptions(max_tokens=17),
@@ -31,6 +38,7 @@ OPTIONS: dict[str, SUTOptions] = {
     "frequency_penalty": SUTOptions(frequency_penalty=0.7),
     "random": SUTOptions(random="seed"),
     "top_logprobs": SUTOptions(top_logprobs=3),
+    "response_schema": SUTOptions(response_schema=SCHEMA),
 }
 
 ALL_OPTIONS = SUTOptions(
@@ -44,6 +52,7 @@ ALL_OPTIONS = SUTOptions(
     frequency_penalty=0.7,
     random="seed",
     top_logprobs=3,
+    response_schema=SCHEMA,
 )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -21,6 +22,7 @@ Verdict = Retry | Fatal | None
 _LONGEST_QUOTE = 500
 _TRANSIENT = frozenset({408, 409, 425})
 _NEVER_BETTER = frozenset({501, 505})  # a 5xx that no waiting mends
+_REFUSED = frozenset({400, 403, 404, 422})  # of the request, or of the model
 _HOPELESS = frozenset({401, 402, 403, 404, 405})
 
 LATER = "Run the same command again later, or allow more retries."
@@ -35,6 +37,15 @@ _FIX_BY_CODE = {  # codes of errors that no further call mends, whatever their s
     "invalid_api_key": _CHECK_KEY,
     "model_not_found": _CHECK_NAMES,
 }
+_NO_LOGPROBS = "Where the model has no log-probabilities, say so in its name: ?logprobs=false"
+_NO_SCHEMA = (
+    "Where the model has no structured output, say so in its name: ?structured_output=false. Where it only "
+    "refuses the response_schema, mend that."
+)
+_FIX_BY_WORDS = (  # of the server, where it refuses what not every model has
+    (re.compile(r"log_?prob", re.IGNORECASE), _NO_LOGPROBS),
+    (re.compile(r"response[_ ]format|json[_ ]schema|structured[_ ]output", re.IGNORECASE), _NO_SCHEMA),
+)
 _FIX_BY_STATUS = {
     401: _CHECK_KEY,
     402: _CHECK_BILLING,
@@ -78,7 +89,7 @@ def refused(url: str, status: int, headers: Mapping[str, str], body: bytes) -> C
     verdict = _verdict(status, code, headers)
     return ChatError(
         f"{url} answered {status}{_phrase(status)}: {message}{f' ({details})' if details else ''}.",
-        fix=_fix(status, code, headers),
+        fix=_fix(status, code, headers, message),
         verdict=verdict,
     )
 
@@ -93,12 +104,16 @@ def _verdict(status: int, code: str | None, headers: Mapping[str, str]) -> Verdi
     return None
 
 
-def _fix(status: int, code: str | None, headers: Mapping[str, str]) -> str:
+def _fix(status: int, code: str | None, headers: Mapping[str, str], message: str) -> str:
     if 300 <= status < 400:
         target = shortened(headers.get("Location", "it names none"))
         return f"Give the address that it points to as base_url: {target}"
     if code in _FIX_BY_CODE:
         return _FIX_BY_CODE[code]
+    if status in _REFUSED:
+        for words, fix in _FIX_BY_WORDS:
+            if words.search(message):
+                return fix
     if status in _FIX_BY_STATUS:
         return _FIX_BY_STATUS[status]
     return LATER if status in _TRANSIENT or status >= 500 else "Change the prompt or its options accordingly."
@@ -223,7 +238,8 @@ def check_answer(url: str, request: ChatRequest, response: ChatResponse) -> None
     if request.get("logprobs") and any(each.logprobs is None and text_of(each.message) for each in choices):
         raise ChatError(
             f"{url} answered without the log-probabilities that were asked for.",
-            fix="Choose a model or a server that gives them, or leave top_logprobs out.",
+            fix="Leave top_logprobs out; where judges are asked, say in the name of the model that it gives none: "
+            "?logprobs=false",
         )
 
 

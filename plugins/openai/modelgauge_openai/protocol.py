@@ -38,6 +38,7 @@ class ChatRequest(TypedDict, total=False):
     seed: int
     logprobs: bool
     top_logprobs: int
+    response_format: dict[str, Any]
 
 
 class _Received(BaseModel):

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from modelgauge import ChatPrompt, SUTOptions, TextPrompt
 from modelgauge.errors import InvalidOptionError
 from modelgauge_openai.protocol import ChatRequest, Message
+from modelgauge_openai.schema import response_format
 
 MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
 
@@ -22,12 +23,16 @@ class RequestMaker:
         model: its name there.
         max_tokens_field: the name of the limit of tokens there.
         takes_top_k: whether `top_k`, which is not in the protocol, is sent.
+        has_logprobs: whether log-probabilities can be asked for.
+        has_structured_output: whether an answer of a JSON Schema can be asked for.
         extra: further fields of each request.
     """
 
     model: str
     max_tokens_field: MaxTokensField
     takes_top_k: bool
+    has_logprobs: bool = True
+    has_structured_output: bool = True
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def of_text(self, prompt: TextPrompt) -> ChatRequest:
@@ -40,38 +45,51 @@ class RequestMaker:
         return self._request(messages, prompt.options)
 
     def _request(self, messages: list[Message], options: SUTOptions) -> ChatRequest:
+        self._check(options)
+        asked: dict[str, Any] = {
+            "n": options.num_completions,
+            self.max_tokens_field: options.max_tokens,
+            "temperature": options.temperature,
+            "top_p": options.top_p,
+            "top_k": options.top_k_per_token,
+            "stop": None if options.stop_sequences is None else list(options.stop_sequences),
+            "presence_penalty": options.presence_penalty,
+            "frequency_penalty": options.frequency_penalty,
+            "seed": None if options.random is None else seed_of(options.random),
+            "logprobs": None if options.top_logprobs is None else True,
+            "top_logprobs": options.top_logprobs,
+            "response_format": (
+                None if options.response_schema is None else response_format(options.response_schema)
+            ),
+        }
         request = ChatRequest(model=self.model, messages=messages)
-        if options.num_completions is not None:
-            request["n"] = options.num_completions
-        if options.max_tokens is not None:
-            request[self.max_tokens_field] = options.max_tokens
-        if options.temperature is not None:
-            request["temperature"] = options.temperature
-        if options.top_p is not None:
-            request["top_p"] = options.top_p
-        if options.top_k_per_token is not None:
-            request["top_k"] = self._top_k(options.top_k_per_token)
-        if options.stop_sequences is not None:
-            request["stop"] = list(options.stop_sequences)
-        if options.presence_penalty is not None:
-            request["presence_penalty"] = options.presence_penalty
-        if options.frequency_penalty is not None:
-            request["frequency_penalty"] = options.frequency_penalty
-        if options.random is not None:
-            request["seed"] = seed_of(options.random)
-        if options.top_logprobs is not None:
-            request["logprobs"] = True
-            request["top_logprobs"] = options.top_logprobs
-        request.update(self.extra)  # type: ignore[typeddict-item]  # fields that this plugin does not know
+        fields = {name: value for name, value in asked.items() if value is not None}
+        request.update({**fields, **self.extra})  # type: ignore[typeddict-item]  # with those that it does not know
         return request
 
-    def _top_k(self, value: int) -> int:
-        if not self.takes_top_k:
+    def _check(self, options: SUTOptions) -> None:
+        """Refuse what the model or its server does not have.
+
+        Raises:
+            InvalidOptionError: an option asks for it.
+        """
+        if options.top_k_per_token is not None and not self.takes_top_k:
             raise InvalidOptionError(
-                f"'{self.model}' cannot be asked for top_k_per_token={value}: OpenAI has no such option.",
+                f"'{self.model}' cannot be asked for top_k_per_token={options.top_k_per_token}: OpenAI has no "
+                "such option.",
                 fix="Leave top_k_per_token out, or ask a server that has it: ?base_url=…",
             )
-        return value
+        if options.top_logprobs is not None and not self.has_logprobs:
+            raise InvalidOptionError(
+                f"'{self.model}' is taken to have no log-probabilities, so it cannot be asked for top_logprobs.",
+                fix="Leave top_logprobs out; or, if the model has them, say so in its name: ?logprobs=true",
+            )
+        if options.response_schema is not None and not self.has_structured_output:
+            raise InvalidOptionError(
+                f"'{self.model}' is said to have no structured output (structured_output=false), so it cannot be "
+                "asked for a response_schema.",
+                fix="Leave response_schema out; or, if the model has structured output, leave that option out.",
+            )
 
 
 def seed_of(random: int | str) -> int:

@@ -5,6 +5,7 @@ into ours in `response.py`; what goes wrong is put into words in `errors.py`.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from modelgauge import (
     ChatPrompt,
     Fatal,
     ProducesPerTokenLogProbabilities,
+    ProducesStructuredOutput,
     PromptResponseSUT,
     Retry,
     SUTCapability,
@@ -29,6 +31,8 @@ from modelgauge_openai.protocol import ChatRequest, ChatResponse
 from modelgauge_openai.request import MaxTokensField, RequestMaker
 from modelgauge_openai.response import Prices, sut_response
 
+_REASONS = re.compile(r"o\d|gpt-5(?!.*-chat)")  # models of OpenAI that refuse to tell log-probabilities
+
 
 class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
     """A model behind the chat-completions protocol.
@@ -41,6 +45,10 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         send_key: False keeps the key from the server.
         max_tokens_field: what the server calls the limit of tokens; by default `max_completion_tokens` at
             OpenAI and `max_tokens` elsewhere.
+        structured_output: False where the model or its server refuses `response_format`: then judges are asked
+            in words only.
+        logprobs: whether the model has log-probabilities; by default it does, unless it is one of OpenAI's
+            reasoning models, by its name.
         extra_body: further fields of each request, by name: `{"reasoning_effort": "low"}`.
         input_price: US dollars a million input tokens; with `output_price`, the usage tells what a call cost.
         output_price: US dollars a million output tokens.
@@ -51,7 +59,10 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         SettingsError: the key cannot be sent.
     """
 
-    capabilities: ClassVar[tuple[type[SUTCapability], ...]] = (ProducesPerTokenLogProbabilities,)
+    capabilities: ClassVar[tuple[type[SUTCapability], ...]] = (
+        ProducesPerTokenLogProbabilities,
+        ProducesStructuredOutput,
+    )
     cache_identity: ClassVar[str | None] = "modelgauge_openai:OpenAIChat"
     identity_excludes: ClassVar[frozenset[str]] = frozenset({"input_price", "output_price"})
 
@@ -64,6 +75,8 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         base_url: str = OFFICIAL,
         send_key: bool = True,
         max_tokens_field: MaxTokensField | None = None,
+        structured_output: bool = True,
+        logprobs: bool | None = None,
         extra_body: dict[str, Any] | None = None,
         input_price: float | None = None,
         output_price: float | None = None,
@@ -76,11 +89,16 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
             raise _missing_key()
         self._connection = Connection(uid, url, key)
         self._prices = _prices(input_price, output_price)
+        has_logprobs = logprobs if logprobs is not None else not (official and _REASONS.match(model))
+        has = {ProducesPerTokenLogProbabilities: has_logprobs, ProducesStructuredOutput: structured_output}
+        self.capabilities = tuple(one for one in has if has[one])  # type: ignore[misc]  # they are the model's
         self._requests = RequestMaker(
             model=model,
             max_tokens_field=max_tokens_field or ("max_completion_tokens" if official else "max_tokens"),
             takes_top_k=not official,
-            extra=_extra(extra_body or {}),
+            has_logprobs=has_logprobs,
+            has_structured_output=structured_output,
+            extra=_extra(extra_body or {}, structured_output=structured_output),
         )
 
     async def open(self) -> None:
@@ -162,17 +180,19 @@ def _missing_key() -> MissingSecretError:
     )
 
 
-def _extra(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _extra(fields: Mapping[str, Any], *, structured_output: bool) -> dict[str, Any]:
     """Fields that may be added to a request.
 
     Raises:
         InvalidOptionError: one that this SUT writes itself, or that would change the form of the answer.
     """
-    taken = sorted(set(fields) & (ChatRequest.__optional_keys__ | {"stream"}))
+    own = ChatRequest.__optional_keys__ | {"stream"}
+    taken = sorted(set(fields) & (own if structured_output else own - {"response_format"}))
     if taken:
         raise InvalidOptionError(
             f"extra_body cannot hold {', '.join(taken)}.",
-            fix="Sampling is asked for by SUTOptions; model and messages come with the name and the prompt.",
+            fix="Sampling is asked for by SUTOptions; model and messages come with the name and the prompt; "
+            "response_format is free with structured_output=false.",
         )
     return dict(fields)
 

@@ -99,6 +99,33 @@ def test_each_says_what_to_do():
     assert error_of(308, Location="https://else.example/v1").fix.endswith("https://else.example/v1")
 
 
+@pytest.mark.parametrize(
+    ("status", "message", "option"),
+    [
+        (
+            400,
+            "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.",
+            "s",
+        ),
+        (400, "This response_format type is unavailable now", "s"),
+        (400, "This model does not support response format `json_schema`.", "s"),
+        (422, "body.response_format: extra fields not permitted", "s"),
+        (403, "You are not allowed to request logprobs from this model", "l"),
+        (400, "openai does not support parameters: ['logprobs'], for model=o3-mini", "l"),
+    ],
+)
+def test_what_not_every_model_has_is_switched_off_in_its_name(status, message, option):
+    fix = error_of(status, openai_error(message)).fix
+    assert {"s": "?structured_output=false", "l": "?logprobs=false"}[option] in fix
+
+
+def test_such_words_are_no_reason_where_something_else_is_wrong():
+    assert "logprobs" not in error_of(500, openai_error("logprobs worker died")).fix
+    assert (
+        "OPENAI_API_KEY" in error_of(401, openai_error("no response_format for you", "invalid_api_key")).fix
+    )
+
+
 def test_an_error_survives_pickling():
     again = pickle.loads(pickle.dumps(error_of(500)))
     assert isinstance(again, ChatError)

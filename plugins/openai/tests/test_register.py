@@ -9,6 +9,7 @@ from modelgauge import (
     AcceptsChatPrompt,
     AcceptsTextPrompt,
     ProducesPerTokenLogProbabilities,
+    ProducesStructuredOutput,
     TextPrompt,
 )
 from modelgauge.discovery import discover
@@ -19,6 +20,7 @@ from modelgauge_openai.key import OpenAIKey
 from modelgauge_openai.sut import OpenAIChat
 
 LOCAL = "base_url=http://127.0.0.1:1/v1"
+PROMPTS = {AcceptsTextPrompt, AcceptsChatPrompt}
 
 
 def make(name, **env):
@@ -43,8 +45,34 @@ def test_any_model_of_openai_is_a_sut():
     sut = make("openai/gpt-4o", OPENAI_API_KEY="sk-1")
     assert isinstance(sut, OpenAIChat)
     assert asked(sut)["model"] == "gpt-4o"
-    expected = {AcceptsTextPrompt, AcceptsChatPrompt, ProducesPerTokenLogProbabilities}
-    assert capabilities_of(sut) == expected
+    assert capabilities_of(sut) == {*PROMPTS, ProducesPerTokenLogProbabilities, ProducesStructuredOutput}
+
+
+@pytest.mark.parametrize(
+    ("name", "logprobs"),
+    [
+        ("gpt-4o", True),
+        ("gpt-5-chat-latest", True),
+        ("o3-mini", False),
+        ("gpt-5-mini", False),
+        ("gpt-5-mini?logprobs=true", True),
+        ("gpt-4o?logprobs=false", False),
+        (f"o3-mini?{LOCAL}", True),
+    ],
+)
+def test_reasoning_models_of_openai_have_no_log_probabilities(name, logprobs):
+    sut = make(f"openai/{name}", OPENAI_API_KEY="sk-1")
+    assert (ProducesPerTokenLogProbabilities in capabilities_of(sut)) == logprobs
+    assert ProducesStructuredOutput in capabilities_of(sut)
+
+
+def test_structured_output_can_be_switched_off_and_another_form_asked_for():
+    body = '{"response_format":{"type":"json_object"}}'
+    sut = make(f"openai/m?{LOCAL}&structured_output=false&extra_body={body}")
+    assert capabilities_of(sut) == {*PROMPTS, ProducesPerTokenLogProbabilities}
+    assert asked(sut)["response_format"] == {"type": "json_object"}
+    with pytest.raises(InvalidOptionError, match="structured_output=false"):
+        make(f"openai/m?{LOCAL}&extra_body={body}")
 
 
 def test_a_model_with_a_slash_in_its_name():

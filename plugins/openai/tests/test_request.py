@@ -9,6 +9,12 @@ from modelgauge.errors import InvalidOptionError
 from modelgauge_openai.request import RequestMaker, seed_of
 
 OPENAI = RequestMaker("gpt", "max_completion_tokens", takes_top_k=False)
+CLOSED = {
+    "type": "object",
+    "properties": {"score": {"type": "integer", "enum": [0, 1]}},
+    "required": ["score"],
+    "additionalProperties": False,
+}
 OTHER = RequestMaker("llama", "max_tokens", takes_top_k=True, extra={"top_a": 0.5})
 
 
@@ -38,6 +44,7 @@ def test_every_option_has_its_field():
         frequency_penalty=1.5,
         random=42,
         top_logprobs=5,
+        response_schema=CLOSED,
     )
     request = OPENAI.of_text(TextPrompt("Hi", options))
     del request["model"], request["messages"]
@@ -52,6 +59,10 @@ def test_every_option_has_its_field():
         "seed": 42,
         "logprobs": True,
         "top_logprobs": 5,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "response", "strict": True, "schema": CLOSED},
+        },
     }
 
 
@@ -71,6 +82,20 @@ def test_other_servers_have_another_limit_of_tokens_and_top_k():
 def test_openai_cannot_be_asked_for_top_k():
     with pytest.raises(InvalidOptionError, match=r"top_k_per_token=3.*base_url"):
         OPENAI.of_text(TextPrompt("Hi", SUTOptions(top_k_per_token=3)))
+
+
+@pytest.mark.parametrize(
+    ("lacks", "options", "option"),
+    [
+        ("has_logprobs", SUTOptions(top_logprobs=1), "logprobs=true"),
+        ("has_structured_output", SUTOptions(response_schema=CLOSED), "structured_output=false"),
+    ],
+)
+def test_what_a_model_is_said_to_lack_is_not_asked_for(lacks, options, option):
+    poor = RequestMaker("m", "max_tokens", takes_top_k=True, **{lacks: False})
+    with pytest.raises(InvalidOptionError, match=option):
+        poor.of_text(TextPrompt("Hi", options))
+    assert set(poor.of_text(TextPrompt("Hi"))) == {"model", "messages"}
 
 
 @given(st.integers() | st.text())

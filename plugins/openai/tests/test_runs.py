@@ -60,7 +60,7 @@ def test_chats_completions_log_probabilities_and_reasoning(server, sut, asking):
     tops = made[1].top_logprobs
     assert [[top.token for top in position.top_tokens] for position in tops] == [
         ["Hello", "Hello~1"],
-        ["you", "you~1"],
+        [" you", " you~1"],
     ]
     split = thought.interactions[0].response.completions[0].completion
     assert (split.text, split.reasoning) == ("Yes", "Hm")

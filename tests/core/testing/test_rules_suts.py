@@ -10,7 +10,8 @@ import itertools
 from pydantic import BaseModel
 
 from modelgauge import (
-    ChatPrompt, CompletionAnnotator, InjectSecret, ProducesPerTokenLogProbabilities, PromptResponseSUT,
+    ChatPrompt, CompletionAnnotator, InjectSecret, ProducesPerTokenLogProbabilities,
+    ProducesStructuredOutput, PromptResponseSUT,
     RequiredSecret, SecretDescription, SUTCapability, SUTCompletion, SUTResponse, hookimpl,
 )
 from modelgauge.errors import InvalidDataError
@@ -165,6 +166,10 @@ class NoLogprobs(Sound):
     capabilities = (ProducesPerTokenLogProbabilities,)
 
 
+class NoSchema(Sound):
+    capabilities = (ProducesStructuredOutput,)
+
+
 class Handle: pass
 
 
@@ -233,6 +238,7 @@ def modelgauge_register_suts(register):
     register("shared_request", SharedRequest)
     register("forgetful", Forgetful)
     register("no_logprobs", NoLogprobs)
+    register("no_schema", NoSchema)
     register("live_response", LiveResponse)
     register("failing", Failing)
     register("moody", Moody)
@@ -294,6 +300,7 @@ BROKEN = {
     "shared_request": ("deterministic", "new request each time"),
     "forgetful": ("distinct", "Put the prompt into the request"),
     "no_logprobs": ("distinct", "top_logprobs"),
+    "no_schema": ("distinct", "response_schema"),
     "live_response": ("responses", "Handle"),
     "failing": ("calls", "quota is used up"),
     "moody": ("calls", "looks different"),

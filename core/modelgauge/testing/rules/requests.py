@@ -5,13 +5,18 @@ from typing import Any
 
 from modelgauge.data.json_values import canonical_json
 from modelgauge.errors import DefinitionError, InvalidDataError, ModelGaugeError
-from modelgauge.interfaces.capabilities import ProducesPerTokenLogProbabilities
+from modelgauge.interfaces.capabilities import ProducesPerTokenLogProbabilities, ProducesStructuredOutput
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.sut import capabilities_of
 from modelgauge.testing.calling import declared_response
 from modelgauge.testing.rule import NotApplicableError, Note, problem, remark, rule, told
 from modelgauge.testing.samples import OPTIONS
 from modelgauge.testing.subjects import CallableSubject, Translation
+
+_OPTION_OF = {
+    ProducesPerTokenLogProbabilities: "top_logprobs",
+    ProducesStructuredOutput: "response_schema",
+}
 
 
 @rule("requests", "It makes a request of whatever it is asked: empty, long, in any script, with any options.")
@@ -91,11 +96,12 @@ def distinct(subject: CallableSubject) -> Iterator[Note]:
     heeded = _heeded_options(subject, usual)
     if heeded is None:
         return
-    if ProducesPerTokenLogProbabilities in capabilities_of(made) and "top_logprobs" not in heeded:
-        yield problem(
-            "It declares ProducesPerTokenLogProbabilities, and top_logprobs does not change its request.",
-            fix="Put options.top_logprobs into the request, or take the capability out of `capabilities`.",
-        )
+    for capability, option in _OPTION_OF.items():
+        if capability in capabilities_of(made) and option not in heeded:
+            yield problem(
+                f"It declares {capability.__name__}, and {option} does not change its request.",
+                fix=f"Put options.{option} into the request, or take the capability out of `capabilities`.",
+            )
     yield remark(f"Options that it heeds: {', '.join(heeded) or 'none'}.")
 
 
