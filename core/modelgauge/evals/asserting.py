@@ -5,11 +5,11 @@ from typing import Any
 
 from modelgauge.api import Runner
 from modelgauge.data.test_cases import Golden
-from modelgauge.errors import CallError
+from modelgauge.errors import CallError, ModelGaugeError
 from modelgauge.evals import pytest_plugin
 from modelgauge.evals.apps import answered_goldens, checked_app
-from modelgauge.evals.evaluation import AnyMetric, Items, Job, checked_case, metrics_of, raise_unjudged
-from modelgauge.evals.given import Answered
+from modelgauge.evals.evaluation import AnyMetric, Items, Job, checked_case, metrics_of
+from modelgauge.evals.given import Answered, called
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.results import EvaluationResult
 from modelgauge.evals.session import TestRunOptions
@@ -64,13 +64,13 @@ def assert_test(
         )
     else:
         answered, judges = [Answered(checked_case(test_case))], metrics_of(metrics or (), runner)
-    job = Job(answered, judges, errors=chosen.errors(), uid="assert_test")
-    result = job.run(runner, items)
+    try:
+        result = Job(answered, judges, errors=chosen.errors(), uid="assert_test").run(runner, items)
+    except ModelGaugeError as error:  # it says what to mend; the way through the library does not help
+        raise error.with_traceback(None) from error.__cause__
     if session is not None:
         session.note(result)
-    if not chosen.ignore_errors:
-        raise_unjudged(result)
-    _assert_passed(result)
+    _assert_passed(result, chosen, in_session=session is not None)
 
 
 def _check_mode(
@@ -81,7 +81,7 @@ def _check_mode(
     Raises:
         ValueError: they are not.
     """
-    has_case, has_metrics = test_case is not None, metrics is not None and metrics != []
+    has_case, has_metrics = test_case is not None, metrics is not None and metrics not in ([], ())
     has_golden, has_callback = golden is not None, callback is not None
     if has_golden and has_callback:
         checked_app(callback)
@@ -100,11 +100,17 @@ def _check_mode(
         )
 
 
-def _assert_passed(result: EvaluationResult) -> None:
+def _assert_passed(result: EvaluationResult, options: TestRunOptions, *, in_session: bool) -> None:
+    """Raise what did not pass; what could not be judged is an error, unless errors are ignored."""
     __tracebackhide__ = True
-    failures = [failure for one in result.test_results for failure in one.failures]
-    errors = [one.error for one in result.test_results if one.error is not None]
-    if failures:
-        raise AssertionError("\n".join(failures))
-    if errors:  # nothing judged it, so it did not pass
-        raise CallError(f"The test case could not be judged: {errors[0]}", fix="See the record of the run.")
+    (one,) = result.test_results
+    if one.error is not None and not (options.ignore_errors and one.failures):
+        run = "RUN" if in_session else result.run_id
+        named = " (RUN is named at the end of this session)" if in_session else ""
+        raise CallError(
+            f"The test case {called(one.test_case)} could not be judged: {'; '.join(one.failures) or one.error}",
+            fix=f"See the traceback: modelgauge show {run} --failures{named}. To let it be a failed assertion "
+            "instead: modelgauge test run --ignore-errors",
+        )
+    if one.failures:
+        raise AssertionError("\n".join(one.failures))

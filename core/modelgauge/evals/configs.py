@@ -1,12 +1,22 @@
 """The options of `evaluate`, in the groups that users know. Those of the engine are in `Runner`."""
 
+import inspect
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
+from modelgauge.api import Runner
+from modelgauge.did_you_mean import did_you_mean
+from modelgauge.engine.options import RunOptions
 from modelgauge.errors import InvalidOptionError
 
 Display = Literal["all", "failing", "passing"]
+
+_OF_THE_ENGINE = sorted(
+    (set(inspect.signature(Runner).parameters) | {one.name for one in fields(RunOptions)})
+    - {"options", "redactor"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +32,15 @@ class AsyncConfig:
     run_async: bool = True
     max_concurrent: int | None = None
     throttle_value: float = 0
+
+    def __post_init__(self) -> None:
+        most, pause = self.max_concurrent, self.throttle_value
+        if most is not None and (type(most) is not int or most < 1):
+            raise InvalidOptionError(
+                f"max_concurrent is {most!r}.", fix="Give a whole number above 0, or None."
+            )
+        if not isinstance(pause, int | float) or not 0 <= pause < math.inf:
+            raise InvalidOptionError(f"throttle_value is {pause!r}.", fix="Give a number of seconds, or 0.")
 
     def options(self) -> dict[str, Any]:
         """The same in the words of `Runner`."""
@@ -95,22 +114,42 @@ class Configs:
         cache_config: CacheConfig | None,
         error_config: ErrorConfig | None,
     ) -> "Configs":
-        """Those that were given; None for the defaults."""
-        return cls(
-            async_config or AsyncConfig(),
-            display_config or DisplayConfig(),
-            cache_config or CacheConfig(),
-            error_config or ErrorConfig(),
-        )
+        """Those that were given; None for the defaults.
+
+        Raises:
+            InvalidOptionError: one is something else.
+        """
+        given = (async_config, display_config, cache_config, error_config)
+        made = cls()
+        for group, one in zip(fields(cls), given, strict=True):
+            kind = type(getattr(made, group.name))
+            if one is not None and not isinstance(one, kind):
+                raise InvalidOptionError(
+                    f"{group.name} is {one!r}.", fix=f"Give {kind.__name__}(…), or its options one by one."
+                )
+            made = made if one is None else replace(made, **{group.name: one})
+        return made
 
     def with_options(self, options: Mapping[str, Any]) -> tuple["Configs", dict[str, Any]]:
-        """Lay options over it that were given one by one; those of other names are returned too."""
+        """Lay options over it that were given one by one; those of the engine are returned too.
+
+        Raises:
+            InvalidOptionError: there is none of that name.
+        """
         made, rest = self, dict(options)
         for group in fields(self):
             held = getattr(self, group.name)
             own = {one.name: rest.pop(one.name) for one in fields(held) if one.name in rest}
             if own:
                 made = replace(made, **{group.name: replace(held, **own)})
+        for name in rest:
+            if name not in _OF_THE_ENGINE:
+                known = [one.name for group in fields(self) for one in fields(getattr(self, group.name))]
+                raise InvalidOptionError(
+                    f"There is no option '{name}'.",
+                    fix=f"{did_you_mean(name, [*known, *_OF_THE_ENGINE])}The options are: {', '.join(known)}; "
+                    f"and those of Runner: {', '.join(_OF_THE_ENGINE)}.",
+                )
         return made, rest
 
     def runner_options(self) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from pydantic import BaseModel
+
 from modelgauge.api import Runner, blocking
 from modelgauge.data.records import DatasetReference, ItemRecord, TestRecord
 from modelgauge.data.test_cases import ConversationalTestCase, Golden, LLMTestCase
@@ -61,6 +63,7 @@ def evaluate(
 
     Raises:
         InvalidDataError: there is no test case or no metric, or every metric is skipped for a case.
+        InvalidOptionError: an option does not exist, or has no such value.
         MissingParameterError: a case lacks what a metric needs.
         CallError: cases could not be judged, unless errors are ignored; the run is recorded all the same.
     """
@@ -210,11 +213,10 @@ def _given(test_cases: TestCases | None) -> tuple[list[Answered], DatasetReferen
                 "dataset.add_test_case(golden.to_test_case(…)); "
                 "or give goldens=dataset and observed_callback=your_app.",
             )
-    if isinstance(test_cases, LLMTestCase | ConversationalTestCase):
-        test_cases = [test_cases]
-    cases = list(test_cases or ())
-    for case in cases:
-        checked_case(case)
+    several = test_cases is None or (
+        isinstance(test_cases, Iterable) and not isinstance(test_cases, BaseModel | Mapping | str)
+    )
+    cases = [checked_case(case) for case in ((test_cases or ()) if several else (test_cases,))]
     return [Answered(case) for case in cases], None if dataset is None else reference_to(dataset)
 
 

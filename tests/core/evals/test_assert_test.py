@@ -47,6 +47,7 @@ NEITHER = "You must provide either ('golden' + 'observed_callback') or ('test_ca
         ({}, NEITHER),
         ({"test_case": RIGHT}, CASE_ALONE),
         ({"test_case": RIGHT, "metrics": []}, CASE_ALONE),
+        ({"test_case": RIGHT, "metrics": ()}, CASE_ALONE),
         ({"metrics": ["exact_match"]}, CASE_ALONE),
         ({"golden": GOLDEN}, GOLDEN_ALONE),
         ({"observed_callback": observed}, GOLDEN_ALONE),
@@ -121,8 +122,10 @@ def test_a_score_at_the_threshold_passes_in_both_directions(match, length):
 
 
 def test_a_metric_that_cannot_judge_is_an_error_and_no_failed_assertion(broken):
-    with pytest.raises(CallError, match=r"Broken.*no way to judge"):
+    with pytest.raises(CallError, match=r"'q' could not be judged: Metric Broken.*no way to judge") as failed:
         assert_test(RIGHT, [broken()])
+    (run,) = Path("run_data/runs").iterdir()
+    assert f"modelgauge show {run.name} --failures" in failed.value.fix
 
 
 def test_a_missing_parameter_is_told_before_anything_is_judged(match):

@@ -87,6 +87,13 @@ def test_the_data_set_is_recorded_also_for_its_list_of_cases(match):
     assert evaluate(list(dataset.test_cases), [match()]).record.dataset is None
 
 
+@pytest.mark.parametrize("case", [Golden("q"), {"input": "q"}, "text", 5, [{"input": "q"}]])
+def test_something_else_than_a_case_is_named(match, case):
+    kind = type(case[0] if isinstance(case, list) else case).__name__
+    with pytest.raises(InvalidDataError, match=f"A {kind} is no test case"):
+        evaluate(case, match())
+
+
 @pytest.mark.parametrize(
     ("cases", "metrics"), [([RIGHT], []), ([RIGHT], None), ([], "match"), (None, "match"), ("text", "match")]
 )
@@ -208,9 +215,22 @@ def test_answers_of_judges_are_kept_unless_the_cache_is_off():
     assert asked == ["good?", "good?"]
 
 
-def test_an_unknown_option_is_refused(match):
-    with pytest.raises(InvalidOptionError, match="ignore_error"):
-        evaluate(RIGHT, match(), ignore_error=True)
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"ignore_error": True}, "Did you mean 'ignore_errors'"),
+        ({"use_cahe": False}, "Did you mean 'use_cache'"),
+        ({"data_dri": "x"}, "Did you mean 'data_dir'"),
+        ({"error_config": {"ignore_errors": True}}, "error_config is {.*ErrorConfig"),
+        ({"max_concurrent": 0}, "max_concurrent is 0"),
+        ({"max_concurrent": 1.5}, "max_concurrent is 1.5"),
+        ({"throttle_value": -1}, "throttle_value is -1"),
+        ({"throttle_value": float("nan")}, "throttle_value is nan"),
+    ],
+)
+def test_an_option_that_does_not_exist_or_has_no_such_value_is_refused(match, given, told):
+    with pytest.raises(InvalidOptionError, match=told):
+        evaluate(RIGHT, match(), **given)
 
 
 def test_an_observed_app_on_goldens(match, length):

@@ -205,7 +205,9 @@ def test_what_cannot_be_judged_is_an_error(session):
     code, output = session(source=NEEDY)
     assert code == 1
     assert "MissingParameterError: Needy needs 'context'" in output
-    assert "CallError: 1 of 1 test cases could not be judged" in output
+    assert "CallError: The test case 'q' could not be judged: Metric Broken gave no score:" in output
+    assert "modelgauge show RUN --failures (RUN is named at the end of this session)" in output
+    assert "core/modelgauge" not in output  # the way through the library does not help
 
 
 def test_errors_can_be_ignored_and_metrics_skipped_but_nothing_passes_by_it(session, project):
