@@ -26,7 +26,15 @@ if TYPE_CHECKING:
 
 FAILED = 1
 _STDERR = 2  # the file descriptor
-_EXIT_CODES = {0: 0, 1: FAILED, 2: INTERRUPTED, 3: INTERNAL, 4: USAGE, 5: USAGE}  # of pytest, and ours
+_STOPPED_BY_PYTEST = 2  # by Ctrl-C; but also by a file that cannot be collected, and by -x with workers
+_EXIT_CODES = {
+    0: 0,
+    1: FAILED,
+    _STOPPED_BY_PYTEST: FAILED,
+    3: INTERNAL,
+    4: USAGE,
+    5: USAGE,
+}  # its codes, and ours
 
 
 @click.group("test", cls=LazyGroup)
@@ -88,7 +96,7 @@ def run(
     """Run test files with pytest; the cases of all `assert_test` calls end in one run record.
 
     Options that are not listed below are pytest's own: -n 4 (with pytest-xdist), -k, -x, -v, … The exit code
-    is 1 when a test failed.
+    is 1 when a test failed or a file could not be collected, 2 where there is no test to run.
 
     \b
     Examples:
@@ -100,6 +108,7 @@ def run(
     from modelgauge.evals.session import TestRunOptions
 
     app.configure(data_dir=data_dir, judge=judge)
+    _check_names(app)
     options = TestRunOptions(
         repeat=repeat,
         use_cache=use_cache,
@@ -115,6 +124,20 @@ def run(
         if as_json:
             _show_record(app, told)
     ctx.exit(app.exit_code)
+
+
+def _check_names(app: App) -> None:
+    """Refuse what every test would fail of.
+
+    Raises:
+        PluginError: a local plugin does not work.
+        UnknownNameError: there is no such judge.
+    """
+    settings = app.settings
+    if settings.plugins or settings.judge is not None:
+        plugins = app.plugins()
+        if settings.judge is not None:
+            plugins.suts.resolve(settings.judge)
 
 
 def _environment(app: App, options: TestRunOptions) -> dict[str, str]:
@@ -146,13 +169,17 @@ def _pytest(args: Sequence[str], environment: dict[str, str], output: int | None
     """Run pytest to its end, in a process of its own; its exit code as ours."""
     sys.stdout.flush()
     command = [sys.executable, "-m", "pytest", *_plugin_arguments(), *args]
+    interrupted = False
     with subprocess.Popen(command, env=environment, stdout=output) as process:  # noqa: S603  the user's own
         while True:
             try:
                 code = process.wait()
             except KeyboardInterrupt:
-                continue  # pytest was interrupted too, and says what it did
-            return _EXIT_CODES.get(code, code if code >= 0 else INTERRUPTED)
+                interrupted = True  # pytest was interrupted too, and says what it did
+                continue
+            if code < 0 or (interrupted and code == _STOPPED_BY_PYTEST):
+                return INTERRUPTED
+            return _EXIT_CODES.get(code, code)
 
 
 def _plugin_arguments() -> list[str]:
