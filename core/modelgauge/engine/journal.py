@@ -206,7 +206,7 @@ def write_atomically(path: Path, text: str) -> None:
 def _refused(path: Path, error: OSError) -> RunStoppedError:
     return RunStoppedError(
         f"{path} cannot be written: {error.strerror or error}.",
-        fix="Free the disk, then run `modelgauge resume`.",
+        fix=f"Free the disk, then run `modelgauge resume {path.parent.name}`.",
     )
 
 

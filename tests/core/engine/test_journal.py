@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from modelgauge.engine.journal import JournalFile, find_run
-from modelgauge.errors import RecordError
+from modelgauge.engine.journal import JournalFile, find_run, write_atomically
+from modelgauge.errors import RecordError, RunStoppedError
 
 
 def test_two_writers_of_one_journal_are_refused(tmp_path):
@@ -77,3 +77,16 @@ def test_a_run_has_its_id_from_wherever_its_folder_is_named(folders, monkeypatch
     (folders / "runs" / "a" / "within").mkdir()
     monkeypatch.chdir("within")
     assert found(folders, "..") == found(folders, "../../a/within/..") == ["a"]
+
+
+def test_a_file_that_cannot_be_written_is_told_with_the_command_that_goes_on(tmp_path):
+    run = tmp_path / "runs" / "20260131-120000-a1b2c3"
+    (run / "record.json" / "in the way").mkdir(parents=True)
+    (run / "items.jsonl").mkdir()
+    for write in (
+        lambda: write_atomically(run / "record.json", "{}"),
+        lambda: JournalFile(run / "items.jsonl"),
+    ):
+        with pytest.raises(RunStoppedError, match="`modelgauge resume 20260131-120000-a1b2c3`"):
+            write()
+    assert [path.name for path in sorted(run.iterdir())] == ["items.jsonl", "record.json"]
