@@ -38,7 +38,6 @@ from modelgauge.errors import (
     RunStoppedError,
 )
 from modelgauge.interfaces.annotator import CompletionAnnotator, current_asker
-from modelgauge.interfaces.capabilities import SUTCapability
 from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import PromptResponseSUT, capabilities_of, check_sut
 
@@ -143,12 +142,12 @@ class Run:
                     fix="See why it failed in the traceback.",
                 ) from error
 
-    def sut_capabilities(
-        self, annotator: CompletionAnnotator[Any], name: str
-    ) -> frozenset[type[SUTCapability]]:
-        """What a SUT can do that a judge asks."""
+    def asked_sut(self, annotator: CompletionAnnotator[Any], name: str) -> PromptResponseSUT[Any, Any]:
+        """The SUT that a judge asks under a name."""
         sut = self._asked_by(annotator, name).owner
-        return capabilities_of(sut) if isinstance(sut, PromptResponseSUT) else frozenset()
+        if not isinstance(sut, PromptResponseSUT):
+            raise TypeError(sut)
+        return sut
 
     def _asked_by(self, annotator: CompletionAnnotator[Any], name: str) -> Target:
         target = self._asked.get((id(annotator), name))

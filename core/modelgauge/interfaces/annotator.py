@@ -11,7 +11,7 @@ from modelgauge.errors import DefinitionError
 from modelgauge.interfaces.capabilities import SUTCapability
 from modelgauge.interfaces.identity import Identified, interface_method
 from modelgauge.interfaces.retry import ErrorClass
-from modelgauge.interfaces.sut import PromptResponseSUT
+from modelgauge.interfaces.sut import PromptResponseSUT, capabilities_of
 
 AnnotationT = TypeVar("AnnotationT")
 
@@ -23,9 +23,7 @@ class Asker(Protocol):
         self, annotator: "CompletionAnnotator[Any]", name: str, prompt: AnyPrompt
     ) -> SUTResponse: ...
 
-    def sut_capabilities(
-        self, annotator: "CompletionAnnotator[Any]", name: str
-    ) -> frozenset[type[SUTCapability]]: ...
+    def asked_sut(self, annotator: "CompletionAnnotator[Any]", name: str) -> PromptResponseSUT[Any, Any]: ...
 
 
 current_asker: ContextVar[Asker] = ContextVar("modelgauge_asker")
@@ -79,7 +77,10 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
         Raises:
             DefinitionError: it was called outside a run's `annotate`, or no SUT has this name.
         """
-        return self._asker().sut_capabilities(self, name)
+        return capabilities_of(self._asked_sut(name))
+
+    def _asked_sut(self, name: str) -> PromptResponseSUT[Any, Any]:
+        return self._asker().asked_sut(self, name)
 
     def _asker(self) -> Asker:
         asker = current_asker.get(None)

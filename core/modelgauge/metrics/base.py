@@ -21,8 +21,8 @@ from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidOptionError, InvalidResponseError
 from modelgauge.interfaces.annotator import CompletionAnnotator
-from modelgauge.interfaces.capabilities import SUTCapability
 from modelgauge.interfaces.identity import interface_method
+from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters
 from modelgauge.metrics.judges import JudgeLike, JudgeSUT, default_judge, judges_of
 from modelgauge.metrics.measuring import judged
@@ -264,9 +264,8 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
             asking.costs.append(response.usage.cost_usd)
         return response
 
-    def sut_capabilities(self, name: str) -> frozenset[type[SUTCapability]]:
-        """What a judge can do; of several judges, the one that scores the case now."""
-        return super().sut_capabilities(self._answering(name))
+    def _asked_sut(self, name: str) -> PromptResponseSUT[Any, Any]:
+        return super()._asked_sut(self._answering(name))
 
     def _answering(self, name: str) -> str:
         return self.answering_judge if name == JUDGE else name

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 from pydantic import model_validator
 
@@ -49,6 +49,10 @@ class Rubric(Frozen):
 
     score_range: tuple[int, int]
     expected_outcome: Text
+
+    if TYPE_CHECKING:
+
+        def __init__(self, score_range: tuple[int, int], expected_outcome: str) -> None: ...
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -125,8 +129,8 @@ class GEval(JudgeMetric):
         self.rubric = _in_order(rubric, name) if rubric is not None else None
         self.logprobs = logprobs
         self._scores = _scores_of(self.rubric)
-        self._steps: dict[str, tuple[str, ...]] = {}
-        self._writing: dict[tuple[int, str], asyncio.Task[tuple[str, ...]]] = {}
+        self._steps: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._writing: dict[tuple[int, tuple[str, str]], asyncio.Task[tuple[str, ...]]] = {}
 
     def _seal(self) -> None:
         super()._seal()
@@ -165,7 +169,10 @@ class GEval(JudgeMetric):
 
     async def _written_steps(self) -> tuple[str, ...]:
         """The steps that the judge wrote: once for each judge, whatever the number of cases at work."""
-        judge = self.answering_judge
+        judge = (
+            self.answering_judge,
+            self._asked_sut(JUDGE).uid,
+        )  # the default judge may be another next time
         if judge in self._steps:
             return self._steps[judge]
         key = (id(asyncio.get_running_loop()), judge)

@@ -105,6 +105,8 @@ def test_a_mistake_in_a_prompt_is_reported_for_its_own_kind_only():
         lambda: SUTOptions(temperature=-1),
         lambda: SUTOptions(max_tokens=0),
         lambda: SUTOptions(top_p=float("nan")),
+        lambda: SUTOptions(response_schema={"enum": (1, 2)}),
+        lambda: SUTOptions(response_schema="object"),
         lambda: TokenProbability(token="a", logprob=float("-inf")),
         lambda: Estimate(float("nan"), 3),
         lambda: Score(float("inf")),

@@ -64,6 +64,7 @@ options = st.builds(
     presence_penalty=optional(floats),
     random=optional(st.integers() | texts),
     top_logprobs=optional(st.integers(0, 20)),
+    response_schema=optional(json_objects),
 )
 prompts = st.builds(TextPrompt, texts, options) | st.builds(
     ChatPrompt,

@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
-from modelgauge import CompletionAnnotator
+from modelgauge import CompletionAnnotator, ProducesStructuredOutput
+from modelgauge.errors import DefinitionError
+from modelgauge.testing import FakeSUT
 
 
 class Judge(CompletionAnnotator[bool]):
@@ -71,6 +73,24 @@ def test_a_name_that_a_judge_did_not_name_is_an_error_that_lists_those_it_did(ma
     assert failed.stage == "annotator"
     assert "'jugde'" in failed.message
     assert "It names: judge" in failed.message
+
+
+def test_a_judge_knows_what_its_sut_can_do(make_test, make_sut, run):
+    class Wary(Judge):
+        async def annotate(self, request):
+            return sorted(one.__name__ for one in self.sut_capabilities("judge"))
+
+        def translate_response(self, request, response):
+            return response == ["AcceptsChatPrompt", "AcceptsTextPrompt", "ProducesStructuredOutput"]
+
+    able = FakeSUT("able", capabilities=[ProducesStructuredOutput])
+    values = [
+        run(judged(make_test, Wary(f"of {one.uid}", one)), make_sut()).result["right"].value
+        for one in (able, make_sut(uid="plain"))
+    ]
+    assert values == [1, 0]
+    with pytest.raises(DefinitionError, match="outside a run"):
+        Wary("wary", able).sut_capabilities("judge")
 
 
 def test_a_judges_question_is_not_retried_twice_over(make_test, make_sut, run, slept):

@@ -5,10 +5,22 @@ import math
 
 import pytest
 
-from modelgauge import ProducesPerTokenLogProbabilities, SUTCompletion, TokenProbability, TopTokens, run_test
-from modelgauge.errors import InvalidOptionError, InvalidResponseError, MissingParameterError
+from modelgauge import (
+    FunctionSUT,
+    ProducesPerTokenLogProbabilities,
+    SUTCompletion,
+    TokenProbability,
+    TopTokens,
+    run_test,
+)
+from modelgauge.errors import (
+    InvalidDataError,
+    InvalidOptionError,
+    InvalidResponseError,
+    MissingParameterError,
+)
 from modelgauge.evals import LLMTestCase, LLMTestCaseParams
-from modelgauge.metrics import GEval
+from modelgauge.metrics import GEval, Rubric, judging_by_default
 from modelgauge.metrics.g_eval import weighted_score
 from modelgauge.testing import FakeSUT, FakeTest
 
@@ -96,6 +108,95 @@ def test_what_makes_no_metric(arguments):
         GEval("Correctness", **arguments)
 
 
+def test_each_default_judge_writes_its_own_steps(scripted):
+    metric = GEval("Correctness", criteria="Right?")
+    judges = [scripted(STEPS, EIGHT), scripted(STEPS.replace("Read", "Weigh"), EIGHT)]
+    for number, judge in enumerate(judges):
+        with judging_by_default(FunctionSUT(f"judge {number}", judge)):
+            score = metric.measure(CASE)
+        assert score.breakdown["steps"][0] == ("Read it.", "Weigh it.")[number]
+    assert [len(judge.asked) for judge in judges] == [2, 2]
+
+
+# --- rubrics ------------------------------------------------------------------------------------------------
+
+RUBRIC = [
+    Rubric(score_range=(7, 9), expected_outcome="Correct but missing minor details."),
+    Rubric(score_range=(0, 2), expected_outcome="Factually incorrect, $5."),
+    Rubric((10, 10), "100% correct."),
+]
+
+
+def test_a_rubric_says_what_the_scores_stand_for(scripted):
+    judge = scripted(EIGHT)
+    metric = GEval("C", evaluation_steps=["Look."], rubric=RUBRIC, model=judge)
+    assert metric.measure(CASE).value == 0.8
+    assert (
+        "0 to 2: Factually incorrect, $5.\n7 to 9: Correct but missing minor details.\n10: 100% correct."
+        in judge.asked[0]
+    )
+    assert "NUMBER is a whole number: 0 to 2, or 7 to 10." in judge.asked[0]
+
+
+def test_scores_between_its_ranges_are_refused(scripted):
+    judge = scripted('{"score": 5}', EIGHT)
+    assert GEval("C", evaluation_steps=["Look."], rubric=RUBRIC, model=judge).measure(CASE).value == 0.8
+    assert "0 to 2, or 7 to 10" in judge.asked[1].split("cannot be used")[1]
+
+
+def test_a_rubric_is_part_of_what_a_score_depends_on(sut):
+    asked = []
+
+    def judge(question):
+        asked.append(question)
+        return EIGHT
+
+    for outcome in ("fine", "fine", "poor"):
+        rubric = [Rubric(score_range=(0, 10), expected_outcome=outcome)]
+        GEval("C", evaluation_steps=["Look."], rubric=rubric, model=sut(judge)).measure(CASE)
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"score_range": (-1, 3)}, "no score_range from -1 to 3"),
+        ({"score_range": (3, 11)}, "no score_range from 3 to 11"),
+        ({"score_range": (3, 2)}, "no score_range from 3 to 2"),
+        ({"score_range": (3,)}, "score_range"),
+        ({"expected_outcome": " "}, "expected_outcome is empty"),
+        ({"expected_outcomes": "x"}, "expected_outcome"),
+    ],
+)
+def test_what_is_no_rubric(arguments, told):
+    with pytest.raises(InvalidDataError, match=told):
+        Rubric(**{"score_range": (0, 1), "expected_outcome": "x", **arguments})
+
+
+@pytest.mark.parametrize(
+    ("rubric", "settings", "told"),
+    [
+        ([], {}, "rubric"),
+        ([(0, 5, "x")], {}, "Rubric"),
+        ([Rubric((0, 5), "x"), Rubric((5, 10), "y")], {}, "overlap"),
+        ([Rubric((0, 10), "x"), Rubric((3, 4), "y")], {}, "overlap"),
+        ([Rubric((1, 5), "x")], {"threshold": 0.6}, "could never pass"),
+        ([Rubric((1, 9), "x")], {"strict_mode": True}, "could never pass"),
+    ],
+)
+def test_rubrics_that_do_not_fit_together(rubric, settings, told):
+    with pytest.raises(InvalidOptionError, match=told):
+        GEval("C", "Right?", rubric=rubric, **settings)
+
+
+def test_a_rubric_may_end_below_the_best_score(scripted):
+    judge = scripted('{"score": 5}')
+    metric = GEval("C", evaluation_steps=["Look."], rubric=[Rubric((1, 5), "x")], model=judge)
+    score = metric.measure(CASE)
+    assert score.value == 0.5
+    assert metric.is_successful(score)
+
+
 # --- weighting ----------------------------------------------------------------------------------------------
 
 
@@ -163,3 +264,19 @@ def judge_with_logprobs(declares):
 def test_log_probabilities_are_asked_for_where_the_judge_has_them(declares, logprobs, value):
     metric = GEval("C", evaluation_steps=["Look."], model=judge_with_logprobs(declares), logprobs=logprobs)
     assert metric.measure(CASE).value == pytest.approx(value)
+
+
+def test_in_strict_mode_the_score_is_not_weighted():
+    """A perfect score of a judge who is nearly sure is perfect."""
+    reply = completion('{"score": ', {"10": 0.9, "9": 0.1}, "}", text='{"score": 10}')
+    judge = FakeSUT("judge", reply, capabilities=[ProducesPerTokenLogProbabilities])
+    assert GEval("C", evaluation_steps=["Look."], model=judge).measure(CASE).value == pytest.approx(0.99)
+    strict = GEval("C", evaluation_steps=["Look."], model=judge, strict_mode=True)
+    assert strict.measure(CASE).value == 1
+    assert judge.prompts[-1].options.top_logprobs is None
+
+
+def test_scores_that_could_not_be_given_have_no_weight():
+    assert weighted_score(
+        completion('{"score": ', {"8": 0.5, "5": 0.4, "7": 0.1}, "}"), 8, (7, 8)
+    ) == pytest.approx((0.5 * 8 + 0.1 * 7) / 0.6)

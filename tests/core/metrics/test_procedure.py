@@ -1,5 +1,6 @@
 """The engine of judge metrics: new metrics are declarations; bad judges leave no score; cases instruct nobody."""
 
+import json
 import re
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_scripts import items_in, verdicts
 
-from modelgauge import Score, run_test
+from modelgauge import ProducesStructuredOutput, Score, run_test
 from modelgauge.errors import InvalidResponseError
 from modelgauge.evals import LLMTestCase
 from modelgauge.metrics import (
@@ -118,6 +119,47 @@ class Echoes(JudgeMetric):
     procedure = Procedure(
         extract=lambda metric, case: [case.actual_output], judge=Judge("Is the weather not mentioned?")
     )
+
+
+# --- judges with structured output --------------------------------------------------------------------------
+
+
+def structured(*replies, declares=True):
+    left = list(replies)
+    return FakeSUT(
+        "judge", lambda prompt: left.pop(0), capabilities=[ProducesStructuredOutput] if declares else []
+    )
+
+
+def test_a_judge_with_structured_output_gets_the_schema_of_its_reply():
+    judge = structured(json.dumps({"statements": ["Go away!"]}), verdicts("rude"))
+    assert PolitenessMetric(model=judge).measure(CASE).value == 0
+    listing, judging = [prompt.options.response_schema for prompt in judge.prompts]
+    assert listing["required"] == ["statements"]
+    item = judging["properties"]["verdicts"]["items"]
+    assert item["properties"]["verdict"]["enum"] == ["polite", "curt", "rude"]
+    assert '"verdicts"' in judge.prompts[1].text  # the words stand there as for any other
+
+
+def test_others_are_asked_in_words_alone():
+    judge = structured(verdicts("no"), declares=False)
+    assert HallucinationMetric(model=judge).measure(CONTEXT_CASE).value == 1
+    assert [prompt.options.response_schema for prompt in judge.prompts] == [None]
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_replies_in_spite_of_the_schema_are_repaired_once(bad):
+    judge = structured(bad, verdicts("no"))
+    assert HallucinationMetric(model=judge).measure(CONTEXT_CASE).value == 1
+    first, second = [prompt.options.response_schema for prompt in judge.prompts]
+    assert first == second is not None
+
+
+def test_of_several_judges_each_is_asked_as_it_can_answer():
+    able, plain = structured(verdicts("no")), structured(verdicts("yes"), declares=False)
+    assert HallucinationMetric(model=[able, plain]).measure(CONTEXT_CASE).value == 1 / 2
+    assert able.prompts[0].options.response_schema is not None
+    assert plain.prompts[0].options.response_schema is None
 
 
 # --- cases that instruct the judge --------------------------------------------------------------------------

@@ -1,9 +1,13 @@
 """What counts as a reply, and what does not."""
 
+import json
+
+import jsonschema
 import pytest
 
 from modelgauge.metrics.replies import (
     STATEMENTS,
+    STEPS,
     UnusableReplyError,
     points_shape,
     read_reply,
@@ -71,6 +75,90 @@ def test_what_cannot_be_used(text, problem):
 def test_grades_are_whole_and_on_the_scale(said):
     with pytest.raises(UnusableReplyError, match="score"):
         read_reply(f'{{"score": {said}}}', GRADE)
+
+
+@pytest.mark.parametrize(
+    ("grades", "told"),
+    [
+        (range(11), "0 to 10"),
+        ((0, 1, 2, 5, 7, 8), "0 to 2, 5, or 7 to 8"),
+        ((3, 9), "3, or 9"),
+        ((4,), "4"),
+    ],
+)
+def test_a_scale_with_gaps(grades, told):
+    shape = points_shape(tuple(grades), reasons=False)
+    assert f"whole number: {told}." in shape.shown
+    for said in range(-1, 12):
+        if said in grades:
+            assert read_reply(f'{{"score": {said}}}', shape).score == said
+            continue
+        with pytest.raises(UnusableReplyError, match=told):
+            read_reply(f'{{"score": {said}}}', shape)
+
+
+# --- as schemas ---------------------------------------------------------------------------------------------
+
+SHAPES = {
+    "statements": (
+        STATEMENTS,
+        {"statements": ["a"]},
+        [{"statements": [1]}, {}, {"statements": ["a"], "more": 1}],
+    ),
+    "no statements": (STATEMENTS, {"statements": []}, ["statements"]),
+    "steps": (STEPS, {"steps": ["a", "b"]}, [{"steps": "a"}]),
+    "verdicts": (
+        TWO,
+        {
+            "verdicts": [
+                {"item": 1, "verdict": "yes", "reason": "a"},
+                {"item": 2, "verdict": "no", "reason": "b"},
+            ]
+        },
+        [
+            {"verdicts": [{"item": 1, "verdict": "maybe", "reason": ""}]},
+            {"verdicts": [{"item": 1, "verdict": "no"}]},
+        ],
+    ),
+    "verdicts without reasons": (
+        verdicts_shape(("a", "b"), 1, reasons=False),
+        {"verdicts": [{"item": 1, "verdict": "b"}]},
+        [{"verdicts": [{"item": 1, "verdict": "b", "reason": ""}]}, {"verdicts": [{"verdict": "b"}]}],
+    ),
+    "grade": (
+        GRADE,
+        {"score": 10, "reason": "a"},
+        [{"score": 11, "reason": "a"}, {"score": 7.5, "reason": "a"}],
+    ),
+    "grade with gaps": (points_shape((1, 5), reasons=False), {"score": 5}, [{"score": 3}, {"score": "5"}]),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_what_fits_the_schema_can_be_read_and_what_does_not_is_refused(name):
+    shape, good, bad = SHAPES[name]
+    jsonschema.Draft202012Validator.check_schema(shape.schema)
+    jsonschema.validate(good, shape.schema)
+    assert read_reply(json.dumps(good), shape).model_dump(exclude_none=True) == good
+    for one in bad:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(one, shape.schema)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_schemas_are_such_as_every_server_can_keep_to(name):
+    def check(schema):
+        assert schema.keys() <= {"type", "properties", "required", "additionalProperties", "items", "enum"}
+        if schema["type"] == "object":
+            assert schema["additionalProperties"] is False
+            assert schema["required"] == list(schema["properties"])
+        for part in [
+            *schema.get("properties", {}).values(),
+            *([schema["items"]] if "items" in schema else []),
+        ]:
+            check(part)
+
+    check(SHAPES[name][0].schema)
 
 
 def test_a_judge_that_repeats_the_form_has_said_nothing():
