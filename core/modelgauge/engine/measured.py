@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 ContextClasses = tuple[Any, ...]
 
-_JSON = frozenset({type(None), str, int, float, bool, dict, list})  # asking these whether they are models takes time
+# Asking one of these whether it is a model takes time.
+_JSON = frozenset({type(None), str, int, float, bool, dict, list})
 
 
 class JournalIndex:

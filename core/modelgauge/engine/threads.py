@@ -6,6 +6,7 @@ functions, each with a deadline. Both wake the event loop once a group, since ea
 
 import asyncio
 import contextvars
+import os
 import queue
 import threading
 from collections import deque
@@ -109,7 +110,10 @@ class BatchThread(Generic[Job]):
 
 
 async def in_thread(function: Callable[[], T], name: str) -> T:
-    """Run a function once in a daemon thread of its own, with a copy of the context variables."""
+    """Run a function once in a daemon thread, with a copy of the context variables.
+
+    A thread that is done waits a while for the next function: the loop stands still while a thread starts.
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
@@ -133,8 +137,43 @@ async def in_thread(function: Callable[[], T], name: str) -> T:
         except RuntimeError:  # the loop is closed: nobody is waiting
             return
 
-    threading.Thread(target=run, name=f"modelgauge-{name}", daemon=True).start()
+    _idle_thread().put((run, f"modelgauge-{name}"))
     return await future
+
+
+_Inbox = queue.SimpleQueue[tuple[Callable[[], None], str]]
+_idle: list[_Inbox] = []  # one of each thread that waits for work; `append` and `pop` are atomic
+_IDLE_SECONDS = 5.0
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)  # a fork takes no threads along
+
+
+def _idle_thread() -> _Inbox:
+    """The inbox of a thread that has nothing to do."""
+    try:
+        return _idle.pop()
+    except IndexError:
+        inbox: _Inbox = queue.SimpleQueue()
+        threading.Thread(target=_serve, args=(inbox,), daemon=True).start()
+        return inbox
+
+
+def _serve(inbox: _Inbox) -> None:
+    while True:
+        try:
+            work, name = inbox.get(timeout=_IDLE_SECONDS)
+        except queue.Empty:
+            try:
+                _idle.remove(inbox)
+            except ValueError:  # somebody has just taken it: the work comes
+                continue
+            return
+        threading.current_thread().name = name
+        work()
+        threading.current_thread().name = "modelgauge-idle"
+        del work  # and what it holds
+        _idle.append(inbox)
 
 
 @dataclass(slots=True, eq=False)

@@ -13,6 +13,7 @@ from modelgauge.engine.threads import BatchThread
 from modelgauge.errors import ModelGaugeError, RunStoppedError
 
 _ROOM = 1000  # a group: what a crash can lose beside the calls in flight
+_ROOM_BYTES = 4_000_000  # of long texts fewer: they are memory, and a full disk shall stop the calls soon
 _LINGER = 0.005
 
 
@@ -20,6 +21,10 @@ _LINGER = 0.005
 class _Row:
     entry: Entry
     committed: Callable[[], None]
+
+    @property
+    def size(self) -> int:
+        return len(self.entry.response) + len(self.entry.key.parts)
 
 
 @dataclass(slots=True)
@@ -29,12 +34,17 @@ class _Line:
     committed: Callable[[int], None]
     offset: int = 0
 
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
 
 @dataclass(slots=True)
 class _Mark:
     """Not written: its turn comes when all before it are done."""
 
     reached: "asyncio.Future[None]"
+    size: int = 0
 
 
 _Job = _Row | _Line | _Mark
@@ -55,6 +65,7 @@ class Writer:
         self._failed = failed
         self._broken: ModelGaugeError | None = None
         self._pending = 0
+        self._bytes = 0
         self._room: asyncio.Future[None] | None = None
         self._thread: BatchThread[_Job] = BatchThread(
             "writer", self._write, self._written, closing=close_cache, linger=_LINGER
@@ -62,27 +73,33 @@ class Writer:
 
     def put(self, entry: Entry, committed: Callable[[], None]) -> None:
         """Queue a cache row."""
-        self._pending += 1
-        self._thread.submit(_Row(entry, committed))
+        self._submit(_Row(entry, committed))
 
     def append(self, journal: JournalFile, line: bytes, committed: Callable[[int], None]) -> None:
         """Queue a journal line; `committed` gets the line's offset in the file."""
+        self._submit(_Line(journal, line, committed))
+
+    def _submit(self, job: _Job) -> None:
         self._pending += 1
-        self._thread.submit(_Line(journal, line, committed))
+        self._bytes += job.size
+        self._thread.submit(job)
 
     async def room(self) -> None:
         """Wait until not too much is queued: memory is bounded, and few calls are repeated after a crash."""
-        while self._pending > _ROOM:
+        while self._crowded:
             if self._room is None:
                 self._room = asyncio.get_running_loop().create_future()
                 self._thread.hurry()
             await asyncio.shield(self._room)
 
+    @property
+    def _crowded(self) -> bool:
+        return self._pending > _ROOM or self._bytes > _ROOM_BYTES
+
     async def drained(self) -> None:
         """Wait until all that is queued now is committed, or cannot be."""
         reached = asyncio.get_running_loop().create_future()
-        self._pending += 1
-        self._thread.submit(_Mark(reached))
+        self._submit(_Mark(reached))
         self._thread.hurry()
         await reached
 
@@ -119,6 +136,7 @@ class Writer:
 
     def _written(self, group: list[_Job], error: Exception | None) -> None:
         self._pending -= len(group)
+        self._bytes -= sum([job.size for job in group])
         for job in group:
             if isinstance(job, _Mark):
                 job.reached.set_result(None)
@@ -129,7 +147,7 @@ class Writer:
                 f"Writing failed: {error!r}.", fix="Report this as a defect of modelgauge."
             )
             self._failed(error if isinstance(error, ModelGaugeError) else unforeseen)
-        if self._room is not None and self._pending <= _ROOM:
+        if self._room is not None and not self._crowded:
             self._room.set_result(None)
             self._room = None
 

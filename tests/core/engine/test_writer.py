@@ -1,0 +1,59 @@
+"""The writer's queue is bounded, by its length and by its bytes."""
+
+import asyncio
+import threading
+
+import pytest
+
+from modelgauge.cache import Entry, Key
+from modelgauge.engine.writer import Writer
+
+
+class HeldCache:
+    """Writes nothing before it is let go."""
+
+    def __init__(self):
+        self.free = threading.Event()
+        self.rows = 0
+
+    def put_many(self, entries):
+        self.free.wait()
+        self.rows += len(entries)
+
+
+@pytest.mark.parametrize(("number", "size"), [(1001, 10), (5, 1_000_000)])
+def test_there_is_no_room_while_too_much_waits_to_be_written(number, size):
+    asyncio.run(crowded(number, size))
+
+
+async def crowded(number, size):
+    cache = HeldCache()
+    writer = Writer(cache, failed=pytest.fail, close_cache=lambda: None)
+    for each in range(number - 1):
+        writer.put(Entry(Key(str(each), ""), "x" * size), lambda: None)
+    await asyncio.wait_for(writer.room(), timeout=10)
+    writer.put(Entry(Key("last", ""), "x" * size), lambda: None)
+    room = asyncio.ensure_future(writer.room())
+    await asyncio.sleep(0.05)
+    assert not room.done()
+    cache.free.set()
+    await asyncio.wait_for(room, timeout=10)
+    await writer.close()
+    assert cache.rows == number
+
+
+def test_room_comes_back_when_long_texts_are_written():
+    asyncio.run(long_texts())
+
+
+async def long_texts():
+    cache = HeldCache()
+    cache.free.set()
+    writer = Writer(cache, failed=pytest.fail, close_cache=lambda: None)
+    for each in range(20):
+        await asyncio.wait_for(writer.room(), timeout=10)
+        writer.put(Entry(Key(str(each), ""), "x" * 3_000_000), lambda: None)
+    await writer.drained()
+    await asyncio.wait_for(writer.room(), timeout=10)
+    await writer.close()
+    assert cache.rows == 20
