@@ -89,6 +89,10 @@ def _show_items(app: App, run: ShownRun, *, only_failures: bool) -> None:
         if isinstance(record, TestItemExceptionRecord):
             app.show("\n".join([*_failure_lines(record, whole=only_failures), ""]))
     app.show(f"{counted(number, 'failed item' if only_failures else 'item')}.")
+    counts = run.record.counts
+    recorded = counts.failed if only_failures else counts.scored + counts.failed
+    if run.ended and number != recorded:
+        app.note(f"Warning: the record counts {recorded:,} of them, but the run's journal holds {number:,}.")
 
 
 def _item_lines(record: ItemRecord) -> Iterator[str]:

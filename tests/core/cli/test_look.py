@@ -33,6 +33,7 @@ def test_list_shows_all_kinds_with_their_numbers(run):
         ("list-tests", "tests", "numbers"),
         ("list-suts", "suts", "echo"),
         ("list-annotators", "annotators", "yes_no"),
+        ("list-metrics", "metrics", "answer_relevancy"),
     ],
 )
 def test_each_kind_has_a_list(run, command, key, uid):
@@ -276,6 +277,15 @@ def test_show_prints_items_and_failures(run, ran):
     assert [item["index"] for item in record["test_item_records"]] == [0, 1, 2, 5, 6, 7, 8, 9]
     assert [item["index"] for item in record["test_item_exceptions"]] == [3, 4]
     assert "test_item_records" not in run("show", ran.name, "--json").json["records"][0]
+
+
+def test_a_journal_that_has_lost_items_is_told(run, ran):
+    assert "Warning" not in run("show", ran.name, "--items").err
+    journal = ran / "items.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-2]))
+    ended = run("show", ran.name, "--items")
+    assert ended.code == 0
+    assert "Warning: the record counts 10 of them, but the run's journal holds 8." in ended.err
 
 
 def test_what_show_prints_with_items_can_be_loaded_and_shown_again(run, ran, here):
