@@ -82,6 +82,12 @@ list_annotators = _list_command(
     lambda plugins: plugins.annotators,
     "List the annotators, which judge completions: what tests name, and `run-annotator --annotator` takes.",
 )
+list_metrics = _list_command(
+    "metric",
+    lambda plugins: plugins.metrics,
+    "List the metrics, which score completions: what `run-test --dataset FILE --metric` takes. "
+    "Settings stand behind a name: answer_relevancy?threshold=0.7.",
+)
 
 
 def note_failures(app: App, plugins: Plugins) -> None:

@@ -33,6 +33,7 @@ COMMANDS = {
     "list-tests": Lazy("modelgauge.cli.listing:list_tests", "List the tests.", _LOOK),
     "list-suts": Lazy("modelgauge.cli.listing:list_suts", "List the SUTs (systems under test).", _LOOK),
     "list-annotators": Lazy("modelgauge.cli.listing:list_annotators", "List the annotators.", _LOOK),
+    "list-metrics": Lazy("modelgauge.cli.listing:list_metrics", "List the metrics.", _LOOK),
     "list-secrets": Lazy(
         "modelgauge.cli.list_secrets:list_secrets",
         "List the secrets that plugins want, and where to get them.",
