@@ -43,6 +43,7 @@ class Inputs(Part):
     plugins: tuple[str, ...] = Field((), strict=False)
     dependencies: dict[str, str] = Field(default_factory=dict)
     datasets: dict[str, str] = Field(default_factory=dict)
+    columns: dict[str, str] = Field(default_factory=dict)
     metrics: tuple[str, ...] = Field((), strict=False)
     judge: str | None = None
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
 from modelgauge.api import Runner, blocking
 from modelgauge.data.prompts import SUTOptions
@@ -18,7 +19,7 @@ from modelgauge.errors import (
     UnknownNameError,
     UsageError,
 )
-from modelgauge.evals.dataset_runs import NamedGoldens, inputs_of
+from modelgauge.evals.dataset_runs import NamedGoldens
 from modelgauge.evals.given import GIVEN
 from modelgauge.interfaces.identity import Identified, Initialization
 from modelgauge.metrics.judges import JudgeLike, judging_by_default
@@ -28,6 +29,23 @@ from modelgauge.settings import load_settings
 Value = TypeVar("Value")
 
 _OF_THE_RUN = ("max_test_items", "seed", "repeats", "reduce")  # what its results depend on
+
+
+class _Chosen(NamedTuple):
+    """What the caller wants to measure by, instead of what the run's goldens and metrics were.
+
+    Args:
+        file: of goldens.
+        metrics: uids.
+        columns: by field.
+    """
+
+    file: Path | None = None
+    metrics: tuple[str, ...] = ()
+    columns: Mapping[str, str] = MappingProxyType({})
+
+
+_NOTHING = _Chosen()
 
 
 def resume(
@@ -65,6 +83,7 @@ def rescore(
     *,
     test: TestName | None = None,
     dataset: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
     metrics: Sequence[str] = (),
     judge: JudgeLike | None = None,
     **options: Any,
@@ -78,6 +97,7 @@ def rescore(
         data_dir: where runs are looked up.
         test: another test, or an object; by default the run's.
         dataset: a file of goldens instead of a test; by default the run's, where it is of one.
+        columns: what the file calls the fields of goldens, by field.
         metrics: uids of those that judge them; by default the run's.
         judge: judges for the metrics that name none; by default the run's.
         options: see `Runner`.
@@ -86,11 +106,11 @@ def rescore(
         RecordError: there is no such run, or its answers are not answers to the test's prompts.
         UsageError: there is a data set without metrics, or the other way round, or a test beside them.
     """
-    if test is not None and (dataset is not None or metrics):
+    if test is not None and (dataset is not None or metrics or columns):
         raise UsageError(
             "A run is measured by a test, or by the metrics of a data set.", fix="Give one or the other."
         )
-    chosen = (None if dataset is None else Path(dataset), tuple(metrics))
+    chosen = _Chosen(None if dataset is None else Path(dataset), tuple(metrics), columns or {})
     return [_rescore_one(one, test, chosen, judge, options) for one in _find(run, data_dir)]
 
 
@@ -139,15 +159,15 @@ def _resume_one(
 def _rescore_one(
     folder: RunFolder,
     test: TestName | None,
-    chosen: tuple[Path | None, tuple[str, ...]],
+    chosen: _Chosen,
     judge: JudgeLike | None,
     options: Mapping[str, Any],
 ) -> TestRecord:
     manifest = manifest_of(folder)
-    goldens = None if test is not None else _goldens(folder, manifest, *chosen)
+    goldens = None if test is not None else _goldens(folder, manifest, chosen)
     if manifest.sut_uid == GIVEN and test is None and goldens is None:
         raise _of_given_outputs(folder, "its test cannot be made again")
-    pinned = test is None and chosen[0] is None
+    pinned = test is None and chosen.file is None
     runner = _runner(folder, manifest, options, pinned=pinned, goldens=goldens)
     answered = RecordedSUT(manifest.sut_uid, Initialization.load(manifest.sut_initialization))
     with judging_by_default(judge if judge is not None else manifest.inputs.judge):
@@ -173,9 +193,7 @@ def _find(run: str | Path, data_dir: str | Path | None) -> list[RunFolder]:
     return find_run(Path(data_dir) if data_dir is not None else load_settings().data_dir, str(run))
 
 
-def _goldens(
-    folder: RunFolder, manifest: Manifest, file: Path | None = None, metrics: Sequence[str] = ()
-) -> NamedGoldens | None:
+def _goldens(folder: RunFolder, manifest: Manifest, chosen: _Chosen = _NOTHING) -> NamedGoldens | None:
     """What a run of a data set file is done again with; None where it is of another test.
 
     Raises:
@@ -183,24 +201,25 @@ def _goldens(
         RecordError: the run's own file cannot be read any more.
     """
     held = manifest.inputs.datasets.get(manifest.test_uid)
-    if file is None and held is None:
-        if metrics:
+    if chosen.file is None and held is None:
+        if chosen.metrics or chosen.columns:
             raise UsageError(
                 f"Run {folder.run_id} is not of a data set file, so there are no goldens for the metrics.",
                 fix="Name the goldens too: --dataset FILE",
             )
         return None
-    named = metrics or manifest.inputs.metrics
+    named = chosen.metrics or manifest.inputs.metrics
     if not named:
         raise UsageError(
             f"Run {folder.run_id} is not of a data set file, so it has no metrics.",
             fix="Name some: --metric exact_match",
         )
     uid = None if held is None else manifest.test_uid
-    if file is not None:
-        return NamedGoldens(uid, file, named)
+    columns = chosen.columns or manifest.inputs.columns
+    if chosen.file is not None:
+        return NamedGoldens(uid, chosen.file, named, columns)
     try:
-        goldens = NamedGoldens(uid, Path(str(held)), named)
+        goldens = NamedGoldens(uid, Path(str(held)), named, columns)
     except InputFileError as error:
         raise RecordError(
             f"The data set of run {folder.run_id} cannot be read any more: {error.problem}",
@@ -278,7 +297,7 @@ def _runner(
         folder.path.parent.parent,
         settings=settings,
         dependency_versions=versions if pinned else None,
-        inputs=None if goldens is None else inputs_of({goldens.uid: goldens.file}, goldens.metrics),
+        inputs=None if goldens is None else goldens.inputs(),
         **{**given, **kept},
     )
 

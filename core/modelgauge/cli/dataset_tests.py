@@ -1,4 +1,4 @@
-"""The options of `run-test` that make a test of a data set: `--dataset`, `--metric`, `--judge`."""
+"""The options of commands that make a test of a data set: `--dataset`, `--column`, `--metric`, `--judge`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,36 @@ F = TypeVar("F", bound="Callable[..., Any]")
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
+def _columns(_: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    from modelgauge.did_you_mean import did_you_mean
+    from modelgauge.evals.dataset_columns import ALIASES, FIELDS
+
+    found = {}
+    for text in given:
+        field, __, column = text.partition("=")
+        if not (field and column):
+            raise click.BadParameter(f"{text!r} is not FIELD=COLUMN.", param=param)
+        if field not in FIELDS and field not in ALIASES:
+            listed = f"{did_you_mean(field, FIELDS)}The fields are: {', '.join(FIELDS)}."
+            raise click.BadParameter(f"There is no field {field!r}. {listed}", param=param)
+        found[field] = column
+    return found
+
+
+def column_option(command: F) -> F:
+    """`--column`: what a file calls the fields of its goldens."""
+    return click.option(
+        "--column",
+        "fields",
+        multiple=True,
+        metavar="FIELD=COLUMN",
+        callback=_columns,
+        help="The column of a data set that holds a field, such as input=question; repeatable.",
+    )(command)
+
+
 def dataset_options(command: F) -> F:
-    """`--dataset`, `--metric` and `--judge`; `taken_dataset_tests` makes the tests."""
+    """`--dataset`, `--column`, `--metric` and `--judge`; `taken_dataset_tests` makes the tests."""
     return click.option(
         "--dataset",
         "datasets",
@@ -46,7 +74,7 @@ def _metric_options(metric_help: str) -> Callable[[F], F]:
             "--judge", metavar="UID", help="The SUT that judges for metrics that name none of their own."
         )
         metric = click.option("--metric", "metrics", multiple=True, metavar="UID", help=metric_help)
-        return metric(judge(command))
+        return column_option(metric(judge(command)))
 
     return decorated
 
@@ -75,17 +103,20 @@ def taken_dataset_tests(app: App, given: dict[str, Any], others: Sequence[str] =
         UsageError: there are metrics without a data set, or the other way round, or a name is unknown.
         InputFileError: a file cannot be read.
     """
-    files, uids = given.pop("datasets"), given.pop("metrics")
+    files, uids, columns = given.pop("datasets"), given.pop("metrics"), given.pop("fields")
     if files and not uids:
         raise click.UsageError("--dataset needs at least one --metric, such as --metric exact_match.")
     if uids and not files:
         raise click.UsageError("--metric judges the goldens of a --dataset, and there is none.")
+    if columns and not files:
+        raise click.UsageError("--column names a column of a --dataset, and there is none.")
     if not files:
         return DatasetTests([], {})
     from modelgauge.evals.dataset_runs import file_tests, inputs_of, made_metrics
 
-    made = file_tests(files, made_metrics(uids, app.plugins(), app.secrets), others)
-    return DatasetTests(list(made.values()), inputs_of({test.uid: file for file, test in made.items()}, uids))
+    made = file_tests(files, made_metrics(uids, app.plugins(), app.secrets), columns=columns, taken=others)
+    by_uid = {test.uid: file for file, test in made.items()}
+    return DatasetTests(list(made.values()), inputs_of(by_uid, uids, columns))
 
 
 def judged_by(judge: str | None) -> AbstractContextManager[None]:

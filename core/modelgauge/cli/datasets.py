@@ -8,40 +8,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.app import App, pass_app
+from modelgauge.cli.dataset_tests import column_option
 from modelgauge.cli.lazy import LazyGroup
 from modelgauge.cli.options import shared_options
 from modelgauge.report.plain import columns, counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from modelgauge.evals.dataset_rows import Reading
     from modelgauge.evals.dataset_tables import Table
     from modelgauge.evals.datasets import EvaluationDataset
 
 WRONG = 1
-
-
-def _fields(_: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for text in given:
-        field, __, column = text.partition("=")
-        if not (field and column):
-            raise click.BadParameter(f"{text!r} is not FIELD=COLUMN.", param=param)
-        found[f"{field}_col_name"] = column
-    return found
-
-
-def column_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--column`."""
-    return click.option(
-        "--column",
-        "fields",
-        multiple=True,
-        metavar="FIELD=COLUMN",
-        callback=_fields,
-        help="The column that holds a field, such as input=question; repeatable.",
-    )(command)
 
 
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -107,13 +86,13 @@ def _listed(path: Path) -> dict[str, Any] | None:
 
 
 def _read(path: Path, fields: dict[str, str]) -> tuple[Table, Reading]:
-    from modelgauge.evals.dataset_columns import chosen
+    from modelgauge.evals.dataset_columns import as_arguments, chosen
     from modelgauge.evals.dataset_files import file_type_of
     from modelgauge.evals.dataset_rows import read_goldens
     from modelgauge.evals.dataset_tables import read_table
 
     table = read_table(path, file_type_of(path))
-    return table, read_goldens(table, chosen(fields))
+    return table, read_goldens(table, chosen(as_arguments(fields)))
 
 
 def _dataset(table: Table, reading: Reading) -> EvaluationDataset:

@@ -99,6 +99,7 @@ def rescore(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
     from modelgauge.rerun import rescore as rescored
 
     measured = {name: given.pop(name) for name in ("test", "dataset", "metrics", "judge")}
+    measured["columns"] = given.pop("fields")
     earlier = _found(app, run, given)
     ctx.exit(
         run_and_report(
@@ -118,6 +119,8 @@ def _said(measured: Mapping[str, Any]) -> Iterator[str]:
             yield from (f"--{name}", str(measured[name]))
     for metric in measured["metrics"]:
         yield from ("--metric", metric)
+    for field, column in measured["columns"].items():
+        yield from ("--column", f"{field}={column}")
 
 
 class _Earlier(NamedTuple):

@@ -164,6 +164,11 @@ def chosen(given: Mapping[str, Any], delimiters: Mapping[str, str] | None = None
     return Chosen(columns, between)
 
 
+def as_arguments(columns: Mapping[str, str]) -> dict[str, str]:
+    """Columns by field, as the methods that read take them: FIELD_col_name."""
+    return {f"{field}_col_name": column for field, column in columns.items()}
+
+
 def _place_of(name: str, columns: dict[str, str], delimiters: dict[str, str]) -> tuple[str, dict[str, str]]:
     for end in _NAME_ENDS:
         field = name.removesuffix(end)

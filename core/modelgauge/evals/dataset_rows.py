@@ -79,17 +79,24 @@ def read_test_cases(table: Table, chosen: Chosen) -> Reading:
 
 
 def _read(table: Table, chosen: Chosen, kind: type[Member]) -> Reading:
+    unreadable = [row.problem for row in table.rows if row.problem is not None]
+    if unreadable and not table.columns:  # nothing here looks like a data set
+        raise unreadable[0]
     columns = claimed(table, chosen.columns, kind.model_fields, kind.__name__)
     needed = _NEEDED[kind]
     if not any(field in columns for field in needed) and (table.rows or table.columns):
         wanted = " or ".join(map(repr, needed))
         raise InputFileError(
             f"{table.heading}: there is no column {wanted}.",
-            fix=f"{table.columns_are()} Say which one it is: {needed[0]}_col_name={_likely(table)!r}, say.",
+            fix=f"{table.columns_are()} Say which one it is: {needed[0]}_col_name={_likely(table)!r}, say; on "
+            f"the command line --column {needed[0]}={_likely(table)}.",
         )
     members: list[Member] = []
     problems: list[InputFileError] = []
     for row in table.rows:
+        if row.problem is not None:
+            problems.append(row.problem)
+            continue
         if table.cells_are_text and not any(value is not None for value in row.values.values()):
             continue  # spreadsheets end in rows of delimiters
         try:

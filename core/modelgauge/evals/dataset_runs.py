@@ -10,6 +10,8 @@ from typing import Any
 
 from modelgauge.data.records import DatasetReference
 from modelgauge.discovery import Plugins
+from modelgauge.errors import InputFileError
+from modelgauge.evals.dataset_columns import as_arguments
 from modelgauge.evals.dataset_test import DatasetTest, reference_to
 from modelgauge.evals.datasets import EvaluationDataset
 from modelgauge.metrics.base import Metric
@@ -26,20 +28,25 @@ def made_metrics(uids: Iterable[str], plugins: Plugins, secrets: SecretStore) ->
 
 
 def file_tests(
-    files: Sequence[Path], metrics: Sequence[Metric], taken: Collection[str] = ()
+    files: Sequence[Path],
+    metrics: Sequence[Metric],
+    *,
+    columns: Mapping[str, str],
+    taken: Collection[str],
 ) -> dict[Path, DatasetTest]:
     """A test for each file, named by the file's stem; where names meet, by its path.
 
     Args:
         files: goldens as CSV, JSON or JSONL.
         metrics: judge them all.
+        columns: what the files call the fields, where it is not as we do.
         taken: names of other tests.
 
     Raises:
         InputFileError: a file cannot be read.
         InvalidDataError: a data set is empty.
     """
-    datasets = {file: EvaluationDataset.from_file(file) for file in dict.fromkeys(files)}
+    datasets = {file: goldens_of(file, columns) for file in dict.fromkeys(files)}
     names = {file: one.name or file.name for file, one in datasets.items()}
     times = Counter([*taken, *names.values()])
     return {
@@ -48,14 +55,32 @@ def file_tests(
     }
 
 
-def inputs_of(files: Mapping[str, Path], metrics: Sequence[str]) -> dict[str, Any]:
+def goldens_of(file: Path, columns: Mapping[str, str]) -> EvaluationDataset:
+    """The goldens of a file.
+
+    Raises:
+        InputFileError: it cannot be read, or holds none.
+    """
+    dataset = EvaluationDataset.from_file(file, **as_arguments(columns))
+    if not dataset.goldens:
+        raise InputFileError(
+            f"{file} holds no goldens.", fix="Write one a row, below the names of the columns."
+        )
+    return dataset
+
+
+def inputs_of(
+    files: Mapping[str, Path], metrics: Sequence[str], columns: Mapping[str, str]
+) -> dict[str, Any]:
     """What a manifest keeps of such tests.
 
     Args:
         files: by the uids of the tests.
         metrics: uids.
+        columns: by field.
     """
     return {
+        "columns": dict(columns),
         "datasets": {uid: str(file.resolve()) for uid, file in files.items()},
         "metrics": list(dict.fromkeys(metrics)),
     }
@@ -68,15 +93,22 @@ class NamedGoldens:
         uid: of the test.
         file: the data set.
         metrics: uids.
+        columns: what the file calls the fields.
 
     Raises:
-        InputFileError: the file cannot be read.
+        InputFileError: the file cannot be read, or holds no goldens.
     """
 
-    def __init__(self, uid: str | None, file: Path, metrics: Sequence[str]) -> None:
-        self.file, self.metrics = file, metrics
-        self._dataset = EvaluationDataset.from_file(file)
+    def __init__(
+        self, uid: str | None, file: Path, metrics: Sequence[str], columns: Mapping[str, str]
+    ) -> None:
+        self.file, self.metrics, self.columns = file, metrics, columns
+        self._dataset = goldens_of(file, columns)
         self.uid = uid or self._dataset.name or file.name
+
+    def inputs(self) -> dict[str, Any]:
+        """What the manifest of a run of the test keeps."""
+        return inputs_of({self.uid: self.file}, self.metrics, self.columns)
 
     @property
     def reference(self) -> DatasetReference:

@@ -21,10 +21,12 @@ class Row:
     Args:
         place: where it is, for messages.
         values: by column; None where the row has nothing there.
+        problem: why it cannot be read at all; then it has no values.
     """
 
     place: str
     values: Mapping[str, Any]
+    problem: InputFileError | None = None
 
 
 @dataclass(frozen=True)
@@ -152,14 +154,19 @@ def _csv_table(source: str, text: str, delimiter: str) -> Table:
     return Table(source, heading, named, rows, cells_are_text=True, name=Path(source).stem)
 
 
+_MEND_TOO_MANY = "Put quotes around a cell that holds the delimiter or a quote."
+_MEND_TOO_FEW = "Write the delimiter for a cell that is empty, too."
+
+
 def _csv_row(source: str, columns: tuple[str, ...], record: Record) -> Row:
     place = f"{source}, line {record.line}"
     if len(record.cells) != len(columns):
-        listed = ", ".join(map(repr, columns))
-        raise InputFileError(
+        problem = InputFileError(
             f"{place}: there are {len(record.cells)} cells, and the first line names {len(columns)} columns.",
-            fix=f"Put quotes around a cell that holds the delimiter or a quote. The columns are: {listed}.",
+            fix=f"{_MEND_TOO_FEW if len(record.cells) < len(columns) else _MEND_TOO_MANY} "
+            f"The columns are: {', '.join(map(repr, columns))}.",
         )
+        return Row(place, {}, problem)
     return Row(place, {name: cell for name, cell in zip(columns, record.cells, strict=True) if name})
 
 
@@ -184,15 +191,23 @@ _SPACE = " \t\r\n"
 
 
 def _jsonl_rows(source: str, text: str) -> Iterator[tuple[str, Any]]:
+    """The values of the lines; for a line that is no JSON value, what is wrong with it."""
     for number, line in enumerate(text.split("\n"), 1):  # JSON may hold the other characters that end lines
         if line.strip(_SPACE):
-            value, end = _decoded(source, line, _skipped(line, 0), number)
-            if _skipped(line, end) < len(line):
-                raise InputFileError(
-                    f"{source}, line {number}: more follows the first JSON value.",
-                    fix="Write one object a line; a list of objects is for the JSON methods.",
-                )
-            yield f"{source}, line {number}", value
+            try:
+                yield f"{source}, line {number}", _only_value(source, line, number)
+            except InputFileError as problem:
+                yield f"{source}, line {number}", problem
+
+
+def _only_value(source: str, line: str, number: int) -> Any:
+    value, end = _decoded(source, line, _skipped(line, 0), number)
+    if _skipped(line, end) < len(line):
+        raise InputFileError(
+            f"{source}, line {number}: more follows the first JSON value.",
+            fix="Write one object a line; a list of objects is for the JSON methods.",
+        )
+    return value
 
 
 def _json_rows(source: str, text: str) -> Iterator[tuple[str, Any]]:
@@ -245,17 +260,22 @@ def _decoded(source: str, text: str, at: int, line: int) -> tuple[Any, int]:
         raise InputFileError(f"{source}, line {line}: {error}.", fix="Mend the object there.") from None
 
 
+def _no_row(place: str, row: Any, what: str) -> InputFileError:
+    return InputFileError(
+        f"{place}: this is of type {type(row).__name__}; each row must be one {what}.",
+        fix='Rows are like {"input": "a question", "expected_output": "its answer"}; a DataFrame\'s '
+        "are df.to_dict('records').",
+    )
+
+
 def _table_of(source: str, rows: Iterable[tuple[str, Any]], what: str, name: str | None) -> Table:
     """The table of rows that are mappings; its columns are all that any row has."""
     columns: dict[str, None] = {}
     made = []
     for place, row in rows:
-        if not isinstance(row, Mapping):
-            raise InputFileError(
-                f"{place}: this is of type {type(row).__name__}; each row must be one {what}.",
-                fix='Rows are like {"input": "a question", "expected_output": "its answer"}; a DataFrame\'s '
-                "are df.to_dict('records').",
-            )
-        columns.update(dict.fromkeys(row))
-        made.append(Row(place, row))
+        if isinstance(row, Mapping):
+            columns.update(dict.fromkeys(row))
+            made.append(Row(place, row))
+        else:
+            made.append(Row(place, {}, row if isinstance(row, InputFileError) else _no_row(place, row, what)))
     return Table(source, source, tuple(columns), tuple(made), name=name)

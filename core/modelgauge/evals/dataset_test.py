@@ -15,6 +15,7 @@ from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, ChatRole
 from modelgauge.data.records import DatasetReference, Threshold
 from modelgauge.data.results import PASSED
 from modelgauge.data.test_cases import (
+    RUNTIME_FIELDS,
     ConversationalGolden,
     ConversationalTestCase,
     Golden,
@@ -22,10 +23,12 @@ from modelgauge.data.test_cases import (
     Turn,
 )
 from modelgauge.errors import InvalidDataError
+from modelgauge.evals.dataset_columns import ALIASES
 from modelgauge.evals.datasets import EvaluationDataset
 from modelgauge.interfaces.capabilities import AcceptsChatPrompt, AcceptsTextPrompt
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
+from modelgauge.metrics.cases import check_case
 
 Member: TypeAlias = LLMTestCase | ConversationalTestCase | Golden | ConversationalGolden
 
@@ -43,6 +46,7 @@ class DatasetTest(PromptResponseTest):
 
     Raises:
         InvalidDataError: the data set is empty, or there is no metric.
+        MissingParameterError: members lack what a metric needs and no SUT can say, or are of another kind.
     """
 
     def __init__(self, uid: str, dataset: EvaluationDataset, metrics: Sequence[Metric]) -> None:
@@ -53,6 +57,7 @@ class DatasetTest(PromptResponseTest):
             raise InvalidDataError(
                 "The data set is empty.", fix="Add goldens: dataset.add_golden(Golden(input=…))."
             )
+        check_references(self.members, self.metrics.values())
         self.dataset = reference_to(dataset)
         self.thresholds = thresholds_of(self.metrics)
         kind = AcceptsChatPrompt if dataset.is_multi_turn else AcceptsTextPrompt
@@ -124,6 +129,33 @@ def keyed(metrics: Sequence[Metric]) -> dict[str, Metric]:
         _check_metric(metric)
         made[_free_name(metric.name, made)] = metric
     return made
+
+
+def check_references(members: Sequence[Member], metrics: Iterable[Metric]) -> None:
+    """Refuse metrics that would fail once the answers are paid: what a SUT does not say must be there.
+
+    Raises:
+        MissingParameterError: it is not; the message names metric, parameter and member.
+    """
+    for metric in metrics:
+        check_case(_without_answer(members[0]), metric.test_case_type, (), metric.name)  # all are of one kind
+        needed = [name for name in metric.required_params if name not in (*RUNTIME_FIELDS, "turns")]
+        for member in members:
+            if any(_reference(member, name) is None for name in needed):
+                check_case(_without_answer(member), metric.test_case_type, needed, metric.name)
+
+
+def _reference(member: Member, name: str) -> Any:
+    return getattr(member, ALIASES[name] if name in ALIASES and not hasattr(member, name) else name, None)
+
+
+def _without_answer(member: Member) -> LLMTestCase | ConversationalTestCase:
+    """The test case of a member, as far as it is known before a SUT has answered."""
+    if isinstance(member, Golden):
+        return member.to_test_case()
+    if isinstance(member, ConversationalGolden):
+        return member.to_test_case(member.turns or [Turn("user", member.scenario or "")])
+    return member
 
 
 def thresholds_of(metrics: Mapping[str, Metric]) -> dict[str, Threshold]:

@@ -150,6 +150,62 @@ def modelgauge_register_commands(cli):
 '''
 
 
+DATASET_PLUGIN = """
+from modelgauge import FunctionSUT, hookimpl
+from modelgauge.evals import observe, update_current_trace
+from modelgauge.metrics import Metric
+
+
+@observe(type="retriever")
+def look_up(question):
+    return [f"about {question}"]
+
+
+@observe(type="agent")
+def app(question):
+    if question == "broken":
+        raise LookupError("the app is broken")
+    update_current_trace(retrieval_context=look_up(question))
+    return question
+
+
+def judge(question):
+    return '{"verdicts": [{"verdict": "yes"}], "statements": ["a"], "reason": "ok"}'
+
+
+def strict_judge(question):
+    return '{"verdicts": [{"verdict": "no"}], "statements": ["a"], "reason": "no"}'
+
+
+class Grounded(Metric):
+    required_params = ("retrieval_context",)
+
+    def score(self, test_case):
+        return 1.0
+
+
+class Length(Metric):
+    higher_is_better = False
+    best_score = 0.0
+
+    def score(self, test_case):
+        return len(test_case.actual_output)
+
+
+@hookimpl
+def modelgauge_register_suts(register):
+    register("app", FunctionSUT, app, version=1)
+    register("judge", FunctionSUT, judge, version=1)
+    register("strict", FunctionSUT, strict_judge, version=1)
+
+
+@hookimpl
+def modelgauge_register_metrics(register):
+    register("grounded", Grounded)
+    register("length", Length)
+"""
+
+
 class Ended:
     """How a command ended."""
 
@@ -226,3 +282,38 @@ def only_run(here):
         return found
 
     return only_run
+
+
+@pytest.fixture
+def datasets(here):
+    """The working directory, with a plugin `app.py` and data sets: its app answers with the question."""
+    (here / "app.py").write_text(DATASET_PLUGIN, encoding="utf-8")
+    for name, rows in {
+        "good.csv": "a,a\nb,b\n",
+        "bad.csv": "a,a\nb,b\nc,x\n",
+        "broken.csv": "a,a\nbroken,x\n",
+    }.items():
+        (here / name).write_text(f"input,expected_output\n{rows}", encoding="utf-8")
+    return here
+
+
+@pytest.fixture
+def run_dataset(run, datasets):
+    """Run a data set on the app; by default by `exact_match`."""
+
+    def run_dataset(*args, metrics=("exact_match",)):
+        named = [part for metric in metrics for part in ("--metric", metric)]
+        return run(
+            "run-test",
+            "--plugin",
+            "app.py",
+            "--sut",
+            "app",
+            "--max-retries",
+            "0",
+            *named,
+            *args,
+            plugin=False,
+        )
+
+    return run_dataset

@@ -77,6 +77,7 @@ def test_show_takes_the_names_of_columns(folder):
     ]
     assert "no column 'input'" in run("show", "table.csv", exit_code=2).stderr
     assert "FIELD=COLUMN" in run("show", "table.csv", "--column", "x", exit_code=2).stderr
+    assert "Did you mean 'input'" in run("show", "table.csv", "--column", "inptu=x", exit_code=2).stderr
     assert "line 2, column 'token_cost'" in run("show", "broken.csv", exit_code=2).stderr
 
 
@@ -89,6 +90,28 @@ def test_validate_lists_every_problem(folder):
     report = as_json("validate", "broken.csv", "nowhere.csv", exit_code=1)
     assert report["valid"] is False
     assert [len(one["problems"]) for one in report["datasets"]] == [2, 1]
+
+
+def test_validate_lists_rows_that_cannot_be_taken_apart_too(folder):
+    (folder / "ragged.csv").write_text("input,name\na\nb,c\nd,e,f\n", encoding="utf-8")
+    (folder / "lines.jsonl").write_text(
+        '{"input": "a"}\n{"input"\n[1]\n{"input": 2}\n{} 3\n', encoding="utf-8"
+    )
+    ragged, lines = as_json("validate", "ragged.csv", "lines.jsonl", exit_code=1)["datasets"]
+    assert [text.partition(". ")[0] for text in ragged["problems"]] == [
+        "ragged.csv, line 2: there are 1 cells, and the first line names 2 columns",
+        "ragged.csv, line 4: there are 3 cells, and the first line names 2 columns",
+    ]
+    assert "Write the delimiter for a cell that is empty" in ragged["problems"][0]
+    assert "Put quotes around a cell that holds the delimiter" in ragged["problems"][1]
+    assert [text.partition(":")[0] for text in lines["problems"]] == [
+        "lines.jsonl, line 2",
+        "lines.jsonl, line 3",
+        "lines.jsonl, line 4, column 'input'",
+        "lines.jsonl, line 5",
+    ]
+    assert (ragged["goldens"], lines["goldens"]) == (1, 1)
+    assert "3 more rows cannot be read either" in run("show", "lines.jsonl", exit_code=2).stderr
 
 
 def test_validate_warns_of_what_looks_like_a_mistake(folder):

@@ -3,18 +3,27 @@ import asyncio
 import pytest
 from click.testing import CliRunner
 
-from modelgauge import FunctionSUT, SUTCompletion, ToolCall, load_record, run_test
+from modelgauge import (
+    FunctionSUT,
+    PromptResponseSUT,
+    SUTCompletion,
+    SUTResponse,
+    ToolCall,
+    load_record,
+    run_test,
+)
 from modelgauge.cli.main import cli
-from modelgauge.errors import IncompatibleError, InvalidDataError
+from modelgauge.errors import IncompatibleError, InvalidDataError, MissingParameterError
 from modelgauge.evals import (
     ConversationalGolden,
+    ConversationalTestCase,
     DatasetTest,
     EvaluationDataset,
     Golden,
     LLMTestCase,
     Turn,
 )
-from modelgauge.metrics import ExactMatchMetric, Metric
+from modelgauge.metrics import ExactMatchMetric, Metric, RoleAdherenceMetric
 
 GOLDENS = [Golden("a", expected_output="a"), Golden("b", expected_output="x", name="second")]
 
@@ -57,15 +66,35 @@ def test_an_item_whose_metric_cannot_judge_is_no_score(here, broken, match):
     assert record.result == {}
 
 
-def test_conversations_need_a_sut_that_chats(here, match):
+class Turns(Metric):
+    """How many turns a conversation has."""
+
+    test_case_type = ConversationalTestCase
+
+    def score(self, test_case):
+        return len(test_case.turns)
+
+
+def test_conversations_need_a_sut_that_chats_and_go_on_with_its_answer(here):
+    class Chat(PromptResponseSUT):
+        def translate_chat_prompt(self, prompt):
+            return [message.text for message in prompt.messages]
+
+        def evaluate(self, request):
+            return " ".join(request)
+
+        def translate_response(self, request, response):
+            return SUTResponse([SUTCompletion(response)])
+
     golden = ConversationalGolden(
         turns=[Turn("user", "hi"), Turn("assistant", "hello"), Turn("user", "and?")]
     )
-    test = DatasetTest("t", EvaluationDataset([golden]), [match()])
+    test = DatasetTest("t", EvaluationDataset([golden]), [Turns(threshold=4)])
     with pytest.raises(IncompatibleError, match="AcceptsChatPrompt"):
         run_test(test, FunctionSUT("echo", str))
-    (item,) = test.make_test_items({})
-    assert [message.text for message in item.prompts[0].prompt.messages] == ["hi", "hello", "and?"]
+    (item,) = run_test(test, Chat("chat")).test_item_records
+    assert item.measurements == {"Turns": 4, "Turns.passed": 1, "passed": 1}
+    assert item.interactions[0].response.completions[0].completion.text == "hi hello and?"
 
 
 def test_an_empty_data_set_and_no_metric_are_errors(match):
@@ -73,6 +102,39 @@ def test_an_empty_data_set_and_no_metric_are_errors(match):
         DatasetTest("t", EvaluationDataset(), [match()])
     with pytest.raises(InvalidDataError, match="no metric"):
         DatasetTest("t", EvaluationDataset(GOLDENS), [])
+
+
+class NeedsMetadata(Metric):
+    required_params = ("metadata", "actual_output", "retrieval_context")
+
+    def score(self, test_case):
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    ("goldens", "metric", "told"),
+    [
+        ([GOLDENS[0], Golden("c")], ExactMatchMetric(), "ExactMatchMetric needs 'expected_output'.*'c'"),
+        ([Golden("c", name="n")], NeedsMetadata(), "NeedsMetadata needs 'metadata'.*'n'"),
+        ([ConversationalGolden("s")], ExactMatchMetric(), "judges a LLMTestCase, and got a Conversational"),
+        ([ConversationalGolden("s")], RoleAdherenceMetric(), "RoleAdherenceMetric needs 'chatbot_role'.*'s'"),
+        ([Golden("c")], RoleAdherenceMetric(), "judges a ConversationalTestCase, and got a LLMTestCase"),
+    ],
+)
+def test_what_only_goldens_can_say_is_asked_for_before_any_call(goldens, metric, told):
+    with pytest.raises(MissingParameterError, match=told):
+        DatasetTest("t", EvaluationDataset(goldens), [metric])
+
+
+def test_what_a_sut_says_is_not_asked_of_goldens(here):
+    test = DatasetTest("t", EvaluationDataset([Golden("c", metadata={"a": 1})]), [NeedsMetadata()])
+
+    def app(question):
+        return SUTCompletion("x", metadata={"retrieval_context": ["doc"]} if question else {})
+
+    assert run_test(test, FunctionSUT("app", app)).counts.scored == 1
+    (failed,) = run_test(test, FunctionSUT("echo", str)).test_item_exceptions
+    assert "NeedsMetadata needs 'retrieval_context'" in failed.message
 
 
 def test_several_completions_are_judged_and_averaged(here):

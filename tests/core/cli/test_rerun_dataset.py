@@ -1,0 +1,245 @@
+"""Runs of data sets that are done again from the command line: `resume` and `rescore`."""
+
+import json
+
+import pytest
+
+# --- done again --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def judged(run_dataset):
+    """Run a data set on the app without a cache, judged by the judge of the command line too."""
+    metrics = ["exact_match", "answer_relevancy?include_reason=false"]
+    return lambda *args: run_dataset("--no-caching", "--judge", "judge", *args, metrics=metrics)
+
+
+@pytest.fixture
+def killed(judged, only_run):
+    """A run of `bad.csv` that was killed when one of its three items was done."""
+    assert judged("--dataset", "bad.csv").code == 1
+    journal = only_run() / "items.jsonl"
+    first, second, _ = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(first + second[:40])
+    (only_run() / "record.json").unlink()
+    return only_run()
+
+
+def record_of(folder):
+    return json.loads((folder / "record.json").read_text(encoding="utf-8"))
+
+
+def check_resumed(ended, folder, paid):
+    """The whole run of `bad.csv`, of which some answers were paid by the command that ended."""
+    assert ended.code == 1, ended.err
+    record = record_of(folder)
+    assert record["counts"]["scored"] == 3
+    assert record["counts"]["sut_calls"] == {"paid": paid, "cached": 0}
+    assert record["result"]["AnswerRelevancyMetric"]["value"] == 1
+    assert record["result"]["ExactMatchMetric"]["value"] == pytest.approx(2 / 3)
+    lines = (folder / "items.jsonl").read_text(encoding="utf-8").splitlines()
+    assert sorted(json.loads(line)["index"] for line in lines) == [0, 1, 2]
+
+
+def test_a_run_of_a_data_set_that_was_killed_is_resumed_without_saying_anything_again(
+    program, here, killed, monkeypatch
+):
+    monkeypatch.setenv("MODELGAUGE_JUDGE", "strict")  # this shell's; the run has its own
+    check_resumed(program("resume", str(killed)), killed, paid=2)
+
+
+def test_a_run_of_a_data_set_that_was_stopped_says_how_to_go_on(program, judged, only_run):
+    ended = judged("--dataset", "bad.csv", "--max-calls", "0")
+    assert ended.code == 4
+    assert f"To go on: modelgauge resume {only_run().name}\n" in ended.err
+    check_resumed(program("resume", only_run().name), only_run(), paid=3)
+
+
+def test_the_manifest_says_what_a_run_of_a_data_set_is_done_again_with(judged, only_run, here):
+    judged("--dataset", "bad.csv")
+    manifest = json.loads((only_run() / "run.json").read_text(encoding="utf-8"))
+    assert manifest["inputs"] == {
+        "plugins": [str(here / "app.py")],
+        "dependencies": {},
+        "columns": {},
+        "datasets": {"bad": str(here / "bad.csv")},
+        "metrics": ["exact_match", "answer_relevancy?include_reason=false"],
+        "judge": "judge",
+    }
+    assert manifest["dataset"] == record_of(only_run())["dataset"]
+    assert manifest["judges"]["AnswerRelevancyMetric"]["judge"]["uid"] == "judge"
+
+
+def without_the_file(here):
+    (here / "bad.csv").unlink()
+
+
+def with_another_golden(here):
+    with (here / "bad.csv").open("a", encoding="utf-8") as file:
+        file.write("d,d\n")
+
+
+def with_another_reference(here):
+    text = (here / "bad.csv").read_text(encoding="utf-8")
+    (here / "bad.csv").write_text(text.replace("c,x", "c,c"), encoding="utf-8")
+
+
+def without_goldens(here):
+    (here / "bad.csv").write_text("input\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", ["resume", "rescore"])
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (without_the_file, "cannot be read any more"),
+        (with_another_golden, "is not what it was in run"),
+        (with_another_reference, "is not what it was in run"),
+        (without_goldens, "holds no goldens"),
+    ],
+)
+def test_a_data_set_that_has_changed_is_told_before_any_call(run, here, killed, command, change, told):
+    before = (killed / "items.jsonl").read_bytes()
+    change(here)
+    ended = run(command, killed.name, plugin=False)
+    assert ended.code == 2
+    assert told in ended.err
+    assert f"modelgauge rescore {killed.name} --dataset FILE" in ended.err
+    assert (killed / "items.jsonl").read_bytes() == before
+    assert len(list(killed.parent.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            'register("app", FunctionSUT, app, version=1)',
+            'register("app", FunctionSUT, app, version=2)',
+            "'app'",
+        ),
+        (
+            'register("judge", FunctionSUT, judge, version=1)',
+            'register("judge", FunctionSUT, judge, version=2)',
+            "'judge' is not what it was",
+        ),
+    ],
+)
+def test_an_app_or_a_judge_that_has_changed_is_not_mixed_with_what_it_was(run, here, killed, old, new, told):
+    text = (here / "app.py").read_text(encoding="utf-8")
+    assert old in text
+    (here / "app.py").write_text(text.replace(old, new), encoding="utf-8")
+    ended = run("resume", killed.name, plugin=False)
+    assert ended.code == 2
+    assert told in ended.err
+    assert "Start a new run" in ended.err
+
+
+def test_the_columns_of_a_file_are_named_once(run, run_dataset, only_run, here):
+    (here / "other.csv").write_text("question,answer\na,a\nb,b\n", encoding="utf-8")
+    unnamed = run_dataset("--dataset", "other.csv")
+    assert unnamed.code == 2
+    assert "--column input=question" in unnamed.err
+    columns = ("--column", "input=question", "--column", "expected_output=answer")
+    assert run_dataset("--dataset", "other.csv", *columns, "--max-calls", "0").code == 4
+    first = only_run().name
+    assert run("resume", first, plugin=False).code == 0
+    ended = run("rescore", first, "--json", plugin=False)
+    assert scored(ended)["result"]["passed"]["n"] == 2
+    (here / "renamed.csv").write_text("q,expected_output\na,x\nb,b\n", encoding="utf-8")
+    ended = run("rescore", first, "--dataset", "renamed.csv", "--column", "input=q", "--json")
+    assert scored(ended)["result"]["passed"]["value"] == 0.5
+    again = run("rescore", scored(ended)["run_id"], "--json")
+    assert scored(again)["result"] == scored(ended)["result"]
+
+
+def test_data_sets_of_one_name_in_one_command_are_told_apart(run_dataset, run, here):
+    (here / "more").mkdir()
+    (here / "more" / "good.csv").write_text("input,expected_output\nz,z\n", encoding="utf-8")
+    both = ("--dataset", "good.csv", "--dataset", "more/good.csv")
+    ended = run_dataset(*both, "--max-calls", "0", "--no-caching", "--json")
+    assert ended.code == 4
+    records = ended.json["records"]
+    assert [one["test_uid"] for one in records] == ["good.csv", "more/good.csv"]
+    resumed = run("resume", records[0]["invocation_id"], "--json", plugin=False)
+    assert resumed.code == 0, resumed.err
+    assert [one["counts"]["scored"] for one in resumed.json["records"]] == [2, 1]
+
+
+# --- measured anew -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ran(run_dataset, only_run):
+    """A run of `bad.csv`."""
+    assert run_dataset("--dataset", "bad.csv").code == 1
+    return only_run()
+
+
+def scored(ended):
+    """The only record that a command printed."""
+    (record,) = ended.json["records"]
+    assert record["counts"]["sut_calls"] == {"paid": 0, "cached": 0}
+    return record
+
+
+def test_a_run_of_a_data_set_is_rescored_as_it_was(run, ran):
+    ended = run("rescore", ran.name, "--json", plugin=False)
+    assert ended.code == 1
+    record = scored(ended)
+    assert record["result"] == record_of(ran)["result"]
+    again = run("rescore", record["run_id"], "--json", plugin=False)  # which may be done any number of times
+    assert scored(again)["result"] == record["result"]
+
+
+def test_answers_are_rescored_by_other_metrics_and_another_judge(program, ran):
+    ended = program("rescore", ran.name, "--metric", "levenshtein", "--metric", "answer_relevancy", "--json")
+    assert ended.code == 2
+    assert "--judge SUT" in ended.err
+    for judge, relevancy in (("judge", 1), ("strict", 0)):
+        ended = program("rescore", ran.name, "--metric", "answer_relevancy", "--judge", judge, "--json")
+        assert ended.code == 1 - relevancy, ended.err
+        assert scored(ended)["result"]["AnswerRelevancyMetric"]["value"] == relevancy
+        again = program("rescore", scored(ended)["run_id"], "--json")
+        assert scored(again)["result"] == scored(ended)["result"]
+
+
+def test_answers_are_rescored_by_mended_references(program, ran, here):
+    with_another_reference(here)
+    ended = program("rescore", ran.name, "--dataset", "bad.csv", "--json")
+    assert ended.code == 0, ended.err
+    assert scored(ended)["result"]["ExactMatchMetric"]["value"] == 1
+    assert scored(ended)["dataset"]["digest"] != record_of(ran)["dataset"]["digest"]
+
+
+def test_goldens_that_ask_something_else_cannot_measure_the_answers(run, ran):
+    ended = run("rescore", ran.name, "--dataset", "good.csv", plugin=False)
+    assert ended.code == 4
+    assert "is not among the items of the test any more" in ended.err
+    assert f"To go on: modelgauge rescore {ran.name} --dataset good.csv\n" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("--test", "numbers", "--metric", "exact_match"), "by a test, or by the metrics of a data set"),
+        (("--metric", "exact_mach"), "exact_match"),
+        (("--dataset", "gone.csv"), "gone.csv"),
+        (("--judge", "nobody", "--metric", "answer_relevancy"), "nobody"),
+    ],
+)
+def test_what_cannot_measure_a_run_is_told(run, ran, args, told):
+    ended = run("rescore", ran.name, *args)
+    assert ended.code == 2
+    assert told in ended.err
+    assert len(list(ran.parent.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [(("--metric", "exact_match"), "--dataset FILE"), (("--dataset", "good.csv"), "--metric")],
+)
+def test_a_run_of_a_test_needs_goldens_and_metrics_to_be_measured_by_metrics(run, only_run, here, args, told):
+    assert run("run-test", "--sut", "echo", "--test", "numbers").code == 0
+    ended = run("rescore", only_run().name, *args)
+    assert ended.code == 2
+    assert told in ended.err
