@@ -1,8 +1,8 @@
 """The public API as type checkers see it: checked by mypy and pyright, never run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, assert_type
+from typing import Any, Unpack, assert_type
 
 from pydantic import BaseModel
 
@@ -22,6 +22,7 @@ from modelgauge import (
     PromptWithContext,
     Retry,
     Score,
+    SUTCapability,
     SUTCompletion,
     SUTOptions,
     SUTResponse,
@@ -31,6 +32,34 @@ from modelgauge import (
     TextPrompt,
     Usage,
     run_test,
+)
+from modelgauge.evals import (
+    ConversationalTestCase,
+    DatasetTest,
+    EvaluationDataset,
+    EvaluationResult,
+    Golden,
+    LLMTestCase,
+    LLMTestCaseParams,
+    MetricData,
+    TestResult,
+    ToolCall,
+    Turn,
+    assert_test,
+    evaluate,
+    observe,
+    update_current_span,
+)
+from modelgauge.metrics import (
+    AnswerRelevancyMetric,
+    Extract,
+    GEval,
+    Judge,
+    JudgeMetric,
+    Metric,
+    MetricSettings,
+    Procedure,
+    Rubric,
 )
 
 
@@ -168,3 +197,145 @@ FunctionSUT("app", len)  # type: ignore[arg-type]  # pyright: ignore[reportArgum
 record = run_test(MyTest("mine", data="x"), FunctionSUT("upper", str.upper), max_test_items=3)
 assert_type(record, TestRecord)
 assert_type(record.get_result(Want), Want)
+
+
+# --- metrics ---------------------------------------------------------------------------------------------
+
+
+class Brevity(Metric):
+    """A metric as its author writes it, with a setting of its own."""
+
+    required_params = ("actual_output",)
+
+    def __init__(self, uid: str | None = None, *, most: int = 50, **settings: Unpack[MetricSettings]) -> None:
+        super().__init__(uid, **settings)
+        self.most = most
+
+    def score(self, test_case: LLMTestCase) -> float:
+        return min(1, self.most / len((test_case.actual_output or "-").split()))
+
+
+class Kindness(Metric):
+    needs_judge = True
+    higher_is_better = False
+    best_score, worst_score = 0.0, 1.0
+
+    async def score(self, test_case: LLMTestCase) -> Score:
+        response = await self.ask("judge", f"How unkind is this, 0 to 1? {test_case.actual_output}")
+        assert_type(self.sut_capabilities("judge"), frozenset[type[SUTCapability]])
+        return Score(float(response.completions[0].text), reason="so it says")
+
+
+class Politeness(JudgeMetric):
+    required_params = ("input", "actual_output")
+    procedure = Procedure(
+        extract=Extract("List every sentence.", shows=("actual_output",)),
+        judge=Judge("Is it polite?", shows=("input",), verdicts={"yes": 1, "partly": 0.5, "no": 0}),
+        reduce=min,
+        empty=1,
+    )
+
+
+case = LLMTestCase(
+    "Hi?", "Hello.", expected_output="Hello.", retrieval_context=["a"], tools_called=[ToolCall(name="x")]
+)
+LLMTestCase(input="Hi?", actual_output="Hello.")
+LLMTestCase("Hi?", output="Hello.")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+LLMTestCase("Hi?", retrieval_context=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+brevity = Brevity(most=20, threshold=0.7, strict_mode=True)
+Brevity(treshold=0.7)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+Brevity(threshold="high")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+assert_type(brevity.measure(case), Score)
+assert_type(brevity.is_successful(0.5), bool)
+assert_type(brevity.measure(case).value, float)
+Kindness(model=lambda question: "0.5")
+Politeness(model=["openai/gpt-4o-mini", FunctionSUT("judge", str.upper), str.lower], combine="majority")
+Politeness(model="openai/gpt-4o-mini", combine="most")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+AnswerRelevancyMetric(threshold=0.7, model=answer, include_reason=False)
+AnswerRelevancyMetric(model=len)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+graded = GEval(
+    name="Correctness",
+    criteria="Is it right?",
+    evaluation_params=[LLMTestCaseParams.ACTUAL_OUTPUT, "expected_output"],
+    rubric=[Rubric(score_range=(0, 4), expected_outcome="Wrong."), Rubric((5, 10), "Right.")],
+    model="openai/gpt-4o-mini",
+)
+GEval("Correctness", evaluation_steps=["Look."], threshold=0.5)
+GEval(criteria="Is it right?")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+GEval("Correctness", "Right?", rubric=["5 to 10: right"])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+Rubric(score_range=(0, 1, 2), expected_outcome="x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+# --- evals -----------------------------------------------------------------------------------------------
+
+result = evaluate([case], [brevity, "exact_match"], hyperparameters={"model": "m"})
+assert_type(result, EvaluationResult)
+for one in result:
+    assert_type(one, TestResult)
+    assert_type(one.success, bool)
+    assert_type(one.metrics_data, tuple[MetricData, ...])
+evaluate(case, brevity)
+evaluate(test_cases=case, metrics=[brevity])
+evaluate("Hi?", brevity)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+evaluate([case], [len])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+
+golden = Golden("Hi?", expected_output="Hello.", additional_metadata={"source": "a"})
+golden.expected_output = "Hi."
+Golden(question="Hi?")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+dataset = EvaluationDataset(goldens=[golden], name="greetings")
+dataset.add_golden(golden)
+dataset.add_test_case(case)
+dataset.add_golden("Hi?")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+assert_type(len(dataset), int)
+evaluate(dataset, [brevity])
+ConversationalTestCase([Turn("user", "Hi?"), Turn(role="assistant", content="Hello.")], chatbot_role="a host")
+Turn("system", "Hi?")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+run_test(DatasetTest("greetings", dataset, [brevity]), FunctionSUT("upper", str.upper))
+
+
+@observe
+def app(question: str, *, loud: bool = False) -> str:
+    return question.upper() if loud else question
+
+
+@observe(type="llm", metrics=[brevity], name="asked", model="m")
+async def async_app(question: str) -> str:
+    update_current_span(input=question, output="Hello.")
+    return question
+
+
+@observe(type="tool")
+def words(text: str) -> Iterator[str]:
+    yield from text.split()
+
+
+@observe
+async def async_words(text: str) -> AsyncIterator[str]:
+    for word in text.split():
+        yield word
+
+
+class Service:
+    @observe
+    def reply(self, question: str) -> int:
+        return len(question)
+
+
+async def use_observed() -> None:
+    assert_type(app("Hi?", loud=True), str)
+    assert_type(await async_app("Hi?"), str)
+    assert_type(words("a b"), Iterator[str])
+    assert_type(async_words("a b"), AsyncIterator[str])
+    assert_type(Service().reply("Hi?"), int)
+    app(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    app("Hi?", quiet=True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    observe("a name")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+
+
+assert_test(case, [brevity])
+assert_test(test_case=case, metrics=[brevity, "exact_match"], run_async=False)
+assert_test(golden=golden, observed_callback=app)
+assert_test(golden=golden, observed_callback=async_app)
+assert_test(case, [brevity], retries=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

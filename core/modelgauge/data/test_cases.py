@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Unpack
 
-from pydantic import AliasChoices, BeforeValidator, Field
+from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field
 
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.case_fields import (
@@ -234,6 +234,8 @@ class Golden(Exchange, Editable):
         InvalidDataError: an argument, or a value assigned later, is unknown, missing or of a wrong type.
     """
 
+    model_config = ConfigDict(frozen=False)  # as Editable says; type checkers do not see it there
+
     positional_fields: ClassVar[tuple[str, ...]] = ("input",)
 
     additional_metadata: JsonObject | None = Field(
@@ -291,6 +293,8 @@ class ConversationalGolden(Conversation, Editable):
         InvalidDataError: there is neither scenario nor turns, or an argument, or a value assigned later, is
             unknown or of a wrong type.
     """
+
+    model_config = ConfigDict(frozen=False)  # as Editable says; type checkers do not see it there
 
     positional_fields: ClassVar[tuple[str, ...]] = ("scenario",)
 

@@ -1,7 +1,7 @@
 """Metrics of form and effort, without a reference text: JSON, latency, cost."""
 
 from collections.abc import Mapping
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import from_json
@@ -71,64 +71,53 @@ class JsonCorrectnessMetric(Metric):
         return None
 
 
-class LatencyMetric(Metric):
-    """How long the app took, in seconds: the case's `completion_time`. Lower is better.
+class _LimitMetric(Metric):
+    """A figure of the case, its one required parameter, up to a limit. Lower is better; none is perfect.
 
     Args:
         uid: see `Metric`, as for the settings.
-        threshold: most seconds that pass; needed.
+        threshold: the most that passes; needed.
 
     Raises:
         InvalidOptionError: there is no threshold, or `strict_mode` is asked for.
+    """
+
+    higher_is_better = False
+    best_score = None
+    wording: ClassVar[str]
+
+    def __init__(self, uid: str | None = None, **settings: Unpack[MetricSettings]) -> None:
+        if "threshold" not in settings:
+            name = type(self).__name__
+            raise InvalidOptionError(
+                f"{name} needs a threshold.", fix=f"Say what is too much: {name}(threshold=2.5)."
+            )
+        super().__init__(uid, **settings)
+
+    async def score(self, test_case: LLMTestCase) -> Score:
+        """Read it off."""
+        value: float = getattr(test_case, self.required_params[0])
+        return Score(value, self.wording.format(value))
+
+
+class LatencyMetric(_LimitMetric):
+    """How long the app took, in seconds: the case's `completion_time`. Lower is better.
+
+    Needs a `threshold`: the most seconds that pass. Cannot be strict.
     """
 
     required_params = ("completion_time",)
-    higher_is_better = False
-    best_score = None
-
-    def __init__(self, uid: str | None = None, **settings: Unpack[MetricSettings]) -> None:
-        _check_limited(settings, type(self).__name__)
-        super().__init__(uid, **settings)
-
-    async def score(self, test_case: LLMTestCase) -> Score:
-        """Read it off."""
-        return Score(_given(test_case.completion_time), f"{test_case.completion_time:g} s.")
+    wording = "{:g} s."
 
 
-class CostMetric(Metric):
+class CostMetric(_LimitMetric):
     """What the answer cost, in US dollars: the case's `token_cost`. Lower is better.
 
-    Args:
-        uid: see `Metric`, as for the settings.
-        threshold: most dollars that pass; needed.
-
-    Raises:
-        InvalidOptionError: there is no threshold, or `strict_mode` is asked for.
+    Needs a `threshold`: the most dollars that pass. Cannot be strict.
     """
 
     required_params = ("token_cost",)
-    higher_is_better = False
-    best_score = None
-
-    def __init__(self, uid: str | None = None, **settings: Unpack[MetricSettings]) -> None:
-        _check_limited(settings, type(self).__name__)
-        super().__init__(uid, **settings)
-
-    async def score(self, test_case: LLMTestCase) -> Score:
-        """Read it off."""
-        return Score(_given(test_case.token_cost), f"${test_case.token_cost:g}.")
-
-
-def _check_limited(settings: MetricSettings, metric: str) -> None:
-    if "threshold" not in settings:
-        raise InvalidOptionError(
-            f"{metric} needs a threshold.", fix=f"Say what is too much: {metric}(threshold=2.5)."
-        )
-
-
-def _given(value: float | None) -> float:
-    """A number that `required_params` has made sure of."""
-    return 0.0 if value is None else value
+    wording = "${:g}."
 
 
 def _adapter(schema: Any) -> TypeAdapter[Any]:
