@@ -18,6 +18,7 @@ from modelgauge.settings import Settings, load_settings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
+    from typing import TextIO
 
     from modelgauge.api import Runner
     from modelgauge.discovery import Plugins
@@ -40,6 +41,7 @@ class App:
         debug: whether errors come with their traceback.
         exit_code: what to exit with where the reader of the output goes away before its end.
         given_data_dir: the folder that `--data-dir` named; None where it was not given.
+        stdout: where `--json` writes; None without it.
     """
 
     def __init__(self, args: Sequence[str] = ()) -> None:
@@ -48,6 +50,7 @@ class App:
         self.debug = os.environ.get(DEBUG_VARIABLE, "").strip().lower() not in _FALSE
         self.exit_code = 0
         self.given_data_dir: Path | None = None
+        self.stdout: TextIO | None = None
         self._settings: Settings | None = None
         self._secrets: SecretStore | None = None
         self._plugins: Plugins | None = None
@@ -134,21 +137,20 @@ class App:
         """
         import json
 
-        click.echo(
-            json.dumps(
-                self.redact_json(value),
-                indent=2,
-                ensure_ascii=not _holds_unicode(sys.stdout),
-                allow_nan=False,
-            )
+        text = json.dumps(
+            self.redact_json(value),
+            indent=2,
+            ensure_ascii=not _holds_unicode(self.stdout or sys.stdout),
+            allow_nan=False,
         )
+        click.echo(text, file=self.stdout)
 
     def show_pieces(self, pieces: Iterable[str]) -> None:
         """Print JSON text in pieces to stdout: what is too large to hold, and was redacted already."""
-        unicode = _holds_unicode(sys.stdout)
+        unicode = _holds_unicode(self.stdout or sys.stdout)
         for piece in pieces:
-            click.echo(piece if unicode else _ascii_json(piece), nl=False)
-        click.echo()
+            click.echo(piece if unicode else _ascii_json(piece), nl=False, file=self.stdout)
+        click.echo(file=self.stdout)
 
     def show_report(self, runs: Sequence[ShownRun], *, to_stderr: bool = False, whole: bool = False) -> None:
         """Print the tables of runs.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -80,10 +82,23 @@ def log_level_option(*, hidden: bool) -> Callable[[F], F]:
     return decorated
 
 
+def _keep_stdout(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
+    """What plugins print goes to stderr, since stdout belongs to a machine."""
+    if value:
+        ctx.ensure_object(App).stdout = sys.stdout
+        ctx.with_resource(redirect_stdout(sys.stderr))
+    return value
+
+
 def json_option(command: F) -> F:
     """`--json`."""
     return click.option(
-        "--json", "as_json", is_flag=True, help="Print one JSON object, and nothing else, on stdout."
+        "--json",
+        "as_json",
+        is_flag=True,
+        is_eager=True,
+        callback=_keep_stdout,
+        help="Print one JSON object, and nothing else, on stdout.",
     )(command)
 
 

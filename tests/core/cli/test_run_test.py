@@ -137,6 +137,19 @@ def test_max_test_items_takes_the_same_items_for_one_seed(run):
     assert chosen("-m", "4") != chosen("-m", "4", "--seed", "1")
 
 
+def test_what_plugins_print_does_not_get_into_the_json(run, here):
+    text = (here / "plugin.py").read_text(encoding="utf-8")
+    text = text.replace("CALLS.append(request)", "CALLS.append(request); print('asked', request)")
+    (here / "plugin.py").write_text("print('loaded')\n" + text, encoding="utf-8")
+    for more in ((), ("--dry-run",)):
+        ended = run("run-test", "--sut", "echo", "--test", "numbers", "--json", *more)
+        assert list(ended.json) == (["plans"] if more else ["records"])
+    assert "asked number 1" in run("run-test", "--sut", "echo", "--test", "numbers", "--no-caching").out
+    ended = run("run-test", "--sut", "echo", "--test", "numbers", "--no-caching", "--json")
+    assert "asked number 1" in ended.err
+    assert run("show", ended.json["records"][0]["run_id"], "--items", "--json").json["records"]
+
+
 # --- repeats, limits, dry runs -----------------------------------------------------------------------
 
 
