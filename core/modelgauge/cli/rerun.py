@@ -149,11 +149,12 @@ def _found(app: App, run: str, given: dict[str, Any]) -> _Earlier:
         RecordError: there are none.
         PluginError: a local plugin of theirs does not work any more.
     """
-    from modelgauge.engine.journal import find_run
+    from modelgauge.engine.journal import MANIFEST, find_run
     from modelgauge.rerun import plugins_of
 
     path = Path(run)
-    name = str((path.parent if path.is_file() else path).resolve()) if path.exists() else run
+    in_a_run = path.is_file() and (path.parent / MANIFEST).is_file()
+    name = str((path.parent if in_a_run else path).resolve()) if path.exists() else run
     folder = find_run(app.configure(data_dir=given["data_dir"]).data_dir, name)[0].path
     data_dir = folder.parent.parent
     app.local_plugins.extend(plugins_of(name, data_dir))

@@ -23,6 +23,7 @@ from modelgauge.errors import MissingParameterError
 TestCase: TypeAlias = LLMTestCase | ConversationalTestCase
 
 _OF_A_COMPLETION = ("retrieval_context", "tools_called", "token_cost", "completion_time")
+_SUT_GIVES_IT = " An app that is asked gives it: update_current_trace({name}=…), where it is observed."
 _CONVERSATION = frozenset(ConversationalTestCase.model_fields)
 _EXCHANGE = frozenset(LLMTestCase.model_fields)
 
@@ -82,7 +83,8 @@ def check_case(case: Any, kind: type[BaseModel], names: Iterable[str], metric: s
         if getattr(case, name, None) is None:
             raise MissingParameterError(
                 f"{metric} needs '{name}', which the test case {_called(case)} does not have.",
-                fix=f"Make the case with it: {kind.__name__}(…, {name}=…).",
+                fix=f"Make the case with it: {kind.__name__}(…, {name}=…)."
+                + (_SUT_GIVES_IT.format(name=name) if name in _OF_A_COMPLETION else ""),
             )
 
 

@@ -51,4 +51,4 @@ def why_not_passed(record: TestRecord) -> str | None:
     share = share_that_passed(record)
     if share is None or share.value >= 1:
         return None
-    return f"only {passed_of(record)} items passed all thresholds"
+    return f"{passed_of(record)} items passed all thresholds"

@@ -109,6 +109,7 @@ def test_a_test_that_has_changed_is_not_mixed_with_what_it_was(run, stopped, her
         (("nothing",), "There is no run 'nothing'"),
         ((), "Missing argument 'RUN'"),
         (("x", "--seed", "1"), "--seed"),
+        (("plugin.py",), "There is no run '"),
     ],
 )
 def test_wrong_usage_is_told(run, ran, command, args, told):

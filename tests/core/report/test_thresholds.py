@@ -65,7 +65,7 @@ def test_of_many_runs_the_passes_come_first():
 @pytest.mark.parametrize(
     ("result", "thresholds", "scored", "why"),
     [
-        (SCORES, ("Match",), 4, "only 3 of 4 items passed all thresholds"),
+        (SCORES, ("Match",), 4, "3 of 4 items passed all thresholds"),
         ({**SCORES, "passed": Estimate(1.0, 4)}, ("Match",), 4, None),
         ({**SCORES, "passed": Estimate(1.0, 3)}, ("Match",), 3, None),
         ({}, ("Match",), 0, "nothing was scored, so nothing passed"),
