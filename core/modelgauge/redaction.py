@@ -49,6 +49,11 @@ class Redactor:
         """Whether a secret may stand in a text or in the texts of a JSON text: quick, never wrongly False."""
         return self._search.finds(text)
 
+    @property
+    def knows_secrets(self) -> bool:
+        """Whether there is anything to replace."""
+        return bool(self._names)
+
     def redact(self, text: str) -> str:
         """The text with every known secret value replaced."""
         search = self._search

@@ -182,8 +182,11 @@ class Target:
 
     def _revived(self, response: Any) -> Any:
         """A response that is not cached, in the form that it would have if it were."""
+        redactor = self.services.options.redactor
         if self.codec.stays(response):
-            return self.services.options.redactor.redact(response)
+            return redactor.redact(response)
+        if self.codec.comes_back(response) and not redactor.knows_secrets:
+            return response
         return self.codec.load(self._text(response))
 
     async def _paid(self, request: Any) -> Any:

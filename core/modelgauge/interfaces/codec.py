@@ -46,6 +46,10 @@ class ResponseCodec:
         """Whether a response is a str that comes from the store as it is: the usual, quick case."""
         return type(response) is str and self._str_stays and (response.isascii() or is_exact(response))
 
+    def comes_back(self, response: Any) -> bool:
+        """Whether a response is of a class that says of itself that its JSON gives back the same value."""
+        return type(response) is self.kind and "comes_back" in self.kind.__dict__
+
     def dump(self, response: Any) -> str:
         """The response as JSON text.
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from modelgauge.data.base import UnknownFields
+from modelgauge.data.base import Frozen, UnknownFields
 from modelgauge.data.estimates import Estimate, Score
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.measured import (
@@ -36,6 +36,7 @@ from modelgauge.data.responses import (
     TopTokens,
     Usage,
 )
+from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
@@ -199,6 +200,39 @@ def test_a_context_model_keeps_its_nones():
     again = TestItem.model_validate_json(item.model_dump_json())
     assert again.context == {"answer": None}
     assert again.context_as(Want) == item.context
+
+
+exchanges = st.builds(
+    LLMTestCase,
+    texts,
+    optional(texts),
+    optional(texts),
+    context=optional(st.lists(texts, max_size=2)),
+    retrieval_context=optional(st.lists(texts, max_size=2)),
+    tools_called=optional(st.lists(st.builds(ToolCall, name=texts, output=json_values), max_size=2)),
+    token_cost=optional(st.floats(0, 100)),
+    name=optional(texts),
+    tags=optional(st.lists(texts, max_size=2)),
+    metadata=optional(json_objects),
+    custom_column_key_values=optional(json_objects),
+)
+scores = st.builds(Score, floats, optional(texts), optional(json_objects), optional(floats))
+
+
+@given(exchanges | scores)
+def test_what_says_that_it_comes_back_does(value):
+    assert "comes_back" in type(value).__dict__
+    assert type(value).model_validate_json(value.model_dump_json()) == value
+
+
+def test_no_other_class_says_so():
+    """One that is added needs a strategy in the test above."""
+
+    def below(cls):
+        return {cls}.union(*map(below, cls.__subclasses__()))
+
+    said = {one for one in below(Frozen) if one.__dict__.get("comes_back")}
+    assert said == {LLMTestCase, Score}
 
 
 # --- files of newer versions -----------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
+from modelgauge.data.estimates import Score
 from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.interfaces.codec import ResponseCodec, response_type
 from modelgauge.interfaces.sut import PromptResponseSUT
@@ -324,3 +325,15 @@ def test_a_decorated_method_keeps_its_annotation():
 @pytest.mark.parametrize("method", [len, functools.partial(print), lambda request: request])
 def test_callables_without_annotations(method):
     assert declared(Bare, method) is Any
+
+
+def test_only_the_declared_class_itself_may_say_that_it_comes_back():
+    class More(Score):
+        more: int = 0
+
+    codec = ResponseCodec("'x'", Score)
+    assert codec.comes_back(Score(1.0))
+    assert not codec.comes_back(More(1.0))
+    assert not ResponseCodec("'x'", More).comes_back(More(1.0))
+    assert not ResponseCodec("'x'", Answer).comes_back(Answer(text="a"))
+    assert not ResponseCodec("'x'", Any).comes_back("a")

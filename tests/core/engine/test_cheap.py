@@ -1,0 +1,49 @@
+"""What costs next to nothing is asked each time, and its answers go the way of all others in everything else."""
+
+import pytest
+
+from modelgauge import Score
+
+
+@pytest.fixture
+def scored(make_test, judged_class):
+    """`scored(function)`: a test whose cheap annotator gives the scores of a function; counted in `asked`."""
+
+    class Scorer(judged_class):
+        is_cheap = True
+
+        async def annotate(self, request) -> Score:
+            self.asked.append(request)
+            return await super().annotate(request)
+
+    def make(function):
+        scorer = Scorer("scorer", function)
+        scorer.asked = []
+        test = make_test(3, annotators={"score": scorer})
+        test.measure = lambda item: {"score": item.annotation("score", Score).value}
+        return test, scorer.asked
+
+    return make
+
+
+def test_it_is_asked_again_where_others_come_from_the_cache(scored, make_sut, run):
+    sut = make_sut()
+    test, asked = scored(lambda _prompt, _text: Score(0.5, "because"))
+    assert run(test, sut).counts.annotator_calls.paid == 3
+    again = run(test, sut)
+    assert again.counts.annotator_calls.paid == 3
+    assert (again.counts.sut_calls.paid, again.counts.sut_calls.cached) == (0, 3)
+    assert len(asked) == 6
+    assert again.result["score"].value == 0.5
+
+
+def test_secrets_stay_out_of_its_answers(scored, make_sut, runner):
+    test, _ = scored(lambda _prompt, _text: Score(0.5, "the key is hunter-two-and-three"))
+    with_secret = runner()
+    with_secret.secrets.redactor.add("app.key", "hunter-two-and-three")
+    (record,) = with_secret.run([test], [make_sut()])
+    reasons = [
+        one.interactions[0].response.completions[0].get_annotation("score", Score).reason
+        for one in record.test_item_records
+    ]
+    assert reasons == ["the key is [secret app.key]"] * 3
