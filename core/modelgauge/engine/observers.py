@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from modelgauge.data.records import ItemRecord, TestRecord
-from modelgauge.engine.failures import NOT_OF_THE_ITEM
 
 log = logging.getLogger(__name__)
 
@@ -44,9 +43,11 @@ class Observers:
         for one in self._observers:
             try:
                 event(one)
-            except NOT_OF_THE_ITEM:
+            except KeyboardInterrupt:
                 raise
-            except BaseException:
+            except (
+                BaseException
+            ):  # a CancelledError too: it is the observer's own, since nothing is awaited here
                 if id(one) not in self._failed:
                     log.exception("An observer of the run failed; the run goes on.")
                 self._failed.add(id(one))

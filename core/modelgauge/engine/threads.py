@@ -6,6 +6,7 @@ functions, each with a deadline. Both wake the event loop once a group, since ea
 
 import asyncio
 import contextvars
+import logging
 import os
 import queue
 import threading
@@ -18,6 +19,8 @@ from typing import Any, Generic, TypeVar
 from modelgauge.engine.deadlines import timed_out
 from modelgauge.engine.failures import as_exception
 from modelgauge.errors import RunStoppedError
+
+log = logging.getLogger(__name__)
 
 Job = TypeVar("Job")
 T = TypeVar("T")
@@ -79,8 +82,11 @@ class BatchThread(Generic[Job]):
                 except Exception as raised:  # noqa: BLE001  handed to the loop, which decides
                     error = raised
                 self._tell(self._done, group, error)
-        self._closing()
-        self._tell(self._end)
+        try:
+            self._closing()
+        except Exception:
+            log.exception("A thread of the run could not close what it used.")
+        self._tell(self._end)  # whoever closes it waits for this
 
     def _next_group(self) -> tuple[list[Job], bool]:
         group: list[Job] = []

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from modelgauge import FunctionSUT, PromptResponseSUT, SUTCompletion, SUTResponse, TestItem, load_record
+from modelgauge.cache import DiskCache
 from modelgauge.engine.journal import RunFolder
 
 
@@ -267,7 +268,9 @@ def test_two_items_with_one_given_id_are_an_error_that_names_it(make_test, make_
 
 
 @pytest.mark.parametrize("event", ["run_started", "item_finished", "run_finished"])
-@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(1)])
+@pytest.mark.parametrize(
+    "error", [ValueError("no"), SystemExit(1), asyncio.CancelledError(), GeneratorExit()]
+)
 def test_an_observer_that_raises_breaks_nothing_and_is_logged_once(
     event, error, make_test, make_sut, run, caplog
 ):
@@ -452,3 +455,17 @@ def test_an_interrupt_is_the_users_on_the_loop_and_an_error_of_its_item_in_a_thr
         run(make_test(2), sut, grace=0.01)
     stopped = max((run_folder / "runs").iterdir())
     assert resumed(RunFolder(stopped), make_test(2), sut).counts.scored == 2
+
+
+def test_a_cache_that_cannot_be_closed_does_not_keep_the_run(make_test, make_sut, run, monkeypatch, caplog):
+    close = DiskCache.close
+
+    def failing(cache):
+        close(cache)
+        if threading.current_thread().name in ("modelgauge-writer", "modelgauge-reader"):
+            raise RuntimeError("cannot be closed")
+
+    monkeypatch.setattr(DiskCache, "close", failing)
+    record = run(make_test(3, measure=lambda item: {"x": 1}), make_sut())
+    assert (record.counts.scored, record.failure) == (3, None)
+    assert "could not close what it used" in caplog.text
