@@ -102,6 +102,10 @@ class Plugins:
         """The registry of each kind."""
         return (self.tests, self.suts, self.annotators, self.metrics)
 
+    def of_annotator(self, name: str) -> Registry:
+        """Where the annotator of a name is found: a metric is one too."""
+        return self.metrics if name not in self.annotators and name in self.metrics else self.annotators
+
     def observes(self, hook: str) -> bool:
         """Whether any plugin implements this hook."""
         return bool(self._implementations(hook))

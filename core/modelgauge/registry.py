@@ -310,7 +310,12 @@ class Registry:
                 f"{prefix!r} is a provider and needs a model.", fix=f"Write {prefix}/MODEL."
             )
         known = [*self.uids, *(f"{provider}/{model}" for provider in self.providers if model)]
-        fixes = [did_you_mean(base, known)]
+        suggestion = did_you_mean(base, known)
+        if not suggestion and "/" not in base and self.providers:
+            suggestion = (
+                f"If it is a provider's, write PROVIDER/{base}; there are: {', '.join(self.providers)}. "
+            )
+        fixes = [suggestion]
         owner = next(
             (each for each in FIRST_PARTY if each.kind == self.kind and base.startswith(each.prefix)), None
         )
@@ -319,6 +324,5 @@ class Registry:
         if self._failed_plugins:
             names = ", ".join(self._failed_plugins)
             fixes.append(f"Plugins that could not be loaded: {names} (`modelgauge plugins` says why). ")
-        command = "modelgauge list" if self.kind == "metric" else f"modelgauge list-{self.kind}s"
-        fixes.append(f"`{command}` shows all.")
+        fixes.append(f"`modelgauge list-{self.kind}s` shows all.")
         return UnknownNameError(f"There is no {KIND_WORDS[self.kind]} {base!r}.", fix="".join(fixes))

@@ -77,7 +77,9 @@ class Resolver:
 
     def annotator(self, annotator: AnnotatorName) -> CompletionAnnotator[Any]:
         """An annotator by object or uid."""
-        return self._object(annotator, lambda plugins: plugins.annotators, CompletionAnnotator, "annotator")
+        return self._object(
+            annotator, lambda plugins: plugins.of_annotator(str(annotator)), CompletionAnnotator, "annotator"
+        )
 
     def data(self, test: PromptResponseTest) -> dict[str, ResolvedDependency]:
         """The data of one test."""
@@ -128,7 +130,8 @@ class Resolver:
 
     def _secrets_of_annotators(self, test: PromptResponseTest) -> list[InjectSecret]:
         named = [one for one in test.get_annotators().values() if isinstance(one, str)]
-        return _injections(self.plugins().annotators.resolve(name) for name in named)
+        plugins = self.plugins()
+        return _injections(plugins.of_annotator(name).resolve(name) for name in named)
 
     # --- data --------------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from modelgauge.errors import (
     UsageError,
 )
 from modelgauge.interfaces.capabilities import AcceptsChatPrompt
+from modelgauge.metrics import ExactMatchMetric
 from modelgauge.resolution import Resolver
 from modelgauge.secrets import SecretStore
 
@@ -99,6 +100,11 @@ class Registers:
         register("paid", Length, key=InjectSecret(OtherKey))
 
     @hookimpl
+    def modelgauge_register_metrics(self, register):
+        register("exact_match", ExactMatchMetric)
+        register("length", ExactMatchMetric)
+
+    @hookimpl
     def modelgauge_register_tests(self, register):
         register("asks", Asks)
 
@@ -125,6 +131,16 @@ def test_annotators_are_one_object_for_all_suts_so_that_they_have_one_limit(reso
     test = Asks("mine")
     pairs = resolver.pairs([test], [Named("a"), Named("b")])
     assert pairs[0].annotators["own"] is pairs[1].annotators["own"]
+
+
+def test_a_test_names_a_metric_as_any_annotator(resolver):
+    class Matches(Asks):
+        def get_annotators(self):
+            return {"match": "exact_match", "length": "length"}
+
+    (pair,) = resolver.pairs([Matches("matches")], ["helper"])
+    assert isinstance(pair.annotators["match"], ExactMatchMetric)
+    assert isinstance(pair.annotators["length"], Length)  # of one name, the annotator is meant
 
 
 def test_all_missing_secrets_are_told_at_once(resolver):

@@ -77,7 +77,7 @@ def _of_annotator(app: App, annotator: str, given: dict[str, Any]) -> Explanatio
         raise click.UsageError("Give --completion TEXT: what the annotator would judge.")
     context = None if given["context"] is None else json_value(given["context"], "--context")
     asked = prompt_of(given["prompt"], given["chat"]).with_options(taken_sut_options(given))
-    app.secrets.require(app.plugins().annotators.resolve(annotator).entry.injections)
+    app.secrets.require(app.plugins().of_annotator(annotator).resolve(annotator).entry.injections)
     return explain_annotate(
         annotator,
         PromptWithContext(asked, context=context),

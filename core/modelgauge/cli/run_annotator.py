@@ -55,7 +55,7 @@ def run_annotator(
         prompt_of(prompt, chat), context=None if context is None else json_value(context, "--context")
     )
     app.configure(**given)
-    app.secrets.require(app.plugins().annotators.resolve(annotator).entry.injections)
+    app.secrets.require(app.plugins().of_annotator(annotator).resolve(annotator).entry.injections)
     exchange = annotate(annotator, asked, SUTCompletion(completion), **app.runner_arguments())
     ctx.exit(
         show_exchange(

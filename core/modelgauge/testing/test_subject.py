@@ -106,8 +106,8 @@ class TestSubject(ObjectSubject):
             NotApplicableError: its annotators would have to be called, and `call` does not allow it.
         """
         annotators = {**self.made.get_annotators(), **self.stand_ins}
-        known = self.plugins().annotators
-        if any(isinstance(one, str) and one not in known for one in annotators.values()):
+        named = [one for one in annotators.values() if isinstance(one, str)]
+        if any(name not in self.plugins().of_annotator(name) for name in named):
             raise NotApplicableError("see annotators")
         if annotators and not self.call and set(annotators) != set(self.stand_ins):
             raise NotApplicableError(

@@ -32,7 +32,7 @@ def annotators(subject: TestSubject) -> Iterator[Note]:
     named: Mapping[str, object] = subject.sound.get_annotators()
     if not named:
         raise NotApplicableError("it names none")
-    registry = subject.plugins().annotators
+    plugins = subject.plugins()
     for key, one in named.items():
         if isinstance(one, CompletionAnnotator):
             continue
@@ -41,10 +41,11 @@ def annotators(subject: TestSubject) -> Iterator[Note]:
                 f"{key!r} is a {type(one).__name__}.",
                 fix="Give the uid of an annotator, or an annotator object.",
             )
-        elif one not in registry:
+        elif one not in plugins.of_annotator(one):
+            known = [*plugins.annotators.uids, *plugins.metrics.uids]
             yield problem(
                 f"{key!r} is {one!r}, which no plugin registers.",
-                fix=f"{did_you_mean(one, registry.uids)}Correct the uid, or require the plugin that has it.",
+                fix=f"{did_you_mean(one, known)}Correct the uid, or require the plugin that has it.",
             )
 
 
