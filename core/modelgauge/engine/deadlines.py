@@ -16,10 +16,12 @@ class _Watch:
     task: "asyncio.Task[Any]"
     begun: float
     expires: float
-    expired: bool = False
+    cancelled: int = 0  # how often, since the time was up
     pauses: int = 0
     paused_at: float = 0.0
 
+
+_AGAIN = 5.0
 
 _current: ContextVar[_Watch | None] = ContextVar("modelgauge_watch", default=None)
 
@@ -57,7 +59,7 @@ class Deadlines:
         try:
             return await awaitable
         except BaseException as error:
-            if watch.expired and task.cancelling() == cancelled_before + 1:  # by us alone
+            if watch.cancelled and task.cancelling() == cancelled_before + watch.cancelled:  # by us alone
                 raise timed_out(seconds) from error
             if isinstance(error, asyncio.CancelledError) and task.cancelling() <= cancelled_before:
                 raise _cancelled_itself() from error
@@ -67,7 +69,7 @@ class Deadlines:
         finally:
             _current.reset(outer)
             del self._watched[watch]
-            if watch.expired:
+            for _ in range(watch.cancelled):
                 task.uncancel()
 
     @contextmanager
@@ -112,17 +114,18 @@ class Deadlines:
         self._timer = self._loop.call_later(max(0.0, when - self._clock()), self.check)
 
     def check(self) -> None:
-        """Cancel what has expired; called by the timer."""
+        """Cancel what has expired; called by the timer. What goes on all the same (an `except:` in a loop) is cancelled
+        again after a while, in which others clean up."""
         self._timer = None
         now = self._clock()
-        running = [one for one in self._watched if not one.expired and not one.pauses]
+        running = [one for one in self._watched if not one.pauses]
         for watch in running:
             if watch.expires <= now:
-                watch.expired = True
+                watch.expires = now + _AGAIN
+                watch.cancelled += 1
                 watch.task.cancel()
-        waiting = [one.expires for one in running if not one.expired]
-        if waiting:
-            self._schedule(min(waiting))
+        if running:
+            self._schedule(min(one.expires for one in running))
 
 
 def _cancelled_itself() -> CallError:

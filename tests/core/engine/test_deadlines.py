@@ -117,6 +117,35 @@ def test_an_attempt_that_swallows_its_end_leaves_the_next_one_alone(how):
     in_loop(main)
 
 
+def test_an_attempt_that_goes_on_in_a_loop_is_cancelled_until_it_ends():
+    async def main():
+        clock = Clock()
+        deadlines = Deadlines(clock)
+        tried = []
+
+        async def stubborn():
+            while len(tried) < 4:
+                try:
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError:
+                    tried.append(clock.now)
+            await asyncio.Event().wait()
+
+        attempt = asyncio.create_task(deadlines.within(10, stubborn()))
+        await turns()
+        for now in (10, 11, 16, 17, 22, 28, 34):
+            clock.now = now
+            deadlines.check()
+            await turns()
+        assert tried == [10, 16, 22, 28]
+        with pytest.raises(CallTimeoutError, match="10 s"):
+            await attempt
+        assert deadlines.oldest is None
+        deadlines.close()
+
+    in_loop(main)
+
+
 def test_nested_attempts_end_one_by_one_or_together():
     async def main():
         for inner, outer, told in ((5, 10, "5 s"), (10, 5, "5 s"), (5, 5, "5 s")):
