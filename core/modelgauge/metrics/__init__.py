@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from modelgauge.metrics.ngrams import BLEUMetric as BLEUMetric
     from modelgauge.metrics.ngrams import ChrFMetric as ChrFMetric
     from modelgauge.metrics.ngrams import ROUGEMetric as ROUGEMetric
+    from modelgauge.metrics.procedure import Combination as Combination
     from modelgauge.metrics.procedure import Extract as Extract
     from modelgauge.metrics.procedure import Judge as Judge
     from modelgauge.metrics.procedure import JudgeMetric as JudgeMetric
@@ -80,6 +81,7 @@ _MODULES = {
         "ROUGEMetric",
     ),
     "metrics.procedure": (
+        "Combination",
         "Extract",
         "Judge",
         "JudgeMetric",
@@ -116,6 +118,7 @@ __all__ = [
     "AnswerRelevancyMetric",
     "BLEUMetric",
     "ChrFMetric",
+    "Combination",
     "ContainsMetric",
     "ContextualPrecisionMetric",
     "ContextualRecallMetric",

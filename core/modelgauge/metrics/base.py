@@ -24,6 +24,7 @@ from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import interface_method
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters
+from modelgauge.metrics.fingerprints import fingerprint
 from modelgauge.metrics.judges import JudgeLike, JudgeSUT, default_judge, judges_of
 from modelgauge.metrics.measuring import judged
 
@@ -111,7 +112,8 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         worst_score: what other scores become in `strict_mode`.
         needs_judge: `score` asks its judge: `await self.ask("judge", "…")`.
         is_cheap: scores of metrics without a judge are not kept, so that a change in `score` shows at once;
-            say False where `score` itself is dear (a local model).
+            say False where `score` itself is dear (a local model). Those of judge metrics are kept as long as
+            `score`, its declaration and its wording stay the same.
 
     Raises:
         InvalidOptionError: an argument is of a wrong type.
@@ -337,7 +339,12 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         self._judges = judges_of(self.model, self.name)
         if self.needs_judge or self._judges:
             self.is_cheap = False
+            self.cache_version = f"{self.cache_version}+{fingerprint(*self._declared())}"
         self._is_sealed = True
+
+    def _declared(self) -> tuple[Any, ...]:
+        """What a kept score depends on, beside the arguments and the judges."""
+        return (type(self).score,)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._is_sealed and not name.startswith("_") and not callable(getattr(type(self), name, None)):

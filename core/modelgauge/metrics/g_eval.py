@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from pydantic import model_validator
 
@@ -29,6 +29,8 @@ from modelgauge.metrics.replies import STEPS, points_shape
 
 LEAST, MOST = 0, 10
 _TOP_TOKENS = 20  # the most that the usual APIs give
+_STEPS, _SCORE = TEMPLATES / "g_eval_steps.md", TEMPLATES / "g_eval_score.md"
+_SCORE_BY_RUBRIC = TEMPLATES / "g_eval_score_by_rubric.md"
 _BEFORE_SCORE = re.compile(r'"score"\s*:\s*$')
 _WHOLE = re.compile(r"\s*([0-9]+)\s*", re.ASCII)
 
@@ -142,18 +144,21 @@ class GEval(JudgeMetric):
                 fix=f"Let the ranges of the rubric reach up to {MOST}, or lower the threshold.",
             )
 
+    def _declared(self) -> tuple[Any, ...]:
+        return (*super()._declared(), _STEPS, _SCORE, _SCORE_BY_RUBRIC, weighted_score)
+
     async def score(self, test_case: LLMTestCase) -> Score:
         """Grade a case by the steps."""
         steps = self.evaluation_steps or await self._written_steps()
         also = f"\nThe criterion behind them: {self.criteria}\n" if self.criteria else ""
         values = {"steps": _numbered(steps), "criteria": also}
         if self.rubric is None:
-            template, scale = "g_eval_score.md", {"least": str(LEAST), "most": str(MOST)}
+            template, scale = _SCORE, {"least": str(LEAST), "most": str(MOST)}
         else:
-            template, scale = "g_eval_score_by_rubric.md", {"rubric": "\n".join(map(str, self.rubric))}
+            template, scale = _SCORE_BY_RUBRIC, {"rubric": "\n".join(map(str, self.rubric))}
         options = SUTOptions(top_logprobs=_TOP_TOKENS) if self._weights() else SUTOptions()
         reply, completion = await self.asked_with_completion(
-            TEMPLATES / template,
+            template,
             material_of(test_case, self.required_params),
             points_shape(self._scores, reasons=self.include_reason),
             values | scale,
@@ -186,7 +191,7 @@ class GEval(JudgeMetric):
     async def _write_steps(self) -> tuple[str, ...]:
         named = ", ".join(self.required_params)
         values = {"criteria": str(self.criteria), "parameters": named}
-        return tuple((await self.asked(TEMPLATES / "g_eval_steps.md", {}, STEPS, values)).steps)
+        return tuple((await self.asked(_STEPS, {}, STEPS, values)).steps)
 
     def _weights(self) -> bool:
         """Whether the judge who answers now is asked for log-probabilities."""

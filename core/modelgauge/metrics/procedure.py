@@ -8,13 +8,14 @@
         )
 
 `extract` gives the items: the judge lists them, or a function takes them from the case. `judge` gives each
-item a verdict. `reduce` makes a number of the verdicts' worths. How questions are worded is in
+item a verdict. `reduce` makes a number of the verdicts' worths. A `Combination` has several such procedures, for
+metrics that are the least or the mean of others. How questions are worded is in
 `questions.py`, how replies are read in `replies.py`.
 """
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
@@ -23,10 +24,10 @@ from pydantic import BaseModel
 from modelgauge.data.estimates import Score
 from modelgauge.data.prompts import SUTOptions, TextPrompt
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.errors import InvalidResponseError
+from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.interfaces.capabilities import ProducesStructuredOutput
 from modelgauge.metrics.base import JUDGE, Metric
-from modelgauge.metrics.questions import Instructions, material_of, question, repair
+from modelgauge.metrics.questions import FRAME, Instructions, as_text, material_of, question, repair
 from modelgauge.metrics.replies import (
     STATEMENTS,
     Shape,
@@ -36,6 +37,7 @@ from modelgauge.metrics.replies import (
     verdicts_shape,
 )
 
+T = TypeVar("T")
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
 _MOST_ITEMS = 30  # in one question: judges lose count in longer lists
@@ -49,10 +51,12 @@ class Extract:
     Args:
         instructions: what to list; a text, or a file with one.
         shows: the fields of the test case that it is to be found in.
+        settings: the metric's own attributes that the instructions name: `domain` stands for `$domain`.
     """
 
     instructions: Instructions
     shows: Sequence[str]
+    settings: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -64,12 +68,25 @@ class Judge:
         shows: the fields of the test case that it needs beside the items.
         verdicts: what each verdict is worth. The words are in small letters.
         one_by_one: a question for each item, where the items need the judge's whole attention.
+        settings: see `Extract`.
+
+    Raises:
+        DefinitionError: there are no verdicts, or their words are not in small letters.
     """
 
     instructions: Instructions
     shows: Sequence[str] = ()
     verdicts: Mapping[str, float] = field(default_factory=lambda: {"yes": 1.0, "no": 0.0})
     one_by_one: bool = False
+    settings: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        wrong = [word for word in self.verdicts if word != word.strip().lower() or not word]
+        if wrong or not self.verdicts:
+            raise DefinitionError(
+                f"A Judge got the verdicts {list(self.verdicts)}.",
+                fix='Give words in small letters, and what each is worth: verdicts={"yes": 1, "no": 0}.',
+            )
 
 
 def mean(worths: Sequence[float]) -> float:
@@ -98,25 +115,50 @@ class Procedure:
     empty: float = 1.0
 
 
+@dataclass(frozen=True)
+class Combination:
+    """Several procedures, each with a score of its own, of which one is made.
+
+    Args:
+        parts: the procedures, by the names that the breakdown calls them.
+        reduce: makes the score of theirs, in their order.
+    """
+
+    parts: Mapping[str, Procedure]
+    reduce: Callable[[Sequence[float]], float] = min
+
+
 def texts_of(name: str) -> Items:
-    """The items are the texts of a field, a list, of the test case."""
+    """The items are the elements of a field, a list, of the test case."""
 
     def items(metric: Any, case: Any) -> Sequence[str]:
         del metric
-        return list(getattr(case, name))
+        return [as_text(one) for one in getattr(case, name)]
 
     return items
 
 
 class JudgeMetric(Metric):
-    """A judge metric; see this module.
+    """A metric whose judge comes to the score step by step; a subclass only declares the `procedure`.
 
     Class attributes:
-        procedure: how it comes to its score.
+        procedure: a `Procedure`, or a `Combination` of several.
+
+    Raises:
+        DefinitionError: there is no procedure.
     """
 
     needs_judge = True
-    procedure: ClassVar[Procedure]
+    procedure: ClassVar[Procedure | Combination]
+
+    def _seal(self) -> None:
+        cls = type(self)
+        if cls.score is JudgeMetric.score and not hasattr(cls, "procedure"):
+            raise DefinitionError(
+                f"{cls.__qualname__} has no procedure.",
+                fix="Write procedure = Procedure(extract=…, judge=…), or define async def score.",
+            )
+        super()._seal()
 
     async def score(self, test_case: Any) -> Score:
         """Extract, judge, reduce.
@@ -124,16 +166,30 @@ class JudgeMetric(Metric):
         Raises:
             CallError: the judge failed, or its replies cannot be used: the case has no score then.
         """
-        items = await self._items(test_case)
+        if isinstance(self.procedure, Procedure):
+            return await self._scored(self.procedure, test_case)
+        scored = await _all(self._scored(part, test_case) for part in self.procedure.parts.values())
+        parts = dict(zip(self.procedure.parts, scored, strict=True))
+        return Score(
+            self.procedure.reduce([one.value for one in scored]),
+            "\n".join(f"{name} ({one.value:g}): {one.reason}" for name, one in parts.items()),
+            {name: {"score": one.value, **(one.breakdown or {})} for name, one in parts.items()},
+        )
+
+    def _declared(self) -> tuple[Any, ...]:
+        return (*super()._declared(), getattr(self, "procedure", None), *FRAME)
+
+    async def _scored(self, procedure: Procedure, case: Any) -> Score:
+        items = await self._items(procedure.extract, case)
         if not items:
-            return Score(self.procedure.empty, "There is nothing to judge.", {"items": []})
-        verdicts = await self._verdicts(test_case, items)
-        worths = [self.procedure.judge.verdicts[one.verdict] for one in verdicts]
+            return Score(procedure.empty, "There is nothing to judge.", {"items": []})
+        verdicts = await self._verdicts(procedure.judge, case, items)
+        worths = [procedure.judge.verdicts[one.verdict] for one in verdicts]
         told = [
             {"item": item, "verdict": one.verdict, **({"reason": one.reason} if one.reason else {})}
             for item, one in zip(items, verdicts, strict=True)
         ]
-        return Score(self.procedure.reduce(worths), self._reason(verdicts), {"items": told})
+        return Score(procedure.reduce(worths), self._reason(procedure.judge, verdicts), {"items": told})
 
     async def asked(
         self,
@@ -190,35 +246,31 @@ class JudgeMetric(Metric):
 
     # --- the three steps ------------------------------------------------------------------------------------
 
-    async def _items(self, case: Any) -> Sequence[str]:
-        extract = self.procedure.extract
+    async def _items(self, extract: Extract | Items, case: Any) -> Sequence[str]:
         if not isinstance(extract, Extract):
             return extract(self, case)
-        material = material_of(case, extract.shows)
-        return (await self.asked(extract.instructions, material, STATEMENTS)).statements
+        material, values = material_of(case, extract.shows), self._values(extract.settings)
+        return (await self.asked(extract.instructions, material, STATEMENTS, values)).statements
 
-    async def _verdicts(self, case: Any, items: Sequence[str]) -> list[Verdict]:
-        size = 1 if self.procedure.judge.one_by_one else _MOST_ITEMS
+    async def _verdicts(self, judge: Judge, case: Any, items: Sequence[str]) -> list[Verdict]:
+        size = 1 if judge.one_by_one else _MOST_ITEMS
         chunks = [items[start : start + size] for start in range(0, len(items), size)]
-        # All are waited for, whatever fails beside them: what is paid is kept by the cache.
-        judged = await asyncio.gather(*(self._judged(case, one) for one in chunks), return_exceptions=True)
-        verdicts: list[Verdict] = []
-        for one in judged:
-            if isinstance(one, BaseException):
-                raise one
-            verdicts.extend(one)
-        return verdicts
+        judged = await _all(self._judged(judge, case, one) for one in chunks)
+        return [verdict for verdicts in judged for verdict in verdicts]
 
-    async def _judged(self, case: Any, items: Sequence[str]) -> Sequence[Verdict]:
-        judge = self.procedure.judge
+    async def _judged(self, judge: Judge, case: Any, items: Sequence[str]) -> Sequence[Verdict]:
         material = material_of(case, judge.shows)
         material |= {f"item[{place}]": item for place, item in enumerate(items, start=1)}
         shape = verdicts_shape(tuple(judge.verdicts), len(items), reasons=self.include_reason)
-        return (await self.asked(judge.instructions, material, shape)).verdicts
+        return (await self.asked(judge.instructions, material, shape, self._values(judge.settings))).verdicts
 
-    def _reason(self, verdicts: Sequence[Verdict]) -> str:
+    def _values(self, settings: Sequence[str]) -> dict[str, str] | None:
+        """What stands for `$name` in instructions; None leaves a `$` as it is."""
+        return {name: as_text(getattr(self, name)) for name in settings} or None
+
+    def _reason(self, judge: Judge, verdicts: Sequence[Verdict]) -> str:
         """How many verdicts of each kind, and why those that are not worth the best."""
-        worths = self.procedure.judge.verdicts
+        worths = judge.verdicts
         best = max(worths.values()) if self.higher_is_better else min(worths.values())
         counts = [(word, sum(one.verdict == word for one in verdicts)) for word in worths]
         lines = [f"Of {len(verdicts)}: {', '.join(f'{count} {word}' for word, count in counts if count)}."]
@@ -226,6 +278,20 @@ class JudgeMetric(Metric):
             if worths[one.verdict] != best and one.reason:
                 lines.append(f"{place}: {one.reason}")
         return "\n".join(lines)
+
+
+async def _all(steps: Iterable[Awaitable[T]]) -> list[T]:
+    """The results of steps that go on at once. All are waited for, whatever fails beside them.
+
+    What is paid for is kept by the cache then.
+    """
+    done = await asyncio.gather(*steps, return_exceptions=True)
+    results: list[T] = []
+    for one in done:
+        if isinstance(one, BaseException):
+            raise one
+        results.append(one)
+    return results
 
 
 def _short(text: str) -> str:

@@ -20,6 +20,8 @@ Instructions: TypeAlias = str | Path
 """A text, or the file that holds it."""
 
 TEMPLATES = Path(__file__).with_name("templates")
+FRAME = (TEMPLATES / "question.md", TEMPLATES / "repair.md")
+"""What stands around all instructions."""
 
 
 def question(
@@ -42,7 +44,7 @@ def question(
     told = wording(instructions)
     if values is not None:
         told = Template(told).substitute(values)
-    return Template(wording(TEMPLATES / "question.md")).substitute(
+    return Template(wording(FRAME[0])).substitute(
         instructions=told, key=key, material="\n\n".join(blocks), shape=shown_shape
     )
 
@@ -50,7 +52,7 @@ def question(
 def repair(asked: str, replied: str, problem: str, shown_shape: str) -> str:
     """The same question once more, after a reply that could not be used."""
     key = hashlib.sha256(replied.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return Template(wording(TEMPLATES / "repair.md")).substitute(
+    return Template(wording(FRAME[1])).substitute(
         question=asked, reply=replied, key=key, problem=problem, shape=shown_shape
     )
 
@@ -61,10 +63,19 @@ def material_of(case: BaseModel, names: Iterable[str]) -> dict[str, str]:
     for name in names:
         value = getattr(case, name)
         if isinstance(value, list):
-            material |= {f"{name}[{place}]": _text(one) for place, one in enumerate(value, start=1)}
+            material |= {f"{name}[{place}]": as_text(one) for place, one in enumerate(value, start=1)}
         elif value is not None:
-            material[name] = _text(value)
+            material[name] = as_text(value)
     return material
+
+
+def as_text(value: Any) -> str:
+    """A text as it is; a number, a model, a list or a mapping as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json", exclude_none=True)
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def wording(instructions: Instructions) -> str:
@@ -76,11 +87,3 @@ def wording(instructions: Instructions) -> str:
 def _read(file: Path) -> str:
     lines = file.read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in lines if not line.startswith("%")).strip()
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, BaseModel):
-        value = value.model_dump(mode="json", exclude_none=True)
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
