@@ -249,6 +249,7 @@ Brevity(threshold="high")  # type: ignore[arg-type]  # pyright: ignore[reportArg
 assert_type(brevity.measure(case), Score)
 assert_type(brevity.is_successful(0.5), bool)
 assert_type(brevity.measure(case).value, float)
+assert_type(brevity.measure(case) >= 0.7, bool)
 Kindness(model=lambda question: "0.5")
 Politeness(model=["openai/gpt-4o-mini", FunctionSUT("judge", str.upper), str.lower], combine="majority")
 Politeness(model="openai/gpt-4o-mini", combine="most")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -44,7 +44,7 @@ class Estimate(Frozen):
 
 
 class Score(Frozen):
-    """A metric's judgement of one answer.
+    """A metric's judgement of one answer: a number that knows why. Numbers and scores compare with it.
 
     Args:
         value: usually 0 to 1.
@@ -73,3 +73,18 @@ class Score(Frozen):
 
     def __float__(self) -> float:
         return self.value
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
+
+    def __lt__(self, other: "Score | float") -> bool:
+        return self.value < float(other)
+
+    def __le__(self, other: "Score | float") -> bool:
+        return self.value <= float(other)
+
+    def __gt__(self, other: "Score | float") -> bool:
+        return self.value > float(other)
+
+    def __ge__(self, other: "Score | float") -> bool:
+        return self.value >= float(other)

@@ -169,6 +169,13 @@ def test_pytest_collects_no_data_class():
 
 def test_a_number_is_read_off_an_estimate_and_a_score():
     assert float(Estimate(0.5, 4)) == float(Score(0.5)) == 0.5
+    half, whole = Score(0.5, "so"), Score(1)
+    assert half < whole <= 1 < 1.5
+    assert whole > half >= 0.5 > 0
+    assert not half > whole
+    assert sorted([whole, half]) == [half, whole]
+    assert f"{half:.2f}" == "0.50"
+    assert f"{half}" == str(half)
 
 
 def test_signatures_tell_what_may_be_given_by_position():
