@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from functools import partial
+from functools import partial, wraps
 
 import pytest
 from judge_scripts import verdicts
@@ -86,6 +86,25 @@ def test_so_does_a_change_in_a_score_of_ones_own(sut):
     assert times_asked(rated(0.25), rated(0.75), sut) == (1, 0, 0.75)
 
 
+def decorated(best):
+    class Rated(rated(best)):
+        score = noted(rated(best).score)
+
+    return Rated
+
+
+def noted(function):
+    @wraps(function)
+    async def note(self, test_case):
+        return await function(self, test_case)
+
+    return note
+
+
+def test_so_does_one_behind_a_decorator(sut):
+    assert times_asked(decorated(0.25), decorated(0.75), sut) == (1, 0, 0.75)
+
+
 def test_what_an_author_says_counts_too():
     class Second(rated(1)):
         cache_version = 2
@@ -107,6 +126,63 @@ def test_fingerprints_differ_where_what_they_are_made_of_does():
     assert len({fingerprint(one) for one in parts}) == len(parts)
     assert fingerprint(texts_of("a")) == fingerprint(texts_of("a"))
     assert fingerprint(object()) == fingerprint(object())
+
+
+def made(source, **names):
+    """The function `made` of a module of its own."""
+    exec(source, names)
+    return names["made"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("def made(w): return sum(x > 0.5 for x in w)", "def made(w): return sum(x > 0.6 for x in w)"),
+        ("made = lambda w: [x * 2 for x in w]", "made = lambda w: [x / 2 for x in w]"),
+        ("made = lambda w: w in (1, 2)", "made = lambda w: w in (1, 3)"),
+        ("made = lambda w: w in {1, 2}", "made = lambda w: w in {1, 3}"),
+        ("made = lambda w, k=1: w * k", "made = lambda w, k=2: w * k"),
+        ("made = lambda w, *, k=1: w * k", "made = lambda w, *, k=2: w * k"),
+        ("P = 'Rate it.'\nmade = lambda w: P", "P = 'Rate it well.'\nmade = lambda w: P"),
+        ("K = (1, 2)\nmade = lambda w: [K for x in w]", "K = (1, 3)\nmade = lambda w: [K for x in w]"),
+    ],
+)
+def test_all_of_a_function_counts(first, second):
+    assert fingerprint(made(first)) == fingerprint(made(first))
+    assert fingerprint(made(first)) != fingerprint(made(second))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((1, 2), (1, 3)), ([1], [2]), ({"a": 1}, {"a": 2}), ({1}, {2}), (lambda: 1, lambda: 2)],
+)
+def test_what_a_function_was_made_with_counts(first, second):
+    source = "def outer(k):\n    def inner(w): return k\n    return inner\nmade = outer(k)"
+    assert fingerprint(made(source, k=first)) == fingerprint(made(source, k=first))
+    assert fingerprint(made(source, k=first)) != fingerprint(made(source, k=second))
+
+
+@pytest.mark.parametrize(("first", "second"), [([], [1]), ({}, {1: 2}), (None, object()), (False, True)])
+def test_what_a_module_notes_while_it_runs_does_not(first, second):
+    assert fingerprint(made("made = lambda: k", k=first)) == fingerprint(made("made = lambda: k", k=second))
+
+
+def test_a_path_that_a_function_was_made_with_is_not_read(tmp_path):
+    source = "def outer(k):\n    def inner(w): return k\n    return inner\nmade = outer(k)"
+    assert fingerprint(made(source, k=tmp_path)) != fingerprint(made(source, k=tmp_path / "none"))
+
+
+def test_a_function_of_what_is_not_there_yet():
+    def outer():
+        def inner():
+            return later
+
+        before = fingerprint(inner)
+        later = 1
+        return before, fingerprint(inner)
+
+    before, after = outer()
+    assert before != after
 
 
 def test_a_function_that_calls_itself():
