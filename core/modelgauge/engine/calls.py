@@ -192,12 +192,15 @@ class Target:
     async def _paid(self, request: Any) -> Any:
         """Send the request until it is answered, or no further attempt is worth it."""
         options, services = self.services.options, self.services
-        deadline: float | None = None
+        deadline = services.clock() + options.call_timeout
         attempt = 0
         while True:
+            queued = services.clock()
             await self._admitted()
             now = services.clock()
-            deadline = deadline if deadline is not None else now + options.call_timeout
+            deadline += (
+                now - queued
+            )  # a call that fails because others are before it would be lost for nothing
             remaining = deadline - now
             outcome: Outcome | None = Outcome.other
             try:

@@ -102,6 +102,31 @@ def test_a_call_that_waits_for_a_rate_limit_keeps_its_place(
     assert calls_while_waiting == [beside]
 
 
+@pytest.mark.parametrize(("seconds_of_a_call", "scored"), [(100, 3), (160, 2)])
+def test_the_time_of_a_call_does_not_pass_while_others_are_before_it(
+    seconds_of_a_call, scored, make_test, run, monkeypatch
+):
+    now, left = 0.0, [OSError()]
+
+    async def answer(text):
+        nonlocal now
+        now += seconds_of_a_call
+        if left:
+            raise left.pop()
+        return text
+
+    async def sleep(seconds):
+        await asyncio.sleep(0)
+
+    services = engine_runner.Services
+    monkeypatch.setattr(
+        engine_runner, "Services", lambda *args: services(*args, sleep=sleep, clock=lambda: now)
+    )
+    record = run(make_test(3), FunctionSUT("sut", answer), concurrency=1, call_timeout=150)
+    assert record.counts.scored == scored
+    assert now == (3 + (scored == 3)) * seconds_of_a_call
+
+
 @given(st.integers(0, 40), st.none() | st.floats(0, 1e4))
 def test_back_offs_grow_to_a_bound_and_respect_the_server(attempt, after):
     wait = Backoff().wait(attempt, Retry(after=after))
