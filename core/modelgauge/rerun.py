@@ -97,7 +97,8 @@ def rescore(
         data_dir: where runs are looked up.
         test: another test, or an object; by default the run's.
         dataset: a file of goldens instead of a test; by default the run's, where it is of one.
-        columns: what the file calls the fields of goldens, by field.
+        columns: what the file calls the fields of goldens, by field; by default as for the run. Without a
+            file, they are laid over the run's own.
         metrics: uids of those that judge them; by default the run's.
         judge: judges for the metrics that name none; by default the run's.
         options: see `Runner`.
@@ -164,6 +165,7 @@ def _rescore_one(
     options: Mapping[str, Any],
 ) -> TestRecord:
     manifest = manifest_of(folder)
+    chosen = _of_own_file(chosen, manifest)
     goldens = None if test is not None else _goldens(folder, manifest, chosen)
     if manifest.sut_uid == GIVEN and test is None and goldens is None:
         raise _of_given_outputs(folder, "its test cannot be made again")
@@ -227,6 +229,14 @@ def _goldens(folder: RunFolder, manifest: Manifest, chosen: _Chosen = _NOTHING) 
         ) from None
     _check_dataset(goldens.reference, manifest, folder)
     return goldens
+
+
+def _of_own_file(chosen: _Chosen, manifest: Manifest) -> _Chosen:
+    """Columns without a file are the run's own file's: read in another way, it holds other goldens."""
+    held = manifest.inputs.datasets.get(manifest.test_uid)
+    if held is None or chosen.file is not None or not chosen.columns:
+        return chosen
+    return chosen._replace(file=Path(held), columns={**manifest.inputs.columns, **chosen.columns})
 
 
 _OTHER_FILE = (

@@ -88,7 +88,8 @@ def rescore(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
     Makes new runs, and no SUT is asked or needed: for when a test's `measure_quality` or its annotators have
     changed. Annotators go through the cache. RUN is a run's id or folder, or an invocation's id, for all its
     runs. Of a run of goldens, the goldens must be as they were, unless --dataset names others that ask the
-    same; --metric and --judge judge the answers in another way. The exit code is that of run-test.
+    same, or --column other columns; --metric and --judge judge the answers in another way. The exit code is
+    that of run-test.
 
     \b
     Examples:

@@ -152,6 +152,21 @@ def test_the_columns_of_a_file_are_named_once(run, run_dataset, only_run, here):
     assert scored(again)["result"] == scored(ended)["result"]
 
 
+def test_a_run_is_measured_by_another_column_of_its_own_file(run, run_dataset, only_run, here):
+    (here / "two.csv").write_text("question,first,second\na,a,a\nb,b,x\n", encoding="utf-8")
+    columns = ("--column", "input=question", "--column", "expected_output=first")
+    assert run_dataset("--dataset", "two.csv", *columns).code == 0
+    first = only_run().name
+    ended = run("rescore", first, "--column", "expected_output=second", "--json", plugin=False)
+    assert scored(ended)["result"]["passed"]["value"] == 0.5
+    again = run("rescore", scored(ended)["run_id"], "--json", plugin=False)
+    assert scored(again)["result"] == scored(ended)["result"]
+    wrong = run("rescore", first, "--column", "expected_output=third", plugin=False)
+    assert wrong.code == 2
+    assert "there is no column 'third', which was named for 'expected_output'" in wrong.err
+    assert "cannot be read any more" not in wrong.err
+
+
 def test_data_sets_of_one_name_in_one_command_are_told_apart(run_dataset, run, here):
     (here / "more").mkdir()
     (here / "more" / "good.csv").write_text("input,expected_output\nz,z\n", encoding="utf-8")
