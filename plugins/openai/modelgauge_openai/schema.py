@@ -13,6 +13,8 @@ _KEYWORDS = frozenset(
     {"$defs", "$ref", "additionalProperties", "anyOf", "const", "description", "enum", "items"}
     | {"properties", "required", "title", "type"}
 )
+_TYPES = frozenset({"anyOf", "const", "enum", "type"})
+"""The keywords by which a value has a type."""
 
 
 def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,15 +30,37 @@ def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def can_be_strict(schema: Any) -> bool:
-    """Whether a schema holds known keywords only, and every object in it requires all that it allows."""
+    """Whether a schema holds known keywords only, and says all that servers want to know of each value.
+
+    An object must require all that it allows, an array must say what its items are, nothing may be left without
+    any type, and a `$ref` stands alone.
+    """
     if not isinstance(schema, Mapping) or not schema.keys() <= _KEYWORDS:
         return False
-    properties = schema.get("properties", {})
-    if schema.get("type") == "object" or properties:
-        closed = schema.get("additionalProperties") is False
-        if not closed or set(schema.get("required", ())) != set(properties):
-            return False
-    parts = [*properties.values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", ())]
+    if "$ref" in schema:
+        return len(schema) == 1
+    types = schema.get("type")
+    types = types if isinstance(types, list) else [types]
+    if "object" in types or "properties" in schema:
+        return _is_closed(schema) and _are_strict(schema)
+    if "array" in types and "items" not in schema:
+        return False
+    return not schema.keys().isdisjoint(_TYPES) and _are_strict(schema)
+
+
+def _is_closed(schema: Mapping[str, Any]) -> bool:
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    if not isinstance(properties, Mapping) or not isinstance(required, list):
+        return False
+    return schema.get("additionalProperties") is False and sorted(map(str, required)) == sorted(properties)
+
+
+def _are_strict(schema: Mapping[str, Any]) -> bool:
+    """Whether the parts of a schema can be strict."""
+    named, choices = [schema.get(key, {}) for key in ("properties", "$defs")], schema.get("anyOf", [])
+    if not all(isinstance(one, Mapping) for one in named) or not isinstance(choices, list):
+        return False
+    parts = [*(part for one in named for part in one.values()), *choices]
     if "items" in schema:
         parts.append(schema["items"])
     return all(can_be_strict(part) for part in parts)

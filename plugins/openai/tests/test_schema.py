@@ -57,12 +57,37 @@ class Open(BaseModel):
         {"type": "array", "items": TEXT},
         {"anyOf": [closed(name=TEXT)]},
         {},
+        closed(anything={}),
+        closed(anything={"title": "Anything"}),
+        closed(items={"type": "array"}),
+        closed(maybe={"type": ["object", "null"]}),
+        {
+            **closed(one={"$ref": "#/$defs/one", "description": "the one"}),
+            "$defs": {"one": closed(name=TEXT)},
+        },
     ],
 )
 def test_what_is_not(schema):
     asked = response_format(schema)
     assert asked["json_schema"]["strict"] is False
     assert asked["json_schema"]["schema"] == schema
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"properties": []},
+        {"properties": None},
+        {"required": None},
+        {"required": [["name"]]},
+        {"$defs": []},
+        {"anyOf": 3},
+        {"items": "text"},
+    ],
+)
+def test_a_schema_that_is_none_is_for_the_server_to_refuse(broken):
+    asked = response_format({**closed(name=TEXT), **broken})
+    assert asked["json_schema"]["strict"] is False
 
 
 @pytest.mark.parametrize(
