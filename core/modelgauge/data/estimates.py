@@ -78,13 +78,17 @@ class Score(Frozen):
         return format(self.value, spec) if spec else str(self)
 
     def __lt__(self, other: "Score | float") -> bool:
-        return self.value < float(other)
+        return self.value < _value_of(other)
 
     def __le__(self, other: "Score | float") -> bool:
-        return self.value <= float(other)
+        return self.value <= _value_of(other)
 
     def __gt__(self, other: "Score | float") -> bool:
-        return self.value > float(other)
+        return self.value > _value_of(other)
 
     def __ge__(self, other: "Score | float") -> bool:
-        return self.value >= float(other)
+        return self.value >= _value_of(other)
+
+
+def _value_of(other: "Score | float") -> float:
+    return other.value if isinstance(other, Score) else other
