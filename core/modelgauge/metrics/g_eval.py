@@ -125,6 +125,11 @@ class GEval(JudgeMetric):
             raise InvalidOptionError(
                 f"'{name}' has nothing to judge by.", fix="Give criteria=…, or evaluation_steps=[…]."
             )
+        if isinstance(evaluation_steps, str):  # its letters would be the steps
+            raise InvalidOptionError(
+                f"'{name}' got evaluation_steps={evaluation_steps!r}, which is one text.",
+                fix="Give a list with a text for each step.",
+            )
         self.criteria = criteria
         self.evaluation_steps = tuple(evaluation_steps) if evaluation_steps else None
         self.required_params = tuple(LLMTestCaseParams(one).value for one in evaluation_params)

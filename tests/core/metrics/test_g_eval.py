@@ -101,6 +101,7 @@ def test_the_name_is_the_one_given():
         {"criteria": " "},
         {"criteria": "x", "evaluation_params": ["output"]},
         {"criteria": "x", "evaluation_params": []},
+        {"evaluation_steps": "Read it."},
     ],
 )
 def test_what_makes_no_metric(arguments):
