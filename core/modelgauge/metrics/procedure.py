@@ -17,6 +17,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from string import Template
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from pydantic import BaseModel
@@ -24,10 +25,11 @@ from pydantic import BaseModel
 from modelgauge.data.estimates import Score
 from modelgauge.data.prompts import SUTOptions, TextPrompt
 from modelgauge.data.responses import SUTCompletion
+from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.interfaces.capabilities import ProducesStructuredOutput
 from modelgauge.metrics.base import JUDGE, Metric
-from modelgauge.metrics.questions import FRAME, Instructions, as_text, material_of, question, repair
+from modelgauge.metrics.questions import FRAME, Instructions, as_text, material_of, question, repair, wording
 from modelgauge.metrics.replies import (
     STATEMENTS,
     Shape,
@@ -145,7 +147,7 @@ class JudgeMetric(Metric):
         procedure: a `Procedure`, or a `Combination` of several.
 
     Raises:
-        DefinitionError: there is no procedure.
+        DefinitionError: there is no procedure, or one that works for no case.
     """
 
     needs_judge = True
@@ -158,7 +160,45 @@ class JudgeMetric(Metric):
                 f"{cls.__qualname__} has no procedure.",
                 fix="Write procedure = Procedure(extract=…, judge=…), or define async def score.",
             )
+        if cls.score is JudgeMetric.score:
+            self._check_procedure()
         super()._seal()
+
+    def _check_procedure(self) -> None:
+        """Refuse a declaration that would fail for each case, after calls that are paid."""
+        declared: Any = self.procedure
+        parts = list(declared.parts.values()) if isinstance(declared, Combination) else [declared]
+        if not parts or not all(isinstance(one, Procedure) for one in parts):
+            raise DefinitionError(
+                f"The procedure of {type(self).__qualname__} is {declared!r}.",
+                fix="Write procedure = Procedure(…), or Combination({NAME: Procedure(…), …}) with one or more.",
+            )
+        for step in (step for part in parts for step in (part.extract, part.judge)):
+            if isinstance(step, Extract | Judge):
+                self._check_step(step)
+
+    def _check_step(self, step: Extract | Judge) -> None:
+        where = f"{type(step).__name__} of {type(self).__qualname__}"
+        for name, given in (("shows", step.shows), ("settings", step.settings)):
+            if isinstance(given, str):
+                raise DefinitionError(
+                    f"{where} has {name}={given!r}, a text.", fix=f"Write {name}=({given!r},)."
+                )
+        fields = self.test_case_type.model_fields
+        for name in step.shows:
+            if name not in fields:
+                raise DefinitionError(
+                    f"{where} shows '{name}', which test cases do not have.",
+                    fix=f"{did_you_mean(name, fields)}They have: {', '.join(fields)}.",
+                )
+        for name in step.settings:
+            if not hasattr(self, name):
+                raise DefinitionError(
+                    f"{where} has the setting '{name}', which is no attribute of the metric.",
+                    fix=f"Set self.{name} in its __init__, or leave the setting out.",
+                )
+        if step.settings:
+            _check_names(wording(step.instructions), step.settings, where)
 
     async def score(self, test_case: Any) -> Score:
         """Extract, judge, reduce.
@@ -278,6 +318,17 @@ class JudgeMetric(Metric):
             if worths[one.verdict] != best and one.reason:
                 lines.append(f"{place}: {one.reason}")
         return "\n".join(lines)
+
+
+def _check_names(instructions: str, settings: Sequence[str], where: str) -> None:
+    """Refuse instructions that name other things than the settings."""
+    template = Template(instructions)
+    unknown = [name for name in template.get_identifiers() if name not in settings]
+    if unknown or not template.is_valid():
+        raise DefinitionError(
+            f"{where} has instructions with {f'${unknown[0]}' if unknown else 'a $'} that names none of its settings.",
+            fix=f"Its settings are: {', '.join(settings)}. Write $$ for a dollar.",
+        )
 
 
 async def _all(steps: Iterable[Awaitable[T]]) -> list[T]:

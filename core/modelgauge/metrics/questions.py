@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
+from modelgauge.errors import DefinitionError
+
 Instructions: TypeAlias = str | Path
 """A text, or the file that holds it."""
 
@@ -79,11 +81,21 @@ def as_text(value: Any) -> str:
 
 
 def wording(instructions: Instructions) -> str:
-    """A text, or what a file says without its notes."""
+    """A text, or what a file says without its notes.
+
+    Raises:
+        DefinitionError: the file cannot be read.
+    """
     return instructions if isinstance(instructions, str) else _read(instructions)
 
 
 @lru_cache(maxsize=256)
 def _read(file: Path) -> str:
-    lines = file.read_text(encoding="utf-8").splitlines()
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DefinitionError(
+            f"Instructions of a metric cannot be read from {file}: {error}.",
+            fix="Name a text file in UTF-8; one beside the code is Path(__file__).with_name('judge.md').",
+        ) from None
     return "\n".join(line for line in lines if not line.startswith("%")).strip()

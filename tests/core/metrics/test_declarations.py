@@ -1,6 +1,7 @@
 """Further metrics that others know, each a declaration of a few lines, with scores worked out by hand."""
 
 import json
+from pathlib import Path
 
 import pytest
 from judge_scripts import items_in, verdicts
@@ -9,6 +10,11 @@ from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.evals import ConversationalTestCase, LLMTestCase, ToolCall, Turn
 from modelgauge.metrics import Combination, Extract, Judge, JudgeMetric, Procedure
 from modelgauge.metrics.procedure import mean, texts_of
+
+
+def of_contexts(words="Is it true?", **changes):
+    """A procedure whose items are the contexts."""
+    return Procedure(texts_of("context"), Judge(words, **changes))
 
 
 class BiasMetric(JudgeMetric):
@@ -219,3 +225,37 @@ def test_a_judge_metric_without_a_procedure():
 
     with pytest.raises(DefinitionError, match=r"Undeclared has no procedure.*extract=…"):
         Undeclared()
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [
+        ("true?", "is 'true\\?'"),
+        (Combination({}), "one or more"),
+        (Combination({"a": Combination({})}), "one or more"),
+        (of_contexts(shows="input"), "shows=\\('input',\\)"),
+        (of_contexts(shows=("inputt",)), "Did you mean 'input'"),
+        (of_contexts(settings="domain"), "settings=\\('domain',\\)"),
+        (of_contexts(settings=("country",)), "self.country"),
+        (of_contexts("In $country?", settings=("domain",)), "\\$country that names none"),
+        (of_contexts("$5 in $domain?", settings=("domain",)), "Write \\$\\$"),
+        (of_contexts(Path("nowhere.md")), "nowhere.md"),
+        (Combination({"a": of_contexts(), "b": of_contexts(shows=("x",))}), "shows 'x'"),
+    ],
+)
+def test_a_declaration_that_works_for_no_case_is_refused_before_any_call(declared, told):
+    class Declared(JudgeMetric):
+        domain = "law"
+        procedure = declared
+
+    with pytest.raises(DefinitionError, match=told):
+        Declared()
+
+
+def test_a_dollar_is_a_dollar_where_there_are_no_settings(scripted):
+    class Dear(JudgeMetric):
+        required_params = ("context",)
+        procedure = of_contexts("Is it above $5?")
+
+    judge = scripted(verdicts("yes"))
+    assert Dear(model=judge).measure(LLMTestCase("?", "!", context=["$7"])).value == 1
