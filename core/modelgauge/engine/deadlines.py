@@ -1,33 +1,41 @@
-"""Deadlines of awaited attempts, all behind one timer: `asyncio.timeout` costs as much as the rest of a quick call."""
+"""Deadlines of awaited attempts, all behind one timer, and kept whatever the attempt does when its time is up."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from time import sleep
 from typing import Any
 
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, as_exception
 from modelgauge.errors import CallError, CallTimeoutError
 
+_CLEANING_UP = 5.0
+"""Seconds that an attempt gets to end after it was cancelled; then nobody waits for it any more."""
+
 
 @dataclass(slots=True, eq=False)
 class _Watch:
-    task: "asyncio.Task[Any]"
+    outcome: "asyncio.Future[Any]"
+    seconds: float
     begun: float
     expires: float
-    cancelled: int = 0  # how often, since the time was up
+    task: "asyncio.Task[Any] | None" = None
+    is_late: bool = False
     pauses: int = 0
     paused_at: float = 0.0
 
-
-_AGAIN = 5.0
 
 _current: ContextVar[_Watch | None] = ContextVar("modelgauge_watch", default=None)
 
 
 class Deadlines:
     """Ends what takes too long.
+
+    Each attempt is a task of its own, since one that swallows its cancellation (a bare `except:` in a loop) can only be
+    left behind, and whoever awaits it in its own task is left behind with it.
 
     Args:
         clock: seconds, monotonic; the loop's own by default.
@@ -37,40 +45,36 @@ class Deadlines:
         self._loop = asyncio.get_running_loop()
         self._clock = clock or self._loop.time
         self._watched: dict[_Watch, None] = {}
+        self._left_behind: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._next_check = 0.0
 
     async def within(self, seconds: float, awaitable: Awaitable[Any]) -> Any:
-        """Await something; it is cancelled when its time is up.
+        """Await something, in a task of its own; it is cancelled when its time is up.
 
         Raises:
             CallTimeoutError: it did not end in time. A time-out of the author's own stays a `TimeoutError`.
             CallError: it was cancelled by its own code, not from outside.
-            CancelledError: the task was cancelled from outside.
+            CancelledError: whoever awaits this was cancelled.
         """
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("deadlines are for tasks")
-        cancelled_before = task.cancelling()
         now = self._clock()
-        watch = _Watch(task, now, now + seconds)
-        self._watch(watch)
+        watch = _Watch(self._loop.create_future(), seconds, now, now + seconds)
         outer = _current.set(watch)
+        task = watch.task = self._loop.create_task(_of_author(awaitable))
+        _current.reset(outer)
+        task.add_done_callback(lambda _: _ended(watch, awaitable))
+        self._watch(watch)
         try:
-            return await awaitable
-        except BaseException as error:
-            if watch.cancelled and task.cancelling() == cancelled_before + watch.cancelled:  # by us alone
-                raise timed_out(seconds) from error
-            if isinstance(error, asyncio.CancelledError) and task.cancelling() <= cancelled_before:
-                raise _cancelled_itself() from error
-            if isinstance(error, (Exception, *NOT_OF_THE_ITEM)):
-                raise
-            raise as_exception(error) from None
+            return await watch.outcome
+        except asyncio.CancelledError:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task], timeout=_CLEANING_UP)
+            raise
         finally:
-            _current.reset(outer)
-            del self._watched[watch]
-            for _ in range(watch.cancelled):
-                task.uncancel()
+            self._watched.pop(watch, None)
+            if not task.done():
+                self._left_behind.add(task)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -103,9 +107,12 @@ class Deadlines:
         return None if first is None else self._clock() - first.begun
 
     def close(self) -> None:
-        """Stop the timer."""
+        """Stop the timer, and let the loop end without what was left behind."""
         if self._timer is not None:
             self._timer.cancel()
+        for task in self._left_behind:
+            if not task.done():
+                _forget(task)
 
     def _schedule(self, when: float) -> None:
         if self._timer is not None:
@@ -114,18 +121,86 @@ class Deadlines:
         self._timer = self._loop.call_later(max(0.0, when - self._clock()), self.check)
 
     def check(self) -> None:
-        """Cancel what has expired; called by the timer. What goes on all the same (an `except:` in a loop) is cancelled
-        again after a while, in which others clean up."""
+        """Cancel what has expired, and give up what goes on all the same; called by the timer."""
         self._timer = None
         now = self._clock()
-        running = [one for one in self._watched if not one.pauses]
-        for watch in running:
-            if watch.expires <= now:
-                watch.expires = now + _AGAIN
-                watch.cancelled += 1
+        for watch in [one for one in self._watched if not one.pauses and one.expires <= now]:
+            if watch.is_late and not watch.outcome.done():
+                watch.outcome.set_exception(timed_out(watch.seconds))
+            if watch.task is not None:
                 watch.task.cancel()
+            watch.is_late, watch.expires = True, now + _CLEANING_UP
+        running = [one.expires for one in self._watched if not one.pauses]
         if running:
-            self._schedule(min(one.expires for one in running))
+            self._schedule(min(running))
+
+
+async def in_this_task(seconds: float, awaitable: Awaitable[Any]) -> Any:
+    """Await something as `Deadlines.within` does, but in the task that awaits it, which some clients insist on.
+
+    Raises:
+        CallTimeoutError: it did not end in time.
+        CallError: it was cancelled by its own code, not from outside.
+    """
+    task = asyncio.current_task()
+    cancelled_before = 0 if task is None else task.cancelling()
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await _of_author(awaitable)
+    except TimeoutError as error:
+        if limit.expired():
+            raise timed_out(seconds) from error
+        raise
+    except asyncio.CancelledError as error:
+        if task is not None and task.cancelling() <= cancelled_before:
+            raise _cancelled_itself() from error
+        raise
+
+
+async def _of_author(awaitable: Awaitable[Any]) -> Any:
+    """Await an author's code; what would end the loop (`SystemExit`) becomes an error of the call."""
+    try:
+        return await awaitable
+    except BaseException as error:
+        if isinstance(error, (Exception, *NOT_OF_THE_ITEM)):
+            raise
+        raise as_exception(error) from None
+
+
+def _ended(watch: _Watch, awaitable: Awaitable[Any]) -> None:
+    """An attempt is over: tell whoever waits for it."""
+    task, outcome = watch.task, watch.outcome
+    if task is None:
+        return
+    error = None if task.cancelled() else task.exception()
+    if task.cancelled() and asyncio.iscoroutine(awaitable):
+        awaitable.close()  # it may not even have begun
+    if outcome.done():
+        return
+    if not task.cancelled() and error is None:
+        outcome.set_result(task.result())  # of a late one too: it is paid
+    elif watch.is_late:
+        late = timed_out(watch.seconds)
+        late.__cause__ = error
+        outcome.set_exception(late)
+    else:
+        outcome.set_exception(_cancelled_itself() if error is None else error)
+
+
+def _forget(task: "asyncio.Task[Any]") -> None:
+    """Let the process end without a task that does not.
+
+    `asyncio.run` would wait for it for ever, and so would the interpreter, which closes coroutines as it ends: what
+    swallows its cancellation swallows that too. Nothing takes a variable away from a thread that sleeps.
+    """
+    asyncio.tasks._unregister_task(task)  # noqa: SLF001  documented under "Extending asyncio"
+    threading.Thread(target=_keep, args=(task,), name="modelgauge-left-behind", daemon=True).start()
+
+
+def _keep(task: "asyncio.Task[Any]") -> None:
+    while not task.done():
+        sleep(3600)
 
 
 def _cancelled_itself() -> CallError:

@@ -14,7 +14,7 @@ from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.asking import ask_sut
 from modelgauge.engine.budget import Budget
 from modelgauge.engine.calls import Services, Target
-from modelgauge.engine.deadlines import Deadlines
+from modelgauge.engine.deadlines import Deadlines, in_this_task
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.item import ItemWorker
 from modelgauge.engine.journal import RunFolder, new_id
@@ -250,7 +250,7 @@ class Run:
         """Open an object, in this task, which will close it too; why it cannot be opened."""
         seconds = self.options.call_timeout
         try:
-            await self._services.deadlines.within(seconds, owner.open())
+            await in_this_task(seconds, owner.open())
         except NOT_OF_THE_ITEM:
             raise
         except Exception as error:  # noqa: BLE001  the author's; it stands in the records of its pairs
@@ -267,7 +267,7 @@ class Run:
     async def _close(self, owner: Owner) -> None:
         """Close an object. The records are written by now: nothing may undo that, nor keep the run from its end."""
         try:
-            await self._services.deadlines.within(self.options.attempt_timeout, owner.close())
+            await in_this_task(self.options.attempt_timeout, owner.close())
         except NOT_OF_THE_ITEM:
             raise
         except Exception:

@@ -110,36 +110,68 @@ def test_an_attempt_that_swallows_its_end_leaves_the_next_one_alone(how):
         while not task.done():
             clock.now += 11
             deadlines.check()
-            await turns()
+            await turns(10)
         deadlines.close()
         assert (task.result() == "late") == (how == "answers")
 
     in_loop(main)
 
 
-def test_an_attempt_that_goes_on_in_a_loop_is_cancelled_until_it_ends():
+def test_an_attempt_that_goes_on_in_a_loop_is_left_behind():
     async def main():
         clock = Clock()
         deadlines = Deadlines(clock)
-        tried = []
+        tried, free = [], asyncio.Event()
 
         async def stubborn():
-            while len(tried) < 4:
+            while not free.is_set():
                 try:
-                    await asyncio.Event().wait()
+                    await free.wait()
                 except asyncio.CancelledError:
                     tried.append(clock.now)
-            await asyncio.Event().wait()
+            return "at last"
 
         attempt = asyncio.create_task(deadlines.within(10, stubborn()))
         await turns()
-        for now in (10, 11, 16, 17, 22, 28, 34):
+        for now in (10, 14.9):
             clock.now = now
             deadlines.check()
-            await turns()
-        assert tried == [10, 16, 22, 28]
+            await turns(10)
+            assert not attempt.done()
+        clock.now = 15
+        deadlines.check()
         with pytest.raises(CallTimeoutError, match="10 s"):
             await attempt
+        await turns(10)
+        assert tried == [10, 15]
+        assert deadlines.oldest is None
+        free.set()  # it may end after all, and nobody minds
+        await turns(10)
+        deadlines.close()
+
+    in_loop(main)
+
+
+@pytest.mark.parametrize("cleans_up", [False, True])
+def test_who_is_cancelled_waits_until_the_attempt_has_cleaned_up(cleans_up):
+    async def main():
+        deadlines = Deadlines(Clock())
+        done = []
+
+        async def attempt():
+            try:
+                await asyncio.Event().wait()
+            finally:
+                if cleans_up:
+                    await turns(20)
+                done.append(True)
+
+        task = asyncio.create_task(deadlines.within(10, attempt()))
+        await turns()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert done == [True]
         assert deadlines.oldest is None
         deadlines.close()
 
@@ -273,25 +305,46 @@ def test_threads_see_the_callers_context():
     asyncio.run(main())
 
 
-def test_a_process_ends_although_a_call_sleeps_for_ever(tmp_path):
-    script = """
-        import time
+HANGS = {
+    "plain": """
+        def hang(text):
+            time.sleep(10**6)
+    """,
+    "swallowing every cancellation": """
+        async def hang(text):
+            while True:
+                try:
+                    await asyncio.sleep(0.01)
+                except:
+                    pass
+    """,
+}
+
+
+@pytest.mark.parametrize("how", HANGS)
+def test_a_process_ends_although_a_call_hangs_for_ever(how, tmp_path):
+    script = (
+        textwrap.dedent("""
+        import asyncio, time
         from modelgauge import FunctionSUT, PromptResponseTest, TestItem, run_test
+        from modelgauge.engine import deadlines
+
+        deadlines._CLEANING_UP = 0.05
 
         class Asks(PromptResponseTest):
             def make_test_items(self, dependencies):
                 return [TestItem(["x"])]
             def measure_quality(self, item):
                 return {"ok": 1}
-
-        def sleep(text):
-            time.sleep(10**6)
-
-        record = run_test(Asks("t"), FunctionSUT("s", sleep), attempt_timeout=0.05, max_retries=0)
+    """)
+        + textwrap.dedent(HANGS[how])
+        + textwrap.dedent("""
+        record = run_test(Asks("t"), FunctionSUT("s", hang), attempt_timeout=0.05, max_retries=0)
         print(record.test_item_exceptions[0].error_type)
-    """
+    """)
+    )
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
+        [sys.executable, "-c", script],
         cwd=tmp_path,
         capture_output=True,
         check=False,
@@ -299,3 +352,4 @@ def test_a_process_ends_although_a_call_sleeps_for_ever(tmp_path):
         timeout=60,
     )
     assert (done.stdout.strip(), done.returncode) == ("CallTimeoutError", 0), done.stderr
+    assert done.stderr == ""
