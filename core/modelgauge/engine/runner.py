@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AbstractContextManager, AsyncExitStack, ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -138,7 +138,7 @@ class Run:
                 # Not the error itself: its call was retried already, and the annotator's need not be.
                 raise CallError(
                     f"SUT '{target.owner.uid}', which '{annotator.uid}' asked, failed: "
-                    f"{type(error).__name__}: {message_of(error)}",
+                    f"{type(error).__name__}: {message_of(error).rstrip('.')}.",
                     fix="See why it failed in the traceback.",
                 ) from error
 
@@ -148,6 +148,10 @@ class Run:
         if not isinstance(sut, PromptResponseSUT):
             raise TypeError(sut)
         return sut
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """The time of the call that this is a part of stands still."""
+        return self._services.deadlines.paused()
 
     def _asked_by(self, annotator: CompletionAnnotator[Any], name: str) -> Target:
         target = self._asked.get((id(annotator), name))

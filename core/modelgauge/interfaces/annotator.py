@@ -1,6 +1,7 @@
 """The interface of annotators: an expensive judgement of one prompt and completion."""
 
 from collections.abc import Awaitable, Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -24,6 +25,8 @@ class Asker(Protocol):
     ) -> SUTResponse: ...
 
     def asked_sut(self, annotator: "CompletionAnnotator[Any]", name: str) -> PromptResponseSUT[Any, Any]: ...
+
+    def waiting(self) -> AbstractContextManager[None]: ...
 
 
 current_asker: ContextVar[Asker] = ContextVar("modelgauge_asker")
@@ -81,6 +84,13 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
 
     def _asked_sut(self, name: str) -> PromptResponseSUT[Any, Any]:
         return self._asker().asked_sut(self, name)
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Stop the clock of this call's deadline while it waits for what another call asks.
+
+        The clock stands still during `ask` in any case.
+        """
+        return self._asker().waiting()
 
     def _asker(self) -> Asker:
         asker = current_asker.get(None)

@@ -179,17 +179,16 @@ class GEval(JudgeMetric):
 
     async def _written_steps(self) -> tuple[str, ...]:
         """The steps that the judge wrote: once for each judge, whatever the number of cases at work."""
-        judge = (
-            self.answering_judge,
-            self._asked_sut(JUDGE).uid,
-        )  # the default judge may be another next time
+        # By its uid too, since the default judge may be another next time.
+        judge = (self.answering_judge, self._asked_sut(JUDGE).uid)
         if judge in self._steps:
             return self._steps[judge]
         key = (id(asyncio.get_running_loop()), judge)
         if key not in self._writing:
             task = self._writing[key] = asyncio.create_task(self._write_steps())
             task.add_done_callback(lambda _: self._writing.pop(key, None))
-        steps = await asyncio.shield(self._writing[key])
+        with self.waiting():
+            steps = await asyncio.shield(self._writing[key])
         self._steps[judge] = steps
         return steps
 

@@ -1,5 +1,6 @@
 """GEval: steps, grades, and their weighting by probabilities."""
 
+import asyncio
 import json
 import math
 
@@ -74,6 +75,27 @@ def test_steps_are_made_once_for_all_cases():
         assert run_test(test, FakeSUT("fake"), caching=False).result["g"].value == pytest.approx(0.8)
     assert metric.measure(CASE).value == 0.8
     assert (len(steps), len(grades)) == (1, 61)
+
+
+def test_cases_that_wait_for_the_steps_do_not_age():
+    async def slow_at_steps(asked):
+        if '"steps"' not in asked:
+            return EIGHT
+        await asyncio.sleep(0.5)
+        asked_for_steps.append(asked)
+        return "none" if len(asked_for_steps) == 1 else STEPS  # so the judge is asked to mend it
+
+    asked_for_steps = []
+    metric = GEval("C", criteria="Is it right?", model=FunctionSUT("judge", slow_at_steps))
+    test = FakeTest(
+        "graded",
+        ["a", "b", "c"],
+        annotators={"g": metric},
+        measure=lambda item: {"g": item.annotation("g").value},
+    )
+    record = run_test(test, FakeSUT("fake"), caching=False, attempt_timeout=0.8, max_retries=0)
+    assert len(asked_for_steps) == 2
+    assert record.counts.scored == 3
 
 
 def test_steps_that_fail_are_asked_for_again(scripted):
