@@ -44,7 +44,7 @@ class Estimate(Frozen):
 
 
 class Score(Frozen):
-    """A metric's judgement of one answer: a number that knows why. Numbers and scores compare with it.
+    """A metric's judgement of one answer: a number that knows why. It is ordered among numbers and scores.
 
     Args:
         value: usually 0 to 1.
