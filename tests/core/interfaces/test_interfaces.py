@@ -172,12 +172,13 @@ def test_an_annotator_without_a_step_is_refused_when_made():
 def test_a_judge_asks_through_the_engine():
     asked = []
 
-    async def asker(annotator, name, prompt):
-        asked.append((annotator.uid, name, prompt))
-        return SUTResponse([SUTCompletion("yes")])
+    class Engine:
+        async def ask(self, annotator, name, prompt):
+            asked.append((annotator.uid, name, prompt))
+            return SUTResponse([SUTCompletion("yes")])
 
     async def main():
-        current_asker.set(asker)
+        current_asker.set(Engine())
         return await Letters("letters").annotate("is it?")
 
     assert asyncio.run(main()) == "yes"
