@@ -266,9 +266,8 @@ class PairRun:
         self.tally.items += 1
         self._index.note_context(index, item)
         record = await self._worker.process(index, item)
-        await (
-            self.shared.writer.room()
-        )  # many long answers that come at once are not all made lines of at once
+        # Many long answers that come at once are not all made lines of at once.
+        await self.shared.writer.room()
         line = self.shared.options.redact(record.model_dump_json()).encode("utf-8") + b"\n"
         self.shared.writer.append(journal, line, lambda offset: self._done(record, offset))
 
