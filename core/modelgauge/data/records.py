@@ -345,7 +345,26 @@ def _kind_of_line(line: bytes, where: str) -> tuple[Any, type[TestItemRecord | T
         if not is_exact(data):
             raise ValueError("it holds what no JSON can")  # noqa: TRY301  told like what cannot be read
         return data, _KINDS[data["kind"]]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise RecordError(
-            f"{where} is not an item record: {error!r}.", fix="Remove the line, then run `modelgauge resume`."
-        ) from None
+    except (ValueError, RecursionError) as error:
+        raise _damaged(where, str(error)) from None
+    except (KeyError, TypeError):
+        raise _damaged(where, "it says of no item that it was scored or failed") from None
+
+
+def _damaged(where: str, why: str) -> RecordError:
+    return RecordError(
+        f"{where} is not an item record: {why}.", fix="Remove the line, then run `modelgauge resume`."
+    )
+
+
+def place_of_item(line: bytes, where: str) -> tuple[int, bool]:
+    """The place in the test of a journal line's item, and whether it failed; the item itself is not made.
+
+    Raises:
+        RecordError: the line holds none; the message names file and line.
+    """
+    data, cls = _kind_of_line(line, where)
+    index = data.get("index")
+    if type(index) is not int or not 0 <= index < 2**63:
+        raise _damaged(where, "it has no index")
+    return index, cls is TestItemExceptionRecord

@@ -12,7 +12,13 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, TestRecord, item_from_json
+from modelgauge.data.records import (
+    ItemRecord,
+    TestItemExceptionRecord,
+    TestRecord,
+    item_from_json,
+    place_of_item,
+)
 from modelgauge.engine.journal import RunFolder, whole_lines
 
 _SCORED = b'{"kind":"item"'  # how our own lines begin; any other line is parsed to see what it is
@@ -29,11 +35,11 @@ class JournalOrder:
         self._journal = journal
         indices, offsets, failed = array("q"), array("q"), array("b")
         offset = 0
-        for line in whole_lines(journal):
-            data = json.loads(line)
-            indices.append(data["index"])
+        for number, line in enumerate(whole_lines(journal), start=1):
+            index, has_failed = place_of_item(line, f"{journal}, line {number}")
+            indices.append(index)
             offsets.append(offset)
-            failed.append(data["kind"] == "exception")
+            failed.append(has_failed)
             offset += len(line)
         order = sorted(range(len(indices)), key=indices.__getitem__)
         kept = [

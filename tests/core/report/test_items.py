@@ -3,7 +3,10 @@
 import json
 import random
 
+import pytest
+
 from modelgauge.data.records import record_from_json
+from modelgauge.errors import RecordError
 from modelgauge.report.failures import group_failures
 from modelgauge.report.items import JournalOrder, ShownRun, record_as_json, records_as_json
 
@@ -30,6 +33,28 @@ def test_a_missing_journal_and_a_torn_line_hold_nothing(folder, scored):
     assert len(list(JournalOrder(run.journal).records())) == 1
     run.journal.unlink()
     assert list(JournalOrder(run.journal).records()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[]",
+        "5",
+        "garbage",
+        '{"kind":"item"}',
+        '{"kind":"nope"}',
+        '{"kind":"item","index":-1}',
+        '{"kind":[]}',
+        "{",
+    ],
+)
+def test_a_damaged_line_is_named(folder, scored, line):
+    run = folder(scored(0), scored(1))
+    with run.journal.open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(RecordError, match=r"items\.jsonl, line 3 is not an item record") as caught:
+        JournalOrder(run.journal)
+    assert "Error(" not in str(caught.value)
 
 
 def test_a_record_as_json_reads_back_with_its_items(folder, record, scored, failure):
