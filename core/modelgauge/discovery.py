@@ -103,8 +103,12 @@ class Plugins:
         return (self.tests, self.suts, self.annotators, self.metrics)
 
     def of_annotator(self, name: str) -> Registry:
-        """Where the annotator of a name is found: a metric is one too."""
-        return self.metrics if name not in self.annotators and name in self.metrics else self.annotators
+        """Where the annotator of a name is found, or would be by a name like it: a metric is one too."""
+        if name in self.annotators:
+            return self.annotators
+        base = name.partition("?")[0]
+        is_like_one = did_you_mean(base, self.metrics.uids) and not did_you_mean(base, self.annotators.uids)
+        return self.metrics if name in self.metrics or is_like_one else self.annotators
 
     def observes(self, hook: str) -> bool:
         """Whether any plugin implements this hook."""

@@ -143,6 +143,13 @@ def test_a_test_names_a_metric_as_any_annotator(resolver):
     assert isinstance(pair.annotators["length"], Length)  # of one name, the annotator is meant
 
 
+def test_a_misspelt_annotator_is_looked_for_among_metrics_too(resolver):
+    with pytest.raises(UnknownNameError, match="Did you mean 'exact_match'"):
+        resolver.annotator("exact_mach")
+    with pytest.raises(UnknownNameError, match=r"annotator 'lenght'.*Did you mean 'length'"):
+        resolver.annotator("lenght")
+
+
 def test_all_missing_secrets_are_told_at_once(resolver):
     class Paid(Asks):
         def get_annotators(self):

@@ -87,7 +87,8 @@ class GEval(JudgeMetric):
         name: what the metric is called in reports.
         criteria: what makes an output good, in a sentence or more.
         evaluation_steps: how to find out, step by step.
-        evaluation_params: the fields of the test case that the judge sees, and that a case must have.
+        evaluation_params: the fields of the test case that the judge sees, and that a case must have; by
+            default the input and the actual output.
         rubric: what the scores stand for, in ranges that do not overlap. The judge then gives no other scores
             than these.
         logprobs: whether to ask the judge for log-probabilities; by default, if it declares
@@ -103,10 +104,7 @@ class GEval(JudgeMetric):
         self,
         name: str,
         criteria: str | None = None,
-        evaluation_params: Sequence[LLMTestCaseParams | str] = (
-            LLMTestCaseParams.INPUT,
-            LLMTestCaseParams.ACTUAL_OUTPUT,
-        ),
+        evaluation_params: Sequence[LLMTestCaseParams | str] | None = None,
         evaluation_steps: Sequence[str] | None = None,
         *,
         rubric: Sequence[Rubric] | None = None,
@@ -115,6 +113,8 @@ class GEval(JudgeMetric):
     ) -> None:
         super().__init__(name, **settings)
         known = [one.value for one in LLMTestCaseParams]
+        if evaluation_params is None:
+            evaluation_params = (LLMTestCaseParams.INPUT, LLMTestCaseParams.ACTUAL_OUTPUT)
         unknown = [one for one in evaluation_params if one not in known]
         if unknown or not evaluation_params:
             raise InvalidOptionError(

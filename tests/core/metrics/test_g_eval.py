@@ -58,6 +58,11 @@ def test_given_steps_need_no_question(scripted):
         metric.measure(LLMTestCase("?", "!"))
 
 
+def test_without_parameters_the_judge_sees_input_and_actual_output():
+    assert GEval("C", "Right?", None).required_params == ("input", "actual_output")
+    assert GEval("C", "Right?").required_params == ("input", "actual_output")
+
+
 def test_steps_are_made_once_for_all_cases():
     def judge(asked):
         steps.append(asked) if '"steps"' in asked else grades.append(asked)
