@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field, FiniteFloat
 
 from modelgauge.data.base import Frozen, Text
+from modelgauge.data.numeric import Numeric
 from modelgauge.data.responses import JsonObject
 
 
@@ -43,8 +44,11 @@ class Estimate(Frozen):
         return self.value
 
 
-class Score(Frozen):
-    """A metric's judgement of one answer: a number that knows why. It is ordered among numbers and scores.
+class Score(Frozen, Numeric):
+    """A metric's judgement of one answer: a number that knows why.
+
+    It compares and calculates like its value: `score == 0.5`, `score + 1`, `max(scores)`; what is calculated is a
+    plain number. Two scores are equal only where all their fields are.
 
     Args:
         value: usually 0 to 1.
@@ -71,24 +75,11 @@ class Score(Frozen):
             cost: float | None = None,
         ) -> None: ...
 
-    def __float__(self) -> float:
-        return self.value
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other) if isinstance(other, Score) else self.value == other
+
+    def __hash__(self) -> int:  # type: ignore[override]  # typeshed has none for `numbers`, whose numbers have one
+        return hash(self.value)  # as that of the numbers that it equals
 
     def __format__(self, spec: str) -> str:
         return format(self.value, spec) if spec else str(self)
-
-    def __lt__(self, other: "Score | float") -> bool:
-        return self.value < _value_of(other)
-
-    def __le__(self, other: "Score | float") -> bool:
-        return self.value <= _value_of(other)
-
-    def __gt__(self, other: "Score | float") -> bool:
-        return self.value > _value_of(other)
-
-    def __ge__(self, other: "Score | float") -> bool:
-        return self.value >= _value_of(other)
-
-
-def _value_of(other: "Score | float") -> float:
-    return other.value if isinstance(other, Score) else other

@@ -1,8 +1,13 @@
 """What the constructors of the data classes take, and what they say when they refuse."""
 
 import inspect
+import math
+import operator
+import statistics
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from modelgauge.data.base import Frozen
 from modelgauge.data.estimates import Estimate, Score
@@ -179,6 +184,52 @@ def test_a_number_is_read_off_an_estimate_and_a_score():
     for other in ("0.7", None):  # a text is no number, even where one could be read from it
         with pytest.raises(TypeError):
             sorted([half, other])
+
+
+def test_a_score_equals_its_value_and_another_score_only_in_all_its_fields():
+    half = Score(0.5, "so")
+    assert half == 0.5
+    assert 0.5 == half  # noqa: SIM300  from the other side
+    assert half != 0.7
+    assert half not in ("0.5", None, "so")
+    assert half == Score(0.5, "so")
+    for other in (Score(0.5), Score(0.7, "so"), Score(0.5, "so", {"a": 1}), Score(0.5, "so", cost=0.1)):
+        assert half != other
+    assert hash(Score(0.5, "so", {"a": [1]})) == hash(0.5)
+    assert {0.5: "found"}[half] == "found"
+    assert half == pytest.approx(0.5001, abs=0.001)
+    assert pytest.approx(0.5001, abs=0.001) == half
+    assert [half, Score(1)] == pytest.approx([0.5, 1.0])
+    assert half != pytest.approx(0.6)
+    assert not Score(0)
+    assert half
+
+
+_NUMBERS = st.floats(min_value=-1e6, max_value=1e6, allow_nan=False)
+
+
+@given(_NUMBERS, _NUMBERS.filter(lambda number: abs(number) > 1e-6))
+def test_a_score_calculates_like_its_value(left, right):
+    score, other = Score(left, "so"), Score(right)
+    for work in (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod):
+        expected = work(left, right)
+        assert work(score, other) == work(score, right) == work(left, other) == expected
+        assert type(work(score, other)) is float
+    for of_one in (abs, round, operator.neg, operator.pos, float, int, math.floor, math.ceil, math.trunc):
+        assert of_one(score) == of_one(left)
+    assert round(score, 2) == round(left, 2)
+    assert (score**2, 2 ** Score(0.5)) == (left**2, 2**0.5)
+    for compare in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq):
+        assert compare(score, other.value) == compare(left, other) == compare(left, right)
+
+
+def test_scores_go_into_statistics():
+    scores = [Score(0.25, "a"), Score(0.5), Score(0.75, "b")]
+    assert sum(scores) == 1.5
+    assert (max(scores), min(scores)) == (scores[2], scores[0])
+    assert statistics.mean(scores) == statistics.fmean(scores) == statistics.median(scores) == 0.5
+    assert statistics.stdev(scores) == 0.25
+    assert math.isclose(scores[0], 0.25)
 
 
 def test_signatures_tell_what_may_be_given_by_position():
