@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelgauge.conversion import convert, describe_type, spelling
 from modelgauge.did_you_mean import did_you_mean
-from modelgauge.errors import InvalidOptionError, ModelGaugeError, PluginError
+from modelgauge.errors import ArgumentError, InvalidOptionError, ModelGaugeError, PluginError
 from modelgauge.names import decode, join_name
 from modelgauge.secrets import InjectSecret, Secret
 from modelgauge.targets import describe
@@ -129,9 +129,9 @@ def construct(
     named = {key: _injected(value, secrets) for key, value in named.items()}
     try:
         return target(join_name(base, spellings), *positional, **named)
-    except ModelGaugeError:
-        raise
     except (Exception, SystemExit) as error:
+        if isinstance(error, ModelGaugeError) and not isinstance(error, ArgumentError):
+            raise
         problem = f"{owner} cannot be made: {secrets.redact(describe(error))}."
         raise PluginError(problem, fix="Correct its options, or what its plugin registers.") from error
 

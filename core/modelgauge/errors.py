@@ -55,6 +55,10 @@ class InvalidOptionError(UsageError):
     """A `?key=value` or a constructor argument that does not exist or does not convert."""
 
 
+class ArgumentError(InvalidOptionError, TypeError):
+    """A constructor does not take the arguments that it was called with; the message lists those that it takes."""
+
+
 class InvalidDataError(UsageError, ValueError):
     """A value that a data class refuses: an unknown field, a wrong type, a context that JSON would change."""
 

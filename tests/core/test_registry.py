@@ -11,6 +11,7 @@ from modelgauge.errors import (
     PluginError,
     UnknownNameError,
 )
+from modelgauge.interfaces.identity import Identified
 from modelgauge.registry import FIRST_PARTY, Register, Registry
 from modelgauge.secrets import InjectSecret, OptionalSecret, RequiredSecret, SecretDescription, SecretStore
 
@@ -72,6 +73,11 @@ class Broken:
         raise {"value": ValueError, "exit": SystemExit, "ours": lambda m: DefinitionError(m, fix="Mend.")}[
             fault
         ]("no luck")
+
+
+class Made(Identified):
+    def __init__(self, uid: str, size: int = 1) -> None:
+        super().__init__(uid)
 
 
 def registry(*registrations, distribution="my-plugin", kind="sut", into=None):
@@ -326,6 +332,13 @@ def test_a_hint_that_cannot_be_resolved_spoils_its_own_option_only():
 def test_a_constructor_that_raises_is_the_plugins_error(fault, cause):
     with pytest.raises(PluginError, match=rf"'x' \(from my-plugin\) cannot be made: {cause}"):
         registry(lambda register: register("x", Broken, fault=fault)).make("x")
+
+
+def test_arguments_that_a_plugin_registers_wrongly_are_the_plugins_error():
+    with pytest.raises(
+        PluginError, match=r"cannot be made: ArgumentError: Made: there is no argument 'siez'"
+    ):
+        registry(lambda register: register("x", Made, siez=1)).make("x")
 
 
 def test_our_own_errors_pass_as_they_are():

@@ -17,6 +17,7 @@ from pydantic import Field
 from modelgauge.data.base import Frozen
 from modelgauge.data.json_values import class_name, plain, text_of_plain
 from modelgauge.errors import DefinitionError, InvalidDataError
+from modelgauge.interfaces.arguments import unbound_arguments
 from modelgauge.secrets import Secret
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -171,13 +172,20 @@ def identity_name(cls: type) -> str:
 def _capture(
     cls: type, default_uid: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[str, dict[str, _Argument]] | None:
-    """The uid and the other arguments; None where Python is about to refuse them, and for copy and pickle."""
+    """The uid and the other arguments; None for copy and pickle, which pass none, and where a signature is not true.
+
+    Raises:
+        ArgumentError: the constructor does not take them.
+    """
     _check_methods(cls)
     signature, parameter = _constructor(cls, needs_uid=default_uid is None)
     try:
         bound = signature.bind(None, *args, **kwargs)
-    except TypeError:
-        return None
+    except TypeError as error:
+        is_wrapped = hasattr(cls.__init__, "__wrapped__")  # type: ignore[misc]  # of the class, as above
+        if is_wrapped or not (args or kwargs):
+            return None
+        raise unbound_arguments(cls, error, kwargs) from None
     passed = _flattened(bound)
     uid = _take_uid(parameter, passed) if parameter is not None else None
     if uid is None:

@@ -21,6 +21,7 @@ from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidOptionError, InvalidResponseError
 from modelgauge.interfaces.annotator import CompletionAnnotator
+from modelgauge.interfaces.arguments import refused_argument
 from modelgauge.interfaces.identity import interface_method
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters
@@ -71,7 +72,13 @@ class _Sealed(type):
     """Makes objects that do not change any more once they are made."""
 
     def __call__(cls: type[T], *args: Any, **kwargs: Any) -> T:
-        made: T = super().__call__(*args, **kwargs)  # type: ignore[misc]  # mypy sees no type in cls here
+        try:
+            made: T = super().__call__(*args, **kwargs)  # type: ignore[misc]  # mypy sees no type in cls here
+        except TypeError as error:
+            refused = refused_argument(cls, error, kwargs)
+            if refused is None:
+                raise
+            raise refused from None
         if isinstance(made, Metric):
             made._seal()  # noqa: SLF001  its own metaclass
         return made
@@ -117,6 +124,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
 
     Raises:
         InvalidOptionError: an argument is of a wrong type.
+        ArgumentError: there is no argument of that name.
     """
 
     required_params: Sequence[str] = ()

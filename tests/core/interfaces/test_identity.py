@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 import pickle
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from modelgauge.data.json_values import canonical_json
-from modelgauge.errors import DefinitionError
+from modelgauge.errors import ArgumentError, DefinitionError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, Initialization, identity_name
 from modelgauge.interfaces.sut import PromptResponseSUT
@@ -366,10 +367,54 @@ def test_broken_definitions_are_explained(make, said):
     assert caught.value.fix
 
 
-@pytest.mark.parametrize("make", [Plain, lambda: Plain("a", 1), lambda: Plain("a", size=1)])
-def test_wrong_arguments_are_pythons_own_error(make):
-    with pytest.raises(TypeError, match="argument"):
+class Sized(Plain):
+    def __init__(self, uid: str, size: int = 1, **more: Any) -> None:
+        super().__init__(uid, **more)
+
+
+@pytest.mark.parametrize(
+    ("make", "problem", "fix"),
+    [
+        (lambda: Plain("a", 1), "too many positional arguments", "The arguments are: uid."),
+        (lambda: Plain("a", size=1), "there is no argument 'size'", "The arguments are: uid."),
+        (lambda: Plain(uld="a"), "there is no argument 'uld'", "Did you mean 'uid'? The arguments are: uid."),
+        (lambda: Thing(size=2), "missing a required argument: 'uid'", "The arguments are: uid, size, color."),
+        (
+            lambda: Sized(siez=2),
+            "there is no argument 'siez'",
+            "Did you mean 'size'? The arguments are: uid, size.",
+        ),
+    ],
+)
+def test_arguments_that_do_not_exist_are_named_beside_those_that_do(make, problem, fix):
+    with pytest.raises(ArgumentError) as caught:
         make()
+    assert isinstance(caught.value, TypeError)
+    assert caught.value.problem.endswith(f"{problem}.")
+    assert caught.value.fix == fix
+
+
+def test_a_constructor_whose_signature_is_not_true_takes_what_it_takes():
+    def lenient(init: Any) -> Any:
+        @functools.wraps(init)
+        def taking(self: Any, uid: str, **_: Any) -> None:
+            init(self, uid)
+
+        return taking
+
+    class Decorated(Plain):
+        @lenient
+        def __init__(self, uid: str) -> None:
+            super().__init__(uid)
+
+    made = Decorated("a", size=1)
+    assert made.uid == "a"
+    assert "not known" in (made.why_uncacheable() or "")
+
+
+def test_no_arguments_at_all_are_pythons_own_error():
+    with pytest.raises(TypeError, match="uid"):
+        Plain()
 
 
 def test_constructors_see_all_arguments():

@@ -4,11 +4,13 @@ import asyncio
 import copy
 import pickle
 import re
+from typing import Any
 
 import pytest
 
 from modelgauge import PromptResponseSUT, Score, SUTCompletion, SUTResponse, Usage, run_test
 from modelgauge.errors import (
+    ArgumentError,
     CallError,
     DefinitionError,
     InvalidOptionError,
@@ -20,6 +22,7 @@ from modelgauge.evals import ConversationalTestCase, LLMTestCase, Turn
 from modelgauge.metrics import (
     AnswerRelevancyMetric,
     ExactMatchMetric,
+    GEval,
     HallucinationMetric,
     Metric,
     judging_by_default,
@@ -169,6 +172,46 @@ def test_a_metric_with_a_constructor_of_its_own():
 def test_wrong_settings_are_errors(settings):
     with pytest.raises(InvalidOptionError):
         Rated(**settings)
+
+
+class Handing(Metric):
+    def __init__(self, uid: str | None = None, *, size: int = 1, **settings: Any) -> None:
+        super().__init__(uid, **settings)
+        self.size = size
+
+    def score(self, test_case):
+        return float(self.size)
+
+
+class Swallowing(Metric):
+    def __init__(self, **_: Any) -> None:
+        super().__init__()
+        raise TypeError("of its own")
+
+    def score(self, test_case):
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    ("make", "suggestion", "own"),
+    [
+        (lambda: ExactMatchMetric(treshold=1), "threshold", "ignore_case"),
+        (lambda: GEval("tone", criterion="Is it kind?"), "criteria", "evaluation_steps"),
+        (lambda: Rated(strict=True), "strict_mode", "include_reason"),
+        (lambda: Handing(siez=1), "size", "threshold"),
+    ],
+)
+def test_a_misspelt_argument_is_told_the_right_one(make, suggestion, own):
+    with pytest.raises(ArgumentError) as caught:
+        make()
+    assert isinstance(caught.value, TypeError)
+    assert f"Did you mean '{suggestion}'?" in caught.value.fix
+    assert own in caught.value.fix.partition("The arguments are: ")[2]
+
+
+def test_a_type_error_of_the_authors_own_stays_what_it_is():
+    with pytest.raises(TypeError, match=r"^of its own$"):
+        Swallowing(treshold=1)
 
 
 def test_a_metric_does_not_change():

@@ -1,0 +1,62 @@
+"""What is said of constructor arguments that do not exist. Nothing here runs while the arguments are right."""
+
+import inspect
+from collections.abc import Collection
+
+from modelgauge.did_you_mean import did_you_mean
+from modelgauge.errors import ArgumentError
+
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def unbound_arguments(cls: type, error: TypeError, named: Collection[str]) -> ArgumentError:
+    """Our error where arguments do not fit a constructor's signature.
+
+    Args:
+        cls: what was to be made.
+        error: what `inspect.Signature.bind` says.
+        named: the names of the arguments that were passed by name.
+    """
+    known, takes_any = _known(cls)
+    unknown = [] if takes_any else [name for name in named if name not in known]
+    return _unknown(cls, unknown[0], known) if unknown else _error(cls, str(error), "", known)
+
+
+def refused_argument(cls: type, error: TypeError, named: Collection[str]) -> ArgumentError | None:
+    """Our error where a constructor handed on an argument that nobody takes; None for any other TypeError.
+
+    Args:
+        cls: what was to be made.
+        error: what the constructor raised.
+        named: as above.
+    """
+    known, takes_any = _known(cls)
+    for name in () if takes_any else named:
+        if name not in known and f"unexpected keyword argument '{name}'" in str(error):
+            return _unknown(cls, name, known)
+    return None
+
+
+def _unknown(cls: type, name: str, known: list[str]) -> ArgumentError:
+    return _error(cls, f"there is no argument '{name}'", did_you_mean(name, known), known)
+
+
+def _error(cls: type, problem: str, suggestion: str, known: list[str]) -> ArgumentError:
+    return ArgumentError(
+        f"{cls.__qualname__}: {problem}.", fix=f"{suggestion}The arguments are: {', '.join(known)}."
+    )
+
+
+def _known(cls: type) -> tuple[list[str], bool]:
+    """The names that a constructor takes, those that `**kwargs` hands on included; whether it takes any other."""
+    names: dict[str, None] = {}
+    takes_any = False
+    for base in cls.__mro__[:-1]:
+        if "__init__" not in vars(base):
+            continue
+        parameters = list(inspect.signature(vars(base)["__init__"]).parameters.values())[1:]
+        names.update((one.name, None) for one in parameters if one.kind in _BY_NAME)
+        takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
+        if not takes_any:
+            break
+    return list(names), takes_any
