@@ -43,6 +43,7 @@ class Frozen(BaseModel):
         try:
             self.__pydantic_validator__.validate_python(data, self_instance=self)
         except ValidationError as error:
+            __tracebackhide__ = True  # pytest shows whose line it is
             raise explain(error, type(self)) from None
 
     # Pydantic's own mark of an __init__ that nested validation and `model_validate` need not call.

@@ -29,6 +29,7 @@ def checked_app(callback: Any) -> App:
     Raises:
         ValueError: it cannot be called, or is not observed.
     """
+    __tracebackhide__ = True
     if not callable(callback):
         raise ValueError("observed_callback must be callable")  # noqa: TRY004  the promise is a ValueError
     if not is_observed(callback):

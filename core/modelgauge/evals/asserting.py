@@ -1,6 +1,8 @@
 """`assert_test`: one test case, or one use of an observed app, in a test of pytest or anywhere else."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
+from types import TracebackType
 from typing import Any
 
 from modelgauge.api import Runner
@@ -48,29 +50,59 @@ def assert_test(
     _check_mode(test_case, metrics, golden, observed_callback)
     session = pytest_plugin.session()
     chosen = session.options if session is not None else TestRunOptions()
-    items = Items()
     options: dict[str, Any] = {} if session is None else session.runner_options()
-    runner = Runner(
-        hyperparameters=logged_hyperparameters(),
-        caching=chosen.use_cache,
-        concurrency=None if run_async else 1,
-        progress=display_progress,
-        observers=[items],
-        **options,
-    )
-    if golden is not None and observed_callback is not None:
-        answered, judges = answered_goldens(
-            [golden], observed_callback, at_once=1, resolved=lambda found: metrics_of(found, runner)
-        )
-    else:
-        answered, judges = [Answered(checked_case(test_case))], metrics_of(metrics or (), runner)
+    options |= {"concurrency": None if run_async else 1, "progress": display_progress}
     try:
-        result = Job(answered, judges, errors=chosen.errors(), uid="assert_test").run(runner, items)
-    except ModelGaugeError as error:  # it says what to mend; the way through the library does not help
-        raise error.with_traceback(None) from error.__cause__
+        result = _judged((test_case, metrics), (golden, observed_callback), chosen, options)
+    except Exception as error:  # noqa: BLE001  an app may raise anything
+        raise error.with_traceback(_of_users(error))  # noqa: B904  it is the same error, with causes of its own
     if session is not None:
         session.note(result)
     _assert_passed(result, chosen, in_session=session is not None)
+
+
+def _judged(
+    given: tuple[TestCase | None, AnyMetric | Sequence[AnyMetric] | None],
+    asked: tuple[Golden | None, Callable[[str], Any] | None],
+    chosen: TestRunOptions,
+    options: Mapping[str, Any],
+) -> EvaluationResult:
+    """Judge what was given in one of the two modes."""
+    items = Items()
+    runner = Runner(
+        hyperparameters=logged_hyperparameters(), caching=chosen.use_cache, observers=[items], **options
+    )
+    golden, callback = asked
+    if golden is not None and callback is not None:
+        answered, judges = answered_goldens(
+            [golden], callback, at_once=1, resolved=lambda found: metrics_of(found, runner)
+        )
+    else:
+        test_case, metrics = given
+        answered, judges = [Answered(checked_case(test_case))], metrics_of(metrics or (), runner)
+    return Job(answered, judges, errors=chosen.errors(), uid="assert_test").run(runner, items)
+
+
+def _of_users(error: Exception) -> TracebackType | None:
+    """The traceback of an error without the way through the library, which does not help its users.
+
+    What is no error that we raise on purpose, and happened within the library, is a defect of it: then all is kept.
+    """
+    kept: list[TracebackType] = []
+    step = error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in _ON_THE_WAY:
+            kept.append(step)
+        step = step.tb_next
+    if not kept and not isinstance(error, ModelGaugeError):
+        return error.__traceback__
+    for one, following in zip_longest(kept, kept[1:]):
+        one.tb_next = following
+    return kept[0] if kept else None
+
+
+_ON_THE_WAY = ("modelgauge", "asyncio", "concurrent", "threading")
+"""Packages between a user's test and a user's app."""
 
 
 def _check_mode(
@@ -81,6 +113,7 @@ def _check_mode(
     Raises:
         ValueError: they are not.
     """
+    __tracebackhide__ = True
     has_case, has_metrics = test_case is not None, metrics is not None and metrics not in ([], ())
     has_golden, has_callback = golden is not None, callback is not None
     if has_golden and has_callback:
@@ -107,8 +140,9 @@ def _assert_passed(result: EvaluationResult, options: TestRunOptions, *, in_sess
     if one.error is not None and not (options.ignore_errors and one.failures):
         run = "RUN" if in_session else result.run_id
         named = " (RUN is named at the end of this session)" if in_session else ""
+        why = "; ".join(one.failures) or str(one.error)
         raise CallError(
-            f"The test case {called(one.test_case)} could not be judged: {'; '.join(one.failures) or one.error}",
+            f"The test case {called(one.test_case)} could not be judged: {why.rstrip('.')}.",
             fix=f"See the traceback: modelgauge show {run} --failures{named}. To let it be a failed assertion "
             "instead: modelgauge test run --ignore-errors",
         )

@@ -19,7 +19,7 @@ from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.errors import InvalidOptionError, InvalidResponseError
+from modelgauge.errors import ArgumentError, InvalidOptionError, InvalidResponseError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.arguments import refused_argument
 from modelgauge.interfaces.identity import interface_method
@@ -75,10 +75,11 @@ class _Sealed(type):
         try:
             made: T = super().__call__(*args, **kwargs)  # type: ignore[misc]  # mypy sees no type in cls here
         except TypeError as error:
-            refused = refused_argument(cls, error, kwargs)
+            __tracebackhide__ = True
+            refused = error if isinstance(error, ArgumentError) else refused_argument(cls, error, kwargs)
             if refused is None:
                 raise
-            raise refused from None
+            raise refused.with_traceback(None) from None
         if isinstance(made, Metric):
             made._seal()  # noqa: SLF001  its own metaclass
         return made

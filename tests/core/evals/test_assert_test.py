@@ -10,6 +10,7 @@ from modelgauge.evals import (
     Golden,
     LLMTestCase,
     assert_test,
+    asserting,
     observe,
     update_current_span,
     update_current_trace,
@@ -137,6 +138,27 @@ def test_a_missing_parameter_is_told_before_anything_is_judged(match):
 def test_something_else_than_a_case_is_refused(match):
     with pytest.raises(InvalidDataError, match="A Golden is no test case"):
         assert_test(GOLDEN, [match()])
+
+
+def test_a_defect_of_the_library_keeps_its_traceback(match, monkeypatch):
+    monkeypatch.setattr(asserting, "Job", None)
+    with pytest.raises(TypeError) as failed:
+        assert_test(RIGHT, [match()])
+    assert failed.traceback[-1].name == "_judged"
+
+
+def test_what_an_app_raises_keeps_its_context():
+    @observe(metrics=[])
+    def app(question):
+        try:
+            {}[question]
+        except KeyError:
+            raise LookupError("down")  # noqa: B904  as apps do
+
+    with pytest.raises(LookupError) as failed:
+        assert_test(golden=GOLDEN, observed_callback=app)
+    assert isinstance(failed.value.__context__, KeyError)
+    assert not failed.value.__suppress_context__
 
 
 def test_in_a_running_loop(match):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -216,6 +217,67 @@ def test_what_cannot_be_judged_is_an_error(session):
     assert "CallError: The test case 'q' could not be judged: Metric Broken gave no score:" in output
     assert "modelgauge show RUN --failures (RUN is named at the end of this session)" in output
     assert "core/modelgauge" not in output  # the way through the library does not help
+
+
+WRONG_USES = (
+    PASSING
+    + """
+import asyncio
+import pytest
+from modelgauge.evals import Golden, observe
+
+CASE = LLMTestCase("q", "a")
+
+def plain(question):
+    raise LookupError("the app is down")
+
+@observe(metrics=[Always()])
+def app(question):
+    return plain(question)
+
+@observe(metrics=[Always()])
+async def slow_app(question):
+    await asyncio.sleep(0)
+    return plain(question)
+
+def test_text(): assert_test("q", [Always()])
+def test_none(): assert_test(CASE, [])
+def test_both(): assert_test(CASE, [Always()], golden=Golden("q"), observed_callback=app)
+def test_plain(): assert_test(golden=Golden("q"), observed_callback=plain)
+def test_name(): assert_test(CASE, ["exact_mach"])
+def test_down(): assert_test(golden=Golden("q"), observed_callback=app)
+def test_slow(): assert_test(golden=Golden("q"), observed_callback=slow_app)
+def test_loop():
+    async def run(): assert_test(CASE, [Always(threshold=2)])
+    asyncio.run(run())
+def test_field(): LLMTestCase("q", actual_ouput="a")
+def test_argument(): Always(treshold=1)
+"""
+)
+
+
+def test_a_failure_shows_the_users_lines_and_not_the_librarys(session):
+    code, output = session(source=WRONG_USES)
+    assert code == 1
+    assert "10 failed" in output
+    assert "core/modelgauge" not in output
+    for call in (
+        'assert_test("q"',
+        "assert_test(CASE, [])",
+        "async def run(): assert_test",
+        "Always(treshold",
+    ):
+        assert re.search(rf"^> .*{re.escape(call)}", output, re.MULTILINE)
+    assert output.count('>       raise LookupError("the app is down")') == 2
+    assert output.count("    return plain(question)") == 2
+    for told in (
+        "A str is no test case",
+        "'exact_match'",
+        "must be decorated",
+        "'actual_output'",
+        "'threshold'",
+    ):
+        assert re.search(rf"^E .*{re.escape(told)}", output, re.MULTILINE)
 
 
 def test_errors_can_be_ignored_and_metrics_skipped_but_nothing_passes_by_it(session, project):
