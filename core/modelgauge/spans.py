@@ -27,11 +27,11 @@ _LONGEST = 10_000  # characters of what is shown of an object that has no JSON
 _MARK = "__modelgauge_observed__"
 _observed = threading.Event()  # set once anything is
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F")
 
 
 def marked(function: F) -> F:
-    """Mark a function whose calls make spans."""
+    """Mark a function whose calls make spans, or an object that calls such a one."""
     setattr(function, _MARK, True)
     _observed.set()
     return function
@@ -61,12 +61,14 @@ class OpenTrace:
         fields: what `update_current_trace` said: fields of `Trace`.
         case_fields: likewise, fields of the test case that the whole is judged by.
         test_case: likewise, the test case itself.
+        updated: whether the app said anything of it or of its spans.
     """
 
     sink: "Sink"
     fields: dict[str, Any] = field(default_factory=dict)
     case_fields: dict[str, Any] = field(default_factory=dict)
     test_case: LLMTestCase | None = None
+    updated: bool = False
     spans: list["OpenSpan"] = field(default_factory=list)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     begun: float = field(default_factory=perf_counter)
@@ -130,7 +132,7 @@ class OpenSpan:
     def end(self, error: BaseException | None) -> None:
         """Stop the clock; a trace ends with its outermost span."""
         if error is not None:
-            self.error = str(shown(f"{type(error).__name__}: {error}"))
+            self.error = _said_by(error)
         self.seconds = perf_counter() - self.begun
         if self.parent is None:
             self.trace.seconds = perf_counter() - self.trace.begun
@@ -163,9 +165,16 @@ class OpenSpan:
 
 @dataclass(eq=False)
 class Sink:
-    """Takes the traces of the code that runs while it is open."""
+    """Takes the traces of the code that runs while it is open.
+
+    Args:
+        traces: those that have ended.
+        begun: all, in the order in which they began.
+        closed: whether no more begin.
+    """
 
     traces: list[OpenTrace] = field(default_factory=list)
+    begun: list[OpenTrace] = field(default_factory=list)
     closed: bool = False
 
 
@@ -216,6 +225,7 @@ def begin(name: str, kind: str | None, inputs: Callable[[], Any], **told: Any) -
         trace = parent.trace
     elif sink is not None and not sink.closed:
         trace = OpenTrace(sink)
+        sink.begun.append(trace)
     else:
         return None
     return OpenSpan(trace, parent, name, kind, shown(inputs()), **told)
@@ -257,6 +267,20 @@ def _repr(value: Any) -> str:
         text = repr(value)
     except Exception as error:  # noqa: BLE001  an author's __repr__; a span must not break the app
         text = f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
+    return _printable(text)
+
+
+def _said_by(error: BaseException) -> str:
+    """The class and message of an exception."""
+    try:
+        text = str(error)
+    except Exception as second:  # noqa: BLE001  likewise, an author's __str__
+        text = f"(no message: its __str__ raised {type(second).__name__})"
+    return _printable(f"{type(error).__name__}: {text}")
+
+
+def _printable(text: str) -> str:
+    """A text that UTF-8 can hold, and not too long for each of many spans."""
     text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 

@@ -63,6 +63,7 @@ class TestItemExceptionRecord(Frozen):
         error_type: the class of the exception.
         message: what it says.
         traceback: where it was raised.
+        traces: what an observed app did until it failed: the last attempt of each use of it that did.
     """
 
     __test__: ClassVar[bool] = False
@@ -76,11 +77,13 @@ class TestItemExceptionRecord(Frozen):
     error_type: str
     message: str
     traceback: str
+    traces: tuple[Trace, ...] = ()
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """What the app did while it answered, where it is an observed one."""
-        return _spans(self.interactions)
+        """What the app did, where it is an observed one: first in the uses that were completed."""
+        failed = (span for trace in self.traces for span in trace.spans)
+        return (*_spans(self.interactions), *failed)
 
 
 def _spans(interactions: Iterable[PromptInteractionAnnotations]) -> tuple[Span, ...]:
@@ -187,7 +190,8 @@ class TestRecord(Frozen):
         identifier: what the user called the run.
         thresholds: for each measurement that has one; the result `NAME.passed` says which share of the items
             passed it, `passed` which share passed all.
-        notes: what a reader should know (an object that cannot be cached, ids that repeat).
+        notes: what a reader should know (an object that cannot be cached, ids that repeat, metrics that judged
+            nothing).
         failure: why the run ended early, else None.
         concurrency: for the SUT and each annotator by uid, the changes of its limit.
     """

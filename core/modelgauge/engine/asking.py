@@ -6,6 +6,7 @@ from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.engine.calls import Target
 from modelgauge.engine.tally import CallTally
+from modelgauge.engine.uses import Told, blamed
 from modelgauge.errors import InvalidResponseError
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
 from modelgauge.text.reasoning import split_reasoning
@@ -29,15 +30,34 @@ async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: i
         raise TypeError(sut)
     request = request_for(sut, prompt)
     called = await target.call(request, tally, repeat)
-    response = sut.translate_response(request, called.response)
-    if not isinstance(response, SUTResponse):
-        raise InvalidResponseError(
-            f"translate_response of '{sut.uid}' returned a {type(response).__name__}.",
-            fix="Return SUTResponse(completions=[SUTCompletion(text=…)]).",
-        )
+    try:
+        response = translated(sut, request, called.response, called.told)
+    except Exception as error:
+        blamed(error, called.told)
+        raise
+    if called.told is not None:
+        tally.note_metrics(called.told.trace)
     if called.paid and response.usage is not None:
         await target.settle(response.usage)
-    return without_reasoning(sut, response)
+    return response
+
+
+def translated(
+    sut: PromptResponseSUT[Any, Any], request: Any, response: Any, told: Told | None
+) -> SUTResponse:
+    """Our response of a SUT's own, with what an observed app told meanwhile, and with reasoning split off.
+
+    Raises:
+        InvalidResponseError: `translate_response` returned something else.
+        Exception: what it raised.
+    """
+    ours = sut.translate_response(request, response)
+    if not isinstance(ours, SUTResponse):
+        raise InvalidResponseError(
+            f"translate_response of '{sut.uid}' returned a {type(ours).__name__}.",
+            fix="Return SUTResponse(completions=[SUTCompletion(text=…)]).",
+        )
+    return without_reasoning(sut, ours if told is None else told.added_to(ours))
 
 
 def without_reasoning(sut: PromptResponseSUT[Any, Any], response: SUTResponse) -> SUTResponse:

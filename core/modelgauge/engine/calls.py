@@ -23,6 +23,7 @@ from modelgauge.engine.options import RunOptions
 from modelgauge.engine.retries import Backoff, classify, outcome_of
 from modelgauge.engine.tally import CallTally
 from modelgauge.engine.threads import CallPool
+from modelgauge.engine.uses import Told, Use, blamed, opened, sealed
 from modelgauge.engine.writer import Writer
 from modelgauge.errors import RunStoppedError
 from modelgauge.interfaces.annotator import CompletionAnnotator
@@ -30,6 +31,7 @@ from modelgauge.interfaces.codec import ResponseCodec, response_type
 from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.retry import ErrorClass, Fatal, Retry
 from modelgauge.interfaces.sut import PromptResponseSUT
+from modelgauge.spans import is_anything_observed, is_observed
 
 _FATAL_CALLS = 3
 _FAILED = "'%s': attempt %d failed (%s); the next one comes in %.1f s."
@@ -59,10 +61,11 @@ class Services:
 
 
 class Called(NamedTuple):
-    """A native response, and whether this run paid for it."""
+    """A native response, whether this run paid for it, and what an observed app told while it gave it."""
 
     response: Any
     paid: bool
+    told: Told | None = None
 
 
 class Target:
@@ -99,6 +102,8 @@ class Target:
         if services.caching and self.why_uncacheable is None and not owner.is_cheap:
             self._keys = KeyMaker("sut" if is_sut else "annotator", owner.identity(asked), options.redact)
         self._send = self._sender(method, batched=batched)
+        self._leaves_spans = is_sut and not batched  # those of a batch belong to no item
+        self._needs_root = not is_observed(owner) and not is_observed(method)
 
     def _sender(
         self, method: Callable[[Any], Any], *, batched: bool
@@ -130,15 +135,21 @@ class Target:
             Exception: what the last attempt raised; nothing is cached then.
         """
         if self._keys is None:
-            response = self._revived(await self._paid(request))
+            response, told = await self._paid(request)
+            try:
+                response = self._revived(response)
+            except Exception as error:
+                blamed(error, told)
+                raise
             tally.paid += 1
-            return Called(response, paid=True)
+            return Called(response, True, told)
         key = self._keys.key(request, repeat)
         while (flight := self.services.flights.get(key.digest)) is not None:
             text = await flight.landing()
             if text is not None:
                 tally.cached += 1
-                return Called(self.codec.load(text), paid=False)
+                text, told = opened(text)
+                return Called(self.codec.load(text), False, told)
         return await self._first(key, request, tally)
 
     async def settle(self, usage: Usage) -> None:
@@ -150,29 +161,32 @@ class Target:
         """Answer a request that nobody else is asking; others who ask the same wait for this."""
         services = self.services
         flight = services.flights[key.digest] = Flight()
+        told: Told | None = None
         try:
             text = await services.lookups.get(key.digest) if services.lookups else None
             paid = text is None
             if text is None:
-                text = self._text(await self._paid(request))
-                response = self.codec.load(
-                    text
-                )  # before it is stored: what cannot be read back is never a hit
+                response, told = await self._paid(request)
+                text = self._text(response)
+                response = self.codec.load(text)  # before it is stored: what cannot be read is never a hit
+                text = sealed(text, told)
                 tally.paid += 1
                 # The flight stays until the row is committed: an identical call finds one or the other.
                 services.writer.put(Entry(key, text), lambda: self._landed(key))
             else:
-                response = self.codec.load(text)
+                plain, told = opened(text)
+                response = self.codec.load(plain)
                 tally.cached += 1
                 self._landed(key)
         except BaseException as error:
             self._landed(key)
             if services.lookups is not None:
                 services.lookups.give_back(key.digest)
+            blamed(error, told)
             flight.fail(error)
             raise
         flight.land(text)
-        return Called(response, paid)
+        return Called(response, paid, told)
 
     def _landed(self, key: Key) -> None:
         self.services.flights.pop(key.digest, None)
@@ -189,8 +203,11 @@ class Target:
             return response
         return self.codec.load(self._text(response))
 
-    async def _paid(self, request: Any) -> Any:
-        """Send the request until it is answered, or no further attempt is worth it."""
+    async def _paid(self, request: Any) -> tuple[Any, Told | None]:
+        """Send the request until it is answered, or no further attempt is worth it.
+
+        What an observed app did in the last attempt comes with the answer, or with the error.
+        """
         options, services = self.services.options, self.services
         deadline = services.clock() + options.call_timeout
         attempt = 0
@@ -203,10 +220,16 @@ class Target:
             )  # a call that fails because others are before it would be lost for nothing
             remaining = deadline - now
             outcome: Outcome | None = Outcome.other
+            use = self._use(request) if self._leaves_spans and is_anything_observed() else None
             try:
                 if remaining <= 0:
                     raise timed_out(options.call_timeout)  # noqa: TRY301  the call's failure like any other
-                response = await self._send(request, min(options.attempt_timeout, remaining))
+                seconds = min(options.attempt_timeout, remaining)
+                if use is None:
+                    response = await self._send(request, seconds)
+                else:
+                    with use.going_on():
+                        response = await self._send(request, seconds)
                 outcome = Outcome.ok
             except Exception as error:
                 verdict = classify(self.owner, error)
@@ -218,6 +241,8 @@ class Target:
                     or attempt >= options.max_retries
                     or services.clock() + wait >= deadline
                 ):
+                    if use is not None:
+                        blamed(error, use.failed(error))
                     raise
                 attempt += 1
                 log.info(_FAILED, self.owner.uid, attempt, failed.value, wait)
@@ -227,11 +252,14 @@ class Target:
                     await services.sleep(wait)
             else:
                 self._succeeded, self._fatal_calls = True, 0
-                return response
+                return response, None if use is None else use.answered(response)
             finally:
                 self.limiter.release(outcome)
             if failed is not Outcome.rate_limited:
                 await services.sleep(wait)
+
+    def _use(self, request: Any) -> Use:
+        return Use(self.owner.uid, request, self.services.options.redact, needs_root=self._needs_root)
 
     async def _admitted(self) -> None:
         """Wait for a place; what stops the run is found out after the wait, so that no call slips through."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from modelgauge.data.items import TestItem
 from modelgauge.data.measured import PromptInteractionAnnotations
 from modelgauge.data.records import RunFailure, RunStage, Stage, TestItemExceptionRecord
+from modelgauge.engine.uses import traces_of
 
 _LONGEST_MESSAGE = 10_000
 _LONGEST_TRACEBACK = 40_000
@@ -25,12 +26,17 @@ def as_exception(error: BaseException) -> Exception:
 
 
 class StageError(Exception):
-    """A failure of an item, with the stage and the object that it came from; never leaves the engine."""
+    """A failure of an item, with the stage and the object that it came from; never leaves the engine.
+
+    Attributes:
+        traces: what an observed app did until it failed.
+    """
 
     def __init__(self, stage: Stage, source_uid: str, error: Exception) -> None:
         self.stage: Stage = stage
         self.source_uid = source_uid
         self.error = error
+        self.traces = traces_of(error)
         super().__init__(stage, source_uid, error)
 
 
@@ -48,6 +54,7 @@ def exception_record(
         error_type=type(error).__name__,
         message=message_of(error),
         traceback=_traceback(error),
+        traces=failure.traces,
     )
 
 

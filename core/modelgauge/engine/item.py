@@ -33,6 +33,7 @@ class ItemWorker:
 
     Args:
         sut: is asked; None where only recorded answers are judged.
+        sut_uid: who answers, or has answered.
         given: gives the answers instead of a SUT.
         annotators: judge each completion, by the test's own names.
         chosen: names those that judge the completions of a prompt; None for all.
@@ -44,6 +45,7 @@ class ItemWorker:
     """
 
     sut: Target | None
+    sut_uid: str
     given: Callable[[PromptWithContext], SUTResponse] | None
     annotators: Mapping[str, Target]
     chosen: Callable[[PromptWithContext], Collection[str]] | None
@@ -115,17 +117,17 @@ class ItemWorker:
         _raise_first(answers)
 
     async def _ask(self, prompt: PromptWithContext, repeat: int) -> SUTResponse:
-        if self.given is not None:
-            return self.given(prompt)
-        if self.sut is None:
-            raise TypeError("nobody to ask")
         try:
+            if self.given is not None:
+                return self.given(prompt)
+            if self.sut is None:
+                raise TypeError("nobody to ask")  # noqa: TRY301  a defect of ours
             sent: Any = prompt.prompt if self.options is None else prompt.prompt.with_options(self.options)
             return await ask_sut(self.sut, sent, self.tally.sut_calls, repeat)
         except NOT_OF_THE_ITEM:
             raise
         except BaseException as error:
-            raise StageError("sut", self.sut.owner.uid, as_exception(error)) from error
+            raise StageError("sut", self.sut_uid, as_exception(error)) from error
 
     # --- judging -----------------------------------------------------------------------------------------------------
 
@@ -223,12 +225,18 @@ async def all_done(work: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
 
 
 def _raise_first(results: Sequence[Any]) -> None:
-    """Raise what failed; that no call may be sent any more comes first, since the item is not done then."""
+    """Raise what failed; that no call may be sent any more comes first, since the item is not done then.
+
+    It takes the traces of all along, since the others are not told of.
+    """
     failures = [one for one in results if isinstance(one, BaseException)]
+    traces = tuple(trace for one in failures if isinstance(one, StageError) for trace in one.traces)
     stopped = [
         one for one in failures if isinstance(one, StageError) and isinstance(one.error, RunStoppedError)
     ]
     for failure in [*stopped, *failures]:
+        if isinstance(failure, StageError):
+            failure.traces = traces
         raise failure
 
 

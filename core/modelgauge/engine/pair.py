@@ -316,6 +316,7 @@ class PairRun:
             notes += (
                 f"{self._ids.repeated} items repeat the prompts of an earlier one; their ids end in ~2, ~3, …",
             )
+        notes += self.tally.sut_calls.unjudged()
         record = TestRecord(
             run_id=self.folder.run_id,
             invocation_id=self.shared.invocation_id,

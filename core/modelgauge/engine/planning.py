@@ -4,14 +4,14 @@ import logging
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from modelgauge.cache import Cache, KeyMaker
 from modelgauge.data.base import Frozen
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.records import CallCounts
 from modelgauge.data.responses import SUTResponse
-from modelgauge.engine.asking import without_reasoning
+from modelgauge.engine.asking import translated
 from modelgauge.engine.calls import declared_response
 from modelgauge.engine.digests import DigestSet
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, message_of
@@ -19,6 +19,7 @@ from modelgauge.engine.item import checked_choice
 from modelgauge.engine.options import RunOptions
 from modelgauge.engine.pair import Pair, RecordedSUT
 from modelgauge.engine.source import Ids, NumberedItem, numbered, sample
+from modelgauge.engine.uses import Told, opened
 from modelgauge.errors import CacheError, RunStoppedError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.codec import ResponseCodec
@@ -110,6 +111,13 @@ def planned_items(
     )
 
 
+class _Known(NamedTuple):
+    """A stored response, and what an observed app told while it gave it."""
+
+    response: Any
+    told: Told | None
+
+
 @dataclass(slots=True)
 class _Side:
     """Calls of one object in one pair: which are known, and how many would be sent.
@@ -128,7 +136,7 @@ class _Side:
     paid: int = 0
     cached: int = 0
 
-    def look_up(self, request: Any, repeat: int = 0) -> tuple[bool, Any]:
+    def look_up(self, request: Any, repeat: int = 0) -> tuple[bool, "_Known | None"]:
         """Whether a call would be paid, and its response where it is known."""
         if self.keys is None or self.cache is None:
             self.paid += 1
@@ -139,7 +147,10 @@ class _Side:
             self.paid += 1
             return True, None
         self.cached += 1
-        return False, None if text is None else self.codec.load(text)
+        if text is None:
+            return False, None
+        plain, told = opened(text)
+        return False, _Known(self.codec.load(plain), told)
 
     def counts(self) -> CallCounts:
         return CallCounts(paid=self.paid, cached=self.cached)
@@ -179,16 +190,13 @@ class _Counting:
     def _ask(self, prompt: PromptWithContext) -> list[SUTResponse | None]:
         """The answers to a prompt, where they are known."""
         request = request_for(self.sut, prompt.prompt.with_options(self.options.sut_options))
-        responses = []
+        answers = []
         for repeat in range(self.options.repeats):
-            paid, response = self.asked.look_up(request, repeat)
+            paid, known = self.asked.look_up(request, repeat)
             if paid:
                 self._add_cost(request)
-            responses.append(response)
-        return [None if response is None else self._answer(request, response) for response in responses]
-
-    def _answer(self, request: Any, response: Any) -> SUTResponse:
-        return without_reasoning(self.sut, self.sut.translate_response(request, response))
+            answers.append(known)
+        return [None if known is None else translated(self.sut, request, *known) for known in answers]
 
     def _judge(self, prompt: PromptWithContext, answer: SUTResponse | None) -> bool:
         """Count the annotators' calls; whether a request can be made of all."""

@@ -189,6 +189,7 @@ class Run:
         options, test = self.options, pair.test
         worker: dict[str, Any] = {
             "sut": None if isinstance(pair.sut, RecordedSUT) else self._target(pair.sut),
+            "sut_uid": pair.sut.uid,
             "given": pair.sut.answer if isinstance(pair.sut, RecordedSUT) else None,
             "chosen": test.choose_annotators if overrides(type(test), "choose_annotators") else None,
             "annotators": {

@@ -4,14 +4,33 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from modelgauge.data.records import CallCounts, Counts, ItemRecord, TestItemRecord
+from modelgauge.data.spans import Trace
+
+_MOST_NAMED = 5
 
 
 @dataclass(slots=True)
 class CallTally:
-    """Calls of one kind."""
+    """Calls of one kind, and the metrics of observed functions in them: their names with that of the span."""
 
     paid: int = 0
     cached: int = 0
+    metrics: set[str] = field(default_factory=set)
+
+    def note_metrics(self, trace: Trace) -> None:
+        """Note the metrics of an app's observed functions."""
+        for span in trace.spans:
+            self.metrics.update(f"{metric} of '{span.name}'" for metric in span.metrics)
+
+    def unjudged(self) -> tuple[str, ...]:
+        """The note that these metrics judged nothing, where there are any: a SUT does not know who judges it."""
+        if not self.metrics:
+            return ()
+        named = sorted(self.metrics)
+        more = f" and {len(named) - _MOST_NAMED:,} more" if len(named) > _MOST_NAMED else ""
+        told = f"Metrics of observed functions judged nothing here: {', '.join(named[:_MOST_NAMED])}{more}."
+        where = "evaluate(goldens=…, observed_callback=…) and assert_test(golden=…, observed_callback=…)"
+        return (f"{told} They judge in {where}; in this run only the test's own do.",)
 
     def frozen(self) -> CallCounts:
         return CallCounts(paid=self.paid, cached=self.cached)

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from modelgauge.api import blocking
@@ -12,7 +13,7 @@ from modelgauge.engine.threads import in_thread
 from modelgauge.errors import InvalidDataError
 from modelgauge.evals.given import Answered, Component
 from modelgauge.metrics.base import Metric
-from modelgauge.spans import OpenSpan, OpenTrace, as_text, collecting, is_observed, shown
+from modelgauge.spans import OpenSpan, OpenTrace, Sink, as_text, collecting, is_observed, shown
 
 App: TypeAlias = Callable[[str], Any]
 Resolved: TypeAlias = Callable[[Sequence[Any]], list[Metric]]
@@ -52,11 +53,10 @@ def answered_goldens(
         default: whether an app without any metric is judged by the default one.
 
     Returns:
-        What was answered, and the metrics that judge each answer as a whole.
+        What was answered, or what the app raised instead, and the metrics that judge each answer as a whole.
 
     Raises:
         ValueError: the callback is not callable, or not observed.
-        Exception: whatever the app raises.
     """
     checked_app(callback)
     for golden in goldens:
@@ -79,43 +79,66 @@ def answered_goldens(
                 made[key] = resolved([metric])[0]
         return [made[metric if isinstance(metric, str) else id(metric)] for metric in metrics]
 
-    of_whole = [objects(trace.root.metrics) for trace, _ in uses]
-    parts = [_components(trace, objects) for trace, _ in uses]
+    answers = [one for one in uses if one.error is None]
+    of_whole = [objects(one.trace.root.metrics) for one in answers]
+    parts = {id(one): _components(one.trace, objects) for one in answers}
     whole = list({id(metric): metric for metrics in of_whole for metric in metrics}.values())
-    if default and not whole and not any(parts):
+    if default and answers and not whole and not any(parts.values()):
         whole = objects([DEFAULT_METRIC])
     answered = [
-        Answered(_case(golden, trace, value), trace.frozen(), components)
-        for golden, (trace, value), components in zip(goldens, uses, parts, strict=True)
+        Answered(_case(golden, one), one.trace.frozen(), parts.get(id(one), ()), one.error)
+        for golden, one in zip(goldens, uses, strict=True)
     ]
     return answered, whole
 
 
-async def _used(goldens: Sequence[Golden], callback: App, at_once: int) -> list[tuple[OpenTrace, Any]]:
-    """Use the app on all goldens; all are waited for, then the first failure is raised."""
+@dataclass(frozen=True, slots=True)
+class _Used:
+    """What the app did, and what it returned or raised."""
+
+    trace: OpenTrace
+    value: Any = None
+    error: Exception | None = None
+
+
+async def _used(goldens: Sequence[Golden], callback: App, at_once: int) -> list[_Used]:
+    """Use the app on all goldens."""
     places = asyncio.Semaphore(at_once)
 
-    async def use(golden: Golden) -> tuple[OpenTrace, Any]:
+    async def use(golden: Golden) -> _Used:
         async with places:
             with collecting() as sink:  # plain code runs in a thread, where it may block
-                value = await in_thread(lambda: _drained(callback(golden.input)), "app")
-                value = await _awaited(value)
-            return sink.traces[0], value
+                try:
+                    value = await in_thread(lambda: _drained(callback(golden.input)), "app")
+                    value = await _awaited(value)
+                except Exception as error:  # noqa: BLE001  the author's; it stands in the record
+                    return _failed(sink, error)
+            return _Used(sink.begun[0], value)
 
-    uses = await asyncio.gather(*map(use, goldens), return_exceptions=True)
-    for one in uses:
-        if isinstance(one, BaseException):
-            raise one
-    return [one for one in uses if not isinstance(one, BaseException)]
+    return list(await asyncio.gather(*map(use, goldens)))
 
 
-def _use_here(callback: App, asked: str) -> tuple[OpenTrace, Any]:
+def _use_here(callback: App, asked: str) -> _Used:
     """Use the app once; plain code runs in this thread, whose debugger and fixtures it knows."""
     with collecting() as sink:
-        value = _drained(callback(asked))
-        if inspect.isawaitable(value) or inspect.isasyncgen(value):
-            value = blocking(lambda: _awaited(value))
-    return sink.traces[0], value
+        try:
+            value = _drained(callback(asked))
+            if inspect.isawaitable(value) or inspect.isasyncgen(value):
+                value = blocking(lambda: _awaited(value))
+        except Exception as error:  # noqa: BLE001  likewise
+            return _failed(sink, error)
+    return _Used(sink.begun[0], value)
+
+
+def _failed(sink: Sink, error: Exception) -> _Used:
+    """A use that raised.
+
+    Raises:
+        Exception: this, where the observed function was not even called.
+    """
+    if not sink.begun:
+        raise error
+    return _Used(sink.begun[0], error=error)
 
 
 async def _awaited(value: Any) -> Any:
@@ -128,8 +151,11 @@ def _drained(value: Any) -> Any:
     return list(value) if inspect.isgenerator(value) else value
 
 
-def _case(golden: Golden, trace: OpenTrace, value: Any) -> LLMTestCase:
+def _case(golden: Golden, used: _Used) -> LLMTestCase:
     """The golden's input and references, and what the app answered and said."""
+    trace, value = used.trace, used.value
+    if used.error is not None:
+        return golden.to_test_case()
     given = trace.given_case()
     if given is not None:
         return given

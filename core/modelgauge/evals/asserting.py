@@ -10,7 +10,14 @@ from modelgauge.data.test_cases import Golden
 from modelgauge.errors import CallError, ModelGaugeError
 from modelgauge.evals import pytest_plugin
 from modelgauge.evals.apps import answered_goldens, checked_app
-from modelgauge.evals.evaluation import AnyMetric, Items, Job, checked_case, metrics_of
+from modelgauge.evals.evaluation import (
+    AnyMetric,
+    Items,
+    Job,
+    checked_case,
+    metrics_of,
+    raise_first_of_app,
+)
 from modelgauge.evals.given import Answered, called
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.results import EvaluationResult
@@ -45,6 +52,7 @@ def assert_test(
         ValueError: the arguments are not those of one of the two modes.
         MissingParameterError: the case lacks what a metric needs.
         CallError: a metric gave no score, since its judge failed.
+        Exception: what the app raised; what it did until then stands in the record of the run.
     """
     __tracebackhide__ = True
     _check_mode(test_case, metrics, golden, observed_callback)
@@ -137,9 +145,12 @@ def _assert_passed(result: EvaluationResult, options: TestRunOptions, *, in_sess
     """Raise what did not pass; what could not be judged is an error, unless errors are ignored."""
     __tracebackhide__ = True
     (one,) = result.test_results
+    run = "RUN" if in_session else result.run_id
+    named = " (RUN is named at the end of this session)" if in_session else ""
+    if one.raised is not None:
+        one.raised.__traceback__ = _of_users(one.raised)
+        raise_first_of_app(result, f"modelgauge show {run} --failures{named}")
     if one.error is not None and not (options.ignore_errors and one.failures):
-        run = "RUN" if in_session else result.run_id
-        named = " (RUN is named at the end of this session)" if in_session else ""
         why = "; ".join(one.failures) or str(one.error)
         raise CallError(
             f"The test case {called(one.test_case)} could not be judged: {why.rstrip('.')}.",

@@ -32,18 +32,21 @@ class Shown:
         title: its name, else how it begins.
         success: whether all its metrics passed.
         metrics_data: what each metric said.
+        error: why none said anything.
     """
 
     title: str
     success: bool
     metrics_data: tuple[MetricData, ...]
+    error: str | None = None
 
     @classmethod
     def of(cls, result: TestResult) -> "Shown":
         """What is shown of a result."""
         case = result.test_case
         said = case.turns[0].content if isinstance(case, ConversationalTestCase) else case.input
-        return cls(one_line(case.name or said, _LONGEST), result.success, result.metrics_data)
+        title = one_line(case.name or said, _LONGEST)
+        return cls(title, result.success, result.metrics_data, None if result.metrics_data else result.error)
 
     def as_json(self) -> str:
         """For another process."""
@@ -53,7 +56,8 @@ class Shown:
     def from_json(cls, text: str) -> "Shown":
         """What `as_json` gave."""
         held = json.loads(text)
-        return cls(held["title"], held["success"], tuple(MetricData(**one) for one in held["metrics_data"]))
+        data = tuple(MetricData(**one) for one in held["metrics_data"])
+        return cls(held["title"], held["success"], data, held["error"])
 
 
 def print_result(result: EvaluationResult, folder: Path, display: Display) -> None:
@@ -104,6 +108,9 @@ def _table(results: Iterable[Shown], page: Page) -> Any:
     table.add_column("", no_wrap=True)
     table.add_column("Reason", overflow="fold")
     for result in results:
+        if result.error is not None:
+            told = one_line(result.error, _LONGEST_REASON)
+            table.add_row(*map(page.text, (result.title, "", "none", "", "failed", told)))
         for place, one in enumerate(result.metrics_data):
             title = "" if place else result.title  # in the first of its lines
             table.add_row(*map(page.text, (title, *_cells(one, page.style))))

@@ -66,9 +66,9 @@ def evaluate(
         InvalidOptionError: an option does not exist, or has no such value.
         MissingParameterError: a case lacks what a metric needs.
         CallError: cases could not be judged, unless errors are ignored; the run is recorded all the same.
+        Exception: what the app raised, likewise; all goldens were asked, and what it answered was judged.
     """
-    groups = (async_config, display_config, cache_config, error_config)
-    configs, more = Configs.of(*groups).with_options(options)
+    configs, more = Configs.of(async_config, display_config, cache_config, error_config).with_options(options)
     items = Items()
     logged = {**logged_hyperparameters(), **checked(hyperparameters or {})}
     observers = [items, *more.pop("observers", ())]
@@ -81,7 +81,7 @@ def evaluate(
         answered, judges, dataset = _asked(
             test_cases, goldens, observed_callback, metrics=judges, configs=configs, runner=runner
         )
-    job = Job(answered, judges, dataset, configs.error_config, uid=identifier or "evaluate")
+    job = Job(answered, judges, dataset, configs.error_config, identifier or "evaluate")
     result = job.run(runner, items)
     if configs.display_config.print_results:
         print_result(result, runner.options.runs / result.run_id, configs.display_config.display)
@@ -181,12 +181,30 @@ def metrics_of(metrics: AnyMetric | Sequence[AnyMetric], runner: Runner) -> list
     ]
 
 
+def raise_first_of_app(result: EvaluationResult, see: str) -> None:
+    """Raise what the app raised instead of an answer, in the first case in which it did.
+
+    Args:
+        result: of the evaluation.
+        see: the command that shows the record of the case.
+
+    Raises:
+        Exception: there is such a case.
+    """
+    __tracebackhide__ = True
+    for error in [one.raised for one in result.test_results if one.raised is not None]:
+        error.add_note(f"What the app did until then stands in the record of the run: {see}")
+        raise error
+
+
 def raise_unjudged(result: EvaluationResult) -> None:
     """Raise where cases could not be judged.
 
     Raises:
         CallError: some could not; it says how many, why the first, and where the record is.
+        Exception: what the app raised instead of an answer comes first.
     """
+    raise_first_of_app(result, f"modelgauge show {result.run_id} --failures")
     unjudged = [one for one in result.test_results if one.error is not None]
     if unjudged:
         first = unjudged[0]

@@ -10,8 +10,9 @@ from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.spans import TRACE, Trace
 from modelgauge.data.test_cases import ConversationalTestCase, LLMTestCase
 from modelgauge.engine.pair import RecordedSUT
+from modelgauge.engine.uses import blamed
 from modelgauge.errors import InvalidDataError
-from modelgauge.evals.dataset_test import DatasetTest, item_ids, keyed, prompt_of, thresholds_of
+from modelgauge.evals.dataset_test import DatasetTest, item_ids, keyed, prompt_of, ranges_of, thresholds_of
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
@@ -44,11 +45,13 @@ class Answered:
         case: what went in and came out.
         trace: what the app did meanwhile.
         components: parts with metrics of their own.
+        error: what the app raised instead of an answer; then there is nothing to judge.
     """
 
     case: TestCase
     trace: Trace | None = None
     components: tuple[Component, ...] = ()
+    error: Exception | None = None
 
 
 class GivenAnswers:
@@ -87,13 +90,16 @@ class GivenTest(DatasetTest):
         self.answered = given.answered
         self.dataset = dataset
         self._skip = skip_on_missing_params
+        nothing = bool(self.answered) and all(one.error is not None for one in self.answered)
+        metrics = () if nothing else metrics  # what nothing is judged by need not be there: a judge, say
         own = [metric for one in self.answered for part in one.components for metric in part.metrics]
-        self.metrics = keyed([*metrics, *own])
+        self.metrics = {} if nothing else keyed([*metrics, *own])
         self._keys = {id(metric): key for key, metric in self.metrics.items()}
         self._of_cases = tuple(dict.fromkeys(self._keys[id(metric)] for metric in metrics))
         self._parts: dict[str, Component] = {}
-        self._traces: dict[str, Trace] = {}
+        self._uses: dict[str, Answered] = {}
         self.thresholds = thresholds_of(self._named())
+        self.measurement_ranges = ranges_of(self._named())
         self._check()
 
     def _named(self) -> dict[str, Metric]:
@@ -109,7 +115,7 @@ class GivenTest(DatasetTest):
     def _check(self) -> None:
         if not self.answered:
             raise InvalidDataError("There is no test case.", fix="Give at least one.")
-        for one in self.answered:
+        for one in [one for one in self.answered if one.error is None]:
             judges = [(one.case, self.metrics[key]) for key in self._of_cases]
             judges += [(part.case, metric) for part in one.components for metric in part.metrics]
             if self._skip:
@@ -141,7 +147,7 @@ class GivenTest(DatasetTest):
         """The prompts of a case with a trace; their source ids tell them apart."""
         source_id = str(place)
         if one.trace is not None:
-            self._traces[source_id] = one.trace
+            self._uses[source_id] = one
         prompts = [main.replaced(source_id=source_id)]
         for number, part in enumerate(one.components):
             part_id = f"{source_id}.{number}"
@@ -163,8 +169,16 @@ class GivenTest(DatasetTest):
         return None if part is None else part.name
 
     def answer(self, prompt: PromptWithContext) -> SUTResponse:
-        """What was answered to a prompt."""
-        trace = self._traces.get(prompt.source_id or "")
+        """What was answered to a prompt.
+
+        Raises:
+            Exception: what the app raised.
+        """
+        use = self._uses.get(prompt.source_id or "")
+        if use is not None and use.error is not None:
+            blamed(use.error, use.trace)
+            raise use.error
+        trace = None if use is None else use.trace
         metadata = {} if trace is None else {TRACE: trace.model_dump(mode="json")}
         return SUTResponse((SUTCompletion(_output(prompt.context), metadata=metadata),))
 

@@ -69,6 +69,7 @@ class TestResult:
         metrics_data: what each metric said; those that were skipped are left out.
         spans: what the app did, where it is an observed one.
         error: why it could not be judged; None where it was.
+        raised: what the app raised instead of an answer; None where it answered.
     """
 
     __test__ = False
@@ -79,6 +80,7 @@ class TestResult:
     metrics_data: tuple[MetricData, ...]
     spans: tuple[Span, ...] = ()
     error: str | None = None
+    raised: Exception | None = None
 
     @property
     def failures(self) -> list[str]:
@@ -124,13 +126,15 @@ def test_result(test: GivenTest, item: ItemRecord) -> TestResult:
     """
     error = f"{item.error_type}: {item.message}" if isinstance(item, TestItemExceptionRecord) else None
     data = tuple(_metrics_data(test, item.interactions, item, error))
+    answered = test.answered[item.index]
     return TestResult(
         name=str(item.test_item.id),
         success=isinstance(item, TestItemRecord) and bool(item.measurements[PASSED]),
-        test_case=test.answered[item.index].case,
+        test_case=answered.case,
         metrics_data=data,
         spans=item.spans,
         error=error,
+        raised=answered.error,
     )
 
 

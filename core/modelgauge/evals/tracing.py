@@ -279,6 +279,7 @@ def update_current_span(
     span = current_span()
     if span is None:
         return
+    span.trace.updated = True
     if test_case is not None:
         span.test_case = _checked_case(test_case)
     if input is not None:
@@ -287,7 +288,7 @@ def update_current_span(
         span.output, span.output_is_told = shown(output), True
     span.case_fields.update(_case_fields(of_case))
     span.name = name or span.name
-    span.metadata.update(shown(dict(metadata or {})))
+    span.metadata = {**span.metadata, **shown(dict(metadata or {}))}
     span.tags = tuple(tags) if tags is not None else span.tags
     span.metrics = (*span.metrics, *(metrics or ()))
 
@@ -326,6 +327,7 @@ def update_current_trace(
     if span is None:
         return
     trace = span.trace
+    trace.updated = True
     if test_case is not None:
         trace.test_case = _checked_case(test_case)
     trace.case_fields.update(_case_fields(of_case))

@@ -8,19 +8,13 @@ from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.interfaces.identity import Identified
 from modelgauge.interfaces.sut import PromptResponseSUT
-from modelgauge.spans import is_anything_observed
-from modelgauge.suts.observed import Use
+from modelgauge.spans import is_observed, marked
 
 Answer = str | SUTCompletion
 
 
 class FunctionSUT(PromptResponseSUT[str, Answer]):
-    """Answers text prompts by calling a function.
-
-    What observed functions (`modelgauge.evals.observe`) do meanwhile stands in the item's record as spans,
-    and comes back from the cache with the answer. What the app says by `update_current_trace` of the texts
-    that it found, its tools, cost and time reaches the metrics. Metrics of spans are for `assert_test` and
-    `evaluate`: a SUT does not know who judges it.
+    """Answers text prompts by calling a function. Where it is observed, its spans stand in the item's record.
 
     Args:
         uid: the name in records.
@@ -44,6 +38,8 @@ class FunctionSUT(PromptResponseSUT[str, Answer]):
         self.cacheable = version is not None
         self.cache_version = version if version is not None else 0
         self.max_concurrency = max_concurrency
+        if is_observed(function):
+            marked(self)  # its spans need no other around them
         if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
             self.evaluate = self._evaluate_async  # type: ignore[method-assign]  # so it needs no thread
 
@@ -59,26 +55,11 @@ class FunctionSUT(PromptResponseSUT[str, Answer]):
 
     def evaluate(self, request: str) -> Answer | Awaitable[Answer]:
         """Call the function."""
-        return self._answer(request)
+        return self.function(request)
 
     async def _evaluate_async(self, request: str) -> Answer:
-        answer: Any = self._answer(request)
+        answer: Any = self.function(request)
         return cast("Answer", await answer)
-
-    def _answer(self, request: str) -> Answer | Awaitable[Answer]:
-        if not is_anything_observed():
-            return self.function(request)
-        use = Use(self.uid, self.function, request)
-        with use.going_on():
-            answer = self.function(request)
-        return (
-            self._awaited(use, answer) if inspect.isawaitable(answer) else cast("Answer", use.ended(answer))
-        )
-
-    async def _awaited(self, use: Use, answer: Awaitable[Answer]) -> Answer:
-        with use.going_on():
-            answered = await answer
-        return cast("Answer", use.ended(answered))
 
     def translate_response(self, request: str, response: Answer) -> SUTResponse:
         """The function's answer as the only completion."""

@@ -1,4 +1,5 @@
 import asyncio
+import functools
 import threading
 from pathlib import Path
 
@@ -301,6 +302,41 @@ def test_what_the_app_raises_reaches_the_caller():
 
     with pytest.raises(LookupError, match="app"):
         assert_test(golden=GOLDEN, observed_callback=app)
+
+
+@pytest.mark.parametrize("metrics", [[], ["answer_relevancy"]])
+def test_what_the_app_did_until_it_raised_stands_in_the_record(metrics):
+    @observe(type="tool")
+    def look_up(text):
+        raise LookupError(f"no {text}")
+
+    @observe(metrics=metrics)  # whose judge is not missing, since there is nothing to judge
+    async def app(question):
+        look_up("index")
+
+    with pytest.raises(LookupError, match="no index") as raised:
+        assert_test(golden=GOLDEN, observed_callback=app)
+    run = max(Path("run_data/runs").iterdir())
+    (item,) = load_record(run).test_item_exceptions
+    assert (item.stage, item.error_type, item.message) == ("sut", "LookupError", "no index")
+    assert [(span.name, span.error) for span in item.spans] == [
+        ("app", "LookupError: no index"),
+        ("look_up", "LookupError: no index"),
+    ]
+    assert all(span.seconds >= 0 for span in item.spans)
+    assert "in look_up" in item.traceback
+    (note,) = raised.value.__notes__
+    assert f"modelgauge show {run.name} --failures" in note
+
+
+def test_what_keeps_an_app_from_being_used_at_all_is_raised_without_a_run():
+    @functools.wraps(observed)
+    def guarded(question):
+        raise PermissionError("log in first")
+
+    with pytest.raises(PermissionError, match="log in first"):
+        assert_test(golden=GOLDEN, observed_callback=guarded)
+    assert not Path("run_data").exists()
 
 
 def test_methods_of_an_app(match):

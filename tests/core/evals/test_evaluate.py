@@ -266,6 +266,36 @@ def test_an_app_that_raises_is_the_callers_to_mend():
         evaluate(goldens=[Golden("a")], observed_callback=app)
 
 
+@pytest.mark.parametrize("max_concurrent", [1, 2])
+def test_an_app_that_raises_fails_its_golden_and_the_others_are_judged(match, capsys, max_concurrent):
+    @observe(type="retriever")
+    def look_up(text):
+        if text == "b":
+            raise LookupError("no index")
+
+    @observe(metrics=[match(threshold=0.7)])
+    def app(question):
+        look_up(question)
+        return "yes"
+
+    goldens = [Golden(one, expected_output="yes", name=one) for one in "abc"]
+    options = {"goldens": goldens, "observed_callback": app, "max_concurrent": max_concurrent}
+    result = evaluate(**options, ignore_errors=True)
+    assert [(one.name, one.success) for one in result] == [("a", True), ("b", False), ("c", True)]
+    assert result.test_results[1].error == "LookupError: no index"
+    assert isinstance(result.test_results[1].raised, LookupError)
+    assert [(span.name, span.error) for span in result.test_results[1].spans] == [
+        ("app", "LookupError: no index"),
+        ("look_up", "LookupError: no index"),
+    ]
+    assert result.record.counts.sut_errors == 1
+    assert result.record.test_item_exceptions[0].spans == result.test_results[1].spans
+    assert result.record.result["Match"].n == 2
+    assert "LookupError: no index" in capsys.readouterr().out
+    with pytest.raises(LookupError, match="no index"):
+        evaluate(**options)
+
+
 def test_the_folder_of_the_run_is_told_in_one_line(match, here, capsys):
     result = evaluate(RIGHT, match())
     assert f"Run: {Path('run_data', 'runs', result.run_id)}" in capsys.readouterr().out.splitlines()

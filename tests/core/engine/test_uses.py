@@ -131,7 +131,7 @@ def test_a_function_that_is_not_observed_is_the_span_around_those_that_are(ask, 
     for item in record.test_item_records:
         assert tree(item) == [("app", None), *inner]
         assert (item.spans[0].input, item.spans[0].output) == (
-            {"prompt": item.test_item.id},
+            {"request": item.test_item.id},
             item.test_item.id,
         )
 

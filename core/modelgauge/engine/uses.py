@@ -1,0 +1,158 @@
+"""One use of an app whose functions are observed: its trace is recorded while a SUT answers.
+
+What the app told goes into the completion, and is cached beside the native response, so that a cached answer brings
+its spans back. Where an attempt fails, its trace stays with the error, and stands in the exception record of the item.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from json import JSONDecoder
+from typing import Any, TypeVar
+
+from modelgauge.data.base import Frozen
+from modelgauge.data.responses import JsonObject, SUTResponse, ToolCall
+from modelgauge.data.spans import TRACE, Trace
+from modelgauge.data.test_cases import RUNTIME_FIELDS
+from modelgauge.spans import OpenSpan, OpenTrace, Sink, as_text, begin, collecting, inside
+
+_IN_METADATA = ("retrieval_context", "token_cost", "completion_time")
+"""The runtime fields of a test case that a completion holds in its metadata."""
+
+_ON_ERRORS = "__modelgauge_trace__"
+_BEGINS, _GOES_ON = '{"modelgauge_told":', ',"response":'
+_decoder = JSONDecoder()
+
+M = TypeVar("M", bound=Frozen)
+
+
+class Told(Frozen):
+    """What an app told of an answer while it gave it.
+
+    Args:
+        trace: what it did.
+        text: the answer, where the app said what it is.
+        tool_calls: likewise.
+        metadata: likewise, what else a completion holds.
+    """
+
+    trace: Trace
+    text: str | None = None
+    tool_calls: tuple[ToolCall, ...] | None = None
+    metadata: JsonObject
+
+    def added_to(self, response: SUTResponse) -> SUTResponse:
+        """A response whose first completion holds it."""
+        first, *others = response.completions
+        changed: dict[str, Any] = {"text": self.text, "tool_calls": self.tool_calls}
+        metadata = {**first.metadata, **self.metadata, TRACE: self.trace.model_dump(mode="json")}
+        given = {name: value for name, value in changed.items() if value is not None}
+        return response.replaced(completions=(first.replaced(**given, metadata=metadata), *others))
+
+
+class Use:
+    """One attempt to get an answer of a SUT.
+
+    Args:
+        uid: what the outermost span is called.
+        request: the native request, which is its input.
+        redact: takes secrets out of what is recorded.
+        needs_root: whether there is an outermost span; not where the app's own function is observed, and is it.
+    """
+
+    def __init__(self, uid: str, request: Any, redact: Callable[[str], str], *, needs_root: bool) -> None:
+        self._sink = Sink()
+        self._uid, self._request, self._redact = uid, request, redact
+        self._needs_root = needs_root
+        self._root: OpenSpan | None = None
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Record what the code inside calls."""
+        with collecting(self._sink):
+            if self._needs_root:
+                self._root = begin(self._uid, None, lambda: {"request": self._request})
+            with nullcontext() if self._root is None else inside(self._root):
+                yield
+
+    def answered(self, response: Any) -> Told | None:
+        """What the app told; None where nothing was observed.
+
+        Args:
+            response: the native one.
+        """
+        if self._root is not None:
+            self._root.returned(response)
+        trace = self._ended(None)
+        return None if trace is None else self._clean(_told(trace, is_text=isinstance(response, str)))
+
+    def failed(self, error: Exception) -> Trace | None:
+        """What the app did until it failed, also where it still does it; None where nothing was observed."""
+        trace = self._ended(error)
+        return None if trace is None else self._clean(trace.frozen())
+
+    def _clean(self, made: M) -> M:
+        written = made.model_dump_json()
+        clean = self._redact(written)
+        return made if clean == written else type(made).model_validate_json(clean)
+
+    def _ended(self, error: Exception | None) -> OpenTrace | None:
+        if self._root is not None:
+            self._root.end(error)
+        trace = next(iter(self._sink.begun), None)
+        return trace if trace is not None and self._tells(trace) else None
+
+    def _tells(self, trace: OpenTrace) -> bool:
+        """Whether something was observed, beside the span that stands for the use itself."""
+        return self._root is None or len(trace.spans) > 1 or trace.updated
+
+
+def _told(trace: OpenTrace, *, is_text: bool) -> Told:
+    case = trace.given_case()
+    said = trace.said() if case is None else {name: getattr(case, name) for name in RUNTIME_FIELDS}
+    output = trace.fields.get("output") if is_text else None  # else the SUT has more to say than a text
+    tools = said.get("tools_called")
+    return Told(
+        trace=trace.frozen(),
+        text=as_text(output) if case is None else case.actual_output,
+        tool_calls=None if tools is None else tuple(tools),
+        metadata={name: said[name] for name in _IN_METADATA if said.get(name) is not None},
+    )
+
+
+# --- traces of what failed ---------------------------------------------------------------------------------------
+
+
+def blamed(error: BaseException, what: Told | Trace | None) -> None:
+    """Keep with an error what the app did until it was raised."""
+    if what is not None:  # not by setattr, which some classes of exceptions refuse
+        error.__dict__[_ON_ERRORS] = what.trace if isinstance(what, Told) else what
+
+
+def traces_of(error: Exception) -> tuple[Trace, ...]:
+    """What the app did until it raised this, if it was observed."""
+    trace = error.__dict__.get(_ON_ERRORS)
+    return (trace,) if isinstance(trace, Trace) else ()
+
+
+# --- the form in the cache ---------------------------------------------------------------------------------------
+
+
+def sealed(text: str, told: Told | None) -> str:
+    """What is stored of a native response and of what the app told meanwhile.
+
+    Args:
+        text: the response as JSON.
+        told: None where it told nothing; then the text alone is stored.
+    """
+    if told is None and not text.startswith(_BEGINS):
+        return text
+    told_text = "null" if told is None else told.model_dump_json()
+    return f"{_BEGINS}{told_text}{_GOES_ON}{text}}}"
+
+
+def opened(text: str) -> tuple[str, Told | None]:
+    """The response's text, exactly as it was, and what was told, of what `sealed` gave."""
+    if not text.startswith(_BEGINS):
+        return text, None
+    told, end = _decoder.raw_decode(text, len(_BEGINS))
+    return text[end + len(_GOES_ON) : -1], None if told is None else Told.load(told)
