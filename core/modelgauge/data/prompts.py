@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, SerializeAsAny, Tag
 
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.json_values import check_exact
@@ -168,5 +168,6 @@ else:
         | Annotated[ChatPrompt, Tag("<chat>")]
         | Annotated[str, AfterValidator(_of_text), Tag("<str>")],
         Discriminator(_kind),
+        SerializeAsAny(),
     ]
     """The type of a field that holds an `AnyPrompt`, and makes a `TextPrompt` of a str."""

@@ -8,6 +8,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any, NamedTuple
 
 from modelgauge.cache import Entry, Key, KeyMaker
@@ -52,7 +53,7 @@ class Services:
     backoff: Backoff = field(default_factory=Backoff)
     flights: dict[str, Flight] = field(default_factory=dict)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    clock: Callable[[], float] = field(default_factory=lambda: asyncio.get_running_loop().time)
+    clock: Callable[[], float] = monotonic
     stopped: RunStoppedError | None = None
 
     @property
@@ -209,10 +210,10 @@ class Target:
         What an observed app did in the last attempt comes with the answer, or with the error.
         """
         options, services = self.services.options, self.services
-        deadline = services.clock() + options.call_timeout
+        queued = services.clock()
+        deadline = queued + options.call_timeout
         attempt = 0
         while True:
-            queued = services.clock()
             await self._admitted()
             now = services.clock()
             deadline += (
@@ -257,6 +258,7 @@ class Target:
                 self.limiter.release(outcome)
             if failed is not Outcome.rate_limited:
                 await services.sleep(wait)
+            queued = services.clock()
 
     def _use(self, request: Any) -> Use:
         return Use(self.owner.uid, request, self.services.options.redact, needs_root=self._needs_root)

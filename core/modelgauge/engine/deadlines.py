@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, as_exception
@@ -23,6 +23,7 @@ class _Watch:
     begun: float
     expires: float
     task: "asyncio.Task[Any] | None" = None
+    has_begun: bool = False
     is_late: bool = False
     pauses: int = 0
     paused_at: float = 0.0
@@ -38,12 +39,12 @@ class Deadlines:
     left behind, and whoever awaits it in its own task is left behind with it.
 
     Args:
-        clock: seconds, monotonic; the loop's own by default.
+        clock: seconds, monotonic.
     """
 
-    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._loop = asyncio.get_running_loop()
-        self._clock = clock or self._loop.time
+        self._clock = clock
         self._watched: dict[_Watch, None] = {}
         self._left_behind: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -60,9 +61,8 @@ class Deadlines:
         now = self._clock()
         watch = _Watch(self._loop.create_future(), seconds, now, now + seconds)
         outer = _current.set(watch)
-        task = watch.task = self._loop.create_task(_of_author(awaitable))
+        task = watch.task = self._loop.create_task(_attempt(watch, awaitable))
         _current.reset(outer)
-        task.add_done_callback(lambda _: _ended(watch, awaitable))
         self._watch(watch)
         try:
             return await watch.outcome
@@ -125,6 +125,8 @@ class Deadlines:
         self._timer = None
         now = self._clock()
         for watch in [one for one in self._watched if not one.pauses and one.expires <= now]:
+            if not watch.has_begun:  # whoever waits would not be told: it gets its first step
+                continue
             if watch.is_late and not watch.outcome.done():
                 watch.outcome.set_exception(timed_out(watch.seconds))
             if watch.task is not None:
@@ -158,6 +160,31 @@ async def in_this_task(seconds: float, awaitable: Awaitable[Any]) -> Any:
         raise
 
 
+async def _attempt(watch: _Watch, awaitable: Awaitable[Any]) -> None:
+    """Await an author's code, and tell whoever waits how it ended; a late answer too, since it is paid."""
+    watch.has_begun = True
+    try:
+        result = await awaitable
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001  it is the outcome, whatever it is
+        if not watch.outcome.done():
+            watch.outcome.set_exception(_told(error, watch))
+    else:
+        if not watch.outcome.done():
+            watch.outcome.set_result(result)
+
+
+def _told(error: BaseException, watch: _Watch) -> Exception:
+    """What an attempt's end is for whoever waits for it."""
+    was_cancelled = isinstance(error, asyncio.CancelledError)
+    if watch.is_late:
+        late = timed_out(watch.seconds)
+        late.__cause__ = None if was_cancelled else error
+        return late
+    return _cancelled_itself() if was_cancelled else as_exception(error)
+
+
 async def _of_author(awaitable: Awaitable[Any]) -> Any:
     """Await an author's code; what would end the loop (`SystemExit`) becomes an error of the call."""
     try:
@@ -166,26 +193,6 @@ async def _of_author(awaitable: Awaitable[Any]) -> Any:
         if isinstance(error, (Exception, *NOT_OF_THE_ITEM)):
             raise
         raise as_exception(error) from None
-
-
-def _ended(watch: _Watch, awaitable: Awaitable[Any]) -> None:
-    """An attempt is over: tell whoever waits for it."""
-    task, outcome = watch.task, watch.outcome
-    if task is None:
-        return
-    error = None if task.cancelled() else task.exception()
-    if task.cancelled() and asyncio.iscoroutine(awaitable):
-        awaitable.close()  # it may not even have begun
-    if outcome.done():
-        return
-    if not task.cancelled() and error is None:
-        outcome.set_result(task.result())  # of a late one too: it is paid
-    elif watch.is_late:
-        late = timed_out(watch.seconds)
-        late.__cause__ = error
-        outcome.set_exception(late)
-    else:
-        outcome.set_exception(_cancelled_itself() if error is None else error)
 
 
 def _forget(task: "asyncio.Task[Any]") -> None:

@@ -190,10 +190,8 @@ class ItemWorker:
             values, tuple(name for name in values if all(name in one.binary for one in several))
         ), each
 
-    async def _measured(self, item: TestItem, interactions: Interactions) -> Measured:
-        return await self.measurer.measure(
-            TestItemAnnotations(test_item=item, interactions=tuple(interactions))
-        )
+    def _measured(self, item: TestItem, interactions: Interactions) -> Coroutine[Any, Any, Measured]:
+        return self.measurer.measure(TestItemAnnotations(test_item=item, interactions=tuple(interactions)))
 
     def _by_repeat(self, interactions: Interactions) -> list[Interactions]:
         return [[one for one in interactions if one.repeat == repeat] for repeat in range(self.repeats)]

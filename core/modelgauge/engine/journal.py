@@ -37,6 +37,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.run_id = path.name
 
     @classmethod
     def create(cls, runs: Path) -> "RunFolder":
@@ -57,10 +58,6 @@ class RunFolder:
                 raise RunStoppedError(
                     f"The folder {path} cannot be made: {error}.", fix="Choose another --data-dir."
                 ) from error
-
-    @property
-    def run_id(self) -> str:
-        return self.path.name
 
     @property
     def journal(self) -> Path:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from modelgauge.data.items import PromptWithContext
@@ -135,6 +136,7 @@ class PairRun:
         self._abandoned = False
         self._error: BaseException | None = None
         self._idle = 0
+        self._last: asyncio.Task[None] | None = None  # the worker that did the last item
         self._window = _window(self._targets)
         self._started = datetime.now(UTC)
 
@@ -241,11 +243,12 @@ class PairRun:
 
     async def _work(self, journal: JournalFile) -> None:
         """Take items until there are no more. Workers are added while all are busy, up to the window."""
-        source, writer, clock = self._source, self.shared.writer, asyncio.get_running_loop().time
-        turn_ends = clock() + _TURN
+        source, writer, me = self._source, self.shared.writer, asyncio.current_task()
+        turn_ends = 0.0
         while source is not None:
-            await writer.room()
-            item = await source.next()
+            if writer.is_crowded:
+                await writer.room()
+            item = source.take() or await source.next()
             if item is None:
                 return
             self._idle -= 1
@@ -257,17 +260,20 @@ class PairRun:
                 self.stop(None if self.cancelled else error)
                 return
             self._idle += 1
-            if clock() > turn_ends:
+            now = monotonic()
+            if self._last is not me:  # the loop was free since, for others to have a turn
+                self._last, turn_ends = me, now + _TURN
+            elif now > turn_ends:
+                self._last = None
                 await asyncio.sleep(0)
-                turn_ends = clock() + _TURN
 
     async def _do(self, numbered_item: NumberedItem, journal: JournalFile) -> None:
         index, item = numbered_item.index, numbered_item.item
         self.tally.items += 1
         self._index.note_context(index, item)
         record = await self._worker.process(index, item)
-        # Many long answers that come at once are not all made lines of at once.
-        await self.shared.writer.room()
+        if self.shared.writer.is_crowded:  # many long answers that come at once are not made lines of at once
+            await self.shared.writer.room()
         line = self.shared.options.redact(record.model_dump_json()).encode("utf-8") + b"\n"
         self.shared.writer.append(journal, line, lambda offset: self._done(record, offset))
 

@@ -119,6 +119,11 @@ class ItemSource:
         self._exhausted = False
         self._error: Exception | None = None
 
+    def take(self) -> NumberedItem | None:
+        """The next item, where one is ready and more are on their way; else `next` is to be awaited."""
+        more_come = self._pull is not None or self._exhausted or len(self._ready) > _LOW
+        return self._ready.popleft() if more_come and self._ready else None
+
     async def next(self) -> NumberedItem | None:
         """The next item; None when there are no more.
 

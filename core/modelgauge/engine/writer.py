@@ -86,14 +86,15 @@ class Writer:
 
     async def room(self) -> None:
         """Wait until not too much is queued: memory is bounded, and few calls are repeated after a crash."""
-        while self._crowded:
+        while self.is_crowded:
             if self._room is None:
                 self._room = asyncio.get_running_loop().create_future()
                 self._thread.hurry()
             await asyncio.shield(self._room)
 
     @property
-    def _crowded(self) -> bool:
+    def is_crowded(self) -> bool:
+        """Whether too much is queued."""
         return self._pending > _ROOM or self._bytes > _ROOM_BYTES
 
     async def drained(self) -> None:
@@ -147,7 +148,7 @@ class Writer:
                 f"Writing failed: {error!r}.", fix="Report this as a defect of modelgauge."
             )
             self._failed(error if isinstance(error, ModelGaugeError) else unforeseen)
-        if self._room is not None and not self._crowded:
+        if self._room is not None and not self.is_crowded:
             self._room.set_result(None)
             self._room = None
 

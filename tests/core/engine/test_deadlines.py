@@ -117,6 +117,31 @@ def test_an_attempt_that_swallows_its_end_leaves_the_next_one_alone(how):
     in_loop(main)
 
 
+def test_an_attempt_whose_time_is_up_before_its_first_step_still_tells_its_end():
+    async def main():
+        clock = Clock()
+        deadlines = Deadlines(clock)
+        begun = []
+
+        async def attempt():
+            begun.append(clock.now)
+            await asyncio.Event().wait()
+
+        waiting = asyncio.create_task(deadlines.within(10, attempt()))
+        await asyncio.sleep(0)  # its task is made, and has not run
+        assert begun == []
+        clock.now = 10
+        deadlines.check()
+        await turns()
+        assert begun == [10]
+        deadlines.check()
+        with pytest.raises(CallTimeoutError, match="10 s"):
+            await waiting
+        deadlines.close()
+
+    in_loop(main)
+
+
 def test_an_attempt_that_goes_on_in_a_loop_is_left_behind():
     async def main():
         clock = Clock()
