@@ -60,6 +60,7 @@ class DatasetTest(PromptResponseTest):
         check_references(self.members, self.metrics.values())
         self.dataset = reference_to(dataset)
         self.thresholds = thresholds_of(self.metrics)
+        self.measurement_ranges = ranges_of(self.metrics)
         kind = AcceptsChatPrompt if dataset.is_multi_turn else AcceptsTextPrompt
         self.requires_sut_capabilities = (kind,)  # type: ignore[misc]  # it depends on the data
 
@@ -164,6 +165,11 @@ def thresholds_of(metrics: Mapping[str, Metric]) -> dict[str, Threshold]:
         name: Threshold(value=one.threshold, higher_is_better=one.higher_is_better)
         for name, one in metrics.items()
     }
+
+
+def ranges_of(metrics: Mapping[str, Metric]) -> dict[str, tuple[float, float]]:
+    """What scores can be, by the names of their measurements, where it is known."""
+    return {name: one.score_range for name, one in metrics.items() if one.score_range is not None}
 
 
 def _check_metric(metric: object) -> None:

@@ -26,7 +26,7 @@ from modelgauge.interfaces.identity import interface_method
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters
 from modelgauge.metrics.fingerprints import fingerprint
-from modelgauge.metrics.judges import JudgeLike, JudgeSUT, default_judge, judges_of
+from modelgauge.metrics.judges import JudgeLike, JudgeSUT, default_judge, judge_names, judges_of
 from modelgauge.metrics.measuring import judged
 
 T = TypeVar("T")
@@ -118,6 +118,8 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         higher_is_better: the direction.
         best_score: the perfect score, for `strict_mode`; None where there is none.
         worst_score: what other scores become in `strict_mode`.
+        score_range: the lowest and the highest score, where they are known: no interval leaves it, and results
+            have bounds where cases fail. For a class with a `score` of its own it must be said anew.
         needs_judge: `score` asks its judge: `await self.ask("judge", "…")`.
         is_cheap: scores of metrics without a judge are not kept, so that a change in `score` shows at once;
             say False where `score` itself is dear (a local model). Those of judge metrics are kept as long as
@@ -133,6 +135,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
     higher_is_better: ClassVar[bool] = True
     best_score: ClassVar[float | None] = 1.0
     worst_score: ClassVar[float] = 0.0
+    score_range: ClassVar[tuple[float, float] | None] = None
     needs_judge: ClassVar[bool] = False
     is_cheap: bool = True
     required_methods: ClassVar[tuple[str, ...]] = ("score",)
@@ -168,9 +171,11 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         self.combine = combine
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let a plain `score` run in a thread, and an async one in the loop."""
+        """Let a plain `score` run in a thread, and an async one in the loop; another judgement has another range."""
         super().__init_subclass__(**kwargs)
         own = cls.__dict__.get("score")
+        if "score_range" not in cls.__dict__ and not {"score", "procedure"}.isdisjoint(cls.__dict__):
+            cls.score_range = None
         if own is not None and "annotate" not in cls.__dict__:
             is_async = inspect.iscoroutinefunction(own)
             cls.annotate = cls._annotate_async if is_async else cls._annotate_plain  # type: ignore[assignment, method-assign]  # by what `score` is
@@ -265,7 +270,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         judges = self._judges
         if not judges and self.needs_judge:
             judges = (default_judge(self.name),)
-        return dict(zip(_judge_names(len(judges)), judges, strict=True))
+        return dict(zip(judge_names(JUDGE, len(judges)), judges, strict=True))
 
     async def ask(self, name: str, prompt: AnyPrompt | str) -> SUTResponse:
         """Ask a judge; see `CompletionAnnotator.ask`. Of several judges, each scores the case for itself."""
@@ -288,7 +293,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
     async def _annotate_async(self, request: TestCase) -> Score:
         if len(self._judges) < 2:
             return await self._scored_by(JUDGE, request)
-        names = _judge_names(len(self._judges))
+        names = judge_names(JUDGE, len(self._judges))
         # All are waited for, whatever fails beside them: what is paid is kept by the cache.
         scores = await asyncio.gather(
             *(self._scored_by(name, request) for name in names), return_exceptions=True
@@ -386,10 +391,6 @@ def _check_settings(metric: Metric) -> None:
 def _name_of(metric: Metric) -> str:
     given = metric.uid.partition("?")[0]
     return type(metric).__name__ if given == metric.default_uid() else given
-
-
-def _judge_names(count: int) -> list[str]:
-    return [JUDGE if place == 0 else f"{JUDGE}_{place + 1}" for place in range(count)]
 
 
 def _not_failed(score: Score | BaseException) -> Score:

@@ -53,6 +53,7 @@ class TurnRelevancyMetric(_TurnMetric):
     """
 
     required_params = ("turns",)
+    score_range = (0.0, 1.0)
     procedure = Procedure(extract=windows, judge=Judge(TEMPLATES / "turn_relevancy.md", one_by_one=True))
 
 
@@ -68,6 +69,7 @@ class RoleAdherenceMetric(_TurnMetric):
     """
 
     required_params = ("turns", "chatbot_role")
+    score_range = (0.0, 1.0)
     procedure = Procedure(
         extract=windows,
         judge=Judge(TEMPLATES / "role_adherence.md", shows=("chatbot_role",), one_by_one=True),

@@ -100,6 +100,8 @@ class GEval(JudgeMetric):
             the rubric allows no score that passes.
     """
 
+    score_range = (0.0, 1.0)
+
     def __init__(
         self,
         name: str,
@@ -234,7 +236,7 @@ def _scores_of(rubric: Sequence[Rubric] | None) -> tuple[int, ...]:
 
 
 def _grade(score: float) -> float:
-    return (score - LEAST) / (MOST - LEAST)
+    return min(max((score - LEAST) / (MOST - LEAST), 0.0), 1.0)  # a weighted mean is rounded
 
 
 def weighted_score(

@@ -84,6 +84,11 @@ def judges_of(model: "JudgeLike | Sequence[JudgeLike] | None", metric: str) -> t
     return tuple(as_sut(one, metric) for one in several)
 
 
+def judge_names(first: str, count: int) -> list[str]:
+    """The names under which several judges are asked: `first`, `first_2`, `first_3`, …"""
+    return [first if place == 0 else f"{first}_{place + 1}" for place in range(count)]
+
+
 def as_sut(judge: Any, metric: str) -> JudgeSUT:
     """One judge as a SUT or a uid: a function is wrapped.
 

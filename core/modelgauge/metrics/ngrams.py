@@ -26,6 +26,7 @@ class BLEUMetric(Metric):
     """
 
     required_params = ("actual_output", "expected_output")
+    score_range = (0.0, 1.0)
 
     def __init__(
         self,
@@ -63,6 +64,7 @@ class ChrFMetric(Metric):
     """
 
     required_params = ("actual_output", "expected_output")
+    score_range = (0.0, 1.0)
 
     def __init__(
         self, uid: str | None = None, *, word_order: int = 0, **settings: Unpack[MetricSettings]
@@ -99,6 +101,7 @@ class ROUGEMetric(Metric):
     """
 
     required_params = ("actual_output", "expected_output")
+    score_range = (0.0, 1.0)
 
     def __init__(
         self,

@@ -37,6 +37,7 @@ class AnswerRelevancyMetric(JudgeMetric):
     """
 
     required_params = ("input", "actual_output")
+    score_range = (0.0, 1.0)
     procedure = Procedure(
         extract=Extract(TEMPLATES / "statements_of_output.md", shows=("actual_output",)),
         judge=Judge(TEMPLATES / "answer_relevancy.md", shows=("input",), verdicts=_UNLESS_NO),
@@ -50,6 +51,7 @@ class FaithfulnessMetric(JudgeMetric):
     """
 
     required_params = ("actual_output", "retrieval_context")
+    score_range = (0.0, 1.0)
     procedure = Procedure(
         extract=Extract(TEMPLATES / "claims_of_output.md", shows=("actual_output",)),
         judge=Judge(TEMPLATES / "faithfulness.md", shows=("retrieval_context",), verdicts=_UNLESS_NO),
@@ -63,6 +65,7 @@ class ContextualPrecisionMetric(JudgeMetric):
     """
 
     required_params = ("input", "expected_output", "retrieval_context")
+    score_range = (0.0, 1.0)
     procedure = Procedure(
         extract=texts_of("retrieval_context"),
         judge=Judge(TEMPLATES / "contextual_precision.md", shows=("input", "expected_output")),
@@ -78,6 +81,7 @@ class ContextualRecallMetric(JudgeMetric):
     """
 
     required_params = ("expected_output", "retrieval_context")
+    score_range = (0.0, 1.0)
     procedure = Procedure(
         extract=Extract(TEMPLATES / "statements_of_expected_output.md", shows=("expected_output",)),
         judge=Judge(TEMPLATES / "contextual_recall.md", shows=("retrieval_context",)),
@@ -92,6 +96,7 @@ class ContextualRelevancyMetric(JudgeMetric):
     """
 
     required_params = ("input", "retrieval_context")
+    score_range = (0.0, 1.0)
     procedure = Procedure(
         extract=Extract(TEMPLATES / "statements_of_context.md", shows=("retrieval_context",)),
         judge=Judge(TEMPLATES / "contextual_relevancy.md", shows=("input",)),
@@ -106,6 +111,7 @@ class HallucinationMetric(JudgeMetric):
     """
 
     required_params = ("actual_output", "context")
+    score_range = (0.0, 1.0)
     higher_is_better = False
     best_score = 0.0
     worst_score = 1.0

@@ -21,12 +21,14 @@ class JsonCorrectnessMetric(Metric):
         expected_schema: a pydantic model, any type that pydantic knows (`list[Row]`), or a JSON Schema as a
             dict, which needs an extra: `pip install "modelgauge[metrics]"`. Without one, any JSON will do.
         threshold: 1 by default.
+        model: taken, as other libraries' metric takes one, and without effect: the reason is what the parser says.
 
     Raises:
         InvalidOptionError: the schema is neither.
     """
 
     required_params = ("actual_output",)
+    score_range = (0.0, 1.0)
 
     def __init__(
         self,
@@ -36,6 +38,7 @@ class JsonCorrectnessMetric(Metric):
         **settings: Unpack[MetricSettings],
     ) -> None:
         settings.setdefault("threshold", 1.0)
+        settings["model"] = None  # whom nobody asks, nobody needs a key for
         super().__init__(uid, **settings)
         self.expected_schema = expected_schema
         self._adapter: TypeAdapter[Any] | None = None

@@ -28,6 +28,7 @@ class ExactMatchMetric(Metric):
     """
 
     required_params = ("actual_output", "expected_output")
+    score_range = (0.0, 1.0)
 
     def __init__(
         self, uid: str | None = None, *, ignore_case: bool = False, **settings: Unpack[MetricSettings]
@@ -59,6 +60,7 @@ class PatternMatchMetric(Metric):
     """
 
     required_params = ("actual_output",)
+    score_range = (0.0, 1.0)
 
     def __init__(
         self,
@@ -100,6 +102,8 @@ class ContainsMetric(Metric):
     """
 
     required_params: Sequence[str] = ("actual_output", "expected_output")
+
+    score_range = (0.0, 1.0)
 
     def __init__(
         self,
@@ -143,6 +147,7 @@ class LevenshteinMetric(Metric):
     """
 
     required_params = ("actual_output", "expected_output")
+    score_range = (0.0, 1.0)
 
     def score(self, test_case: LLMTestCase) -> Score:
         """Compare."""
@@ -162,6 +167,7 @@ class TokenF1Metric(Metric):
     """
 
     required_params = ("actual_output", "expected_output")
+    score_range = (0.0, 1.0)
 
     async def score(self, test_case: LLMTestCase) -> Score:
         """Compare."""

@@ -40,6 +40,7 @@ class ToolCorrectnessMetric(Metric):
     """
 
     required_params = ("tools_called", "expected_tools")
+    score_range = (0.0, 1.0)
 
     def __init__(
         self,

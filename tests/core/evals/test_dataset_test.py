@@ -10,6 +10,7 @@ from modelgauge import (
     SUTResponse,
     ToolCall,
     load_record,
+    metrics,
     run_test,
 )
 from modelgauge.cli.main import cli
@@ -22,8 +23,9 @@ from modelgauge.evals import (
     Golden,
     LLMTestCase,
     Turn,
+    evaluate,
 )
-from modelgauge.metrics import ExactMatchMetric, Metric, RoleAdherenceMetric
+from modelgauge.metrics import ExactMatchMetric, LevenshteinMetric, Metric, RoleAdherenceMetric
 
 GOLDENS = [Golden("a", expected_output="a"), Golden("b", expected_output="x", name="second")]
 
@@ -37,6 +39,55 @@ def test_any_sut_can_be_asked_a_data_set(here, match):
     first, second = record.test_item_records
     assert second.test_item.id == "second"
     assert first.interactions[0].prompt.context_as(Golden) == GOLDENS[0]
+
+
+class Near(Metric):
+    """Scores of 0.9 and 1, whose t interval would leave the range."""
+
+    score_range = (0.0, 1.0)
+
+    def score(self, test_case):
+        return 1.0 if test_case.input == "a" else 0.9
+
+
+class Elsewhere(Near):
+    def score(self, test_case):
+        return 9.0 if test_case.input == "a" else 10.0
+
+
+def test_an_interval_stays_in_the_range_of_the_scores(here):
+    test = DatasetTest("t", EvaluationDataset(GOLDENS), [Near(), Elsewhere(), LevenshteinMetric()])
+    assert test.measurement_ranges == {"Near": (0.0, 1.0), "LevenshteinMetric": (0.0, 1.0)}
+    result = run_test(test, FunctionSUT("echo", str)).result
+    assert result["Near"].value == 0.95
+    assert result["Near"].interval[1] == 1.0
+    assert result["Elsewhere"].interval[1] > 10
+
+
+def test_missing_scores_have_bounds(here):
+    def app(question):
+        if question == "b":
+            raise LookupError("no")
+        return question
+
+    result = run_test(
+        DatasetTest("t", EvaluationDataset(GOLDENS), [LevenshteinMetric()]), FunctionSUT("app", app)
+    ).result
+    assert result["LevenshteinMetric"].bounds == (0.5, 1.0)
+
+
+def test_given_answers_have_the_ranges_of_their_metrics(here):
+    cases = [LLMTestCase(one.input, "", "x") for one in GOLDENS]
+    result = evaluate(cases, [Near()], print_results=False).record.result
+    assert result["Near"].interval[1] == 1.0
+
+
+@pytest.mark.parametrize("name", sorted(metrics.__all__))
+def test_all_metrics_know_their_range_but_those_without_one(name):
+    cls = getattr(metrics, name)
+    if isinstance(cls, type) and issubclass(cls, Metric) and cls not in (Metric, metrics.JudgeMetric):
+        unbounded = name in ("CostMetric", "LatencyMetric")
+        assert cls.score_range == (None if unbounded else (0.0, 1.0))
 
 
 def test_what_the_app_returns_beside_its_text_reaches_the_metrics(here):

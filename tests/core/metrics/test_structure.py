@@ -45,6 +45,12 @@ def test_json_correctness(schema, output, value):
     assert score.value == value
 
 
+def test_no_judge_is_looked_for_where_none_is_asked():
+    metric = JsonCorrectnessMetric(model="nobody/registered-this", include_reason=True)
+    assert metric.get_suts() == {}
+    assert metric.measure(LLMTestCase("?", "{}")) == 1
+
+
 def test_the_reason_says_where_it_does_not_fit():
     for schema in (Person, SCHEMA):
         score = JsonCorrectnessMetric(expected_schema=schema).measure(LLMTestCase("?", '{"name": 3}'))
