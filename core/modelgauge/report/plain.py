@@ -35,6 +35,17 @@ def one_line(text: str, most: int) -> str:
     return folded if len(folded) <= most else f"{folded[: most - 3]}..."
 
 
+def ends_of(text: str, most: int) -> str:
+    """The text on one line of at most `most` characters: without its middle, since a message ends with the fix."""
+    reach = 4 * most + 200
+    whole = text if len(text) <= 2 * reach else f"{text[:reach]} {text[-reach:]}"
+    folded = " ".join(whole.split())
+    if len(folded) <= most:
+        return folded
+    end = (most - 5) * 2 // 3
+    return f"{folded[: most - 5 - end].rstrip()} ... {folded[-end:].lstrip()}"
+
+
 def columns(rows: Sequence[Sequence[str]], head: Sequence[str] = (), indent: str = "") -> str:
     """Rows as aligned columns, the last one as wide as it likes; nothing for no rows.
 

@@ -16,7 +16,7 @@ from modelgauge.report.failures import group_failures
 from modelgauge.report.figures import duration, figure
 from modelgauge.report.items import ShownRun
 from modelgauge.report.page import Page, Style
-from modelgauge.report.plain import counted, one_line
+from modelgauge.report.plain import counted, ends_of
 from modelgauge.report.thresholds import label_of, passed_of
 
 _MATRIX_RESULTS = 3
@@ -201,16 +201,14 @@ def _troubles(run: ShownRun, style: Style) -> Iterator[tuple[str, str]]:
     if failure is not None and not run.ended:
         yield "state", failure.message
     elif failure is not None:
-        told = f"{failure.error_type}: {one_line(failure.message, 600)}"
+        told = f"{failure.error_type}: {ends_of(failure.message, 900)}"
         yield "stopped", f"{_PARTS[failure.stage]}: {told}"
     if not record.counts.failed:
         return
     groups = group_failures(run.failures())
     shown = groups if style.most_rows is None else groups[: min(style.most_rows, 5)]
     for group in shown:
-        told = (
-            f"{_STAGES[group.stage]} {group.source_uid}: {group.error_type}: {one_line(group.message, 300)}"
-        )
+        told = f"{_STAGES[group.stage]} {group.source_uid}: {group.error_type}: {ends_of(group.message, 600)}"
         yield "errors", f"{group.count:,} x {told}"
     rest = sum(group.count for group in groups[len(shown) :])
     if rest:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.report.plain import columns, counted, one_line, visible
+from modelgauge.report.plain import columns, counted, ends_of, one_line, visible
 
 
 def test_control_characters_become_escapes():
@@ -23,6 +23,17 @@ def test_columns_are_aligned_and_end_without_white_space():
     rows = [("a", "one"), ("longer", "two\nlines")]
     assert columns(rows, ("X", "Y"), indent="  ") == "  X       Y\n  a       one\n  longer  two lines"
     assert columns([]) == ""
+
+
+def test_a_long_message_loses_its_middle_and_keeps_its_end():
+    assert ends_of(" a \n\n b ", 20) == "a b"
+    assert ends_of("a" * 20, 20) == "a" * 20
+    assert ends_of("a" * 100 + "b" * 10, 20) == "aaaaa ... bbbbbbbbbb"
+    message = "It broke. " + "noise " * 100_000 + "Mend it: export ACME_URL=https://acme.example"
+    shown = ends_of(message, 300)
+    assert len(shown) <= 300
+    assert shown.startswith("It broke. noise")
+    assert shown.endswith("noise Mend it: export ACME_URL=https://acme.example")
 
 
 def test_one_line_folds_and_cuts():

@@ -53,6 +53,15 @@ def test_failed_items_show_their_kinds_their_causes_and_the_bounds(folder, recor
     assert "--failures" in shown
 
 
+def test_a_long_message_is_shown_with_its_fix(folder, record, failure):
+    message = f"The server said: {'no ' * 500}. Set its address: export ACME_URL=https://acme.example"
+    counts = Counts(items=1, sut_errors=1)
+    shown = render([ShownRun(record(counts=counts), folder(failure(0, message)))], Style())
+    assert "The server said: no no" in shown
+    assert "Set its address: export ACME_URL=https://acme.example" in " ".join(shown.split())
+    assert max(map(len, shown.splitlines())) <= 80
+
+
 def test_a_run_that_ended_early_says_why(folder, record):
     failed = RunFailure(stage="items", error_type="OSError", message="no such file")
     counts = Counts(items=10, scored=4)
