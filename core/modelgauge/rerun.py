@@ -1,5 +1,6 @@
 """Runs that build on an earlier one: `resume` goes on where it stopped, `rescore` measures its answers."""
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,14 +13,8 @@ from modelgauge.data.records import DatasetReference, TestRecord
 from modelgauge.earlier import NEW_RUN, Inputs, Manifest, loaded, manifest_of
 from modelgauge.engine.journal import RunFolder, find_run
 from modelgauge.engine.pair import Pair, RecordedSUT
-from modelgauge.errors import (
-    InputFileError,
-    InvalidOptionError,
-    RecordError,
-    UnknownNameError,
-    UsageError,
-)
-from modelgauge.evals.dataset_runs import NamedGoldens
+from modelgauge.errors import InputFileError, InvalidOptionError, RecordError, UnknownNameError, UsageError
+from modelgauge.evals.dataset_runs import NamedGoldens, inherited
 from modelgauge.evals.given import GIVEN
 from modelgauge.interfaces.identity import Identified, Initialization
 from modelgauge.metrics.judges import JudgeLike, judging_by_default
@@ -97,8 +92,8 @@ def rescore(
         data_dir: where runs are looked up.
         test: another test, or an object; by default the run's.
         dataset: a file of goldens instead of a test; by default the run's, where it is of one.
-        columns: what the file calls the fields of goldens, by field; by default as for the run. Without a
-            file, they are laid over the run's own.
+        columns: what the file calls the fields of goldens, by field; they are laid over the run's own, of which
+            another file needs to have only what it is to be read by.
         metrics: uids of those that judge them; by default the run's.
         judge: judges for the metrics that name none; by default the run's.
         options: see `Runner`.
@@ -217,17 +212,41 @@ def _goldens(folder: RunFolder, manifest: Manifest, chosen: _Chosen = _NOTHING) 
             fix="Name some: --metric exact_match",
         )
     uid = None if held is None else manifest.test_uid
-    columns = chosen.columns or manifest.inputs.columns
     if chosen.file is not None:
-        return NamedGoldens(uid, chosen.file, named, columns)
+        return _other_goldens(folder, manifest, chosen._replace(metrics=named), uid)
     try:
-        goldens = NamedGoldens(uid, Path(str(held)), named, columns)
+        goldens = NamedGoldens(uid, Path(str(held)), named, manifest.inputs.columns)
     except InputFileError as error:
         raise RecordError(
             f"The data set of run {folder.run_id} cannot be read any more: {error.problem}",
             fix=_OTHER_FILE.format(run=folder.run_id),
         ) from None
     _check_dataset(goldens.reference, manifest, folder)
+    return goldens
+
+
+def _other_goldens(folder: RunFolder, manifest: Manifest, chosen: _Chosen, uid: str | None) -> NamedGoldens:
+    """Goldens of the file that the caller chose; the run's columns count where the caller named none.
+
+    Raises:
+        InputFileError: the file cannot be read, for want of one of the run's columns perhaps.
+    """
+    file = Path(str(chosen.file))
+    earlier = {
+        field: column for field, column in manifest.inputs.columns.items() if field not in chosen.columns
+    }
+    kept, lacking = inherited(file, earlier)
+    read = ", ".join(f"'{field}' from '{column}'" for field, column in lacking.items())
+    told = f"Run {folder.run_id} read {read}, which {file} does not have."
+    fix = f"Name the columns of this file: {' '.join(f'--column {field}=COLUMN' for field in lacking)}"
+    try:
+        goldens = NamedGoldens(uid, file, chosen.metrics, {**kept, **chosen.columns})
+    except InputFileError as error:
+        if not lacking:
+            raise
+        raise InputFileError(f"{error.problem} {told}", fix=f"{error.fix} {fix}") from None
+    if lacking:
+        warnings.warn(f"{told} {fix}", stacklevel=2)
     return goldens
 
 

@@ -11,7 +11,9 @@ from typing import Any
 from modelgauge.data.records import DatasetReference
 from modelgauge.discovery import Plugins
 from modelgauge.errors import InputFileError
-from modelgauge.evals.dataset_columns import as_arguments
+from modelgauge.evals.dataset_columns import ALIASES, as_arguments
+from modelgauge.evals.dataset_files import file_type_of
+from modelgauge.evals.dataset_tables import read_table
 from modelgauge.evals.dataset_test import DatasetTest, reference_to
 from modelgauge.evals.datasets import EvaluationDataset
 from modelgauge.metrics.base import Metric
@@ -67,6 +69,30 @@ def goldens_of(file: Path, columns: Mapping[str, str]) -> EvaluationDataset:
             f"{file} holds no goldens.", fix="Write one a row, below the names of the columns."
         )
     return dataset
+
+
+def inherited(file: Path, columns: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Of the columns of an earlier run's file those that another file has, and those that it lacks.
+
+    Where it lacks one and has a column of the field's own name, that one holds the field, and nothing is lacking.
+
+    Args:
+        file: the other one.
+        columns: of the earlier run, by field.
+
+    Raises:
+        InputFileError: the file cannot be read.
+    """
+    if not columns:
+        return {}, {}
+    there = read_table(file, file_type_of(file)).columns
+    kept = {field: column for field, column in columns.items() if column in there}
+    lacking = {
+        field: column
+        for field, column in columns.items()
+        if field not in kept and not {field, ALIASES.get(field, field)} & set(there)
+    }
+    return kept, lacking
 
 
 def inputs_of(

@@ -152,6 +152,44 @@ def test_the_columns_of_a_file_are_named_once(run, run_dataset, only_run, here):
     assert scored(again)["result"] == scored(ended)["result"]
 
 
+@pytest.mark.parametrize(
+    ("head", "args", "value"),
+    [
+        ("input,expected_output", (), 0.5),  # the usual names
+        ("question,expected_output", (), 0.5),  # one as before
+        ("question,reference", ("--column", "expected_output=reference"), 0.5),
+        ("answer,reference", ("--column", "input=answer", "--column", "expected_output=reference"), 0.5),
+    ],
+)
+def test_the_columns_of_a_run_count_for_another_file_where_it_has_them(
+    run, run_dataset, only_run, here, head, args, value
+):
+    (here / "other.csv").write_text("question,answer\na,a\nb,b\n", encoding="utf-8")
+    run_dataset("--dataset", "other.csv", "--column", "input=question", "--column", "expected_output=answer")
+    (here / "next.csv").write_text(f"{head}\na,x\nb,b\n", encoding="utf-8")
+    ended = run("rescore", only_run().name, "--dataset", "next.csv", *args, "--json", plugin=False)
+    assert scored(ended)["result"]["passed"]["value"] == value
+    assert "Warning" not in ended.err
+
+
+@pytest.mark.filterwarnings("always:Run ")
+def test_a_column_of_the_run_that_another_file_lacks_is_told(run, run_dataset, only_run, here):
+    (here / "other.csv").write_text("question,answer\na,a\nb,b\n", encoding="utf-8")
+    run_dataset("--dataset", "other.csv", "--column", "input=question", "--column", "expected_output=answer")
+    first = only_run().name
+    (here / "next.csv").write_text("q,answer\na,x\nb,b\n", encoding="utf-8")
+    ended = run("rescore", first, "--dataset", "next.csv", plugin=False)
+    assert ended.code == 2
+    assert f"Run {first} read 'input' from 'question', which next.csv does not have." in ended.err
+    assert ended.err.rstrip().endswith("Name the columns of this file: --column input=COLUMN")
+    (here / "half.csv").write_text("question,a\na,x\nb,b\n", encoding="utf-8")
+    ended = run("rescore", first, "--dataset", "half.csv", plugin=False)
+    assert ended.code == 2
+    assert "Warning: Run" in ended.err
+    assert "--column expected_output=COLUMN" in ended.err
+    assert "ExactMatchMetric needs 'expected_output'" in ended.err
+
+
 def test_a_run_is_measured_by_another_column_of_its_own_file(run, run_dataset, only_run, here):
     (here / "two.csv").write_text("question,first,second\na,a,a\nb,b,x\n", encoding="utf-8")
     columns = ("--column", "input=question", "--column", "expected_output=first")
