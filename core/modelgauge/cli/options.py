@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,6 +10,7 @@ import click
 
 from modelgauge.cli.app import App
 from modelgauge.cli.logs import LEVELS, set_log_level
+from modelgauge.cli.stdout import stdout_kept
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,9 +83,9 @@ def log_level_option(*, hidden: bool) -> Callable[[F], F]:
 
 def _keep_stdout(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
     """What plugins print goes to stderr, since stdout belongs to a machine."""
-    if value:
-        ctx.ensure_object(App).stdout = sys.stdout
-        ctx.with_resource(redirect_stdout(sys.stderr))
+    app = ctx.ensure_object(App)
+    if value and app.stdout is None:  # of the root's, which is closed where the arguments are wrong, too
+        app.stdout = ctx.find_root().with_resource(stdout_kept())
     return value
 
 
@@ -118,6 +117,32 @@ def shared_options(command: F) -> F:
 
 # --- SUT options -------------------------------------------------------------------------------------
 
+
+def _schema(_: click.Context, __: click.Parameter, file: Path | None) -> dict[str, Any] | None:
+    """Read a JSON Schema.
+
+    Raises:
+        InputFileError: there is none in the file.
+    """
+    if file is None:
+        return None
+    import json
+
+    from modelgauge.errors import InputFileError
+
+    fix = 'Give a file with a JSON Schema, such as {"type": "object", "properties": {…}}.'
+    try:
+        schema = json.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InputFileError(f"--response-schema {file} cannot be read: {reason}.", fix=fix) from None
+    except (ValueError, RecursionError) as error:
+        raise InputFileError(f"--response-schema {file} is not JSON: {error}.", fix=fix) from None
+    if not isinstance(schema, dict):
+        raise InputFileError(f"--response-schema {file} holds no JSON object.", fix=fix)
+    return schema
+
+
 _SUT_OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (("--num-completions",), {"type": click.IntRange(min=1), "help": "How many completions to ask for."}),
     (("--max-tokens",), {"type": click.IntRange(min=1), "help": "Most tokens in a completion."}),
@@ -134,6 +159,15 @@ _SUT_OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (
         ("--top-logprobs",),
         {"type": click.IntRange(min=0), "help": "Log-probabilities of the N likeliest tokens."},
+    ),
+    (
+        ("--response-schema",),
+        {
+            "type": click.Path(path_type=Path),
+            "metavar": "FILE",
+            "callback": _schema,
+            "help": "A file with the JSON Schema that completions shall fit.",
+        },
     ),
 )
 SUT_OPTION_NAMES = tuple(names[-1].lstrip("-").replace("-", "_") for names, _ in _SUT_OPTIONS)

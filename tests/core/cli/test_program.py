@@ -150,6 +150,29 @@ def test_a_process_ends_with_the_exit_code_and_pure_json(program, here):
     assert modelgauge.load_record(ended.json["records"][0]["run_id"], here / "run_data").counts.failed == 2
 
 
+def test_what_plugins_write_to_the_file_descriptor_does_not_get_into_the_json(program, here):
+    (here / "noisy.py").write_text(
+        "import os, subprocess, sys\n"
+        "from modelgauge import FunctionSUT, hookimpl\n"
+        "os.write(1, b'at import\\n')\n"
+        "def answer(text):\n"
+        "    os.write(1, b'by number\\n')\n"
+        "    print('printed', flush=True)\n"
+        "    subprocess.run([sys.executable, '-c', 'print(\"of a child\")'], check=True)\n"
+        "    return 'yes'\n"
+        "@hookimpl\n"
+        "def modelgauge_register_suts(register):\n"
+        "    register('noisy', FunctionSUT, answer)\n",
+        encoding="utf-8",
+    )
+    command = ("run-test", "--plugin", "plugin.py", "--plugin", "noisy.py", "--sut", "noisy")
+    ended = program(*command, "--test", "numbers", "-m", "2", "--json")
+    assert ended.code == 0, ended.err
+    assert ended.json["records"][0]["counts"]["scored"] == 2
+    for noise in ("at import", "by number", "printed", "of a child"):
+        assert noise in ended.err
+
+
 def test_version(program):
     ended = program("--version")
     assert ended.code == 0

@@ -127,6 +127,27 @@ def test_sut_options_reach_the_sut(run, calls):
     assert sorted(calls()) == [f"number {n}|0.0|('a', 'b')" for n in range(2)]
 
 
+def test_a_response_schema_is_read_from_a_file(run, here, only_run):
+    schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
+    (here / "schema.json").write_text(json.dumps(schema), encoding="utf-8")
+    ended = run("run-test", "--sut", "echo", "--test", "judged", "--response-schema", "schema.json")
+    assert ended.code == 0, ended.err
+    manifest = json.loads((only_run() / "run.json").read_text(encoding="utf-8"))
+    assert manifest["options"]["sut_options"] == {"response_schema": schema}
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(None, "cannot be read"), ("{", "is not JSON"), ("[1]", "no JSON object"), ('{"a": NaN}', "a is nan")],
+)
+def test_what_is_no_response_schema_is_refused(run, here, content, told):
+    if content is not None:
+        (here / "schema.json").write_text(content, encoding="utf-8")
+    ended = run("run-sut", "--sut", "echo", "--prompt", "x", "--response-schema", "schema.json")
+    assert ended.code == 2
+    assert told in ended.err
+
+
 def test_max_test_items_takes_the_same_items_for_one_seed(run):
     def chosen(*args):
         return [item["id"] for item in run("list-items", "--test", "numbers", *args, "--json").json["items"]]
