@@ -3,6 +3,7 @@
 import random
 import shutil
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -75,8 +76,26 @@ def recompute(cache):
     return len(missing)
 
 
+@pytest.fixture
+def all_closed(monkeypatch):
+    """Every connection that a test opens is closed when the test is over."""
+    opened = []
+    connect = sqlite3.connect
+
+    def remembering(*given, **options):
+        opened.append(connect(*given, **{**options, "check_same_thread": False}))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", remembering)
+    yield
+    for one in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed database"):
+            one.execute("SELECT 1")
+    assert opened
+
+
 @pytest.mark.parametrize("tens", range(20))
-def test_two_hundred_damaged_files_and_no_wrong_answer(states, tmp_path, tens, caplog):
+def test_two_hundred_damaged_files_and_no_wrong_answer(all_closed, states, tmp_path, tens, caplog):
     refused = []
     for seed in range(10 * tens, 10 * tens + 10):
         folder = tmp_path / str(seed)
@@ -109,7 +128,7 @@ def spoil(path, *, behind=0):
 
 
 @pytest.fixture
-def cache(states, tmp_path):
+def cache(all_closed, states, tmp_path):
     shutil.copytree(states[0], tmp_path / "cache")
     opened = []
 
@@ -133,6 +152,15 @@ def test_a_file_that_is_no_database_is_set_aside_and_begun_anew(cache, tmp_path,
     assert str(aside) in caplog.text
     assert recompute(opened) == len(ENTRIES)
     assert recompute(opened) == 0
+
+
+def test_a_thread_closes_what_it_has_of_a_file_that_another_thread_set_aside(cache):
+    opened = cache()
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(opened.get, ENTRIES[0].key.digest).result() == ENTRIES[0].response
+        opened.set_aside("no bit of it is right")
+        assert other.submit(opened.get, ENTRIES[0].key.digest).result() == ENTRIES[0].response
+        other.submit(opened.close).result()
 
 
 def test_sound_answers_of_a_damaged_file_are_kept(cache, tmp_path, caplog):

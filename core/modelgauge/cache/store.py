@@ -55,6 +55,9 @@ class DiskCache:
             )
         self.damaged = 0
         self._store: Any = None
+        self._former: list[
+            Any
+        ] = []  # of files that were set aside; threads may have connections to them still
         self._file: tuple[int, int] | None = None
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -125,12 +128,12 @@ class DiskCache:
         """Close the connections of this thread. Closing the last one checkpoints, so it takes its turn."""
         try:
             with self.leases.exclusive():
-                self._store.close()
+                self._close_stores()
         except (
             _DISK_ERRORS
         ) as error:  # what was committed is; a checkpoint that failed is made up for by the next one
             log.warning("The cache in %s could not be closed in turn: %s", self.directory, error)
-            self._store.close()
+            self._close_stores()
         self.leases.close_thread()
 
     def leave(self) -> None:
@@ -188,17 +191,18 @@ class DiskCache:
         with self.leases.exclusive():
             try:
                 check_settings(self.database)
-                self._store = self._diskcache()
+                self._begin()
             except sqlite3.DatabaseError as error:
                 if not is_damage(error):
                     raise
                 aside = self._set_aside(error)
-                self._store = self._diskcache()
+                self._begin()
         if aside is not None:
             self._take_over(aside)
 
-    def _diskcache(self) -> Any:
-        store = diskcache.Cache(
+    def _begin(self) -> None:
+        """Use the file that has the name now, a new one where there is none."""
+        store = _Store(
             str(self.directory),
             disk=TextDisk,
             eviction_policy="none",
@@ -209,7 +213,14 @@ class DiskCache:
             sqlite_mmap_size=0,  # with several writers a mapped file can be stale
         )
         self._file = file_at(self.database)
-        return store
+        if self._store is not None:
+            self._former.append(self._store)
+        self._store = store
+
+    def _close_stores(self) -> None:
+        """A connection is closed by its own thread, or by nobody."""
+        for store in (*self._former, self._store):
+            store.close()
 
     def _read(self, digest: str) -> str | None:
         try:
@@ -230,7 +241,7 @@ class DiskCache:
         with self.leases.exclusive():
             if self._file != file_at(self.database):  # another process has set it aside
                 self._store.close()
-                self._store = self._diskcache()
+                self._begin()
             with self._store.transact(retry=True):
                 for entry in entries:
                     self._store.set(entry.key.digest, pack(entry))
@@ -252,7 +263,7 @@ class DiskCache:
             self._store.close()
             if self._file == file_at(self.database):
                 aside = self._set_aside(error)
-            self._store = self._diskcache()
+            self._begin()
         if aside is not None:
             self._take_over(aside)
 
@@ -294,6 +305,17 @@ class DiskCache:
             told = {"time": datetime.now(UTC).isoformat(), "key": key, "why": why, "value": repr(value)}
             file.write(json.dumps(told) + "\n")
         log.warning("A damaged cache entry (%s) was moved to %s; its call is made again.", why, folder)
+
+
+class _Store(diskcache.Cache):  # type: ignore[misc]  # diskcache ships no types
+    """A diskcache that lets go of a file which it could not open, so that this can be moved away."""
+
+    def __init__(self, directory: str, **settings: Any) -> None:
+        try:
+            super().__init__(directory, **settings)
+        except BaseException:
+            self.close()
+            raise
 
 
 def _cause(error: BaseException) -> BaseException:
