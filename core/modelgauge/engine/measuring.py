@@ -71,7 +71,7 @@ class Measurer:
             if name in values and not low <= values[name] <= high:
                 raise InvalidDataError(
                     f"Measurement '{name}' is {values[name]:g}, outside its range ({low:g}, {high:g}).",
-                    fix=f"Correct measure_quality or measurement_ranges of '{test.uid}'.",
+                    fix=f"Correct measure_quality or measurement_ranges of '{test.uid}', or a metric's score_range.",
                 )
         return Measured(values, tuple(binary))
 

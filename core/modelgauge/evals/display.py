@@ -17,11 +17,11 @@ from modelgauge.evals.configs import Display
 from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
 from modelgauge.report.figures import figure
 from modelgauge.report.page import Page, Style
-from modelgauge.report.plain import counted, one_line, visible
+from modelgauge.report.plain import counted, ends_of, one_line, visible
 
 _MOST_CASES = 50
 _LONGEST = 40
-_LONGEST_REASON = 200
+_LONGEST_REASON, _LONGEST_ERROR = 200, 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _table(results: Iterable[Shown], page: Page) -> Any:
     table.add_column("Reason", overflow="fold")
     for result in results:
         if result.error is not None:
-            told = one_line(result.error, _LONGEST_REASON)
+            told = ends_of(result.error, _LONGEST_ERROR)
             table.add_row(*map(page.text, (result.title, "", "none", "", "failed", told)))
         for place, one in enumerate(result.metrics_data):
             title = "" if place else result.title  # in the first of its lines
@@ -124,7 +124,7 @@ def _cells(one: MetricData, style: Style) -> tuple[str, ...]:
         "none" if one.score is None else figure(one.score),
         f"{at_least if one.higher_is_better else at_most} {figure(one.threshold)}",
         "passed" if one.success else "failed",
-        one_line(one.error or one.reason or "", _LONGEST_REASON),
+        ends_of(one.error, _LONGEST_ERROR) if one.error else one_line(one.reason or "", _LONGEST_REASON),
     )
 
 

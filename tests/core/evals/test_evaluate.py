@@ -1,4 +1,5 @@
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,17 @@ def test_inside_a_running_loop(match):
         return evaluate(RIGHT, match()).success
 
     assert asyncio.run(main())
+
+
+def test_a_long_error_is_shown_with_its_fix(capsys):
+    class Talkative(Metric):
+        def score(self, test_case):
+            raise ValueError(f"{'It said no. ' * 100} Set it: export ACME_URL=https://acme.example")
+
+    evaluate(RIGHT, Talkative(), ignore_errors=True)
+    words = re.sub(r"\s+", "", capsys.readouterr().out)
+    assert "ValueError:Itsaidno." in words
+    assert "Setit:exportACME_URL=https://acme.example" in words
 
 
 def test_display_says_what_came_out_and_can_be_switched_off(match, capsys):
