@@ -20,7 +20,8 @@ def cut(here, run_id):
     """Leave a run as if it had been killed when its first item was done."""
     folder = here / "run_data" / "runs" / run_id
     journal = folder / "items.jsonl"
-    journal.write_bytes(journal.read_bytes().splitlines(keepends=True)[0])
+    lines = journal.read_bytes().splitlines(keepends=True)  # as the items ended
+    journal.write_bytes(min(lines, key=lambda line: json.loads(line)["index"]))
     (folder / "record.json").unlink()
     return run_id
 
