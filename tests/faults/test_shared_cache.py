@@ -95,9 +95,12 @@ def joined(tmp_path, clock):
 
     def join():
         made = []
-        thread = threading.Thread(
-            target=lambda: made.append(Leases(tmp_path / "leases.db", clock=clock, beating=False))
-        )
+
+        def register():
+            made.append(Leases(tmp_path / "leases.db", clock=clock, beating=False))
+            made[0].close_thread()
+
+        thread = threading.Thread(target=register)
         thread.start()
         while thread.is_alive():
             for one in processes:
