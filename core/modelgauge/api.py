@@ -1,15 +1,13 @@
 """Running tests from Python: `run_test` for one pair, `Runner` for many; reading what runs left behind."""
 
-import asyncio
-import contextvars
 import math
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from modelgauge.blocking import blocking
 from modelgauge.cache import DiskCache, Entry
 from modelgauge.data.items import TestItem
 from modelgauge.data.records import TestRecord, record_from_json
@@ -301,50 +299,6 @@ def load_records(path: str | Path, data_dir: str | Path | None = None) -> list[T
         return [record_from_json(read_json(file), str(file))]
     folder = Path(data_dir) if data_dir is not None else load_settings().data_dir
     return [run.read_record() for run in find_run(folder, str(path))]
-
-
-def blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine to its end, in a loop of its own; in a thread where this one has a running loop."""
-    return _in_other_loop(work) if _loop_is_running() else asyncio.run(work())
-
-
-def _loop_is_running() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _in_other_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    outcome: list[T] = []
-    failure: list[BaseException] = []
-    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = []
-
-    async def main() -> T:
-        started.append((asyncio.get_running_loop(), asyncio.current_task()))
-        return await work()
-
-    def run() -> None:
-        try:
-            outcome.append(asyncio.run(main()))
-        except BaseException as error:  # noqa: BLE001  raised again by the caller, whatever it is
-            failure.append(error)
-
-    context = contextvars.copy_context()
-    thread = threading.Thread(target=context.run, args=(run,), name="modelgauge-run", daemon=True)
-    thread.start()
-    try:
-        thread.join()
-    except KeyboardInterrupt:
-        for loop, task in started:
-            if task is not None:
-                loop.call_soon_threadsafe(task.cancel)
-        thread.join()
-        raise
-    if failure:
-        raise failure[0]
-    return outcome[0]
 
 
 def _listed(names: Any) -> list[Any]:

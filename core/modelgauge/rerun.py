@@ -7,7 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from modelgauge.api import Runner, blocking
+from modelgauge.api import Runner
+from modelgauge.blocking import blocking
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import DatasetReference, TestRecord
 from modelgauge.earlier import NEW_RUN, Inputs, Manifest, loaded, manifest_of

@@ -15,7 +15,7 @@ from modelgauge import (
     load_records,
     run_test,
 )
-from modelgauge.api import blocking
+from modelgauge.blocking import blocking
 from modelgauge.errors import InvalidOptionError, RecordError, UnknownNameError, UsageError
 
 REQUEST = ContextVar("request", default="none")

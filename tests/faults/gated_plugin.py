@@ -60,6 +60,15 @@ def modelgauge_register_tests(register):
     register("numbered", Numbered)
 
 
+class NeverOpens(Gated):
+    """A SUT whose connection is never made."""
+
+    async def open(self) -> None:
+        (self.folder / "opening").touch()
+        await asyncio.Event().wait()
+
+
 @hookimpl
 def modelgauge_register_suts(register):
     register("gated", Gated)
+    register("never_opens", NeverOpens)

@@ -60,6 +60,20 @@ def test_calls_that_hang_are_given_up_after_a_grace(tmp_path):
     assert len(calls(tmp_path)) == 6 + CAP
 
 
+def test_an_interrupt_before_the_first_run_says_that_nothing_was_asked(tmp_path):
+    process = started(
+        tmp_path, "run-test", "--test", "numbered", "--sut", f"never_opens?folder={tmp_path}&free=0"
+    )
+    until((tmp_path / "opening").exists, process)
+    process.send_signal(signal.SIGINT)
+    code, out, err = ended(process)
+    assert code == 130, err
+    assert err == "Interrupted before a run began: nothing was asked.\n"
+    assert out == ""
+    assert runs(tmp_path) == []
+    assert calls(tmp_path) == []
+
+
 def test_a_second_interrupt_ends_at_once_and_loses_nothing(tmp_path):
     process = running(tmp_path)
     process.send_signal(signal.SIGINT)

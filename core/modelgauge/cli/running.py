@@ -153,6 +153,8 @@ def run_and_report(
     if interrupted:
         for one in sorted(unfinished, key=lambda run: str(run["run_id"])):
             app.note(f"Interrupted: {runs / one['run_id']}")
+        if not watch.started:
+            app.note("Interrupted before a run began: nothing was asked.")
     if unfinished:
         app.note(f"To go on: {again or _resume(unfinished)}{_data_dir(app)}")
     return app.exit_code

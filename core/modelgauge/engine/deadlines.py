@@ -67,6 +67,8 @@ class Deadlines:
         try:
             return await watch.outcome
         except asyncio.CancelledError:
+            if not watch.has_begun and asyncio.iscoroutine(awaitable):
+                awaitable.close()  # the loop ends, and it will not begin
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task], timeout=_CLEANING_UP)

@@ -8,6 +8,7 @@ import logging
 import os
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,11 @@ class RunFolder:
     @property
     def journal(self) -> Path:
         return self.path / JOURNAL
+
+    def forget_if_empty(self) -> None:
+        """Remove the folder of a run that never began."""
+        with suppress(OSError):  # nearly always: it is not empty
+            self.path.rmdir()
 
     def write_manifest(self, manifest: dict[str, Any], redact: Callable[[str], str]) -> None:
         """Write `run.json`, without the secrets that a command line may hold."""

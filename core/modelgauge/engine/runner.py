@@ -118,6 +118,7 @@ class Run:
             )
             for pair in pairs:
                 self._pairs.append(await self._pair_run(pair, shared, continuing, rescoring))
+                stack.push_async_callback(in_thread, self._pairs[-1].folder.forget_if_empty, "folder")
             await self._open(stack)
             if self.options.progress:
                 bar = asyncio.create_task(show_progress(self._standing))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from modelgauge.api import blocking
+from modelgauge.blocking import blocking
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.test_cases import Golden, LLMTestCase
 from modelgauge.engine.threads import in_thread

@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from modelgauge.api import Runner, blocking
+from modelgauge.api import Runner
+from modelgauge.blocking import blocking
 from modelgauge.data.records import DatasetReference, ItemRecord, TestRecord
 from modelgauge.data.test_cases import ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.errors import CallError, InvalidDataError, RunStoppedError

@@ -2,13 +2,11 @@
 retried as in a run; but it leaves no record.
 """
 
-import asyncio
-import contextvars
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from typing import Any
 
+from modelgauge.blocking import blocking
 from modelgauge.discovery import discover
 from modelgauge.engine.options import RunOptions
 from modelgauge.engine.runner import Run
@@ -32,12 +30,7 @@ def judged(annotator: CompletionAnnotator[Any], request: Any) -> Any:
     secrets = SecretStore(file=settings.secrets_file)
     suts = _suts_of(annotator, settings, secrets)
     options = RunOptions(data_dir=settings.data_dir, redactor=secrets.redactor, **_limits(settings))
-    context = contextvars.copy_context()
-    # In a thread, for this one may have a running loop.
-    with ThreadPoolExecutor(1, thread_name_prefix="modelgauge-measure") as thread:
-        return thread.submit(
-            context.run, lambda: asyncio.run(_OneCall(options).response(annotator, suts, request))
-        ).result()
+    return blocking(lambda: _OneCall(options).response(annotator, suts, request))
 
 
 class _OneCall(Run):

@@ -348,3 +348,35 @@ def test_methods_of_an_app(match):
     assert_test(golden=GOLDEN, observed_callback=App().answer)
     assert last_item().measurements["Match"] == 1.0
     assert [(span.name, span.input) for span in last_item().spans] == [("answer", {"question": "q"})]
+
+
+def in_notebook(work):
+    async def cell():
+        work()
+
+    asyncio.run(cell())
+
+
+@pytest.mark.parametrize("call", [lambda work: work(), in_notebook])
+def test_a_client_that_an_app_and_a_judge_keep_serves_the_next_test_too(call, match):
+    kept = []
+
+    async def client(text):
+        """Is bound to the loop of its first call, as clients of most libraries are."""
+        if not kept:
+            kept.append((asyncio.get_running_loop(), asyncio.Lock()))
+        loop, lock = kept[0]
+        assert asyncio.get_running_loop() is loop
+        async with lock:
+            await asyncio.sleep(0)
+        return text
+
+    class Asking(Metric):
+        async def score(self, test_case):
+            return float((await self.ask("judge", "1")).completions[0].text)
+
+    app = observe(metrics=[match(), Asking(model=client)])(client)
+    for question in "abc":
+        golden = Golden(question, expected_output=question)
+        call(lambda golden=golden: assert_test(golden=golden, observed_callback=app))
+    call(lambda: Asking(model=client).measure(RIGHT))

@@ -1,0 +1,146 @@
+"""Coroutines for callers who wait for them, in loops that stay open: a client that an app or a judge keeps from one
+call to the next belongs to the loop in which it was made.
+"""
+
+import asyncio
+import atexit
+import contextvars
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Work = Callable[[], Coroutine[Any, Any, T]]
+
+_ENDING = 5.0
+"""Seconds that the background loop gets to end with the process."""
+
+
+def blocking(work: Work[T]) -> T:
+    """Run a coroutine to its end.
+
+    The main thread has one loop for all its calls. Where a loop is running in the calling thread (in a notebook, say),
+    one in the background serves, a call at a time. Otherwise a call has a loop of its own, which it closes.
+
+    Args:
+        work: makes the coroutine.
+
+    Raises:
+        BaseException: whatever the coroutine raised.
+        KeyboardInterrupt: Ctrl-C; the coroutine was cancelled, and has ended.
+    """
+    if not _loop_is_running():
+        return (
+            _main.run(work) if threading.current_thread() is threading.main_thread() else asyncio.run(work())
+        )
+    if _background.taken.acquire(blocking=False):
+        try:
+            return _background.run(work)
+        finally:
+            _background.taken.release()
+    # A call within the call that it serves would wait for itself.
+    with ThreadPoolExecutor(1, thread_name_prefix="modelgauge-nested") as thread:
+        return thread.submit(contextvars.copy_context().run, lambda: asyncio.run(work())).result()
+
+
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+class _Main:
+    """The loop of the main thread."""
+
+    def __init__(self) -> None:
+        self._runner: asyncio.Runner | None = None
+
+    def run(self, work: Work[T]) -> T:
+        if self._runner is None:
+            self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)  # and no default of the thread
+        try:
+            return self._runner.run(work(), context=contextvars.copy_context())
+        except KeyboardInterrupt:
+            self.close()  # what is left of the work must not go on in the next call
+            raise
+
+    def close(self) -> None:
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.close()
+
+
+class _Background:
+    """The loop of a thread of its own, for callers that have a running one; used by whoever holds `taken`."""
+
+    def __init__(self) -> None:
+        self.taken = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def run(self, work: Work[T]) -> T:
+        loop = self._started()
+        outcome: Future[T] = Future()
+        tasks: list[asyncio.Task[None]] = []
+
+        async def main() -> None:
+            try:
+                outcome.set_result(await work())
+            except BaseException as error:  # noqa: BLE001  raised again by the caller, whatever it is
+                outcome.set_exception(error)
+
+        loop.call_soon_threadsafe(lambda: tasks.append(loop.create_task(main())))
+        try:
+            return outcome.result()
+        except KeyboardInterrupt:
+            loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+            with suppress(BaseException):  # it is cancelled, and writes what is done
+                outcome.exception()
+            raise
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            ready: Future[asyncio.AbstractEventLoop] = Future()
+            self._thread = threading.Thread(
+                target=_serve, args=(ready,), name="modelgauge-background", daemon=True
+            )
+            self._thread.start()
+            self._loop = ready.result()
+        return self._loop
+
+    def close(self) -> None:
+        if self._loop is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_ENDING)
+
+
+def _serve(ready: "Future[asyncio.AbstractEventLoop]") -> None:
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        ready.set_result(runner.get_loop())
+        runner.get_loop().run_forever()
+
+
+_main, _background = _Main(), _Background()
+_of_the_parent: list[object] = []  # closing a loop that a fork has copied would end its parent's
+
+
+def _forked() -> None:
+    global _main, _background
+    _of_the_parent.extend([_main, _background])
+    _main, _background = _Main(), _Background()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+@atexit.register
+def _close() -> None:
+    with suppress(RuntimeError):  # some versions of Python start no thread any more, which closing may need
+        _main.close()
+    _background.close()

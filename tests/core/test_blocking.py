@@ -1,0 +1,163 @@
+"""Callers who wait: all calls of the main thread share a loop, and so do those from within running loops."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+
+from modelgauge.blocking import blocking
+
+
+async def own_loop():
+    return asyncio.get_running_loop()
+
+
+def in_notebook(work):
+    """Call something as a cell does, in whose thread a loop is running."""
+
+    async def cell():
+        return work()
+
+    return asyncio.run(cell())
+
+
+def in_thread(work):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(work()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_all_calls_of_the_main_thread_share_a_loop():
+    first = blocking(own_loop)
+    assert blocking(own_loop) is first
+    assert not first.is_closed()
+    with pytest.raises(RuntimeError):
+        asyncio.get_running_loop()
+
+
+def test_all_calls_from_within_running_loops_share_another():
+    first = in_notebook(lambda: blocking(own_loop))
+    assert in_notebook(lambda: blocking(own_loop)) is first
+    assert first is not blocking(own_loop)
+    assert not first.is_closed()
+
+
+def test_other_threads_close_what_they_open():
+    assert in_thread(lambda: blocking(own_loop)).is_closed()
+
+
+def test_a_call_within_a_call_does_not_wait_for_itself():
+    async def outer():
+        return blocking(own_loop)
+
+    async def outermost():
+        return blocking(outer)
+
+    assert blocking(outermost) is not blocking(own_loop)
+    assert in_notebook(lambda: blocking(outermost)).is_closed()
+
+
+@pytest.mark.parametrize("call", [blocking, lambda work: in_notebook(lambda: blocking(work))])
+def test_errors_come_back_and_the_next_call_works(call):
+    async def fail():
+        raise ValueError("x")
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="x"):
+            call(fail)
+    assert call(own_loop).is_closed() is False
+
+
+def output_of(code):
+    """What a process of its own prints on both streams."""
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout + done.stderr
+
+
+def test_the_process_ends_without_a_word_about_loops_and_tasks():
+    code = """
+        import asyncio
+        from modelgauge.blocking import blocking
+
+        async def leave_a_task():
+            asyncio.create_task(asyncio.sleep(3600))
+            return asyncio.get_running_loop().run_in_executor(None, print, "from the executor")
+
+        async def cell():
+            blocking(leave_a_task)
+
+        blocking(leave_a_task)
+        asyncio.run(cell())
+    """
+    assert output_of(code).split("\n") == ["from the executor"] * 2 + [""]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_has_loops_of_its_own():
+    code = """
+        import asyncio, os
+        from modelgauge.blocking import blocking
+
+        async def slept():
+            await asyncio.sleep(0.01)
+            return asyncio.get_running_loop()
+
+        async def cell():
+            return blocking(slept)
+
+        mine = blocking(slept), asyncio.run(cell())
+        child = os.fork()
+        theirs = blocking(slept), asyncio.run(cell())
+        if not child:
+            os._exit(0 if theirs[0] is not mine[0] and theirs[1] is not mine[1] else 1)
+        assert theirs == mine
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    assert output_of(code).strip().splitlines()[-1] == "0"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("running", [False, True])
+def test_an_interrupt_ends_the_work_and_nothing_of_it_goes_on_in_the_next_call(running):
+    done = []
+
+    async def work():
+        threading.Timer(0.1, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)
+            done.append("written")
+
+    async def later():
+        await asyncio.sleep(0.01)
+        return "later"
+
+    def call(work):
+        """In a notebook Ctrl-C comes to the waiting thread, and not to a runner of asyncio."""
+        loop = asyncio.new_event_loop()
+        if running:
+            asyncio._set_running_loop(loop)
+        try:
+            return blocking(work)
+        finally:
+            asyncio._set_running_loop(None)
+            loop.close()
+
+    with pytest.raises(KeyboardInterrupt):
+        call(work)
+    assert done == ["written"]
+    assert call(later) == "later"
