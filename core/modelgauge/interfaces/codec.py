@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
-from pydantic_core import from_json, to_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from modelgauge.data.json_values import inexact_parts, is_exact
 from modelgauge.errors import DefinitionError, InvalidResponseError
@@ -58,6 +58,7 @@ class ResponseCodec:
         """
         if self.stays(response):
             return to_json(response).decode()
+        bad = None
         try:
             if isinstance(response, BaseModel):
                 return self._dump_model(response)
@@ -66,7 +67,10 @@ class ResponseCodec:
             if bad is None:
                 return to_json(flat).decode()
             text = self._dump_declared(response)
-        except (ValueError, RecursionError) as error:  # pydantic's own errors are ValueErrors
+        except PydanticSerializationError:  # its message is of pydantic's inner life
+            why = "it is neither JSON nor what is declared" if bad is None else bad
+            raise self._refused(response, why) from None
+        except (ValueError, RecursionError) as error:
             raise self._refused(response, str(error)) from None
         if text is None:
             raise self._refused(response, f"{bad}, so JSON would change or refuse it")
@@ -96,13 +100,24 @@ class ResponseCodec:
         try:
             return self._adapter.validate_json(text, by_alias=True, by_name=True)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            name = getattr(self.kind, "__name__", self.kind)
-            raise InvalidResponseError(
-                f"A response of {self.owner} is no {name}: {where + ': ' if where else ''}{first['msg']}.",
-                fix="Return what the annotation of the method says, or correct the annotation.",
-            ) from None
+            raise self._unfit(text, error) from None
+
+    def _unfit(self, text: str, error: ValidationError) -> InvalidResponseError:
+        """Say what was returned and what must be; of an object or a list, also what is wrong inside."""
+        try:
+            value = from_json(text)
+        except ValueError as wrong:
+            return self._refused(text, str(wrong))
+        lines = [line for line in error.errors(include_url=False) if line["loc"] not in ((), ("str",))]
+        inside = ""
+        if isinstance(value, dict | list) and lines:  # the branch of a union is no part of the value
+            names = {kind.__name__ for kind in (self.kind, *get_args(self.kind)) if isinstance(kind, type)}
+            where = ".".join(str(part) for part in lines[0]["loc"] if part not in names)
+            inside = f", and does not fit: {where + ': ' if where else ''}{lines[0]['msg']}"
+        return InvalidResponseError(
+            f"{self.owner} returned {_shown(value)}, where it must return {in_words(self.kind)}{inside}.",
+            fix="Return that, or correct the method's return annotation.",
+        )
 
     def _load_json(self, text: str) -> Any:
         try:
@@ -110,14 +125,40 @@ class ResponseCodec:
         except ValueError as error:
             raise self._refused(text, str(error)) from None
         if self.kind is str and not isinstance(value, str):
-            raise self._refused(value, "it is declared as str")
+            raise InvalidResponseError(
+                f"{self.owner} returned {_shown(value)}, where it must return {in_words(str)}.",
+                fix="Return that, or correct the method's return annotation.",
+            )
         return value
 
     def _refused(self, response: Any, why: str) -> InvalidResponseError:
+        wanted = "a JSON value or a pydantic model" if self.kind is Any else in_words(self.kind)
         return InvalidResponseError(
             f"{self.owner} returned a {type(response).__name__} that JSON cannot hold: {why}.",
-            fix="Return a JSON value or a pydantic model.",
+            fix=f"Return {wanted}.",
         )
+
+
+_WORDS: dict[Any, str] = {str: "a text (str)", type(None): "None", Any: "a JSON value"}
+
+
+def in_words(kind: Any) -> str:
+    """A type in the words of an error message: `a text (str) or a SUTCompletion`."""
+    if get_origin(kind) in (typing.Union, types.UnionType):
+        return " or ".join(in_words(part) for part in get_args(kind))
+    if kind in _WORDS:
+        return _WORDS[kind]
+    name = kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
+    return f"{'an' if name[:1] in 'aeiouAEIO' else 'a'} {name}"
+
+
+def _shown(value: Any) -> str:
+    """A JSON value as a message shows it: its type, and how it begins."""
+    if value is None:
+        return "None"
+    kind = type(value).__name__
+    text = repr(value)
+    return f"{'an' if kind == 'int' else 'a'} {kind} ({text if len(text) <= 60 else text[:60] + '…'})"
 
 
 def _without_models(value: Any) -> Any:

@@ -182,6 +182,33 @@ def test_stored_text_that_does_not_fit_is_refused(text):
         ResponseCodec("'it'", Answer).load(text)
 
 
+@pytest.mark.parametrize(
+    ("response", "told"),
+    [
+        (None, "'it' returned None, where it must return a text (str) or an Answer."),
+        (5, "'it' returned an int (5), where it must return a text (str) or an Answer."),
+        (
+            ["x"],
+            "'it' returned a list (['x']), where it must return a text (str) or an Answer, and does not fit",
+        ),
+        ({"scores": []}, "a text (str) or an Answer, and does not fit: text: Field required."),
+        ({"text": 5}, "a text (str) or an Answer, and does not fit: text: Input should be a valid string."),
+    ],
+)
+def test_a_wrong_response_is_told_in_words(response, told):
+    with pytest.raises(InvalidResponseError) as caught:
+        through(str | Answer, response)
+    assert told in str(caught.value)
+    assert "Union" not in str(caught.value)
+
+
+@pytest.mark.parametrize("response", [object(), b"x"])
+def test_what_is_neither_json_nor_declared_is_told_without_pydantics_own_words(response):
+    with pytest.raises(InvalidResponseError, match=r"Return a text \(str\) or an Answer\.$") as caught:
+        through(str | Answer, response)
+    assert "Pydantic" not in str(caught.value)
+
+
 @pytest.mark.parametrize("text", ["", "{", "NaN", "[1,]", "[" * 10_000])
 def test_stored_text_that_is_no_json_is_refused(text):
     for kind in (Any, str):
