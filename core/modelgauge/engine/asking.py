@@ -64,11 +64,12 @@ def without_reasoning(sut: PromptResponseSUT[Any, Any], response: SUTResponse) -
     """Split `<think>` blocks off the texts, unless the SUT keeps them."""
     if not sut.split_reasoning:
         return response
-    completions = tuple([_split(one) for one in response.completions])
+    completions = tuple([split_off(one) for one in response.completions])
     return response if completions == response.completions else response.replaced(completions=completions)
 
 
-def _split(completion: SUTCompletion) -> SUTCompletion:
+def split_off(completion: SUTCompletion) -> SUTCompletion:
+    """A completion whose reasoning is split off its text, where that holds any."""
     if completion.reasoning is not None or "<" not in completion.text:
         return completion
     split = split_reasoning(completion.text)

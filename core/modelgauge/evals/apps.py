@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 from modelgauge.blocking import blocking
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.data.test_cases import Golden, LLMTestCase
+from modelgauge.data.test_cases import Golden
+from modelgauge.engine.asking import split_off
 from modelgauge.engine.threads import in_thread
 from modelgauge.errors import InvalidDataError
 from modelgauge.evals.given import Answered, Component
@@ -86,8 +87,7 @@ def answered_goldens(
     if default and answers and not whole and not any(parts.values()):
         whole = objects([DEFAULT_METRIC])
     answered = [
-        Answered(_case(golden, one), one.trace.frozen(), parts.get(id(one), ()), one.error)
-        for golden, one in zip(goldens, uses, strict=True)
+        _answered(golden, one, parts.get(id(one), ())) for golden, one in zip(goldens, uses, strict=True)
     ]
     return answered, whole
 
@@ -151,23 +151,28 @@ def _drained(value: Any) -> Any:
     return list(value) if inspect.isgenerator(value) else value
 
 
-def _case(golden: Golden, used: _Used) -> LLMTestCase:
-    """The golden's input and references, and what the app answered and said."""
-    trace, value = used.trace, used.value
+def _answered(golden: Golden, used: _Used, components: tuple[Component, ...]) -> Answered:
+    """The golden's input and references, and what the app answered and said; thoughts are no part of an answer."""
+    trace = used.trace
     if used.error is not None:
-        return golden.to_test_case()
+        return Answered(golden.to_test_case(), trace.frozen(), components, used.error)
     given = trace.given_case()
     if given is not None:
-        return given
-    said = trace.said()
+        return Answered(given, trace.frozen(), components)
+    completion, said = _said(used)
+    case = golden.to_test_case(**said).replaced(actual_output=None if completion is None else completion.text)
+    return Answered(case, trace.frozen(), components, completion=completion)
+
+
+def _said(used: _Used) -> tuple[SUTCompletion | None, dict[str, Any]]:
+    """What the app answered, None where it was nothing, and what it said of the test case besides."""
+    said, value = used.trace.said(), used.value
     if isinstance(value, SUTCompletion):
         runtime = {name: value.metadata[name] for name in _RUNTIME_OF_COMPLETION if name in value.metadata}
         tools = {} if value.tool_calls is None else {"tools_called": list(value.tool_calls)}
-        said = {**runtime, **tools, **said}
-        output: str | None = value.text
-    else:
-        output = _text(trace.fields.get("output", value))
-    return golden.to_test_case(output, **said)
+        return split_off(value), {**runtime, **tools, **said}
+    output = _text(used.trace.fields.get("output", value))
+    return None if output is None else split_off(SUTCompletion(output)), said
 
 
 def _text(value: Any) -> str | None:

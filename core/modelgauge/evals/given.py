@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from modelgauge.data.items import PromptWithContext, TestItem, derived_id
 from modelgauge.data.records import DatasetReference
@@ -16,7 +17,7 @@ from modelgauge.evals.dataset_test import DatasetTest, item_ids, keyed, prompt_o
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.cases import TestCase
+from modelgauge.metrics.cases import NO_OUTPUT, TestCase
 
 GIVEN = "given_outputs"
 """How records call the SUT whose answers were there before the run."""
@@ -46,12 +47,14 @@ class Answered:
         trace: what the app did meanwhile.
         components: parts with metrics of their own.
         error: what the app raised instead of an answer; then there is nothing to judge.
+        completion: the answer with what is no part of the case: the reasoning that was split off.
     """
 
     case: TestCase
     trace: Trace | None = None
     components: tuple[Component, ...] = ()
     error: Exception | None = None
+    completion: SUTCompletion | None = None
 
 
 class GivenAnswers:
@@ -178,9 +181,13 @@ class GivenTest(DatasetTest):
         if use is not None and use.error is not None:
             blamed(use.error, use.trace)
             raise use.error
-        trace = None if use is None else use.trace
-        metadata = {} if trace is None else {TRACE: trace.model_dump(mode="json")}
-        return SUTResponse((SUTCompletion(_output(prompt.context), metadata=metadata),))
+        output = _output(prompt.context)
+        metadata: dict[str, Any] = dict(NO_OUTPUT) if output is None else {}
+        if use is not None and use.trace is not None:
+            metadata[TRACE] = use.trace.model_dump(mode="json")
+        said = use.completion if use is not None and use.completion is not None else SUTCompletion("")
+        # The case says the rest itself, and is judged as it is.
+        return SUTResponse((said.replaced(text=output or "", tool_calls=None, metadata=metadata),))
 
     def sut(self) -> RecordedSUT:
         """Who answered."""
@@ -191,9 +198,9 @@ def _judges(metric: Metric, case: TestCase) -> bool:
     return isinstance(case, metric.test_case_type) and not metric.missing_params(case)
 
 
-def _output(case: TestCase) -> str:
+def _output(case: TestCase) -> str | None:
     if isinstance(case, LLMTestCase):
-        return case.actual_output or ""
+        return case.actual_output
     last = case.turns[-1]
     return last.content if last.role == "assistant" else ""
 

@@ -22,6 +22,9 @@ from modelgauge.errors import MissingParameterError
 
 TestCase: TypeAlias = LLMTestCase | ConversationalTestCase
 
+NO_OUTPUT = {"actual_output": None}
+"""What the metadata of a completion says that stands for an answer which is not there."""
+
 _OF_A_COMPLETION = ("retrieval_context", "tools_called", "token_cost", "completion_time")
 _SUT_GIVES_IT = " An app that is asked gives it: update_current_trace({name}=…), where it is observed."
 _CONVERSATION = frozenset(ConversationalTestCase.model_fields)
@@ -35,7 +38,8 @@ def case_of(prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
     is a golden, a test case, or a mapping or model with those names; other names in it are the test's own
     and are left alone. What the completion says itself goes before: its text is the `actual_output`, its
     tool calls are the `tools_called`, and its metadata may hold the other runtime fields
-    (`retrieval_context`, `token_cost`, `completion_time`).
+    (`retrieval_context`, `token_cost`, `completion_time`). A completion has a text in any case: where its
+    metadata says that `actual_output` is None, nothing was answered.
 
     Raises:
         InvalidDataError: a reference is of a wrong type.
@@ -100,6 +104,8 @@ def text_of(prompt: AnyPrompt) -> str:
 def _said(completion: SUTCompletion) -> dict[str, Any]:
     said: dict[str, Any] = {"actual_output": completion.text}
     if completion.metadata:  # seldom, and this runs for every case of every metric
+        if completion.metadata.get("actual_output", "") is None:
+            said["actual_output"] = None
         held = {name: completion.metadata.get(name) for name in _OF_A_COMPLETION}
         said |= {name: value for name, value in held.items() if value is not None}
     if completion.tool_calls is not None:
