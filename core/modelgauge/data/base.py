@@ -146,7 +146,7 @@ def explain(error: ValidationError, cls: type[BaseModel]) -> InvalidDataError:
     for line in lines:
         cause = line.get("ctx", {}).get("error")
         if isinstance(cause, InvalidDataError):  # one of our own validators, which has said it all
-            return InvalidDataError(f"{cls.__name__}: {cause.problem}", fix=cause.fix)
+            return InvalidDataError(f"{cls.__name__}: {_within(line['loc'])}{cause.problem}", fix=cause.fix)
     lines = [line for line in lines if not _follows(line, lines)]
     problems = [_problem(line) for line in lines]
     names: list[str] = []
@@ -158,6 +158,11 @@ def explain(error: ValidationError, cls: type[BaseModel]) -> InvalidDataError:
     return InvalidDataError(
         f"{cls.__name__}: {'; '.join(problems)}.", fix=suggestion + _fields_are(list(dict.fromkeys(names)))
     )
+
+
+def _within(location: tuple[int | str, ...]) -> str:
+    """Where the value stands whose field one of our validators names: nothing for a field of the class itself."""
+    return f"{_dotted(location[:-1])}." if len(location) > 1 else ""
 
 
 def _follows(line: ErrorDetails, lines: list[ErrorDetails]) -> bool:

@@ -82,7 +82,8 @@ def _why(value: Any) -> str:
         return f"is {value}"
     if kind is int:
         return "is an int of more than 4,000 digits"
-    return _TOO_DEEP if kind in (dict, list) else f"is a {kind.__name__}"
+    article = "an" if kind.__name__[:1] in "aeiouAEIO" else "a"
+    return _TOO_DEEP if kind in (dict, list) else f"is {article} {kind.__name__}"
 
 
 def _fits_utf8(text: str) -> bool:

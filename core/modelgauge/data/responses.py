@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, AliasChoices, Field, FiniteFloat
+from pydantic import AfterValidator, AliasChoices, Field, FiniteFloat, ValidationInfo
 
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.json_values import check_exact
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def _exact(value: Any) -> Any:
-    return check_exact(value, "metadata")
+def _exact(value: Any, info: ValidationInfo) -> Any:
+    return check_exact(value, info.field_name or "a value")
 
 
 JsonObject = Annotated[dict[str, Any], AfterValidator(_exact)]

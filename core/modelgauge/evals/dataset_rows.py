@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pydantic import ValidationError
 
 from modelgauge.data.base import explain
+from modelgauge.data.json_values import inexact_parts, is_exact
 from modelgauge.data.test_cases import (
     RUNTIME_FIELDS,
     ConversationalGolden,
@@ -86,11 +87,13 @@ def _read(table: Table, chosen: Chosen, kind: type[Member]) -> Reading:
     needed = _NEEDED[kind]
     if not any(field in columns for field in needed) and (table.rows or table.columns):
         wanted = " or ".join(map(repr, needed))
-        raise InputFileError(
-            f"{table.heading}: there is no column {wanted}.",
-            fix=f"{table.columns_are()} Say which one it is: {needed[0]}_col_name={_likely(table)!r}, say; on "
-            f"the command line --column {needed[0]}={_likely(table)}.",
-        )
+        fix = table.columns_are()
+        if table.likely_delimiter() is None:
+            fix += (
+                f" Say which one it is: {needed[0]}_col_name={_likely(table)!r}, say; on the command line "
+                f"--column {needed[0]}={_likely(table)}."
+            )
+        raise InputFileError(f"{table.heading}: there is no column {wanted}.", fix=fix)
     members: list[Member] = []
     problems: list[InputFileError] = []
     for row in table.rows:
@@ -136,7 +139,7 @@ def _member(table: Table, row: Row, columns: Mapping[str, str], chosen: Chosen, 
     if not any(field in data for field in needed):
         missing = next(field for field in needed if field in columns)
         raise _problem(table, row, columns[missing], "there is nothing in it")
-    _add_custom(data, row, columns)
+    _add_custom(data, table, row, columns)
     if kind in (LLMTestCase, ConversationalTestCase) and "additional_metadata" in data:
         data["metadata"] = data.pop("additional_metadata")
     return _validated(kind, data, table, row, columns)
@@ -170,10 +173,22 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 100 else text[:100] + "…"
 
 
-def _add_custom(data: dict[str, Any], row: Row, columns: Mapping[str, str]) -> None:
-    """Keep the columns that are no field."""
+def _add_custom(data: dict[str, Any], table: Table, row: Row, columns: Mapping[str, str]) -> None:
+    """Keep the columns that are no field.
+
+    Raises:
+        InputFileError: JSON cannot hold what stands in one.
+    """
     used = set(columns.values())
     others = {name: value for name, value in row.values.items() if name not in used and value is not None}
+    for column, value in others.items():
+        if type(column) is str and not is_exact(value):
+            where = f"{row.place}, column {column!r}"
+            raise InputFileError(
+                f"{where}: {next(inexact_parts(value))}, which JSON cannot hold.",
+                fix=f"Leave the column out (of a Hugging Face dataset: dataset.remove_columns({column!r})), or "
+                f"make texts or numbers of what stands in it. {table.columns_are()}",
+            )
     if others and isinstance(data.get(CUSTOM, {}), dict):
         data[CUSTOM] = others | data.get(CUSTOM, {})
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.evals.csv_text import CsvError, Record, parse_csv
+from modelgauge.evals.plain_values import plain_value
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,23 @@ class Table:
         """The sentence that lists them, for errors."""
         if not self.columns:
             return "There are no columns."
-        return f"The columns are: {', '.join(map(repr, self.columns))}."
+        listed = f"The columns are: {', '.join(map(repr, self.columns))}."
+        delimiter = self.likely_delimiter()
+        if delimiter is None:
+            return listed
+        return (
+            f"{listed} {delimiter!r} seems to separate the cells of this file: say delimiter={delimiter!r}; "
+            f'on the command line --delimiter "{_TYPED.get(delimiter, delimiter)}".'
+        )
+
+    def likely_delimiter(self) -> str | None:
+        """What separates the cells where a CSV file seems to have one column only; None where it has more."""
+        if not self.cells_are_text or len(self.columns) != 1:
+            return None
+        return next((one for one in ";\t|," if one in self.columns[0]), None)
+
+
+_TYPED = {"\t": "\\t"}  # as people write it on a command line
 
 
 def read_table(
@@ -84,7 +101,7 @@ def read_table(
 
 
 def table_of_rows(rows: Any, source: str = "the dataset") -> Table:
-    """The table of a Hugging Face dataset, or of any other iterable of mappings.
+    """The table of a Hugging Face dataset, or of any other iterable of mappings, its values as JSON.
 
     Raises:
         InputFileError: it has no rows: a name, or a dataset with its splits not chosen.
@@ -106,8 +123,12 @@ def table_of_rows(rows: Any, source: str = "the dataset") -> Table:
             fix="Give a datasets.Dataset or an iterable of dicts.",
         )
     name = getattr(getattr(rows, "info", None), "dataset_name", None)
-    numbered = ((f"{source}, row {number}", row) for number, row in enumerate(rows, 1))
+    numbered = ((f"{source}, row {number}", _plain_row(row)) for number, row in enumerate(rows, 1))
     return _table_of(source, numbered, "dict", name)
+
+
+def _plain_row(row: Any) -> Any:
+    return {name: plain_value(value) for name, value in row.items()} if isinstance(row, Mapping) else row
 
 
 def _text_of(path: Path, source: str, encoding: str) -> str:
@@ -126,7 +147,8 @@ def _text_of(path: Path, source: str, encoding: str) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputFileError(
             f"{source}, line {line}: this is not {encoding}.",
-            fix="Save the file as UTF-8, or say what it is: encoding_type='cp1252', say.",
+            fix="Save the file as UTF-8, or say what it is: encoding_type='cp1252', say; on the command line "
+            "--encoding cp1252.",
         ) from None
     return text.removeprefix("\ufeff")
 

@@ -14,7 +14,8 @@ from modelgauge.data.estimates import Estimate, Score
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.measured import MeasuredTestItem
 from modelgauge.data.prompts import ChatMessage, ChatPrompt, ChatRole, Prompt, SUTOptions, TextPrompt
-from modelgauge.data.responses import SUTCompletion, SUTResponse, TokenProbability
+from modelgauge.data.responses import SUTCompletion, SUTResponse, TokenProbability, ToolCall
+from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError
 
 
@@ -236,3 +237,21 @@ def test_signatures_tell_what_may_be_given_by_position():
     assert str(inspect.signature(TextPrompt)).startswith("(text: ")
     kinds = {name: one.kind.name for name, one in inspect.signature(SUTCompletion).parameters.items()}
     assert (kinds["text"], kinds["reasoning"]) == ("POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY")
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: ToolCall(name="x", output=object()), "ToolCall: output: the value is an object"),
+        (lambda: ToolCall(name="x", input={"a": object()}), "ToolCall: input_parameters: a is an object"),
+        (lambda: Score(0.5, breakdown={"a": object()}), "Score: breakdown: a is an object"),
+        (
+            lambda: LLMTestCase("a", tools_called=[{"name": "y", "output": object()}]),
+            "LLMTestCase: tools_called.0.output: the value is an object",
+        ),
+    ],
+)
+def test_what_json_would_change_is_named_by_its_field(make, field):
+    with pytest.raises(InvalidDataError) as caught:
+        make()
+    assert caught.value.problem.startswith(field)

@@ -1,5 +1,6 @@
 """How goldens and test cases are read: columns, delimiters, what cells mean, and errors that say where."""
 
+import datetime as dt
 import inspect
 
 import pytest
@@ -439,3 +440,40 @@ def test_test_cases_are_read_from_json(kind, tmp_path):
     dataset = EvaluationDataset()
     getattr(dataset, f"add_test_cases_from_{kind}_file")(path)
     assert dataset.test_cases == [ConversationalTestCase([LLMTestCase("q", "a")], chatbot_role="clerk")]
+
+
+# --- values of rows that are no JSON ----------------------------------------------------------------------
+
+
+def test_dates_and_numpy_values_of_rows_become_json():
+    numpy = pytest.importorskip("numpy")
+    row = {
+        "input": numpy.str_("Why?"),
+        "day": dt.date(2020, 1, 31),
+        "at": dt.datetime(2020, 1, 31, 3, tzinfo=dt.UTC),
+        "moment": numpy.datetime64("2020-01-01T00:00:00.123456789"),
+        "share": numpy.float32(0.5),
+        "vector": numpy.arange(3),
+        "nested": {"flags": [numpy.bool_(True)]},
+    }
+    dataset = EvaluationDataset()
+    dataset.add_goldens_from_hf_dataset([row])
+    assert dataset.goldens[0].input == "Why?"
+    assert dataset.goldens[0].custom_column_key_values == {
+        "day": "2020-01-31",
+        "at": "2020-01-31T03:00:00+00:00",
+        "moment": "2020-01-01T00:00:00.123456789",
+        "share": 0.5,
+        "vector": [0, 1, 2],
+        "nested": {"flags": [True]},
+    }
+
+
+def test_what_json_cannot_hold_is_refused_by_row_and_column():
+    rows = [{"input": "a"}, {"input": "b", "picture": object()}]
+    dataset = EvaluationDataset()
+    with pytest.raises(
+        InputFileError, match=r"row 2, column 'picture': .*an object.*remove_columns\('picture'\)"
+    ):
+        dataset.add_goldens_from_hf_dataset(rows)
+    assert not dataset.goldens
