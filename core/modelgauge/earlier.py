@@ -44,6 +44,8 @@ class Inputs(Part):
     dependencies: dict[str, str] = Field(default_factory=dict)
     datasets: dict[str, str] = Field(default_factory=dict)
     columns: dict[str, str] = Field(default_factory=dict)
+    delimiter: str | None = None
+    encoding: str | None = None
     metrics: tuple[str, ...] = Field((), strict=False)
     judge: str | None = None
 

@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from modelgauge.api import Runner
@@ -15,6 +14,7 @@ from modelgauge.earlier import NEW_RUN, Inputs, Manifest, loaded, manifest_of
 from modelgauge.engine.journal import RunFolder, find_run
 from modelgauge.engine.pair import Pair, RecordedSUT
 from modelgauge.errors import InputFileError, InvalidOptionError, RecordError, UnknownNameError, UsageError
+from modelgauge.evals.dataset_forms import FileForm
 from modelgauge.evals.dataset_runs import NamedGoldens, inherited
 from modelgauge.evals.given import GIVEN
 from modelgauge.interfaces.identity import Identified, Initialization
@@ -33,12 +33,12 @@ class _Chosen(NamedTuple):
     Args:
         file: of goldens.
         metrics: uids.
-        columns: by field.
+        form: how the file is written.
     """
 
     file: Path | None = None
     metrics: tuple[str, ...] = ()
-    columns: Mapping[str, str] = MappingProxyType({})
+    form: FileForm = FileForm()
 
 
 _NOTHING = _Chosen()
@@ -80,6 +80,8 @@ def rescore(
     test: TestName | None = None,
     dataset: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
     metrics: Sequence[str] = (),
     judge: JudgeLike | None = None,
     **options: Any,
@@ -95,6 +97,8 @@ def rescore(
         dataset: a file of goldens instead of a test; by default the run's, where it is of one.
         columns: what the file calls the fields of goldens, by field; they are laid over the run's own, of which
             another file needs to have only what it is to be read by.
+        delimiter: between the cells of a CSV file; by default that of the run's file, a comma for another.
+        encoding: of the file's text; by default that of the run's file, UTF-8 for another.
         metrics: uids of those that judge them; by default the run's.
         judge: judges for the metrics that name none; by default the run's.
         options: see `Runner`.
@@ -103,11 +107,12 @@ def rescore(
         RecordError: there is no such run, or its answers are not answers to the test's prompts.
         UsageError: there is a data set without metrics, or the other way round, or a test beside them.
     """
-    if test is not None and (dataset is not None or metrics or columns):
+    form = FileForm(columns or {}, delimiter, encoding)
+    if test is not None and (dataset is not None or metrics or _says(form)):
         raise UsageError(
             "A run is measured by a test, or by the metrics of a data set.", fix="Give one or the other."
         )
-    chosen = _Chosen(None if dataset is None else Path(dataset), tuple(metrics), columns or {})
+    chosen = _Chosen(None if dataset is None else Path(dataset), tuple(metrics), form)
     return [_rescore_one(one, test, chosen, judge, options) for one in _find(run, data_dir)]
 
 
@@ -200,7 +205,7 @@ def _goldens(folder: RunFolder, manifest: Manifest, chosen: _Chosen = _NOTHING) 
     """
     held = manifest.inputs.datasets.get(manifest.test_uid)
     if chosen.file is None and held is None:
-        if chosen.metrics or chosen.columns:
+        if chosen.metrics or _says(chosen.form):
             raise UsageError(
                 f"Run {folder.run_id} is not of a data set file, so there are no goldens for the metrics.",
                 fix="Name the goldens too: --dataset FILE",
@@ -216,7 +221,7 @@ def _goldens(folder: RunFolder, manifest: Manifest, chosen: _Chosen = _NOTHING) 
     if chosen.file is not None:
         return _other_goldens(folder, manifest, chosen._replace(metrics=named), uid)
     try:
-        goldens = NamedGoldens(uid, Path(str(held)), named, manifest.inputs.columns)
+        goldens = NamedGoldens(uid, Path(str(held)), named, _form_of(manifest))
     except InputFileError as error:
         raise RecordError(
             f"The data set of run {folder.run_id} cannot be read any more: {error.problem}",
@@ -234,14 +239,14 @@ def _other_goldens(folder: RunFolder, manifest: Manifest, chosen: _Chosen, uid: 
     """
     file = Path(str(chosen.file))
     earlier = {
-        field: column for field, column in manifest.inputs.columns.items() if field not in chosen.columns
+        field: column for field, column in manifest.inputs.columns.items() if field not in chosen.form.columns
     }
-    kept, lacking = inherited(file, earlier)
+    kept, lacking = inherited(file, chosen.form, earlier)
     read = ", ".join(f"'{field}' from '{column}'" for field, column in lacking.items())
     told = f"Run {folder.run_id} read {read}, which {file} does not have."
     fix = f"Name the columns of this file: {' '.join(f'--column {field}=COLUMN' for field in lacking)}"
     try:
-        goldens = NamedGoldens(uid, file, chosen.metrics, {**kept, **chosen.columns})
+        goldens = NamedGoldens(uid, file, chosen.metrics, chosen.form.over(FileForm(kept)))
     except InputFileError as error:
         if not lacking:
             raise
@@ -252,11 +257,20 @@ def _other_goldens(folder: RunFolder, manifest: Manifest, chosen: _Chosen, uid: 
 
 
 def _of_own_file(chosen: _Chosen, manifest: Manifest) -> _Chosen:
-    """Columns without a file are the run's own file's: read in another way, it holds other goldens."""
+    """A form without a file is that of the run's own: read in another way, it holds other goldens."""
     held = manifest.inputs.datasets.get(manifest.test_uid)
-    if held is None or chosen.file is not None or not chosen.columns:
+    if held is None or chosen.file is not None or not _says(chosen.form):
         return chosen
-    return chosen._replace(file=Path(held), columns={**manifest.inputs.columns, **chosen.columns})
+    return chosen._replace(file=Path(held), form=chosen.form.over(_form_of(manifest)))
+
+
+def _form_of(manifest: Manifest) -> FileForm:
+    """How the run's own file is written."""
+    return FileForm(manifest.inputs.columns, manifest.inputs.delimiter, manifest.inputs.encoding)
+
+
+def _says(form: FileForm) -> bool:
+    return bool(form.columns or form.delimiter or form.encoding)
 
 
 _OTHER_FILE = (

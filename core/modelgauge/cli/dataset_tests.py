@@ -1,10 +1,11 @@
-"""The options of commands that make a test of a data set: `--dataset`, `--column`, `--metric`, `--judge`."""
+"""The options of commands that make a test of a data set: `--dataset`, how it is written, `--metric`, `--judge`."""
 
 from __future__ import annotations
 
+import functools
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 
@@ -37,20 +38,53 @@ def _columns(_: click.Context, param: click.Parameter, given: tuple[str, ...]) -
     return found
 
 
-def column_option(command: F) -> F:
-    """`--column`: what a file calls the fields of its goldens."""
-    return click.option(
-        "--column",
-        "fields",
-        multiple=True,
-        metavar="FIELD=COLUMN",
-        callback=_columns,
-        help="The column of a data set that holds a field, such as input=question; repeatable.",
-    )(command)
+def _delimiter(_: click.Context, param: click.Parameter, given: str | None) -> str | None:
+    delimiter = "\t" if given in ("\\t", "tab") else given
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise click.BadParameter(f"{given!r} is not one character. Use ; or tab, say.", param=param)
+    return delimiter
+
+
+def form_options(command: F) -> F:
+    """`--column`, `--delimiter` and `--encoding`: how a file of goldens is written; handed on as `form`."""
+
+    @functools.wraps(command)
+    def formed(
+        *args: Any, fields: dict[str, str], delimiter: str | None, encoding: str | None, **given: Any
+    ) -> Any:
+        from modelgauge.evals.dataset_forms import FileForm
+
+        return command(*args, form=FileForm(fields, delimiter, encoding), **given)
+
+    options = (
+        click.option(
+            "--column",
+            "fields",
+            multiple=True,
+            metavar="FIELD=COLUMN",
+            callback=_columns,
+            help="The column of a data set that holds a field, such as input=question; repeatable.",
+        ),
+        click.option(
+            "--delimiter",
+            metavar="CHARACTER",
+            callback=_delimiter,
+            help="What separates the cells of a CSV file: ; or tab, say.  [default: a comma]",
+        ),
+        click.option(
+            "--encoding",
+            metavar="NAME",
+            help="How the text of a data set is encoded: cp1252, say.  [default: utf-8]",
+        ),
+    )
+    decorated: Any = formed
+    for option in reversed(options):
+        decorated = option(decorated)
+    return cast("F", decorated)
 
 
 def dataset_options(command: F) -> F:
-    """`--dataset`, `--column`, `--metric` and `--judge`; `taken_dataset_tests` makes the tests."""
+    """`--dataset`, how it is written, `--metric` and `--judge`; `taken_dataset_tests` makes the tests."""
     return click.option(
         "--dataset",
         "datasets",
@@ -74,7 +108,7 @@ def _metric_options(metric_help: str) -> Callable[[F], F]:
             "--judge", metavar="UID", help="The SUT that judges for metrics that name none of their own."
         )
         metric = click.option("--metric", "metrics", multiple=True, metavar="UID", help=metric_help)
-        return column_option(metric(judge(command)))
+        return form_options(metric(judge(command)))
 
     return decorated
 
@@ -103,20 +137,20 @@ def taken_dataset_tests(app: App, given: dict[str, Any], others: Sequence[str] =
         UsageError: there are metrics without a data set, or the other way round, or a name is unknown.
         InputFileError: a file cannot be read.
     """
-    files, uids, columns = given.pop("datasets"), given.pop("metrics"), given.pop("fields")
+    files, uids, form = given.pop("datasets"), given.pop("metrics"), given.pop("form")
     if files and not uids:
         raise click.UsageError("--dataset needs at least one --metric, such as --metric exact_match.")
     if uids and not files:
         raise click.UsageError("--metric judges the goldens of a --dataset, and there is none.")
-    if columns and not files:
-        raise click.UsageError("--column names a column of a --dataset, and there is none.")
+    if any(form) and not files:
+        raise click.UsageError("--column, --delimiter and --encoding are of a --dataset, and there is none.")
     if not files:
         return DatasetTests([], {})
     from modelgauge.evals.dataset_runs import file_tests, inputs_of, made_metrics
 
-    made = file_tests(files, made_metrics(uids, app.plugins(), app.secrets), columns=columns, taken=others)
+    made = file_tests(files, made_metrics(uids, app.plugins(), app.secrets), form=form, taken=others)
     by_uid = {test.uid: file for file, test in made.items()}
-    return DatasetTests(list(made.values()), inputs_of(by_uid, uids, columns))
+    return DatasetTests(list(made.values()), inputs_of(by_uid, uids, form))
 
 
 def judged_by(judge: str | None) -> AbstractContextManager[None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.app import App, pass_app
-from modelgauge.cli.dataset_tests import column_option
+from modelgauge.cli.dataset_tests import form_options
 from modelgauge.cli.lazy import LazyGroup
 from modelgauge.cli.options import shared_options
 from modelgauge.report.plain import columns, counted, one_line
@@ -16,6 +16,7 @@ from modelgauge.report.plain import columns, counted, one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from modelgauge.evals.dataset_forms import FileForm
     from modelgauge.evals.dataset_rows import Reading
     from modelgauge.evals.dataset_tables import Table
     from modelgauge.evals.datasets import EvaluationDataset
@@ -37,9 +38,10 @@ def datasets() -> None:
 @datasets.command("list")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
 @click.option("-r", "--recursive", is_flag=True, help="Look into the folders inside too.")
+@form_options
 @shared_options
 @pass_app
-def list_datasets(app: App, /, *, folder: Path, recursive: bool, as_json: bool) -> None:
+def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm, as_json: bool) -> None:
     """List the data sets of a folder.
 
     These are its CSV, JSON and JSONL files with a column 'input', 'scenario' or 'turns'.
@@ -49,7 +51,7 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, as_json: bool) 
       modelgauge datasets list
       modelgauge datasets list . --recursive
     """
-    rows = [row for path in _files(folder, recursive=recursive) if (row := _listed(path)) is not None]
+    rows = [row for path in _files(folder, recursive=recursive) if (row := _listed(path, form)) is not None]
     if as_json:
         app.show_json({"datasets": rows})
         return
@@ -69,30 +71,30 @@ def _files(folder: Path, *, recursive: bool) -> Iterator[Path]:
     return iter(sorted(path for path in found if path.suffix.lower() in endings and path.is_file()))
 
 
-def _listed(path: Path) -> dict[str, Any] | None:
+def _listed(path: Path, form: FileForm) -> dict[str, Any] | None:
     """A file as a row of the list; None where it is no data set, but some other file of that type."""
     from modelgauge.errors import InputFileError
+    from modelgauge.evals.dataset_columns import is_conversation
 
     try:
-        table, reading = _read(path, {})
+        table, reading = _read(path, form)
     except InputFileError:
         return None
     problems = reading.problems
     return {
         "path": str(path),
         **_summary(_dataset(table, reading)),
+        "kind": _kind(multi_turn=is_conversation(table, form.columns)),
         "problem": "" if not problems else f"{counted(len(problems), 'row')} cannot be read",
     }
 
 
-def _read(path: Path, fields: dict[str, str]) -> tuple[Table, Reading]:
+def _read(path: Path, form: FileForm) -> tuple[Table, Reading]:
     from modelgauge.evals.dataset_columns import as_arguments, chosen
-    from modelgauge.evals.dataset_files import file_type_of
     from modelgauge.evals.dataset_rows import read_goldens
-    from modelgauge.evals.dataset_tables import read_table
 
-    table = read_table(path, file_type_of(path))
-    return table, read_goldens(table, chosen(as_arguments(fields)))
+    table = form.table(path)
+    return table, read_goldens(table, chosen(as_arguments(form.columns)))
 
 
 def _dataset(table: Table, reading: Reading) -> EvaluationDataset:
@@ -104,10 +106,14 @@ def _dataset(table: Table, reading: Reading) -> EvaluationDataset:
 def _summary(dataset: EvaluationDataset) -> dict[str, Any]:
     return {
         "name": dataset.name,
-        "kind": "multi-turn" if dataset.is_multi_turn else "single-turn",
+        "kind": _kind(multi_turn=dataset.is_multi_turn),
         "goldens": len(dataset.goldens),
         "content_hash": dataset.content_hash,
     }
+
+
+def _kind(*, multi_turn: bool) -> str:
+    return "multi-turn" if multi_turn else "single-turn"
 
 
 # --- show ---------------------------------------------------------------------------------------------------
@@ -116,10 +122,10 @@ def _summary(dataset: EvaluationDataset) -> dict[str, Any]:
 @datasets.command("show")
 @click.argument("file", type=FILE)
 @click.option("-n", "--first", type=click.IntRange(min=1), help="Only the first N goldens.")
-@column_option
+@form_options
 @shared_options
 @pass_app
-def show(app: App, /, *, file: Path, first: int | None, fields: dict[str, str], as_json: bool) -> None:
+def show(app: App, /, *, file: Path, first: int | None, form: FileForm, as_json: bool) -> None:
     """Show the goldens of a data set.
 
     With --json, all that they say.
@@ -131,7 +137,7 @@ def show(app: App, /, *, file: Path, first: int | None, fields: dict[str, str], 
     """
     from modelgauge.evals.dataset_rows import row_of
 
-    dataset = _whole(app, file, fields)
+    dataset = _whole(app, file, form)
     rows = [row_of(golden) for golden in dataset.goldens[:first]]
     summary = {"path": str(file), **_summary(dataset)}
     if as_json:
@@ -146,7 +152,7 @@ def show(app: App, /, *, file: Path, first: int | None, fields: dict[str, str], 
         app.show(f"{len(dataset.goldens) - len(rows):,} more are not shown.")
 
 
-def _whole(app: App, file: Path, fields: dict[str, str]) -> EvaluationDataset:
+def _whole(app: App, file: Path, form: FileForm) -> EvaluationDataset:
     """All goldens of a file, with what may be wrong on stderr.
 
     Raises:
@@ -154,7 +160,7 @@ def _whole(app: App, file: Path, fields: dict[str, str]) -> EvaluationDataset:
     """
     from modelgauge.evals.datasets import all_of
 
-    table, reading = _read(file, fields)
+    table, reading = _read(file, form)
     for doubt in reading.doubts:
         app.note(f"Warning: {file}: {doubt}.")
     if reading.problems:
@@ -176,12 +182,12 @@ def _cells(row: dict[str, Any]) -> tuple[str, str, str]:
 
 @datasets.command("validate")
 @click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
-@column_option
+@form_options
 @shared_options
 @pass_app
 @click.pass_context
 def validate(
-    ctx: click.Context, app: App, /, *, files: tuple[Path, ...], fields: dict[str, str], as_json: bool
+    ctx: click.Context, app: App, /, *, files: tuple[Path, ...], form: FileForm, as_json: bool
 ) -> None:
     """Say all that is wrong with data sets.
 
@@ -192,7 +198,7 @@ def validate(
     Example:
       modelgauge datasets validate goldens.csv more.jsonl
     """
-    reports = [_validated(file, fields) for file in files]
+    reports = [_validated(file, form) for file in files]
     valid = all(report["valid"] for report in reports)
     if as_json:
         app.show_json({"valid": valid, "datasets": reports})
@@ -208,11 +214,12 @@ def validate(
         ctx.exit(WRONG)
 
 
-def _validated(file: Path, fields: dict[str, str]) -> dict[str, Any]:
+def _validated(file: Path, form: FileForm) -> dict[str, Any]:
     from modelgauge.errors import InputFileError
+    from modelgauge.evals.dataset_columns import is_conversation
 
     try:
-        table, reading = _read(file, fields)
+        table, reading = _read(file, form)
     except InputFileError as error:
         return {"path": str(file), "valid": False, "problems": [str(error)], "warnings": [], "goldens": 0}
     dataset = _dataset(table, reading)
@@ -225,6 +232,7 @@ def _validated(file: Path, fields: dict[str, str]) -> dict[str, Any]:
         "problems": [str(problem) for problem in reading.problems],
         "warnings": [f"{file}: {doubt}." for doubt in doubts],
         **_summary(dataset),
+        "kind": _kind(multi_turn=is_conversation(table, form.columns)),
     }
 
 
@@ -246,7 +254,7 @@ def _repeated(dataset: EvaluationDataset) -> Iterator[str]:
 @click.argument("old", type=FILE)
 @click.argument("new", type=FILE)
 @click.option("--exit-code", "with_exit_code", is_flag=True, help="Exit with 1 where they differ.")
-@column_option
+@form_options
 @shared_options
 @pass_app
 @click.pass_context
@@ -258,7 +266,7 @@ def diff(
     old: Path,
     new: Path,
     with_exit_code: bool,
-    fields: dict[str, str],
+    form: FileForm,
     as_json: bool,
 ) -> None:
     """Compare the goldens of two data sets.
@@ -272,7 +280,7 @@ def diff(
     """
     from modelgauge.evals.dataset_differences import differences
 
-    found = differences(_whole(app, old, fields), _whole(app, new, fields))
+    found = differences(_whole(app, old, form), _whole(app, new, form))
     changed = [{"fields": one.fields, "old": one.old, "new": one.new} for one in found.changed]
     if as_json:
         app.show_json(

@@ -100,7 +100,7 @@ def rescore(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
     from modelgauge.rerun import rescore as rescored
 
     measured = {name: given.pop(name) for name in ("test", "dataset", "metrics", "judge")}
-    measured["columns"] = given.pop("fields")
+    measured |= given.pop("form")._asdict()
     earlier = _found(app, run, given)
     ctx.exit(
         run_and_report(
@@ -122,6 +122,9 @@ def _said(measured: Mapping[str, Any]) -> Iterator[str]:
         yield from ("--metric", metric)
     for field, column in measured["columns"].items():
         yield from ("--column", f"{field}={column}")
+    for name in ("delimiter", "encoding"):
+        if measured[name] is not None:
+            yield from (f"--{name}", measured[name])
 
 
 class _Earlier(NamedTuple):

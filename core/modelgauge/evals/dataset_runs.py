@@ -11,9 +11,8 @@ from typing import Any
 from modelgauge.data.records import DatasetReference
 from modelgauge.discovery import Plugins
 from modelgauge.errors import InputFileError
-from modelgauge.evals.dataset_columns import ALIASES, as_arguments
-from modelgauge.evals.dataset_files import file_type_of
-from modelgauge.evals.dataset_tables import read_table
+from modelgauge.evals.dataset_columns import ALIASES
+from modelgauge.evals.dataset_forms import FileForm
 from modelgauge.evals.dataset_test import DatasetTest, reference_to
 from modelgauge.evals.datasets import EvaluationDataset
 from modelgauge.metrics.base import Metric
@@ -33,7 +32,7 @@ def file_tests(
     files: Sequence[Path],
     metrics: Sequence[Metric],
     *,
-    columns: Mapping[str, str],
+    form: FileForm,
     taken: Collection[str],
 ) -> dict[Path, DatasetTest]:
     """A test for each file, named by the file's stem; where names meet, by its path.
@@ -41,14 +40,14 @@ def file_tests(
     Args:
         files: goldens as CSV, JSON or JSONL.
         metrics: judge them all.
-        columns: what the files call the fields, where it is not as we do.
+        form: how the files are written.
         taken: names of other tests.
 
     Raises:
         InputFileError: a file cannot be read.
         InvalidDataError: a data set is empty.
     """
-    datasets = {file: goldens_of(file, columns) for file in dict.fromkeys(files)}
+    datasets = {file: goldens_of(file, form) for file in dict.fromkeys(files)}
     names = {file: one.name or file.name for file, one in datasets.items()}
     times = Counter([*taken, *names.values()])
     return {
@@ -57,13 +56,13 @@ def file_tests(
     }
 
 
-def goldens_of(file: Path, columns: Mapping[str, str]) -> EvaluationDataset:
+def goldens_of(file: Path, form: FileForm) -> EvaluationDataset:
     """The goldens of a file.
 
     Raises:
         InputFileError: it cannot be read, or holds none.
     """
-    dataset = EvaluationDataset.from_file(file, **as_arguments(columns))
+    dataset = EvaluationDataset.from_file(file, **form.arguments(file))
     if not dataset.goldens:
         raise InputFileError(
             f"{file} holds no goldens.", fix="Write one a row, below the names of the columns."
@@ -71,13 +70,16 @@ def goldens_of(file: Path, columns: Mapping[str, str]) -> EvaluationDataset:
     return dataset
 
 
-def inherited(file: Path, columns: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def inherited(
+    file: Path, form: FileForm, columns: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
     """Of the columns of an earlier run's file those that another file has, and those that it lacks.
 
     Where it lacks one and has a column of the field's own name, that one holds the field, and nothing is lacking.
 
     Args:
         file: the other one.
+        form: how it is written.
         columns: of the earlier run, by field.
 
     Raises:
@@ -85,7 +87,7 @@ def inherited(file: Path, columns: Mapping[str, str]) -> tuple[dict[str, str], d
     """
     if not columns:
         return {}, {}
-    there = read_table(file, file_type_of(file)).columns
+    there = form.table(file).columns
     kept = {field: column for field, column in columns.items() if column in there}
     lacking = {
         field: column
@@ -95,18 +97,18 @@ def inherited(file: Path, columns: Mapping[str, str]) -> tuple[dict[str, str], d
     return kept, lacking
 
 
-def inputs_of(
-    files: Mapping[str, Path], metrics: Sequence[str], columns: Mapping[str, str]
-) -> dict[str, Any]:
+def inputs_of(files: Mapping[str, Path], metrics: Sequence[str], form: FileForm) -> dict[str, Any]:
     """What a manifest keeps of such tests.
 
     Args:
         files: by the uids of the tests.
         metrics: uids.
-        columns: by field.
+        form: how the files are written.
     """
     return {
-        "columns": dict(columns),
+        "columns": dict(form.columns),
+        "delimiter": form.delimiter,
+        "encoding": form.encoding,
         "datasets": {uid: str(file.resolve()) for uid, file in files.items()},
         "metrics": list(dict.fromkeys(metrics)),
     }
@@ -119,22 +121,20 @@ class NamedGoldens:
         uid: of the test.
         file: the data set.
         metrics: uids.
-        columns: what the file calls the fields.
+        form: how the file is written.
 
     Raises:
         InputFileError: the file cannot be read, or holds no goldens.
     """
 
-    def __init__(
-        self, uid: str | None, file: Path, metrics: Sequence[str], columns: Mapping[str, str]
-    ) -> None:
-        self.file, self.metrics, self.columns = file, metrics, columns
-        self._dataset = goldens_of(file, columns)
+    def __init__(self, uid: str | None, file: Path, metrics: Sequence[str], form: FileForm) -> None:
+        self.file, self.metrics, self.form = file, metrics, form
+        self._dataset = goldens_of(file, form)
         self.uid = uid or self._dataset.name or file.name
 
     def inputs(self) -> dict[str, Any]:
         """What the manifest of a run of the test keeps."""
-        return inputs_of({self.uid: self.file}, self.metrics, self.columns)
+        return inputs_of({self.uid: self.file}, self.metrics, self.form)
 
     @property
     def reference(self) -> DatasetReference:

@@ -53,6 +53,37 @@ def test_list_looks_into_folders_when_asked(folder):
     assert talks["content_hash"] == EvaluationDataset.from_file(folder / "more" / "talks.jsonl").content_hash
 
 
+def test_a_file_of_conversations_is_called_so_where_no_row_can_be_read(folder):
+    (folder / "conv.csv").write_text('scenario,turns\n"x","[{]"\n', encoding="utf-8")
+    (row,) = (row for row in as_json("list")["datasets"] if row["path"] == "conv.csv")
+    assert (row["kind"], row["goldens"]) == ("multi-turn", 0)
+    assert as_json("validate", "conv.csv", exit_code=1)["datasets"][0]["kind"] == "multi-turn"
+
+
+@pytest.mark.parametrize(("delimiter", "said"), [(";", ";"), ("\t", "\\t"), ("\t", "tab")])
+def test_a_file_with_another_delimiter_is_read_once_it_is_said(folder, delimiter, said):
+    text = f"input{delimiter}expected_output\nWhy?{delimiter}Because\n"
+    (folder / "excel.csv").write_text(text, encoding="utf-8")
+    refused = run("show", "excel.csv", exit_code=2).stderr
+    assert f"delimiter={delimiter!r}" in refused
+    assert "input_col_name" not in refused
+    shown = said if said == delimiter else "\\t"
+    assert f'--delimiter "{shown}"' in refused
+    assert as_json("show", "excel.csv", "--delimiter", said)["rows"] == [
+        {"input": "Why?", "expected_output": "Because"}
+    ]
+
+
+def test_a_file_in_another_encoding_is_read_once_it_is_said(folder):
+    (folder / "latin.csv").write_bytes("input\nOù?\n".encode("cp1252"))
+    assert "--encoding cp1252" in run("show", "latin.csv", exit_code=2).stderr
+    assert as_json("show", "latin.csv", "--encoding", "cp1252")["rows"] == [{"input": "Où?"}]
+
+
+def test_a_delimiter_is_one_character(folder):
+    assert "is not one character" in run("show", "goldens.csv", "--delimiter", ";;", exit_code=2).stderr
+
+
 def test_list_of_an_empty_folder_says_so(tmp_path):
     assert "There are no data sets in" in run("list", tmp_path).stdout
 

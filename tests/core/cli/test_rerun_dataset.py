@@ -62,6 +62,8 @@ def test_the_manifest_says_what_a_run_of_a_data_set_is_done_again_with(judged, o
         "plugins": [str(here / "app.py")],
         "dependencies": {},
         "columns": {},
+        "delimiter": None,
+        "encoding": None,
         "datasets": {"bad": str(here / "bad.csv")},
         "metrics": ["exact_match", "answer_relevancy?include_reason=false"],
         "judge": "judge",
@@ -296,3 +298,24 @@ def test_a_run_of_a_test_needs_goldens_and_metrics_to_be_measured_by_metrics(run
     ended = run("rescore", only_run().name, *args)
     assert ended.code == 2
     assert told in ended.err
+
+
+def test_the_delimiter_and_the_encoding_of_a_file_are_those_of_its_run(program, run_dataset, only_run, here):
+    (here / "excel.csv").write_bytes("input;expected_output;note\nyes;yes;déjà\n".encode("cp1252"))
+    form = ["--delimiter", ";", "--encoding", "cp1252"]
+    assert run_dataset("--dataset", "excel.csv").code == 2
+    ran = run_dataset("--dataset", "excel.csv", *form, "--json")
+    assert ran.json["records"][0]["counts"]["scored"] == 1
+    manifest = json.loads((only_run() / "run.json").read_text(encoding="utf-8"))
+    assert (manifest["inputs"]["delimiter"], manifest["inputs"]["encoding"]) == (";", "cp1252")
+    again = program("rescore", only_run().name, "--metric", "contains", "--json")
+    assert again.json["records"][0]["result"]["ContainsMetric"]["n"] == 1
+    wrong = program("rescore", ran.json["records"][0]["run_id"], "--delimiter", ",")
+    assert wrong.code == 2
+    assert "delimiter=';'" in wrong.err
+
+
+def test_a_delimiter_without_a_data_set_is_refused(program):
+    ended = program("run-test", "--sut", "app", "--plugin", "app.py", "--test", "x", "--delimiter", ";")
+    assert ended.code == 2
+    assert "are of a --dataset" in ended.err

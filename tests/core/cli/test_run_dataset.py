@@ -86,7 +86,7 @@ def test_wrong_columns_and_files_are_told(run_dataset, here, args, told):
 def test_columns_and_metrics_without_a_data_set_are_told(run, here):
     ended = run("run-test", "--sut", "echo", "--test", "numbers", "--column", "input=a")
     assert ended.code == 2
-    assert "--column names a column of a --dataset" in ended.err
+    assert "--column, --delimiter and --encoding are of a --dataset" in ended.err
 
 
 # --- traces ------------------------------------------------------------------------------------------
