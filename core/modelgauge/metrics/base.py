@@ -12,7 +12,7 @@ import re
 from collections.abc import Awaitable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar
 
 from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext
@@ -28,11 +28,14 @@ from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_para
 from modelgauge.metrics.fingerprints import fingerprint
 from modelgauge.metrics.judges import JudgeLike, JudgeSUT, default_judge, judge_names, judges_of
 from modelgauge.metrics.measuring import judged
+from modelgauge.metrics.panel import Combine, combined, scores_of_all
 
 T = TypeVar("T")
 
 JUDGE = "judge"
 """The name under which a metric asks its judge."""
+
+_SETTINGS = ("threshold", "strict_mode", "include_reason", "model", "combine")
 
 _RETURNED = {
     "reason": "score.reason",
@@ -52,7 +55,7 @@ class MetricSettings(TypedDict, total=False):
     strict_mode: bool
     include_reason: bool
     model: JudgeLike | Sequence[JudgeLike] | None
-    combine: Literal["mean", "majority"]
+    combine: Combine
     async_mode: bool
     verbose_mode: bool
 
@@ -101,14 +104,16 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
 
     Args:
         uid: the name in records; by default the class's own, `answer_relevancy` for `AnswerRelevancyMetric`.
-        threshold: a case passes at a score of at least this; at most this where lower is better.
+        threshold: a case passes at a score of at least this; at most this where lower is better. Like the four
+            below it, None, the default, stands for what the class says: `threshold = 0.9` among the attributes of a
+            subclass is the default of its objects.
         strict_mode: only a perfect score passes: the score becomes the best or the worst one.
         include_reason: keep the reason of a score; False saves judges the work.
         model: who judges: a SUT's uid, a SUT, a function from a text to a text, or a list of several; without
             it, the default judge. It is looked up when it is first needed.
         combine: how the scores of several judges become one: their mean, or the majority's: the score that
             lies on the side of any threshold where most judges are (their median; of two in the middle, the
-            worse).
+            worse). Where one of them gives no score, the case has none.
         async_mode: taken, and without effect: the engine makes calls side by side in any case.
         verbose_mode: likewise: a score says in its breakdown how it came about in any case.
 
@@ -145,7 +150,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
     strict_mode: bool = False
     include_reason: bool = True
     model: JudgeLike | Sequence[JudgeLike] | None = None
-    combine: Literal["mean", "majority"] = "mean"
+    combine: Combine = "mean"
     _name: str = ""
     _judges: tuple[JudgeSUT, ...] = ()
     _is_sealed: bool = False
@@ -154,21 +159,20 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         self,
         uid: str | None = None,
         *,
-        threshold: float = 0.5,
-        strict_mode: bool = False,
-        include_reason: bool = True,
+        threshold: float | None = None,
+        strict_mode: bool | None = None,
+        include_reason: bool | None = None,
         model: JudgeLike | Sequence[JudgeLike] | None = None,
-        combine: Literal["mean", "majority"] = "mean",
+        combine: Combine | None = None,
         async_mode: bool = True,
         verbose_mode: bool = False,
     ) -> None:
         del async_mode, verbose_mode
         super().__init__(self.default_uid() if uid is None else uid)
-        self.threshold = threshold
-        self.strict_mode = strict_mode
-        self.include_reason = include_reason
-        self.model = model
-        self.combine = combine
+        given = (threshold, strict_mode, include_reason, model, combine)
+        for name, value in zip(_SETTINGS, given, strict=True):
+            # Of the class, since a judge that is a function would be a method of the object.
+            setattr(self, name, getattr(type(self), name) if value is None else value)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Let a plain `score` run in a thread, and an async one in the loop; another judgement has another range."""
@@ -298,8 +302,9 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         scores = await asyncio.gather(
             *(self._scored_by(name, request) for name in names), return_exceptions=True
         )
-        by_judge = dict(zip(names, scores, strict=True))
-        return self._combined({name: _not_failed(score) for name, score in by_judge.items()})
+        uids = [one if isinstance(one, str) else one.uid for one in self._judges]
+        by_judge = scores_of_all(dict(zip(names, scores, strict=True)), uids, self.combine)
+        return combined(by_judge, self.combine, higher_is_better=self.higher_is_better)
 
     async def _scored_by(self, name: str, request: TestCase) -> Score:
         asking = _Asking(name)
@@ -324,21 +329,6 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
             fix="Return a number or a Score, or raise where the case cannot be judged.",
         )
 
-    def _combined(self, scores: Mapping[str, Score]) -> Score:
-        values = sorted((one.value for one in scores.values()), reverse=not self.higher_is_better)
-        middle = values[(len(values) - 1) // 2]
-        value = middle if self.combine == "majority" else math.fsum(values) / len(values)
-        reasons = [f"{name} ({one.value:g}): {one.reason}" for name, one in scores.items() if one.reason]
-        costs = [one.cost for one in scores.values() if one.cost is not None]
-        return Score(
-            value,
-            reason="\n".join(reasons) or None,
-            breakdown={
-                name: {"score": one.value, "breakdown": one.breakdown} for name, one in scores.items()
-            },
-            cost=math.fsum(costs) if costs else None,
-        )
-
     def _strict(self, value: float) -> float:
         return value if value == self.best_score else self.worst_score
 
@@ -346,6 +336,12 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
 
     def _seal(self) -> None:
         """Check the settings, and let nothing change them any more."""
+        passed = self._arguments or {}
+        for name in _SETTINGS if self._arguments is not None else ():
+            # What a subclass declares goes before what the constructor that it inherits has as a default.
+            first = next(cls for cls in type(self).__mro__ if not {name, "__init__"}.isdisjoint(vars(cls)))
+            if name not in passed and "__init__" not in vars(first):
+                setattr(self, name, getattr(first, name))
         _check_settings(self)
         self._name = _name_of(self)
         if self.strict_mode and self.best_score is not None:
@@ -353,7 +349,13 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         self._judges = judges_of(self.model, self.name)
         if self.needs_judge or self._judges:
             self.is_cheap = False
-            self.cache_version = f"{self.cache_version}+{fingerprint(*self._declared())}"
+            of_class = {
+                name: getattr(self, name)
+                for name in _SETTINGS
+                if name not in passed and name != "model" and getattr(self, name) != getattr(Metric, name)
+            }  # arguments stand in the key anyhow, and so do judges
+            parts = (*self._declared(), of_class) if of_class else self._declared()
+            self.cache_version = f"{self.cache_version}+{fingerprint(*parts)}"
         self._is_sealed = True
 
     def _declared(self) -> tuple[Any, ...]:
@@ -391,9 +393,3 @@ def _check_settings(metric: Metric) -> None:
 def _name_of(metric: Metric) -> str:
     given = metric.uid.partition("?")[0]
     return type(metric).__name__ if given == metric.default_uid() else given
-
-
-def _not_failed(score: Score | BaseException) -> Score:
-    if isinstance(score, BaseException):
-        raise score
-    return score

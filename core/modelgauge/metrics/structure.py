@@ -1,5 +1,6 @@
 """Metrics of form and effort, without a reference text: JSON, latency, cost."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack
 
@@ -88,14 +89,15 @@ class _LimitMetric(Metric):
     higher_is_better = False
     best_score = None
     wording: ClassVar[str]
+    threshold = math.nan  # so that a subclass can say it, too
 
     def __init__(self, uid: str | None = None, **settings: Unpack[MetricSettings]) -> None:
-        if "threshold" not in settings:
+        super().__init__(uid, **settings)
+        if isinstance(self.threshold, float) and math.isnan(self.threshold):
             name = type(self).__name__
             raise InvalidOptionError(
                 f"{name} needs a threshold.", fix=f"Say what is too much: {name}(threshold=2.5)."
             )
-        super().__init__(uid, **settings)
 
     async def score(self, test_case: LLMTestCase) -> Score:
         """Read it off."""

@@ -163,7 +163,7 @@ def test_a_metric_with_a_constructor_of_its_own():
         {"threshold": True},
         {"threshold": float("nan")},
         {"strict_mode": 1},
-        {"include_reason": None},
+        {"include_reason": "no"},
         {"combine": "median"},
         {"model": 3},
         {"model": []},

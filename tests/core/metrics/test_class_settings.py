@@ -1,0 +1,142 @@
+"""Settings that a subclass declares are the defaults of its objects."""
+
+import pytest
+
+from modelgauge import FunctionSUT, Score
+from modelgauge.errors import InvalidOptionError
+from modelgauge.evals import LLMTestCase, assert_test, evaluate
+from modelgauge.metrics import ExactMatchMetric, GEval, LatencyMetric, Metric
+
+CASE = LLMTestCase("q", "a", "a")
+
+
+class Plain(Metric):
+    threshold = 0.9
+    include_reason = False
+
+    def score(self, test_case):
+        return Score(0.8, "why")
+
+
+class WithInit(Metric):
+    threshold = 0.9
+
+    def __init__(self, words=3, **settings):
+        super().__init__(**settings)
+        self.words = words
+
+    def score(self, test_case):
+        return 0.8
+
+
+class OwnDefault(Metric):
+    threshold = 0.9  # for those who look at the class; the constructor has the last word
+
+    def __init__(self, threshold=0.7):
+        super().__init__(threshold=threshold)
+
+    def score(self, test_case):
+        return 0.8
+
+
+class Below(OwnDefault):
+    threshold = 0.2
+
+
+class OfBuiltIn(ExactMatchMetric):
+    threshold = 0.3
+
+
+class Inherited(Plain):
+    pass
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("modelgauge.evals.pytest_plugin._open", [])
+
+
+@pytest.mark.parametrize(
+    ("metric", "default"),
+    [(Plain, 0.9), (WithInit, 0.9), (OwnDefault, 0.7), (Below, 0.2), (OfBuiltIn, 0.3), (Inherited, 0.9)],
+)
+def test_a_threshold_of_the_class_is_the_default_and_an_argument_wins(metric, default):
+    assert metric().threshold == default
+    assert metric(threshold=0.5).threshold == 0.5
+
+
+def test_the_verdict_goes_by_it():
+    assert not evaluate(CASE, Plain(), print_results=False).success
+    with pytest.raises(AssertionError, match=r"score 0\.8 < threshold 0\.9"):
+        assert_test(CASE, [WithInit()])
+    assert evaluate(CASE, Plain(threshold=0.8), print_results=False).success
+
+
+def test_the_other_settings():
+    class Strict(Metric):
+        strict_mode = True
+
+        def score(self, test_case):
+            return 0.99
+
+    assert Strict().threshold == 1.0
+    assert float(Strict().measure(CASE)) == 0.0
+    assert float(Strict(strict_mode=False).measure(CASE)) == 0.99
+    assert Plain().measure(CASE).reason is None
+    assert Plain(include_reason=True).measure(CASE).reason == "why"
+
+
+def test_judges_of_the_class():
+    class Rated(Metric):
+        needs_judge = True
+        combine = "majority"
+
+        def model(question):  # noqa: N805  a function, not a method
+            return "0.4"
+
+        async def score(self, test_case):
+            return float((await self.ask("judge", "rate")).completions[0].text)
+
+    class Several(Rated):
+        model = (lambda question: "0", lambda question: "1", lambda question: "1")
+
+    assert float(Rated().measure(CASE)) == 0.4
+    assert float(Several().measure(CASE)) == 1.0
+    assert float(Several(combine="mean").measure(CASE)) == pytest.approx(2 / 3)
+    assert float(Several(model=lambda question: "0.1").measure(CASE)) == 0.1
+
+
+def test_a_metric_that_needs_a_threshold_may_have_it_of_its_class():
+    class Quick(LatencyMetric):
+        threshold = 2
+
+    assert Quick().threshold == 2
+    with pytest.raises(InvalidOptionError, match="needs a threshold"):
+        LatencyMetric()
+
+
+@pytest.mark.parametrize("wrong", [{"threshold": "high"}, {"strict_mode": 1}, {"model": 3}])
+def test_they_are_checked_like_arguments(wrong):
+    with pytest.raises(InvalidOptionError):
+        type("Wrong", (Plain,), wrong)()
+
+
+def test_scores_that_are_kept_are_not_those_of_another_declaration():
+    asked = []
+
+    def judge(question):
+        asked.append(question)
+        return '{"score": 5, "reason": "as it is"}'
+
+    def measured(**declared):
+        graded = type("Graded", (GEval,), {"__module__": __name__, "__qualname__": "Graded", **declared})
+        model = FunctionSUT("judge", judge, version=1)
+        return graded("Grade", evaluation_steps=["Look."], model=model).measure(CASE)
+
+    assert measured().reason == measured().reason == "as it is"
+    assert len(asked) == 1
+    assert measured(include_reason=False).reason is None
+    assert len(asked) == 2  # the judge is told that no reason is wanted
+    assert float(measured(strict_mode=True)) == 0.0
+    assert len(asked) == 2  # which is no matter of the judge's
