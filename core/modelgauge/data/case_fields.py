@@ -4,7 +4,7 @@ The classes that people use are in `test_cases`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Self, TypedDict
 
 from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
 
@@ -13,10 +13,24 @@ from modelgauge.data.responses import JsonObject, ToolCall
 from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import InvalidDataError
 
+_LONGEST_NAME = 60
 Amount = Annotated[FiniteFloat, Field(ge=0)]
 
 
-class Exchange(Frozen):
+class _Copied(Frozen):
+    """What users copy."""
+
+    def replaced(self, **fields: Any) -> Self:
+        """A copy with other values in some fields, checked as the constructor checks them.
+
+        Raises:
+            InvalidDataError: a field is unknown or of a wrong type.
+        """
+        held = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self)(**{**held, **fields})
+
+
+class Exchange(_Copied):
     """The fields of `LLMTestCase` and `Golden` alike."""
 
     input: Text
@@ -34,7 +48,7 @@ class Exchange(Frozen):
     custom_column_key_values: JsonObject | None = None
 
 
-class Conversation(Frozen):
+class Conversation(_Copied):
     """The fields of `ConversationalTestCase` and `ConversationalGolden` alike."""
 
     chatbot_role: Text | None = None
@@ -85,9 +99,33 @@ class ConversationArguments(_Arguments, total=False):
 
 
 class Editable(Frozen):
-    """What can be changed after it was made; what is assigned is checked as the constructor checks it."""
+    """What can be changed after it was made; what is assigned is checked as the constructor checks it.
+
+    What is put into a list or mapping of it is not; that is for `check` to find.
+    """
 
     model_config = ConfigDict(frozen=False, validate_assignment=True)
+
+    def check(self) -> None:
+        """Check all fields anew, since lists and mappings may have been edited in place.
+
+        Raises:
+            InvalidDataError: something is wrong; the message names the golden and the field.
+        """
+        try:
+            self.__pydantic_validator__.validate_python(_opened(dict(self.__dict__)))
+        except ValidationError as error:
+            refused = explain(error, type(self))
+            raise InvalidDataError(
+                f"The golden {self._called()} was edited in place, past all checks. {refused.problem}",
+                fix=refused.fix,
+            ) from None
+
+    def _called(self) -> str:
+        """By its name, else by how it begins."""
+        fields = self.__dict__
+        said = next((str(fields[name]) for name in ("name", "input", "scenario") if fields.get(name)), "")
+        return repr(said) if len(said) <= _LONGEST_NAME else f"{said[:_LONGEST_NAME]!r}…"
 
     def __setattr__(self, name: str, value: Any) -> None:
         fields = type(self).model_fields
@@ -100,3 +138,14 @@ class Editable(Frozen):
             super().__setattr__(name, value)
         except ValidationError as error:
             raise explain(error, type(self)) from None
+
+
+def _opened(value: Any) -> Any:
+    """A value whose frozen parts are mappings, so that what they hold is checked, too."""
+    if isinstance(value, Frozen):
+        return _opened(value.__dict__)
+    if isinstance(value, list):
+        return [_opened(one) for one in value]
+    if type(value) is dict:
+        return {name: _opened(one) for name, one in value.items()}
+    return value

@@ -264,6 +264,10 @@ class Golden(Exchange, Editable):
         # As in Frozen: values that are read back (from a record, from a file) do not warn one by one.
         __init__.__pydantic_base_init__ = True
 
+        def __setattr__(self, name: str, value: Any) -> None:
+            super().__setattr__(name, value)
+            _warn_of_prefilled(self, name)
+
     def to_test_case(self, actual_output: str | None = None, **fields: Any) -> LLMTestCase:
         """The test case of one run of the app.
 
@@ -274,6 +278,7 @@ class Golden(Exchange, Editable):
         Raises:
             InvalidDataError: a field is unknown or of a wrong type.
         """
+        self.check()
         if actual_output is not None:
             fields["actual_output"] = actual_output
         return LLMTestCase(**_carried(self, LLMTestCase, fields))
@@ -319,14 +324,16 @@ class ConversationalGolden(Conversation, Editable):
 
         def __init__(self, /, *args: Any, **data: Any) -> None:
             super().__init__(*args, **data)
-            if self.scenario is None and self.turns is None:
-                raise InvalidDataError(
-                    "ConversationalGolden: there is neither 'scenario' nor 'turns'.",
-                    fix="Say in scenario what the conversation is about, or give its first turns.",
-                )
+            _check_begun(self.scenario, self.turns)
             _warn_of_prefilled(self)
 
         __init__.__pydantic_base_init__ = True
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            left = {"scenario": self.scenario, "turns": self.turns, name: value}
+            _check_begun(left["scenario"], left["turns"])
+            super().__setattr__(name, value)
+            _warn_of_prefilled(self, name)
 
     def to_test_case(
         self, turns: "Sequence[Turn | LLMTestCase] | None" = None, **fields: Any
@@ -340,6 +347,7 @@ class ConversationalGolden(Conversation, Editable):
         Raises:
             InvalidDataError: there are no turns, or a field is unknown or of a wrong type.
         """
+        self.check()
         if turns is not None:
             fields["turns"] = turns
         return ConversationalTestCase(**_carried(self, ConversationalTestCase, fields))
@@ -350,8 +358,18 @@ def prefilled(golden: Golden | ConversationalGolden) -> list[str]:
     return [name for name in RUNTIME_FIELDS if getattr(golden, name, None) is not None]
 
 
-def _warn_of_prefilled(golden: Golden | ConversationalGolden) -> None:
-    if names := prefilled(golden):
+def _check_begun(scenario: object, turns: object) -> None:
+    """Refuse a conversational golden that does not say how to begin."""
+    if scenario is None and turns is None:
+        raise InvalidDataError(
+            "ConversationalGolden: there is neither 'scenario' nor 'turns'.",
+            fix="Say in scenario what the conversation is about, or give its first turns.",
+        )
+
+
+def _warn_of_prefilled(golden: Golden | ConversationalGolden, assigned: str | None = None) -> None:
+    """Warn of the runtime fields that hold something: of all, or of the one that was just assigned."""
+    if names := [name for name in prefilled(golden) if assigned in (None, name)]:
         warnings.warn(
             f"A golden with {' and '.join(names)}: that is for the app to say when it runs, and belongs to a "
             "test case. Leave it out, or make a test case.",

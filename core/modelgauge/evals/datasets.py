@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modelgauge.data.json_values import canonical_json
 from modelgauge.data.test_cases import (
@@ -37,6 +37,21 @@ from modelgauge.evals.dataset_tables import Table
 
 # As in the tools that people come from: goldens separate contexts by |, test cases by ;.
 _BETWEEN_CONTEXTS = {"context": ";", "retrieval_context": ";"}
+
+
+_FILES = (
+    'Data sets are files here: EvaluationDataset.from_file("goldens.csv"), dataset.save_as("csv", …)'
+)
+_INSTEAD = {
+    "evaluate": "Judge its test cases: evaluate(dataset, metrics)",
+    "evals_iterator": "Run an observed app on its goldens: evaluate(goldens=dataset, observed_callback=app)",
+    "pull": _FILES,
+    "push": _FILES,
+    "queue": _FILES,
+    "delete": _FILES,
+    "generate_goldens_from_docs": "Write goldens, or make them with code of your own: dataset.add_golden(…)",
+}
+"""What other libraries' data sets do, and how it is done here."""
 
 
 class EvaluationDataset(Readers):
@@ -123,6 +138,14 @@ class EvaluationDataset(Readers):
     def __len__(self) -> int:
         return len(self._test_cases or self._goldens)
 
+    if not TYPE_CHECKING:  # for which there is nothing but what is written in classes
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what there is instead of what other libraries' data sets have."""
+            if name in _INSTEAD:
+                raise AttributeError(f"A data set has no {name!r}. {_INSTEAD[name]}.")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __repr__(self) -> str:
         named = "" if self.name is None else f"{self.name!r}: "
         return (
@@ -155,6 +178,9 @@ class EvaluationDataset(Readers):
 
         Of the goldens; where there are none, of the test cases without what the app did. So it is the same
         for every run on the same goldens, whatever file they came from, and another once one is edited.
+
+        Raises:
+            InvalidDataError: a golden was edited in place into something that is none.
         """
         rows = [_asked(member) for member in (self._goldens or self._test_cases)]
         return hashlib.sha256(canonical_json(rows).encode("ascii")).hexdigest()
@@ -220,6 +246,7 @@ class EvaluationDataset(Readers):
 
         Raises:
             UsageError: there is nothing to write, or no such type.
+            InvalidDataError: a golden was edited in place into something that is none.
             OSError: the disk refuses.
         """
         if file_type not in FILE_TYPES:
@@ -234,7 +261,7 @@ class EvaluationDataset(Readers):
             )
         name = file_name or f"{datetime.now().astimezone():%Y%m%d_%H%M%S_%f}"
         path = Path(directory) / f"{name.removesuffix(f'.{file_type}')}.{file_type}"
-        write_rows(path, file_type, [row_of(member) for member in members])
+        write_rows(path, file_type, [_checked_row(member) for member in members])
         return path
 
 
@@ -262,8 +289,14 @@ def all_of(problems: list[InputFileError]) -> InputFileError:
 
 
 def _asked(member: AnyGolden | AnyTestCase) -> dict[str, Any]:
-    row = row_of(member)
+    row = _checked_row(member)
     runtime = {*RUNTIME_FIELDS}
     if isinstance(member, ConversationalTestCase) and member.scenario is not None:
         runtime.add("turns")
     return {name: value for name, value in row.items() if name not in runtime}
+
+
+def _checked_row(member: AnyGolden | AnyTestCase) -> dict[str, Any]:
+    if isinstance(member, Golden | ConversationalGolden):
+        member.check()
+    return row_of(member)
