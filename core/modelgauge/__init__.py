@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from modelgauge.interfaces.sut import PromptResponseSUT as PromptResponseSUT
     from modelgauge.interfaces.test import PromptResponseTest as PromptResponseTest
     from modelgauge.registry import Register as Register
-    from modelgauge.rerun import rescore as rescore
-    from modelgauge.rerun import resume as resume
+    from modelgauge.rescoring import rescore as rescore
+    from modelgauge.resuming import resume as resume
     from modelgauge.secrets import InjectSecret as InjectSecret
     from modelgauge.secrets import OptionalSecret as OptionalSecret
     from modelgauge.secrets import RequiredSecret as RequiredSecret
@@ -108,7 +108,8 @@ _MODULES = {
     "interfaces.sut": ("PromptResponseSUT",),
     "interfaces.test": ("PromptResponseTest",),
     "registry": ("Register",),
-    "rerun": ("rescore", "resume"),
+    "rescoring": ("rescore",),
+    "resuming": ("resume",),
     "secrets": ("InjectSecret", "OptionalSecret", "RequiredSecret", "SecretDescription"),
     "stats.measured": ("MeasuredItems",),
     "suts.function": ("FunctionSUT",),

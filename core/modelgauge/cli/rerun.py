@@ -61,7 +61,7 @@ def resume(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
       modelgauge resume 20260131-120000-a1b2c3
       modelgauge resume run_data/runs/20260131-120000-a1b2c3 --max-calls 500
     """
-    from modelgauge.rerun import resume as resumed
+    from modelgauge.resuming import resume as resumed
 
     earlier = _found(app, run, given)
     ctx.exit(
@@ -97,7 +97,7 @@ def rescore(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
       modelgauge rescore 20260131-120000-a1b2c3 --test my_test_with_a_better_parser --plugin my_test.py
       modelgauge rescore 20260131-120000-a1b2c3 --metric faithfulness --judge openai/gpt-4o
     """
-    from modelgauge.rerun import rescore as rescored
+    from modelgauge.rescoring import rescore as rescored
 
     measured = {name: given.pop(name) for name in ("test", "dataset", "metrics", "judge")}
     measured |= given.pop("form")._asdict()

@@ -1,0 +1,115 @@
+"""`resume`: a run goes on where it stopped."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from modelgauge.data.records import TestRecord
+from modelgauge.earlier import NEW_RUN, Manifest, manifest_of
+from modelgauge.engine.journal import RunFolder
+from modelgauge.engine.pair import Pair
+from modelgauge.errors import RecordError
+from modelgauge.evals.given import GIVEN
+from modelgauge.interfaces.identity import Identified
+from modelgauge.metrics.judges import judging_by_default
+from modelgauge.rerun import (
+    check_dataset,
+    find,
+    goldens_of,
+    of_given_outputs,
+    run_again,
+    runner_for,
+    telling_of_objects,
+)
+from modelgauge.resolution import SUTName, TestName
+
+Value = TypeVar("Value")
+
+
+def resume(
+    run: str | Path,
+    data_dir: str | Path | None = None,
+    *,
+    test: TestName | None = None,
+    sut: SUTName | None = None,
+    **options: Any,
+) -> list[TestRecord]:
+    """Continue runs that were stopped: items that have a record are not done again, failed ones included.
+
+    Args:
+        run: a run's id or folder, or an invocation's id: then each of its runs that is not complete.
+        data_dir: where runs are looked up.
+        test: the test, where it has no uid that can be found (an object of a notebook).
+        sut: likewise.
+        options: see `Runner`; what the results depend on is as it was.
+
+    Returns:
+        The records of the runs, complete ones too.
+
+    Raises:
+        RecordError: there is no such run, or its test, data, SUT or judges are not what they were.
+    """
+    folders = find(run, data_dir)
+    return [
+        one.read_record() if one.is_complete() else _resume_one(one, test, sut, options) for one in folders
+    ]
+
+
+def _resume_one(
+    folder: RunFolder, test: TestName | None, sut: SUTName | None, options: Mapping[str, Any]
+) -> TestRecord:
+    manifest = manifest_of(folder)
+    rescores = folder.rescores()
+    if rescores is not None:
+        raise RecordError(
+            f"Run {folder.run_id} measures the answers of run {rescores} anew: no SUT is asked, and there is "
+            "nothing to resume.",
+            fix=f"Run it again: modelgauge rescore {rescores}",
+        )
+    if manifest.sut_uid == GIVEN:
+        raise of_given_outputs(folder, "there is nothing to resume")
+    goldens = None if test is not None else goldens_of(folder, manifest)
+    runner = runner_for(folder, manifest, options)
+    with judging_by_default(manifest.inputs.judge):
+        chosen = test or (
+            manifest.test_uid if goldens is None else goldens.test(runner.plugins(), runner.secrets)
+        )
+        resolver = runner.resolver()
+        with telling_of_objects(folder, "resume", known=test is not None and sut is not None):
+            pair = resolver.pairs([chosen], [sut or manifest.sut_uid])[0]
+        _check_pair(pair, manifest, folder)
+        return run_again(runner, pair, resolver, continuing=folder)
+
+
+def _check_pair(pair: Pair, manifest: Manifest, folder: RunFolder) -> None:
+    """Refuse to mix answers, or judgements, of two different objects in one run."""
+    _check_same(pair.test, manifest.test_initialization, folder)
+    check_dataset(pair.test.dataset, manifest, folder)
+    if isinstance(pair.sut, Identified):
+        _check_same(pair.sut, manifest.sut_initialization, folder)
+    recorded, now = dict(manifest.annotators), dict[str, Identified](pair.annotators)
+    if manifest.judges is not None:
+        recorded |= _by_path(manifest.judges)
+        now |= _by_path(pair.judge_suts)
+    if now.keys() != recorded.keys():
+        changed = ", ".join(sorted(now.keys() ^ recorded.keys()))
+        raise RecordError(
+            f"The annotators of '{pair.test.uid}' are not what they were in run {folder.run_id}: {changed}.",
+            fix=NEW_RUN,
+        )
+    for name, one in now.items():
+        _check_same(one, recorded[name], folder)
+
+
+def _by_path(judges: Mapping[str, Mapping[str, Value]]) -> dict[str, Value]:
+    return {f"{name} / {key}": one for name, own in judges.items() for key, one in own.items()}
+
+
+def _check_same(owner: Identified, recorded: Mapping[str, Any], folder: RunFolder) -> None:
+    now = owner.initialization.model_dump(mode="json")
+    if now != recorded:
+        changed = [name for name in now if now[name] != recorded.get(name)]
+        raise RecordError(
+            f"'{owner.uid}' is not what it was in run {folder.run_id}: {', '.join(changed)} changed.",
+            fix=NEW_RUN,
+        )
