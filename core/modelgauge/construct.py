@@ -116,6 +116,9 @@ def construct(
     spellings = {}
     for key, written in options.items():
         _refuse_reserved(key, model, owner, (positional, named), parameters)
+        if key in getattr(target, "options_in_uid", ()) and key not in parameters.by_name:
+            spellings[key] = spelling(written, str)  # which the object reads there
+            continue
         parameter = _find(key, parameters, owner)
         value = _converted(parameter, written, owner)
         spellings[key] = spelling(written, parameter.hint)

@@ -5,9 +5,17 @@ import typing
 import warnings
 from collections.abc import Hashable, Mapping
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Self, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeGuard, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PydanticUserError,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic_core import ErrorDetails
 
 from modelgauge.did_you_mean import did_you_mean
@@ -44,7 +52,7 @@ class Frozen(BaseModel):
             self.__pydantic_validator__.validate_python(data, self_instance=self)
         except ValidationError as error:
             __tracebackhide__ = True  # pytest shows whose line it is
-            raise explain(error, type(self)) from None
+            raise _one_for_several(error, type(self), data) or explain(error, type(self)) from None
 
     # Pydantic's own mark of an __init__ that nested validation and `model_validate` need not call.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -57,6 +65,20 @@ class Frozen(BaseModel):
         _set(made, "__pydantic_extra__", None)
         _set(made, "__pydantic_private__", self.__pydantic_private__)
         return made
+
+    if not TYPE_CHECKING:  # for which nothing can be assigned
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            try:
+                super().__setattr__(name, value)
+            except ValidationError as error:
+                raise _unchanging(error, self, name) or error from None
+
+        def __delattr__(self, name: str) -> None:
+            try:
+                super().__delattr__(name)
+            except ValidationError as error:
+                raise _unchanging(error, self, name) or error from None
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -140,6 +162,40 @@ def _place(cls: type[Frozen], args: tuple[Any, ...], data: dict[str, Any]) -> No
         data[name] = value
 
 
+def _unchanging(error: ValidationError, value: Frozen, name: str) -> InvalidDataError | None:
+    """Our error where a field of a frozen value is assigned; None where something else is wrong."""
+    if error.errors(include_url=False)[0]["type"] != "frozen_instance":
+        return None
+    cls = type(value)
+    if name not in cls.model_fields:
+        known = list(cls.model_fields)
+        return InvalidDataError(
+            f"{cls.__name__} is frozen, and has no field '{name}'.",
+            fix=did_you_mean(name, known) + _fields_are(known),
+        )
+    return InvalidDataError(
+        f"{cls.__name__} is frozen: '{name}' cannot be assigned.",
+        fix=f"Make another one, {cls.__name__}(…, {name}=…), or a copy with this field changed: "
+        f"changed = it.replaced({name}=…).",
+    )
+
+
+def _one_for_several(
+    error: ValidationError, cls: type[BaseModel], data: Mapping[str, Any]
+) -> InvalidDataError | None:
+    """Our error where one object stands for a list, of which pydantic would try its fields; else None."""
+    for line in error.errors(include_url=False):
+        name = line["loc"][0] if line["loc"] else None
+        value = data.get(str(name))
+        if isinstance(value, BaseModel) and len(line["loc"]) > 1 and isinstance(line["loc"][1], int):
+            one = type(value).__name__
+            return InvalidDataError(
+                f"{cls.__name__}: {name} is one {one}, and must be a list.",
+                fix=f"Put it into a list: {name}=[{one}(…)].",
+            )
+    return None
+
+
 def explain(error: ValidationError, cls: type[BaseModel]) -> InvalidDataError:
     """Say in our words what pydantic refused, with the nearest known name for an unknown field."""
     lines = error.errors(include_url=False)
@@ -148,7 +204,7 @@ def explain(error: ValidationError, cls: type[BaseModel]) -> InvalidDataError:
         if isinstance(cause, InvalidDataError):  # one of our own validators, which has said it all
             return InvalidDataError(f"{cls.__name__}: {_within(line['loc'])}{cause.problem}", fix=cause.fix)
     lines = [line for line in lines if not _follows(line, lines)]
-    problems = [_problem(line) for line in lines]
+    problems = [_given_twice(cls, line) or _problem(line) for line in lines]
     names: list[str] = []
     suggestion = ""
     for line in lines:
@@ -180,6 +236,20 @@ def _problem(line: ErrorDetails) -> str:
     if line["type"] == "missing":
         return f"'{where}' is missing"
     return f"{where}: {line['msg']}" if where else line["msg"]
+
+
+def _given_twice(cls: type[BaseModel], line: ErrorDetails) -> str | None:
+    """What to say of a field that is given under both of its names; None for all else."""
+    if line["type"] != "extra_forbidden":
+        return None
+    for owner in _owners(cls, line["loc"]):
+        for field in owner.model_fields.values():
+            alias = field.validation_alias
+            names = alias.choices if isinstance(alias, AliasChoices) else []
+            if line["loc"][-1] in names:
+                others = " and ".join(f"'{one}'" for one in names[1:])
+                return f"'{names[0]}' is given twice, since {others} is another name of it"
+    return None
 
 
 def _owners(cls: type[BaseModel], location: tuple[int | str, ...]) -> list[type[BaseModel]]:

@@ -19,13 +19,22 @@ _OF_THE_ENGINE = sorted(
 )
 
 
+def _check_flags(config: Any, *names: str) -> None:
+    """Refuse what only looks like yes or no: `"no"` counts as True elsewhere."""
+    for name in names:
+        value = getattr(config, name)
+        if not isinstance(value, bool):
+            raise InvalidOptionError(f"{name} is {value!r}.", fix="Give True or False.")
+
+
 @dataclass(frozen=True, slots=True)
 class AsyncConfig:
     """How much is done at once.
 
     Args:
         run_async: False judges one thing after the other.
-        max_concurrent: most calls at once of each judge; None leaves it to the engine, which finds out.
+        max_concurrent: most calls at once of each judge, and most uses of an app at once; None leaves judges to
+            the engine, which finds out, and uses an app 20 times at once.
         throttle_value: seconds between two questions to a judge.
     """
 
@@ -34,6 +43,7 @@ class AsyncConfig:
     throttle_value: float = 0
 
     def __post_init__(self) -> None:
+        _check_flags(self, "run_async")
         most, pause = self.max_concurrent, self.throttle_value
         if most is not None and (type(most) is not int or most < 1):
             raise InvalidOptionError(
@@ -67,6 +77,7 @@ class DisplayConfig:
     display: Display = "all"
 
     def __post_init__(self) -> None:
+        _check_flags(self, "show_indicator", "print_results")
         if self.display not in get_args(Display):
             raise InvalidOptionError(
                 f"display is {self.display!r}.", fix=f"Choose one of: {', '.join(get_args(Display))}."
@@ -83,6 +94,9 @@ class CacheConfig:
 
     use_cache: bool = True
 
+    def __post_init__(self) -> None:
+        _check_flags(self, "use_cache")
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorConfig:
@@ -95,6 +109,9 @@ class ErrorConfig:
 
     ignore_errors: bool = False
     skip_on_missing_params: bool = False
+
+    def __post_init__(self) -> None:
+        _check_flags(self, "ignore_errors", "skip_on_missing_params")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar
 
+from pydantic import BaseModel
+
 if TYPE_CHECKING:
     from modelgauge.evals.datasets import EvaluationDataset
 
@@ -32,7 +34,15 @@ class Members(list[T], Generic[T]):
         super().append(member)
 
     def extend(self, members: Iterable[T], /) -> None:
-        """Add several at the end: all, or none where one does not fit."""
+        """Add several at the end: all, or none where one does not fit.
+
+        Raises:
+            TypeError: this is one, or there is something among them that does not belong here.
+        """
+        given: object = members
+        if isinstance(given, BaseModel):  # whose fields would be the members
+            one = type(given).__name__
+            raise TypeError(f"Give a list, such as [{one}(…)], where one {one} was given.")
         before = len(self)
         try:
             for member in members:

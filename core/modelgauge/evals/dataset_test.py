@@ -5,11 +5,13 @@ How given answers are judged, without a SUT, is in `given.py`; how files become 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext, TestItem
+from modelgauge.data.json_values import class_name
 from modelgauge.data.measured import PromptInteractionAnnotations, TestItemAnnotations
 from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, ChatRole, TextPrompt
 from modelgauge.data.records import DatasetReference, Threshold
@@ -25,7 +27,9 @@ from modelgauge.data.test_cases import (
 from modelgauge.errors import InvalidDataError
 from modelgauge.evals.dataset_columns import ALIASES
 from modelgauge.evals.datasets import EvaluationDataset
+from modelgauge.evals.metric_names import names_apart
 from modelgauge.interfaces.capabilities import AcceptsChatPrompt, AcceptsTextPrompt
+from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import check_case
@@ -41,16 +45,19 @@ class DatasetTest(PromptResponseTest):
 
     Args:
         uid: the name in records.
-        dataset: its goldens are asked; where it has none, the inputs of its test cases.
+        dataset: its goldens are asked; where it has none, the inputs of its test cases. A list of either will do.
         metrics: at least one.
 
     Raises:
-        InvalidDataError: the data set is empty, or there is no metric.
+        InvalidDataError: there is no data set, it is empty, or there is no metric.
         MissingParameterError: members lack what a metric needs and no SUT can say, or are of another kind.
     """
 
-    def __init__(self, uid: str, dataset: EvaluationDataset, metrics: Sequence[Metric]) -> None:
+    def __init__(
+        self, uid: str, dataset: EvaluationDataset | Sequence[Member], metrics: Sequence[Metric]
+    ) -> None:
         super().__init__(uid)
+        dataset = _dataset_of(dataset)
         self.metrics = keyed(metrics)
         self.members: list[Member] = list(dataset.goldens or dataset.test_cases)
         if not self.members:
@@ -63,6 +70,15 @@ class DatasetTest(PromptResponseTest):
         self.measurement_ranges = ranges_of(self.metrics)
         kind = AcceptsChatPrompt if dataset.is_multi_turn else AcceptsTextPrompt
         self.requires_sut_capabilities = (kind,)  # type: ignore[misc]  # it depends on the data
+
+    @property
+    def initialization(self) -> Initialization:
+        """How it was made; goldens that were given as a list are named like those of a data set, not listed."""
+        made = super().initialization
+        if not isinstance(made.arguments.get("dataset"), list):
+            return made
+        dataset = {"$opaque": class_name(EvaluationDataset)}
+        return made.replaced(arguments={**made.arguments, "dataset": dataset}, opaque=("dataset",))
 
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Iterable[TestItem]:
         """One item for each golden, with the golden as context."""
@@ -84,10 +100,8 @@ class DatasetTest(PromptResponseTest):
             for key, scores in _scores(interaction).items():
                 metric = self.metrics[key]
                 good = all(metric.is_successful(score) for score in scores)
-                # Numbered only where names meet, so that one metric has one name in all items.
-                name = _free_name(
-                    metric.name if component is None else f"{component}.{metric.name}", measured
-                )
+                # One metric has one name in all items; that of a component, numbered only where names meet.
+                name = key if component is None else _free_name(f"{component}.{metric.name}", measured)
                 measured[name] = sum(score.value for score in scores) / len(scores)
                 measured[f"{name}.{PASSED}"] = good
                 passed = passed and good
@@ -104,6 +118,26 @@ class DatasetTest(PromptResponseTest):
         return None
 
 
+def _dataset_of(given: object) -> EvaluationDataset:
+    """A data set, or a list of its members as one."""
+    if isinstance(given, EvaluationDataset):
+        return given
+    if isinstance(given, Member):
+        given = [given]
+    if isinstance(given, str | PathLike):
+        raise InvalidDataError(
+            f"A DatasetTest got {str(given)!r}, not a data set.",
+            fix=f"Read the file: EvaluationDataset.from_file({str(given)!r}).",
+        )
+    if not isinstance(given, list | tuple) or not all(isinstance(one, Member) for one in given):
+        raise InvalidDataError(
+            f"A DatasetTest got a {type(given).__name__} that is no data set and no list of goldens.",
+            fix="Give EvaluationDataset(goldens=[Golden(input=…)]), or the list alone.",
+        )
+    are_goldens = all(isinstance(one, Golden | ConversationalGolden) for one in given)
+    return EvaluationDataset(given) if are_goldens else EvaluationDataset(test_cases=given)
+
+
 def _scores(interaction: PromptInteractionAnnotations) -> dict[str, list[Score]]:
     """The scores by metric, one for each completion."""
     found: dict[str, list[Score]] = {}
@@ -113,22 +147,29 @@ def _scores(interaction: PromptInteractionAnnotations) -> dict[str, list[Score]]
     return found
 
 
-def keyed(metrics: Sequence[Metric]) -> dict[str, Metric]:
-    """Metrics by their names; those of one name are numbered.
+def keyed(metrics: Sequence[Metric], parts: Sequence[Metric] = ()) -> dict[str, Metric]:
+    """Metrics by their names; those of one name are told apart by their arguments, else numbered.
+
+    Args:
+        metrics: of cases as a whole.
+        parts: those of components, which change no name of the others.
 
     Raises:
         InvalidDataError: there is none, or something among them is no metric.
     """
-    if isinstance(metrics, Metric):
-        metrics = [metrics]
-    if not metrics:
+    if isinstance(metrics, Metric | str):
+        metrics = [metrics]  # a uid is refused below
+    if not metrics and not parts:
         raise InvalidDataError(
             "There is no metric, so nothing can pass or fail.", fix="Give at least one: metrics=[…]."
         )
     made: dict[str, Metric] = {}
-    for metric in {id(one): one for one in metrics}.values():
-        _check_metric(metric)
-        made[_free_name(metric.name, made)] = metric
+    for group in (metrics, parts):
+        ours = [one for one in {id(one): one for one in group}.values() if one not in made.values()]
+        for metric in ours:
+            _check_metric(metric)
+        for name, metric in zip(names_apart(ours), ours, strict=True):
+            made[_free_name(name, made)] = metric
     return made
 
 
@@ -175,6 +216,12 @@ def ranges_of(metrics: Mapping[str, Metric]) -> dict[str, tuple[float, float]]:
 def _check_metric(metric: object) -> None:
     if isinstance(metric, Metric):
         return
+    if isinstance(metric, str):
+        raise InvalidDataError(
+            f"Among the metrics is the uid {metric!r}, and a DatasetTest looks up no names.",
+            fix="Give metrics: [ExactMatchMetric()]; evaluate(…) takes uids, and so does the command line: "
+            "modelgauge run-test --dataset FILE --metric UID.",
+        )
     what = f"the class {metric.__name__}" if isinstance(metric, type) else f"a {type(metric).__name__}"
     raise InvalidDataError(f"Among the metrics is {what}.", fix="Give metrics: [ExactMatchMetric()].")
 

@@ -39,9 +39,7 @@ from modelgauge.evals.dataset_tables import Table
 _BETWEEN_CONTEXTS = {"context": ";", "retrieval_context": ";"}
 
 
-_FILES = (
-    'Data sets are files here: EvaluationDataset.from_file("goldens.csv"), dataset.save_as("csv", …)'
-)
+_FILES = 'Data sets are files here: EvaluationDataset.from_file("goldens.csv"), dataset.save_as("csv", …)'
 _INSTEAD = {
     "evaluate": "Judge its test cases: evaluate(dataset, metrics)",
     "evals_iterator": "Run an observed app on its goldens: evaluate(goldens=dataset, observed_callback=app)",

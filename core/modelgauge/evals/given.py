@@ -96,7 +96,7 @@ class GivenTest(DatasetTest):
         nothing = bool(self.answered) and all(one.error is not None for one in self.answered)
         metrics = () if nothing else metrics  # what nothing is judged by need not be there: a judge, say
         own = [metric for one in self.answered for part in one.components for metric in part.metrics]
-        self.metrics = {} if nothing else keyed([*metrics, *own])
+        self.metrics = {} if nothing else keyed(metrics, own)
         self._keys = {id(metric): key for key, metric in self.metrics.items()}
         self._of_cases = tuple(dict.fromkeys(self._keys[id(metric)] for metric in metrics))
         self._parts: dict[str, Component] = {}

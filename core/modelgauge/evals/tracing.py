@@ -53,13 +53,16 @@ def observe(
         metadata: anything else worth keeping (model="…", embedder="…").
 
     Raises:
-        DefinitionError: what is decorated is no function, or metrics is no list.
+        DefinitionError: what is decorated is no function, metrics is no list, or type or name no text.
     """
     if isinstance(metrics, str | bytes | Mapping) or not isinstance(metrics, Sequence | None):
         raise DefinitionError(
             f"@observe got metrics={metrics!r}.",
             fix="Give a list: @observe(metrics=[AnswerRelevancyMetric()]).",
         )
+    for argument, value in (("type", type), ("name", name)):
+        if not isinstance(value, str | None):
+            raise DefinitionError(f"@observe got {argument}={value!r}.", fix='Give a text: type="llm", say.')
 
     def decorated(target: Callable[..., Any]) -> Callable[..., Any]:
         return _observed(target, _Observation(target, type, tuple(metrics or ()), name, metadata))
@@ -84,7 +87,7 @@ class _Observation:
                 fix="Write @observe directly above def, below @staticmethod, @classmethod and @property.",
             )
         self._name = name or str(getattr(target, "__name__", type(target).__name__))
-        self._kind, self._metrics, self._metadata = kind, metrics, shown(metadata)
+        self._kind, self.metrics, self._metadata = kind, metrics, shown(metadata)
         try:
             self._signature: inspect.Signature | None = inspect.signature(target)
         except (TypeError, ValueError):  # a built-in without one
@@ -96,7 +99,7 @@ class _Observation:
             self._name,
             self._kind,
             lambda: arguments(self._signature, args, kwargs),
-            metrics=self._metrics,
+            metrics=self.metrics,
             metadata=dict(self._metadata),
         )
 
@@ -110,7 +113,7 @@ def _observed(target: Callable[..., Any], observation: _Observation) -> Callable
         wrapper = _coroutine(target, observation)
     else:
         wrapper = _function(target, observation)
-    return marked(wrapper)
+    return marked(wrapper, observation.metrics)
 
 
 def _function(target: Callable[..., Any], observation: _Observation) -> Callable[..., Any]:

@@ -19,12 +19,17 @@ from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.errors import ArgumentError, InvalidOptionError, InvalidResponseError
+from modelgauge.errors import InvalidOptionError, InvalidResponseError
 from modelgauge.interfaces.annotator import CompletionAnnotator
-from modelgauge.interfaces.arguments import refused_argument
 from modelgauge.interfaces.identity import interface_method
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters
+from modelgauge.metrics.definition import (
+    check_required_params,
+    name_in_uid,
+    not_in_a_metric,
+    refused_call,
+)
 from modelgauge.metrics.fingerprints import fingerprint
 from modelgauge.metrics.judges import JudgeLike, JudgeSUT, default_judge, judge_names, judges_of
 from modelgauge.metrics.measuring import judged
@@ -36,14 +41,6 @@ JUDGE = "judge"
 """The name under which a metric asks its judge."""
 
 _SETTINGS = ("threshold", "strict_mode", "include_reason", "model", "combine")
-
-_RETURNED = {
-    "reason": "score.reason",
-    "success": "metric.is_successful(score)",
-    "score_breakdown": "score.breakdown",
-    "evaluation_cost": "score.cost",
-}
-"""What other libraries leave in a metric, and where it is here."""
 
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -79,7 +76,7 @@ class _Sealed(type):
             made: T = super().__call__(*args, **kwargs)  # type: ignore[misc]  # mypy sees no type in cls here
         except TypeError as error:
             __tracebackhide__ = True
-            refused = error if isinstance(error, ArgumentError) else refused_argument(cls, error, kwargs)
+            refused = refused_call(cls, error, args, kwargs)
             if refused is None:
                 raise
             raise refused.with_traceback(None) from None
@@ -144,6 +141,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
     needs_judge: ClassVar[bool] = False
     is_cheap: bool = True
     required_methods: ClassVar[tuple[str, ...]] = ("score",)
+    options_in_uid: ClassVar[tuple[str, ...]] = ("name",)
     identity_excludes: ClassVar[frozenset[str]] = frozenset({"async_mode", "verbose_mode"})
 
     threshold: float = 0.5
@@ -175,8 +173,10 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
             setattr(self, name, getattr(type(self), name) if value is None else value)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let a plain `score` run in a thread, and an async one in the loop; another judgement has another range."""
+        """A plain `score` runs in a thread, an async one in the loop; another judgement has another range."""
         super().__init_subclass__(**kwargs)
+        if not {"required_params", "test_case_type"}.isdisjoint(cls.__dict__):
+            check_required_params(cls, cls.required_params, [*cls.test_case_type.model_fields])
         own = cls.__dict__.get("score")
         if "score_range" not in cls.__dict__ and not {"score", "procedure"}.isdisjoint(cls.__dict__):
             cls.score_range = None
@@ -222,12 +222,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
 
         def __getattr__(self, name: str) -> Any:
             """Say where it is that is looked for in a metric and is not there."""
-            if name in _RETURNED:
-                raise AttributeError(
-                    f"A metric keeps nothing of the cases that it judges, so it has no {name!r}. "
-                    f"What was found is returned: score = metric.measure(case); {_RETURNED[name]}."
-                )
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(not_in_a_metric(type(self), name))
 
     def is_successful(self, score: Score | float) -> bool:
         """Whether a score passes the threshold."""
@@ -391,5 +386,5 @@ def _check_settings(metric: Metric) -> None:
 
 
 def _name_of(metric: Metric) -> str:
-    given = metric.uid.partition("?")[0]
+    given = name_in_uid(metric.uid) or metric.uid.partition("?")[0]
     return type(metric).__name__ if given == metric.default_uid() else given

@@ -38,9 +38,9 @@ class _TurnMetric(JudgeMetric):
         self, uid: str | None = None, *, window_size: int = 10, **settings: Unpack[MetricSettings]
     ) -> None:
         super().__init__(uid, **settings)
-        if window_size < 1:
+        if type(window_size) is not int or window_size < 1:
             raise InvalidOptionError(
-                f"{self.name} got window_size={window_size}.", fix="Give the number of turns, 1 or more."
+                f"{self.name} got window_size={window_size!r}.", fix="Give the number of turns, 1 or more."
             )
         self.window_size = window_size
 

@@ -9,7 +9,7 @@ arguments are DeepEval's (deepeval.com/docs/metrics-llm-evals).
 import asyncio
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
@@ -114,27 +114,13 @@ class GEval(JudgeMetric):
         **settings: Unpack[MetricSettings],
     ) -> None:
         super().__init__(name, **settings)
-        known = [one.value for one in LLMTestCaseParams]
-        if evaluation_params is None:
-            evaluation_params = (LLMTestCaseParams.INPUT, LLMTestCaseParams.ACTUAL_OUTPUT)
-        unknown = [one for one in evaluation_params if one not in known]
-        if unknown or not evaluation_params:
-            raise InvalidOptionError(
-                f"'{name}' got evaluation_params={list(map(str, evaluation_params))}.",
-                fix=f"Give at least one of: {', '.join(known)}.",
-            )
-        if not (criteria or "").strip() and not evaluation_steps:
+        self.criteria = _checked_criteria(criteria, name)
+        self.evaluation_steps = _checked_steps(evaluation_steps, name)
+        if not (self.criteria or "").strip() and self.evaluation_steps is None:
             raise InvalidOptionError(
                 f"'{name}' has nothing to judge by.", fix="Give criteria=…, or evaluation_steps=[…]."
             )
-        if isinstance(evaluation_steps, str):  # its letters would be the steps
-            raise InvalidOptionError(
-                f"'{name}' got evaluation_steps={evaluation_steps!r}, which is one text.",
-                fix="Give a list with a text for each step.",
-            )
-        self.criteria = criteria
-        self.evaluation_steps = tuple(evaluation_steps) if evaluation_steps else None
-        self.required_params = tuple(LLMTestCaseParams(one).value for one in evaluation_params)
+        self.required_params = _checked_params(evaluation_params, name)
         self.rubric = _in_order(rubric, name) if rubric is not None else None
         self.logprobs = logprobs
         self._scores = _scores_of(self.rubric)
@@ -206,6 +192,44 @@ class GEval(JudgeMetric):
         if self.logprobs is not None:
             return self.logprobs
         return ProducesPerTokenLogProbabilities in self.sut_capabilities(JUDGE)
+
+
+def _checked_criteria(criteria: Any, name: str) -> str | None:
+    if criteria is None or isinstance(criteria, str):
+        return criteria
+    raise InvalidOptionError(
+        f"'{name}' got criteria={criteria!r}, which is no text.",
+        fix="Say in a sentence or more what makes an output good: criteria=…. What the judge sees of a case is "
+        "evaluation_params=[…].",
+    )
+
+
+def _checked_steps(steps: Any, name: str) -> tuple[str, ...] | None:
+    """The steps, of which each is a text that says something; None for no steps at all."""
+    if steps is None or (isinstance(steps, list | tuple) and not steps):
+        return None
+    listed = isinstance(steps, Sequence) and not isinstance(steps, str)  # whose letters would be the steps
+    if not listed or not all(isinstance(one, str) and one.strip() for one in steps):
+        raise InvalidOptionError(
+            f"'{name}' got evaluation_steps={steps!r}{', which is one text' if isinstance(steps, str) else ''}.",
+            fix="Give a list with a text for each step.",
+        )
+    return tuple(steps)
+
+
+def _checked_params(params: Any, name: str) -> tuple[str, ...]:
+    """The fields of a test case that the judge sees, by name."""
+    if params is None:
+        params = (LLMTestCaseParams.INPUT, LLMTestCaseParams.ACTUAL_OUTPUT)
+    known = [one.value for one in LLMTestCaseParams]
+    listed = isinstance(params, Iterable) and not isinstance(params, str)  # whose letters would be the fields
+    named = list(params) if listed else []
+    if not named or any(one not in known for one in named):
+        raise InvalidOptionError(
+            f"'{name}' got evaluation_params={[str(one) for one in named] if listed else params!r}.",
+            fix=f"Give a list of at least one of: {', '.join(known)}.",
+        )
+    return tuple(LLMTestCaseParams(one).value for one in named)
 
 
 def _in_order(rubric: Sequence[Rubric], name: str) -> tuple[Rubric, ...]:

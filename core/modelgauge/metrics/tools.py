@@ -53,6 +53,11 @@ class ToolCorrectnessMetric(Metric):
     ) -> None:
         super().__init__(uid, **settings)
         known = [one.value for one in ToolCallParams]
+        if isinstance(evaluation_params, str):  # its letters would be the parameters
+            raise InvalidOptionError(
+                f"{self.name} got evaluation_params={str(evaluation_params)!r}, which is one text.",
+                fix=f"Give a list: evaluation_params=[{str(evaluation_params)!r}]. There are: {', '.join(known)}.",
+            )
         for one in evaluation_params:
             if one not in known:
                 raise InvalidOptionError(

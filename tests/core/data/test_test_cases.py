@@ -61,6 +61,47 @@ def test_a_test_case_is_frozen():
         case.input = "ho"
 
 
+@pytest.mark.parametrize("case", [LLMTestCase("hi"), ConversationalTestCase([Turn("user", "hi")])])
+def test_what_is_assigned_to_a_test_case_is_told_to_go_into_a_copy(case):
+    with pytest.raises(InvalidDataError, match=r"'name' cannot be assigned.*replaced\(name=…\)"):
+        case.name = "x"
+    with pytest.raises(InvalidDataError, match=r"has no field 'nam'\. Did you mean 'name'"):
+        case.nam = "x"
+    with pytest.raises(InvalidDataError, match="'name' cannot be assigned"):
+        del case.name
+    assert case.replaced(name="x").name == "x"
+    assert case.name is None
+    with pytest.raises(InvalidDataError, match="name: Input should be a valid string"):
+        case.replaced(name=5)
+    with pytest.raises(InvalidDataError, match="unknown field 'nam'"):
+        case.replaced(nam="x")
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (
+            lambda: LLMTestCase("a", metadata={}, additional_metadata={}),
+            "'metadata' is given twice, since 'additional_metadata' is another name of it",
+        ),
+        (
+            lambda: ToolCall(name="x", input={}, input_parameters={}),
+            "'input_parameters' is given twice, since 'input' is another name of it",
+        ),
+        (
+            lambda: LLMTestCase("a", tools_called=ToolCall(name="x")),
+            "tools_called is one ToolCall, and must be a list. Put it into a list: tools_called=[ToolCall(…)].",
+        ),
+        (lambda: ConversationalTestCase(Turn("user", "x")), "turns is one Turn, and must be a list."),
+    ],
+)
+def test_what_is_given_twice_or_alone_is_told_so(make, told):
+    with pytest.raises(InvalidDataError) as caught:
+        make()
+    assert told in str(caught.value)
+    assert ";" not in str(caught.value)
+
+
 def test_a_test_case_does_not_follow_a_list_that_changes_later():
     texts = ["a"]
     case = LLMTestCase("hi", context=texts)

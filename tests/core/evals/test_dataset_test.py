@@ -22,10 +22,11 @@ from modelgauge.evals import (
     EvaluationDataset,
     Golden,
     LLMTestCase,
+    LLMTestCaseParams,
     Turn,
     evaluate,
 )
-from modelgauge.metrics import ExactMatchMetric, LevenshteinMetric, Metric, RoleAdherenceMetric
+from modelgauge.metrics import ExactMatchMetric, GEval, LevenshteinMetric, Metric, RoleAdherenceMetric
 
 GOLDENS = [Golden("a", expected_output="a"), Golden("b", expected_output="x", name="second")]
 
@@ -282,3 +283,62 @@ def test_metrics_in_a_running_loop(here, match):
         return run_test(test, FunctionSUT("echo", str)).counts.scored
 
     assert asyncio.run(main()) == 2
+
+
+def test_goldens_are_a_data_set_without_one(match):
+    goldens = [Golden("a", expected_output="b"), Golden("c", expected_output="d")]
+    listed, whole = (DatasetTest("m", given, [match()]) for given in (goldens, EvaluationDataset(goldens)))
+    assert listed.members == whole.members
+    assert listed.dataset == whole.dataset
+    assert listed.initialization == whole.initialization  # which lists no goldens
+    assert DatasetTest("m", goldens[0], [match()]).members == goldens[:1]
+    case = LLMTestCase("a", expected_output="b")
+    assert DatasetTest("m", [case], [match()]).members == [case]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "told"),
+    [
+        ("g.csv", r"EvaluationDataset\.from_file\('g\.csv'\)"),
+        (None, "got a NoneType"),
+        ([5], "no list of goldens"),
+    ],
+)
+def test_what_is_no_data_set_is_told_what_to_give(dataset, told, match):
+    with pytest.raises(InvalidDataError, match=told):
+        DatasetTest("m", dataset, [match()])
+
+
+@pytest.mark.parametrize("metrics", ["exact_match", ["exact_match"]])
+def test_uids_of_metrics_are_told_where_they_are_looked_up(metrics):
+    with pytest.raises(InvalidDataError, match="uid 'exact_match', and a DatasetTest looks up no names"):
+        DatasetTest("m", [Golden("a")], metrics)
+
+
+def test_metrics_of_one_class_are_told_apart_by_the_options_in_which_they_differ():
+    golden = Golden("a", expected_output="b", expected_tools=[])
+    metrics = [
+        ExactMatchMetric(threshold=0.5),
+        ExactMatchMetric(threshold=0.5, ignore_case=True),
+        GEval("Kind", "be kind"),
+        GEval("Kind", "be kind", [LLMTestCaseParams.INPUT]),
+        LevenshteinMetric(),
+        LevenshteinMetric(),
+    ]
+    assert list(DatasetTest("m", [golden], metrics).metrics) == [
+        "ExactMatchMetric",
+        "ExactMatchMetric(ignore_case=True)",
+        "Kind",
+        "Kind(evaluation_params=['input'])",
+        "LevenshteinMetric",
+        "LevenshteinMetric~2",
+    ]
+
+
+def test_a_metric_is_named_on_the_command_line(command, here):
+    uids = ("exact_match?name=Same", "exact_match?ignore_case=true", "exact_match")
+    done = command("--dataset", "goldens.csv", *(part for uid in uids for part in ("--metric", uid)))
+    assert done.exit_code == 1, done.output
+    (folder,) = (here / "run_data" / "runs").iterdir()
+    names = {"Same", "ExactMatchMetric(ignore_case=True)", "ExactMatchMetric"}
+    assert load_record(folder).thresholds.keys() == names

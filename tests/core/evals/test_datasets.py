@@ -302,3 +302,22 @@ def test_signatures_list_the_columns():
         signature.parameters
     )
     assert "context_key_name" in inspect.signature(EvaluationDataset.add_goldens_from_jsonl_file).parameters
+
+
+def test_one_golden_alone_is_told_to_go_into_a_list():
+    with pytest.raises(TypeError, match=r"Give a list, such as \[Golden\(…\)\]"):
+        EvaluationDataset(Golden("a"))
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("evaluate", r"evaluate\(dataset, metrics\)"),
+        ("evals_iterator", "observed_callback"),
+        ("pull", "from_file"),
+    ],
+)
+def test_what_other_libraries_data_sets_do_is_told_how_it_is_done_here(name, told):
+    with pytest.raises(AttributeError, match=told):
+        getattr(EvaluationDataset(), name)
+    assert not hasattr(EvaluationDataset(), "anything")

@@ -159,7 +159,8 @@ class OnlyRight(Metric):
 def test_metrics_of_one_name_do_not_hide_each_other(match):
     result = evaluate(WRONG, [match(threshold=0.4), match(threshold=0.6)])
     assert [one.success for one in result.test_results[0].metrics_data] == [True, False]
-    assert {"Match", "Match~2", "Match.passed", "Match~2.passed"} < set(result.record.result)
+    names = ("Match(threshold=0.4)", "Match(threshold=0.6)")
+    assert {*names, *(f"{name}.passed" for name in names)} < set(result.record.result)
 
 
 def test_conversations(length):

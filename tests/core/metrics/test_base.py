@@ -368,3 +368,39 @@ def test_what_a_metric_found_is_not_looked_for_in_the_metric(name, where):
         getattr(metric, name)
     with pytest.raises(AttributeError, match="'Rated' object has no attribute 'treshold'"):
         _ = metric.treshold
+
+
+@pytest.mark.parametrize(
+    ("required", "told"),
+    [
+        ("actual_output", r"is one text, 'actual_output'\. .*\('actual_output',\)"),
+        (("actual_outptu",), r"names 'actual_outptu', .*Did you mean 'actual_output'"),
+        (("turns",), "names 'turns', which is no field"),
+    ],
+)
+def test_required_params_that_no_case_has_are_told_when_the_class_is_defined(required, told):
+    with pytest.raises(DefinitionError, match=told):
+        type("Odd", (Brevity,), {"required_params": required})
+
+
+def test_required_params_are_those_of_the_kind_of_case():
+    attributes = {"required_params": ["turns"], "test_case_type": ConversationalTestCase}
+    assert type("Fine", (Brevity,), attributes)().required_params == ["turns"]
+    with pytest.raises(DefinitionError, match="names 'actual_output', which is no field"):
+        type("Odd", (Brevity,), {"test_case_type": ConversationalTestCase})
+
+
+def test_a_threshold_by_position_is_told_to_be_named():
+    with pytest.raises(InvalidOptionError, match=r"Brevity\(threshold=0\.7\)"):
+        Brevity(0.7)
+
+
+def test_other_libraries_async_measure_is_told_what_there_is():
+    with pytest.raises(AttributeError, match=r"evaluate\(cases, \[metric\]\)"):
+        Brevity().a_measure  # noqa: B018  it is looked up
+
+
+def test_the_name_among_the_options_of_a_uid():
+    assert Brevity("brevity?name=How%20short&threshold=0.4").name == "How short"
+    assert Brevity("brevity?name=").name == "Brevity"
+    assert Brevity("terse?threshold=0.4").name == "terse"

@@ -82,3 +82,9 @@ def test_the_role_is_needed_and_shown(scripted, say):
 
 def test_other_names():
     assert ConversationRelevancyMetric is ConversationRelevancy is TurnRelevancyMetric
+
+
+@pytest.mark.parametrize("size", ["3", 2.5, True, None, 0])
+def test_a_window_is_a_whole_number_of_turns(size):
+    with pytest.raises(InvalidOptionError, match="Give the number of turns, 1 or more"):
+        TurnRelevancyMetric(window_size=size)

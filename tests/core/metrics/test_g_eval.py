@@ -308,3 +308,20 @@ def test_scores_that_could_not_be_given_have_no_weight():
     assert weighted_score(
         completion('{"score": ', {"8": 0.5, "5": 0.4, "7": 0.1}, "}"), 8, (7, 8)
     ) == pytest.approx((0.5 * 8 + 0.1 * 7) / 0.6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"criteria": 5}, "criteria=5, which is no text"),
+        ({"criteria": ["INPUT"]}, r"criteria=\['INPUT'\], which is no text"),
+        ({"evaluation_steps": [1, 2]}, "a text for each step"),
+        ({"evaluation_steps": ["  "]}, "a text for each step"),
+        ({"evaluation_steps": 5}, "a text for each step"),
+        ({"criteria": "c", "evaluation_params": "input"}, "evaluation_params='input'. Give a list"),
+        ({"criteria": "c", "evaluation_params": 5}, "evaluation_params=5. Give a list"),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_told_by_name(arguments, told):
+    with pytest.raises(InvalidOptionError, match=told):
+        GEval("G", **arguments)

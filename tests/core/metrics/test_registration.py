@@ -60,3 +60,10 @@ def test_public_names():
         )
     with pytest.raises(AttributeError, match="NoMetric"):
         _ = modelgauge.metrics.NoMetric
+
+
+def test_any_metric_can_be_named_by_an_option(metrics):
+    made = metrics.make("g_eval?name=Be%20kind&criteria=be kind&threshold=0.7")
+    assert (made.name, made.criteria, made.threshold) == ("Be kind", "be kind", 0.7)
+    assert metrics.make("exact_match?name=Same").name == "Same"
+    assert metrics.make("g_eval?criteria=x").name == "GEval"

@@ -90,3 +90,9 @@ def test_the_matching_is_the_best_of_all(table):
     best = max(sum(row[place] for row, place in zip(rows, way, strict=True)) for way in ways)
     assert in_any_order(table) == pytest.approx(best)
     assert in_order(table) <= best + 1e-9
+
+
+@pytest.mark.parametrize("params", ["output", ToolCallParams.OUTPUT])
+def test_one_parameter_alone_is_told_to_go_into_a_list(params):
+    with pytest.raises(InvalidOptionError, match=r"evaluation_params=\['output'\]"):
+        ToolCorrectnessMetric(evaluation_params=params)

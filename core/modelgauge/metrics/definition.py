@@ -1,0 +1,96 @@
+"""How metrics are defined, made and named: what is said where a class or a call of one is wrong.
+
+Nothing here runs while cases are judged.
+"""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from modelgauge.did_you_mean import did_you_mean
+from modelgauge.errors import ArgumentError, DefinitionError, InvalidOptionError, ModelGaugeError
+from modelgauge.interfaces.arguments import refused_argument
+from modelgauge.names import decode
+
+
+def check_required_params(cls: type, names: object, fields: Sequence[str]) -> None:
+    """Refuse a class whose `required_params` no case could have.
+
+    Args:
+        cls: the class that is defined.
+        names: its `required_params`; what is no text, list or tuple (a property, say) is found out later.
+        fields: those of the test cases that it judges.
+
+    Raises:
+        DefinitionError: it is one text, or names what is no field.
+    """
+    if isinstance(names, str):
+        raise DefinitionError(
+            f"{cls.__qualname__}.required_params is one text, {names!r}.",
+            fix=f"Write a tuple, with its comma: required_params = ({names!r},).",
+        )
+    for name in names if isinstance(names, list | tuple) else ():
+        if name not in fields:
+            raise DefinitionError(
+                f"{cls.__qualname__}.required_params names {name!r}, which is no field of its test cases.",
+                fix=f"{did_you_mean(str(name), fields)}The fields are: {', '.join(fields)}.",
+            )
+
+
+def refused_call(
+    cls: type, error: TypeError, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> ModelGaugeError | None:
+    """Our error where a metric cannot be made of such arguments; None for any other TypeError.
+
+    Args:
+        cls: the metric's class.
+        error: what making it raised.
+        args: given by position.
+        kwargs: given by name.
+    """
+    first = args[0] if args else None
+    takes_uid = "uid" in inspect.signature(cls.__init__).parameters  # type: ignore[misc]  # of the class, whatever it is
+    if isinstance(error, DefinitionError) and type(first) in (int, float) and takes_uid:
+        return InvalidOptionError(
+            f"{cls.__qualname__} got {first!r} as its name.",
+            fix=f"Name the argument: {cls.__qualname__}(threshold={first!r}).",
+        )
+    return error if isinstance(error, ArgumentError) else refused_argument(cls, error, kwargs)
+
+
+_RETURNED = {
+    "reason": "score.reason",
+    "success": "metric.is_successful(score)",
+    "score_breakdown": "score.breakdown",
+    "evaluation_cost": "score.cost",
+}
+"""What other libraries leave in a metric, and where it is here."""
+
+
+def not_in_a_metric(cls: type, name: str) -> str:
+    """What to say of an attribute that is looked for in a metric, and is not there.
+
+    Args:
+        cls: the metric's class.
+        name: of the attribute.
+    """
+    if name == "a_measure":
+        return (
+            "A metric has no 'a_measure'. `metric.measure(case)` works in a running loop too; "
+            "for many cases at once: evaluate(cases, [metric])."
+        )
+    if name in _RETURNED:
+        return (
+            f"A metric keeps nothing of the cases that it judges, so it has no {name!r}. "
+            f"What was found is returned: score = metric.measure(case); {_RETURNED[name]}."
+        )
+    return f"{cls.__name__!r} object has no attribute {name!r}"
+
+
+def name_in_uid(uid: str) -> str | None:
+    """The name that options give to a metric, `g_eval?name=Kindness&criteria=…`; None where they give none."""
+    for option in uid.partition("?")[2].split("&"):
+        key, _, value = option.partition("=")
+        if key == "name" and value:
+            return decode(value)
+    return None
