@@ -10,12 +10,13 @@ from modelgauge.data.json_values import check_exact
 from modelgauge.data.measured import (
     PromptInteractionAnnotations,
     SUTCompletionAnnotations,
+    SUTResponseAnnotations,
     TestItemAnnotations,
     interaction,
 )
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import ItemRecord, TestItemRecord
-from modelgauge.data.responses import SUTCompletion, SUTResponse
+from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.asking import ask_sut
 from modelgauge.engine.calls import Target
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, StageError, as_exception, exception_record
@@ -23,6 +24,7 @@ from modelgauge.engine.measuring import Measured, Measurer
 from modelgauge.engine.repeats import Reducer, reduced
 from modelgauge.engine.tally import Tally
 from modelgauge.errors import DefinitionError, RunStoppedError
+from modelgauge.interfaces.annotator import cost_of_each, request_of
 
 Interactions = list[PromptInteractionAnnotations]
 
@@ -140,9 +142,7 @@ class ItemWorker:
         ]
         annotations = await all_done(
             [
-                self._annotate(
-                    name, interactions[i].prompt, interactions[i].response.completions[j].completion
-                )
+                self._annotate(name, interactions[i].prompt, interactions[i].response, j)
                 for i, j, name in places
             ]
         )
@@ -163,11 +163,14 @@ class ItemWorker:
         except BaseException as error:
             raise StageError("annotator", self.measurer.uid, as_exception(error)) from error
 
-    async def _annotate(self, name: str, prompt: PromptWithContext, completion: SUTCompletion) -> Any:
+    async def _annotate(
+        self, name: str, prompt: PromptWithContext, response: SUTResponseAnnotations, place: int
+    ) -> Any:
         target = self.annotators[name]
         annotator: Any = target.owner
         try:
-            request = annotator.translate_request(prompt, completion)
+            cost = cost_of_each(response.usage, len(response.completions))
+            request = request_of(annotator, prompt, response.completions[place].completion, cost)
             called = await target.call(request, self.tally.annotator_calls)
             return check_exact(
                 annotator.translate_response(request, called.response), f"The annotation '{name}'"

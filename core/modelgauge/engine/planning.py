@@ -21,7 +21,7 @@ from modelgauge.engine.pair import Pair, RecordedSUT
 from modelgauge.engine.source import Ids, NumberedItem, numbered, sample
 from modelgauge.engine.uses import Told, opened
 from modelgauge.errors import CacheError, RunStoppedError
-from modelgauge.interfaces.annotator import CompletionAnnotator
+from modelgauge.interfaces.annotator import CompletionAnnotator, cost_of_each, request_of
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
@@ -209,8 +209,9 @@ class _Counting:
                     options = prompt.prompt.with_options(self.options.sut_options).options
                     side.paid += options.num_completions or 1
                     continue
+                cost = cost_of_each(answer.usage, len(answer.completions))
                 for completion in answer.completions:
-                    side.look_up(annotator.translate_request(prompt, completion))
+                    side.look_up(request_of(annotator, prompt, completion, cost))
         except (*NOT_OF_THE_ITEM, CacheError, RunStoppedError):
             raise
         except BaseException as error:  # noqa: BLE001  likewise

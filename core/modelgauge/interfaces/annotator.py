@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
-from modelgauge.data.responses import SUTCompletion, SUTResponse
+from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
 from modelgauge.errors import DefinitionError
 from modelgauge.interfaces.capabilities import SUTCapability
 from modelgauge.interfaces.identity import Identified, interface_method
@@ -30,6 +30,8 @@ class Asker(Protocol):
 
 
 current_asker: ContextVar[Asker] = ContextVar("modelgauge_asker")
+judged_cost: ContextVar[float | None] = ContextVar("modelgauge_judged_cost", default=None)
+"""What the completion cost of which a request is made just now, in US dollars; None where nobody says."""
 
 
 class CompletionAnnotator(Identified, Generic[AnnotationT]):
@@ -110,6 +112,39 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
 
     async def close(self) -> None:
         """Release it."""
+
+
+def request_of(
+    annotator: "CompletionAnnotator[Any]",
+    prompt: PromptWithContext,
+    completion: SUTCompletion,
+    cost: float | None,
+) -> Any:
+    """An annotator's request, made where it can read what the completion cost.
+
+    Args:
+        annotator: makes it.
+        prompt: what was asked.
+        completion: what is judged.
+        cost: in US dollars; None where the SUT does not say.
+    """
+    if cost is None:
+        return annotator.translate_request(prompt, completion)
+    token = judged_cost.set(cost)
+    try:
+        return annotator.translate_request(prompt, completion)
+    finally:
+        judged_cost.reset(token)
+
+
+def cost_of_each(usage: Usage | None, completions: int) -> float | None:
+    """What each completion of a response cost: an equal share; None where the SUT does not say.
+
+    Args:
+        usage: of the response.
+        completions: how many it has.
+    """
+    return None if usage is None or usage.cost_usd is None else usage.cost_usd / completions
 
 
 def _as_prompt(prompt: AnyPrompt | str) -> AnyPrompt:

@@ -26,7 +26,10 @@ NO_OUTPUT = {"actual_output": None}
 """What the metadata of a completion says that stands for an answer which is not there."""
 
 _OF_A_COMPLETION = ("retrieval_context", "tools_called", "token_cost", "completion_time")
-_SUT_GIVES_IT = " An app that is asked gives it: update_current_trace({name}=…), where it is observed."
+_SUT_GIVES_IT = (
+    " An app that is asked gives it: update_current_trace({name}=…), where it is observed; any other SUT in its "
+    "completion: SUTCompletion(text, {where})."
+)
 _CONVERSATION = frozenset(ConversationalTestCase.model_fields)
 _EXCHANGE = frozenset(LLMTestCase.model_fields)
 
@@ -88,8 +91,12 @@ def check_case(case: Any, kind: type[BaseModel], names: Iterable[str], metric: s
             raise MissingParameterError(
                 f"{metric} needs '{name}', which the test case {_called(case)} does not have.",
                 fix=f"Make the case with it: {kind.__name__}(…, {name}=…)."
-                + (_SUT_GIVES_IT.format(name=name) if name in _OF_A_COMPLETION else ""),
+                + (_SUT_GIVES_IT.format(name=name, where=_where(name)) if name in _OF_A_COMPLETION else ""),
             )
+
+
+def _where(name: str) -> str:
+    return "tool_calls=[…]" if name == "tools_called" else f'metadata={{"{name}": …}}'
 
 
 def text_of(prompt: AnyPrompt) -> str:

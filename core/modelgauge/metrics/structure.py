@@ -8,9 +8,13 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from modelgauge.data.estimates import Score
+from modelgauge.data.items import PromptWithContext
+from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidOptionError
+from modelgauge.interfaces.annotator import judged_cost
 from modelgauge.metrics.base import Metric, MetricSettings
+from modelgauge.metrics.cases import TestCase
 from modelgauge.metrics.ngrams import extra_module
 
 
@@ -108,7 +112,9 @@ class _LimitMetric(Metric):
 class LatencyMetric(_LimitMetric):
     """How long the app took, in seconds: the case's `completion_time`. Lower is better.
 
-    Needs a `threshold`: the most seconds that pass. Cannot be strict.
+    A SUT must say it itself, in the metadata of its completion (`SUTCompletion(text, metadata={"completion_time":
+    1.2})`), since an answer that comes from the cache took no time. Needs a `threshold`: the most seconds that
+    pass. Cannot be strict.
     """
 
     required_params = ("completion_time",)
@@ -118,21 +124,32 @@ class LatencyMetric(_LimitMetric):
 class CostMetric(_LimitMetric):
     """What the answer cost, in US dollars: the case's `token_cost`. Lower is better.
 
-    Needs a `threshold`: the most dollars that pass. Cannot be strict.
+    Where a SUT is asked and its completion says nothing of it, it is what the SUT says that the call cost
+    (`Usage.cost_usd`); of several completions each has an equal share. Needs a `threshold`: the most dollars
+    that pass. Cannot be strict.
     """
 
     required_params = ("token_cost",)
     wording = "${:g}."
 
+    def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
+        """The test case, with the cost of the call."""
+        cost = judged_cost.get()
+        if cost is not None and completion.metadata.get("token_cost") is None:
+            completion = completion.replaced(metadata={**completion.metadata, "token_cost": cost})
+        return super().translate_request(prompt, completion)
+
 
 def _adapter(schema: Any) -> TypeAdapter[Any]:
     try:
-        return TypeAdapter(schema)
-    except (PydanticUserError, TypeError) as error:
-        raise InvalidOptionError(
-            f"expected_schema={schema!r} is no schema: {error}.",
-            fix="Give a pydantic model, a type, or a JSON Schema as a dict.",
-        ) from None
+        if not isinstance(schema, str):  # which pydantic looks up as the name of a type
+            return TypeAdapter(schema)
+    except (PydanticUserError, TypeError):
+        pass  # what its message says is of pydantic's inner life
+    raise InvalidOptionError(
+        f"expected_schema={schema!r} is no schema.",
+        fix="Give a pydantic model, a type such as list[int], or a JSON Schema as a dict.",
+    )
 
 
 def _schema_validator(schema: Mapping[str, Any], metric: str) -> Any:

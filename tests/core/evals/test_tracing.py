@@ -317,3 +317,9 @@ def test_only_functions_can_be_observed(target):
 def test_metrics_must_be_a_list():
     with pytest.raises(DefinitionError, match=r"Give a list"):
         observe(metrics="answer_relevancy")
+
+
+@pytest.mark.parametrize("wrong", [{"type": 5}, {"name": ["a"]}])
+def test_a_type_or_name_that_is_no_text_is_refused_at_once(wrong):
+    with pytest.raises(DefinitionError, match="Give a text"):
+        observe(**wrong)

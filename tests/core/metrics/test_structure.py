@@ -3,8 +3,9 @@
 import pytest
 from pydantic import BaseModel, RootModel
 
-from modelgauge.errors import InvalidOptionError
-from modelgauge.evals import LLMTestCase
+from modelgauge import PromptResponseSUT, SUTCompletion, SUTResponse, Usage, rescore, run_test
+from modelgauge.errors import ArgumentError, InvalidOptionError
+from modelgauge.evals import DatasetTest, Golden, LLMTestCase
 from modelgauge.metrics import CostMetric, JsonCorrectnessMetric, LatencyMetric
 
 
@@ -77,3 +78,51 @@ def test_latency_and_cost(metric, field):
         metric()
     with pytest.raises(InvalidOptionError, match="strict"):
         metric(threshold=1, strict_mode=True)
+
+
+@pytest.mark.parametrize("schema", ["object", 5, "list[int]"])
+def test_what_is_no_schema_is_told_without_pydantics_own_words(schema):
+    with pytest.raises(InvalidOptionError, match=r"is no schema\. Give a pydantic model") as caught:
+        JsonCorrectnessMetric(expected_schema=schema)
+    assert "pydantic.dev" not in str(caught.value)
+
+
+class Priced(PromptResponseSUT):
+    """Says what its calls cost; each completion may say it itself."""
+
+    def __init__(self, uid, *said):
+        super().__init__(uid)
+        self.said = said
+
+    def translate_text_prompt(self, prompt):
+        return prompt.text
+
+    def evaluate(self, request):
+        return request
+
+    def translate_response(self, request, response):
+        metadata = [{} if cost is None else {"token_cost": cost} for cost in self.said]
+        return SUTResponse([SUTCompletion(response, metadata=one) for one in metadata], Usage(cost_usd=0.5))
+
+
+@pytest.mark.parametrize(
+    ("said", "cost"), [((None,), 0.5), ((0.125,), 0.125), ((None, None), 0.25), ((None, 0.75), 0.5)]
+)
+def test_the_cost_of_a_call_is_what_the_sut_says(tmp_path, said, cost):
+    test = DatasetTest("t", [Golden("a")], [CostMetric(threshold=0.3)])
+    record = run_test(test, Priced("priced", *said), data_dir=tmp_path)
+    assert record.result["CostMetric"].value == cost
+    (again,) = rescore(record.run_id, tmp_path, test=test)
+    assert again.result["CostMetric"].value == cost
+
+
+def test_a_sut_that_says_nothing_of_time_is_told_how(tmp_path):
+    test = DatasetTest("t", [Golden("a")], [LatencyMetric(threshold=1)])
+    record = run_test(test, Priced("priced", None), data_dir=tmp_path)
+    (failed,) = record.test_item_exceptions
+    assert 'SUTCompletion(text, metadata={"completion_time": …})' in failed.message
+
+
+def test_a_misspelt_threshold_is_not_a_missing_one():
+    with pytest.raises(ArgumentError, match=r"no argument 'treshold'\. Did you mean 'threshold'"):
+        LatencyMetric(treshold=2)
