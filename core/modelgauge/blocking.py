@@ -120,9 +120,13 @@ class _Background:
 
 
 def _serve(ready: "Future[asyncio.AbstractEventLoop]") -> None:
-    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        ready.set_result(runner.get_loop())
+    runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+    ready.set_result(runner.get_loop())
+    try:
         runner.get_loop().run_forever()
+    finally:
+        with suppress(RuntimeError):  # as in `_close`
+            runner.close()
 
 
 _main, _background = _Main(), _Background()
