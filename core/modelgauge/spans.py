@@ -25,23 +25,40 @@ from modelgauge.thread_context import Inheritance
 
 _LONGEST = 10_000  # characters of what is shown of an object that has no JSON
 _MARK = "__modelgauge_observed__"
+_METRICS = "__modelgauge_metrics__"
 _observed = threading.Event()  # set once anything is
 
 F = TypeVar("F")
 
 
-def marked(function: F) -> F:
-    """Mark a function whose calls make spans, or an object that calls such a one."""
+def marked(function: F, metrics: Sequence[Any] = ()) -> F:
+    """Mark a function whose calls make spans, or an object that calls such a one.
+
+    Args:
+        function: the function or object.
+        metrics: judge the spans.
+    """
     setattr(function, _MARK, True)
+    setattr(function, _METRICS, tuple(metrics))
     _observed.set()
     return function
 
 
 def is_observed(function: Any) -> bool:
     """Whether calls of this make spans: a function, a method, a partial, or an object that is called."""
+    return any(hasattr(one, _MARK) for one in _called(function))
+
+
+def metrics_of_observed(function: Any) -> tuple[Any, ...]:
+    """The metrics that an observed function was declared with: objects, or uids."""
+    return next((getattr(one, _METRICS) for one in _called(function) if hasattr(one, _METRICS)), ())
+
+
+def _called(function: Any) -> tuple[Any, Any]:
+    """A function, method or object without what a partial lays around it, and what is called where it is an object."""
     while isinstance(function, functools.partial):
         function = function.func
-    return hasattr(function, _MARK) or hasattr(vars(type(function)).get("__call__"), _MARK)
+    return function, vars(type(function)).get("__call__")
 
 
 def is_anything_observed() -> bool:

@@ -1,6 +1,7 @@
 """Failures as data: what went wrong with an item, at which stage, and the record that says so."""
 
 import asyncio
+import re
 import traceback
 from collections.abc import Sequence
 
@@ -8,7 +9,10 @@ from modelgauge.data.items import TestItem
 from modelgauge.data.measured import PromptInteractionAnnotations
 from modelgauge.data.records import RunFailure, RunStage, Stage, TestItemExceptionRecord
 from modelgauge.engine.uses import traces_of
+from modelgauge.errors import RunStoppedError
 
+_RESUME = re.compile(r",? ?(and continue with|then run|Run)? ?`modelgauge resume.*", re.DOTALL)
+_OPTION = re.compile(r"--([a-z-]+)")  # of the command line; in Python it is an argument
 _LONGEST_MESSAGE = 10_000
 _LONGEST_TRACEBACK = 40_000
 
@@ -58,12 +62,22 @@ def exception_record(
     )
 
 
-def run_failure(stage: RunStage, error: Exception) -> RunFailure:
-    """Why a pair ended early."""
+def run_failure(stage: RunStage, error: Exception, again: str | None = None) -> RunFailure:
+    """Why a pair ended early.
+
+    Args:
+        stage: where.
+        error: what was raised.
+        again: what goes on with the run; None where `modelgauge resume` does, as the errors advise.
+    """
+    message = message_of(error)
+    if again is not None and isinstance(error, RunStoppedError):
+        fix = _OPTION.sub(lambda option: option[1].replace("-", "_"), _RESUME.sub("", error.fix)).rstrip(" .")
+        message = printable(" ".join([error.problem, *([f"{fix}."] if fix else []), again]))
     return RunFailure(
         stage=stage,
         error_type=type(error).__name__,
-        message=message_of(error),
+        message=message,
         traceback=_traceback(error),
     )
 

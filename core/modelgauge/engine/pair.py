@@ -52,11 +52,13 @@ class RecordedSUT:
         uid: its name.
         initialization: how it was made.
         answer: gives what it answered to each prompt, where that is not in the journal of an earlier run.
+        again: what goes on with a run that stopped, where `modelgauge resume` cannot make its answers again.
     """
 
     uid: str
     initialization: Initialization
     answer: Callable[[PromptWithContext], SUTResponse] | None = None
+    again: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,7 +310,7 @@ class PairRun:
 
     def _fail(self, stage: RunStage, error: Exception) -> None:
         if self._failure is None:
-            self._failure = run_failure(stage, error)
+            self._failure = run_failure(stage, error, getattr(self.pair.sut, "again", None))
 
     def _finish(self, record: TestRecord, manifest: dict[str, Any]) -> None:
         redact = self.shared.options.redact

@@ -11,7 +11,7 @@ from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.test_cases import Golden
 from modelgauge.engine.asking import split_off
 from modelgauge.engine.threads import in_thread
-from modelgauge.errors import InvalidDataError
+from modelgauge.evals.app_checks import Outlook, check_goldens, check_metrics
 from modelgauge.evals.given import Answered, Component
 from modelgauge.metrics.base import Metric
 from modelgauge.spans import OpenSpan, OpenTrace, Sink, as_text, collecting, is_observed, shown
@@ -41,55 +41,89 @@ def checked_app(callback: Any) -> App:
     return callback  # type: ignore[no-any-return]  # what it takes shows when it is called
 
 
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """How an app's answers are going to be judged.
+
+    Args:
+        resolved: makes objects of metrics that are named by uids.
+        ready: raises where a metric's judge is not there.
+        metrics: judge each answer as a whole, beside those of the app.
+        skip: leave out metrics that lack a parameter.
+    """
+
+    resolved: Resolved
+    ready: Callable[[Metric], object]
+    metrics: Sequence[Metric] = ()
+    skip: bool = False
+
+
 def answered_goldens(
-    goldens: Sequence[Golden], callback: App, *, at_once: int, resolved: Resolved, default: bool = True
+    goldens: Sequence[Golden], callback: App, judging: Judging, *, at_once: int
 ) -> tuple[list[Answered], list[Metric]]:
     """Run an app on goldens; blocks, also inside a running event loop.
 
     Args:
         goldens: single-turn ones.
         callback: the app, decorated with `@observe`.
+        judging: how it is going to be judged; what can be known of that is checked before the app is used.
         at_once: most uses of the app at once; one alone is in this thread.
-        resolved: makes objects of metrics that are named by uids.
-        default: whether an app without any metric is judged by the default one.
 
     Returns:
         What was answered, or what the app raised instead, and the metrics that judge each answer as a whole.
 
     Raises:
         ValueError: the callback is not callable, or not observed.
+        UsageError: there is no judge, or none of that name; a golden lacks a reference that a metric needs.
     """
     checked_app(callback)
-    for golden in goldens:
-        if not isinstance(golden, Golden):
-            raise InvalidDataError(
-                f"observed_callback answers a Golden, and got a {type(golden).__name__}.",
-                fix="Give single-turn goldens; make test cases of conversations: golden.to_test_case(turns).",
-            )
+    check_goldens(goldens)
+    objects = _Objects(judging.resolved)
+    _check_before(goldens, callback, judging, objects)
     if at_once == 1:
         uses = [_use_here(callback, golden.input) for golden in goldens]
     else:
         uses = blocking(lambda: _used(goldens, callback, at_once))
-    made: dict[Any, Metric] = {}
-
-    def objects(metrics: Sequence[Any]) -> list[Metric]:
-        """One object for each metric, however many spans name it."""
-        for metric in metrics:
-            key = metric if isinstance(metric, str) else id(metric)
-            if key not in made:
-                made[key] = resolved([metric])[0]
-        return [made[metric if isinstance(metric, str) else id(metric)] for metric in metrics]
-
     answers = [one for one in uses if one.error is None]
     of_whole = [objects(one.trace.root.metrics) for one in answers]
     parts = {id(one): _components(one.trace, objects) for one in answers}
     whole = list({id(metric): metric for metrics in of_whole for metric in metrics}.values())
-    if default and answers and not whole and not any(parts.values()):
+    if not judging.metrics and answers and not whole and not any(parts.values()):
         whole = objects([DEFAULT_METRIC])
     answered = [
         _answered(golden, one, parts.get(id(one), ())) for golden, one in zip(goldens, uses, strict=True)
     ]
-    return answered, whole
+    return answered, [*judging.metrics, *whole]
+
+
+def _check_before(goldens: Sequence[Golden], app: App, judging: Judging, objects: "_Objects") -> None:
+    """Refuse what would fail after the app was used, and can be known before.
+
+    Raises:
+        UsageError: a metric is none, has no judge, or a golden lacks a reference that it needs.
+    """
+    outlook = Outlook(app)
+    known = [*judging.metrics, *objects(outlook.of_whole)]
+    if not known and not outlook.judges_parts and not outlook.names_metrics:
+        known = objects([DEFAULT_METRIC])
+    check_metrics(goldens, known, outlook, skip=judging.skip)
+    for metric in known:
+        judging.ready(metric)
+
+
+class _Objects:
+    """Makes one object for each metric, however many spans name it."""
+
+    def __init__(self, resolved: Resolved) -> None:
+        self._resolved = resolved
+        self._made: dict[Any, Metric] = {}
+
+    def __call__(self, metrics: Sequence[Any]) -> list[Metric]:
+        for metric in metrics:
+            key = metric if isinstance(metric, str) else id(metric)
+            if key not in self._made:
+                self._made[key] = self._resolved([metric])[0]
+        return [self._made[metric if isinstance(metric, str) else id(metric)] for metric in metrics]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,15 @@ from modelgauge.evals.evaluation import (
     Items,
     Job,
     checked_case,
+    judging_by,
     metrics_of,
     raise_first_of_app,
 )
-from modelgauge.evals.given import Answered, called
+from modelgauge.evals.given import Answered
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.results import EvaluationResult
 from modelgauge.evals.session import TestRunOptions
-from modelgauge.metrics.cases import TestCase
+from modelgauge.metrics.cases import TestCase, called
 
 
 def assert_test(
@@ -82,9 +83,8 @@ def _judged(
     )
     golden, callback = asked
     if golden is not None and callback is not None:
-        answered, judges = answered_goldens(
-            [golden], callback, at_once=1, resolved=lambda found: metrics_of(found, runner)
-        )
+        judging = judging_by(runner, skip=chosen.skip_on_missing_params)
+        answered, judges = answered_goldens([golden], callback, judging, at_once=1)
     else:
         test_case, metrics = given
         answered, judges = [Answered(checked_case(test_case))], metrics_of(metrics or (), runner)

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from modelgauge.data.test_cases import ConversationalTestCase
 from modelgauge.evals.configs import Display
 from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
 from modelgauge.report.figures import figure
@@ -43,9 +42,7 @@ class Shown:
     @classmethod
     def of(cls, result: TestResult) -> "Shown":
         """What is shown of a result."""
-        case = result.test_case
-        said = case.turns[0].content if isinstance(case, ConversationalTestCase) else case.input
-        title = one_line(case.name or said, _LONGEST)
+        title = one_line(result.name, _LONGEST)
         return cls(title, result.success, result.metrics_data, None if result.metrics_data else result.error)
 
     def as_json(self) -> str:
@@ -69,10 +66,15 @@ def print_result(result: EvaluationResult, folder: Path, display: Display) -> No
         display: which test cases are listed.
     """
     shown = [Shown.of(one) for one in result.test_results]
-    sys.stdout.write(f"{rendered(shown, folder, display, style_of(sys.stdout))}\n")
+    notes = list(result.record.notes)
+    if result.left_out:
+        notes.append(f"{result.left_out:,} more were left out by max_test_items.")
+    sys.stdout.write(f"{rendered(shown, folder, display, style_of(sys.stdout), notes)}\n")
 
 
-def rendered(results: Sequence[Shown], folder: Path, display: Display, style: Style) -> str:
+def rendered(
+    results: Sequence[Shown], folder: Path, display: Display, style: Style, notes: Sequence[str] = ()
+) -> str:
     """The table of test cases, and what came out.
 
     Args:
@@ -80,6 +82,7 @@ def rendered(results: Sequence[Shown], folder: Path, display: Display, style: St
         folder: of the run, for those who want to see more.
         display: which test cases are listed.
         style: of the terminal.
+        notes: what else there is to say of the run.
     """
     wanted = {"all": (True, False), "failing": (False,), "passing": (True,)}[display]
     listed = [one for one in results if one.success in wanted]
@@ -90,6 +93,8 @@ def rendered(results: Sequence[Shown], folder: Path, display: Display, style: St
         page.add(page.text(f"{len(listed) - _MOST_CASES:,} more: modelgauge show {folder.name}"))
     passed = sum(one.success for one in results)
     page.add(page.text(f"{passed:,} of {counted(len(results), 'test case')} passed.", "bold"), gap=False)
+    for note in notes:
+        page.add(page.text(f"Note: {note}"), gap=False)
     return f"{page.rendered()}\nRun: {visible(str(_from_here(folder)))}"  # in one line, to be copied
 
 

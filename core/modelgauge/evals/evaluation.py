@@ -11,7 +11,8 @@ from modelgauge.blocking import blocking
 from modelgauge.data.records import DatasetReference, ItemRecord, TestRecord
 from modelgauge.data.test_cases import ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.errors import CallError, InvalidDataError, RunStoppedError
-from modelgauge.evals.apps import answered_goldens
+from modelgauge.evals.app_checks import check_goldens
+from modelgauge.evals.apps import Judging, answered_goldens
 from modelgauge.evals.configs import AsyncConfig, CacheConfig, Configs, DisplayConfig, ErrorConfig
 from modelgauge.evals.dataset_members import Members
 from modelgauge.evals.dataset_test import reference_to
@@ -20,8 +21,9 @@ from modelgauge.evals.display import print_result
 from modelgauge.evals.given import Answered, GivenAnswers, GivenTest
 from modelgauge.evals.hyperparameters import checked, logged_hyperparameters
 from modelgauge.evals.results import EvaluationResult, TestResult, test_result
+from modelgauge.evals.sampling import chosen
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.cases import TestCase
+from modelgauge.metrics.cases import TestCase, called
 
 AnyMetric: TypeAlias = Metric | str
 """A metric, or its uid."""
@@ -33,7 +35,7 @@ def evaluate(
     test_cases: TestCases | None = None,
     metrics: AnyMetric | Sequence[AnyMetric] | None = None,
     *,
-    goldens: Sequence[Golden] | EvaluationDataset | None = None,
+    goldens: Golden | Sequence[Golden] | EvaluationDataset | None = None,
     observed_callback: Callable[[str], Any] | None = None,
     hyperparameters: Mapping[str, Any] | None = None,
     identifier: str | None = None,
@@ -51,16 +53,21 @@ def evaluate(
     Args:
         test_cases: one, several, or a data set that holds some.
         metrics: objects or uids, at least one.
-        goldens: with `observed_callback`, instead of test cases.
-        observed_callback: the app, decorated with `@observe`, plain or async; gets each golden's input. Its
-            metrics stand in `@observe(metrics=[…])`; `metrics` judge each case as a whole besides.
+        goldens: one, several, or a data set that holds some; with `observed_callback`, instead of test cases.
+        observed_callback: the app, decorated with `@observe`, plain or async; gets each golden's input, up to 20
+            at once unless `max_concurrent` says otherwise, each plain one in a thread. Its metrics stand in
+            `@observe(metrics=[…])`; `metrics` judge each case as a whole besides. What can be known of them
+            (their judges, references that goldens lack) is checked before the app is used. Its answers are kept
+            once it has answered all goldens; for what must survive a kill there is
+            `modelgauge run-test --dataset … --sut …`.
         hyperparameters: what the app was set to; laid over what `log_hyperparameters` said.
         identifier: what you call this run.
         async_config: how much is done at once.
         display_config: what is shown.
         cache_config: what is kept.
         error_config: what becomes of cases that cannot be judged.
-        options: single options of these four (`ignore_errors=True`), and those of `Runner` (`data_dir=…`).
+        options: single options of these four (`ignore_errors=True`), and those of `Runner` (`data_dir=…`). With
+            `max_test_items` only as many cases or goldens are judged; the result says how many were left out.
 
     Raises:
         InvalidDataError: there is no test case or no metric, or every metric is skipped for a case.
@@ -77,12 +84,15 @@ def evaluate(
     runner = Runner(hyperparameters=logged, identifier=identifier, observers=observers, **more)
     judges = metrics_of(metrics or (), runner)
     if goldens is None and observed_callback is None:
-        answered, dataset = _given(test_cases)
+        cases, dataset = _given(test_cases)
+        answered, given = [Answered(case) for case in chosen(cases, runner.options)], len(cases)
     else:
-        answered, judges, dataset = _asked(
-            test_cases, goldens, observed_callback, metrics=judges, configs=configs, runner=runner
-        )
-    job = Job(answered, judges, dataset, configs.error_config, identifier or "evaluate")
+        listed, dataset = _goldens(test_cases, goldens, observed_callback)
+        answered, judges = _asked(listed, observed_callback, judges, configs=configs, runner=runner)
+        given = len(listed)
+    job = Job(
+        answered, judges, dataset, configs.error_config, identifier or "evaluate", given - len(answered)
+    )
     result = job.run(runner, items)
     if configs.display_config.print_results:
         print_result(result, runner.options.runs / result.run_id, configs.display_config.display)
@@ -101,6 +111,7 @@ class Job:
         dataset: where the cases are from.
         errors: what becomes of cases that cannot be judged.
         uid: of the test, in the record.
+        left_out: how many others there were that were not chosen.
     """
 
     answered: Sequence[Answered]
@@ -108,6 +119,7 @@ class Job:
     dataset: DatasetReference | None = None
     errors: ErrorConfig = field(default_factory=ErrorConfig)
     uid: str = "evaluate"
+    left_out: int = 0
 
     def run(self, runner: Runner, items: "Items") -> EvaluationResult:
         """Judge them in one run.
@@ -132,9 +144,12 @@ class Job:
         pair = resolver.rescored(test, test.sut())
         record = blocking(lambda: runner.run_pairs([pair], resolver))[0]
         if record.failure is not None:
+            kept = runner.options.caching and not record.notes  # which tell of judges that cannot be cached
             raise RunStoppedError(
                 f"The run {record.run_id} stopped early: {record.failure.message}",
-                fix="Mend the cause and run it again: what was answered is in the cache.",
+                fix="What judges answered is in the cache, and not paid again."
+                if kept
+                else "What judges answered is paid again where it could not be cached.",
             )
         results = items.results()
         if len(results) != len(self.answered):  # never a pass for what nobody has heard of
@@ -142,7 +157,7 @@ class Job:
                 f"The run {record.run_id} has results of {len(results):,} of {len(self.answered):,} test cases.",
                 fix=f"See why: modelgauge show {record.run_id}",
             )
-        return EvaluationResult(results, record)
+        return EvaluationResult(results, record, self.left_out)
 
 
 class Items:
@@ -211,7 +226,7 @@ def raise_unjudged(result: EvaluationResult) -> None:
         first = unjudged[0]
         raise CallError(
             f"{len(unjudged):,} of {len(result):,} test cases could not be judged. "
-            f"The first, '{first.name}': {'; '.join(first.failures) or first.error}",
+            f"The first, {called(first.test_case)}: {'; '.join(first.failures) or first.error}",
             fix=f"See `modelgauge show {result.run_id}`; with ignore_errors=True the others are returned.",
         )
 
@@ -219,7 +234,7 @@ def raise_unjudged(result: EvaluationResult) -> None:
 # --- what is judged -------------------------------------------------------------------------------------
 
 
-def _given(test_cases: TestCases | None) -> tuple[list[Answered], DatasetReference | None]:
+def _given(test_cases: TestCases | None) -> tuple[list[TestCase], DatasetReference | None]:
     dataset: EvaluationDataset | None = None
     if isinstance(test_cases, Members):
         dataset = test_cases.dataset
@@ -236,7 +251,7 @@ def _given(test_cases: TestCases | None) -> tuple[list[Answered], DatasetReferen
         isinstance(test_cases, Iterable) and not isinstance(test_cases, BaseModel | Mapping | str)
     )
     cases = [checked_case(case) for case in ((test_cases or ()) if several else (test_cases,))]
-    return [Answered(case) for case in cases], None if dataset is None else reference_to(dataset)
+    return cases, None if dataset is None else reference_to(dataset)
 
 
 def checked_case(case: Any) -> TestCase:
@@ -253,27 +268,39 @@ def checked_case(case: Any) -> TestCase:
     return case
 
 
-def _asked(
+def _goldens(
     test_cases: TestCases | None,
-    goldens: Sequence[Golden] | EvaluationDataset | None,
+    goldens: Golden | Sequence[Golden] | EvaluationDataset | None,
     callback: Callable[[str], Any] | None,
-    *,
-    metrics: list[Metric],
-    configs: Configs,
-    runner: Runner,
-) -> tuple[list[Answered], list[Metric], DatasetReference | None]:
+) -> tuple[list[Golden], DatasetReference | None]:
     if test_cases is not None or goldens is None or callback is None:
         raise InvalidDataError(
             "evaluate takes either test_cases and metrics, or goldens and observed_callback.",
             fix="Give evaluate(test_cases, metrics), or evaluate(goldens=…, observed_callback=…).",
         )
+    if isinstance(goldens, Golden):  # one alone, as one test case can be
+        goldens = [goldens]
     dataset = goldens if isinstance(goldens, EvaluationDataset) else getattr(goldens, "dataset", None)
     listed = list(goldens.goldens if isinstance(goldens, EvaluationDataset) else goldens)
-    answered, of_app = answered_goldens(
-        listed,
-        callback,
-        at_once=configs.async_config.options().get("concurrency", 20),
-        resolved=lambda found: metrics_of(found, runner),
-        default=not metrics,
-    )
-    return answered, [*metrics, *of_app], None if dataset is None else reference_to(dataset)
+    check_goldens(listed)
+    return listed, None if dataset is None else reference_to(dataset)
+
+
+def _asked(
+    goldens: Sequence[Golden], callback: Any, metrics: list[Metric], *, configs: Configs, runner: Runner
+) -> tuple[list[Answered], list[Metric]]:
+    at_once = configs.async_config.options().get("concurrency", 20)
+    judging = judging_by(runner, metrics, skip=configs.error_config.skip_on_missing_params)
+    return answered_goldens(chosen(goldens, runner.options), callback, judging, at_once=at_once)
+
+
+def judging_by(runner: Runner, metrics: Sequence[Metric] = (), *, skip: bool) -> Judging:
+    """How an app's answers are going to be judged.
+
+    Args:
+        runner: makes metrics and judges of their names.
+        metrics: of each answer as a whole, beside those of the app.
+        skip: leave out metrics that lack a parameter.
+    """
+    resolver = runner.resolver()
+    return Judging(lambda found: metrics_of(found, runner), resolver.judges, metrics, skip)

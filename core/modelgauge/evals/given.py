@@ -9,7 +9,7 @@ from modelgauge.data.items import PromptWithContext, TestItem, derived_id
 from modelgauge.data.records import DatasetReference
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.spans import TRACE, Trace
-from modelgauge.data.test_cases import ConversationalTestCase, LLMTestCase
+from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.engine.pair import RecordedSUT
 from modelgauge.engine.uses import blamed
 from modelgauge.errors import InvalidDataError
@@ -17,7 +17,7 @@ from modelgauge.evals.dataset_test import DatasetTest, item_ids, keyed, prompt_o
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.cases import NO_OUTPUT, TestCase
+from modelgauge.metrics.cases import NO_OUTPUT, TestCase, called
 
 GIVEN = "given_outputs"
 """How records call the SUT whose answers were there before the run."""
@@ -77,6 +77,7 @@ class GivenTest(DatasetTest):
     Raises:
         InvalidDataError: there is no case, or a case that no metric judges.
         MissingParameterError: a case lacks what a metric needs; the message names metric, parameter and case.
+            Where an app was used for it, that is a failure of this case, since what it did is paid for.
     """
 
     def __init__(  # not of a DatasetTest: there is no data set that could be asked
@@ -118,7 +119,7 @@ class GivenTest(DatasetTest):
     def _check(self) -> None:
         if not self.answered:
             raise InvalidDataError("There is no test case.", fix="Give at least one.")
-        for one in [one for one in self.answered if one.error is None]:
+        for one in [one for one in self.answered if one.trace is None]:  # those of apps fail one by one
             judges = [(one.case, self.metrics[key]) for key in self._of_cases]
             judges += [(part.case, metric) for part in one.components for metric in part.metrics]
             if self._skip:
@@ -191,7 +192,8 @@ class GivenTest(DatasetTest):
 
     def sut(self) -> RecordedSUT:
         """Who answered."""
-        return RecordedSUT(GIVEN, Initialization(uid=GIVEN, class_name=GIVEN), self.answer)
+        again = "Then evaluate again, since answers that were given cannot be resumed."
+        return RecordedSUT(GIVEN, Initialization(uid=GIVEN, class_name=GIVEN), self.answer, again)
 
 
 def _judges(metric: Metric, case: TestCase) -> bool:
@@ -203,11 +205,3 @@ def _output(case: TestCase) -> str | None:
         return case.actual_output
     last = case.turns[-1]
     return last.content if last.role == "assistant" else ""
-
-
-def called(case: TestCase) -> str:
-    """A case as messages call it: by its name, else by how it begins."""
-    if case.name:
-        return f"'{case.name}'"
-    said = case.turns[0].content if isinstance(case, ConversationalTestCase) else case.input
-    return repr(said) if len(said) <= 60 else f"{said[:60]!r}…"

@@ -11,7 +11,7 @@ from modelgauge.data.results import PASSED
 from modelgauge.data.spans import Span
 from modelgauge.evals.given import GivenTest
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.cases import TestCase
+from modelgauge.metrics.cases import TestCase, title_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,14 @@ class TestResult:
     """What became of one test case.
 
     Args:
-        name: the id of its item in the record.
+        name: of the test case; where it has none, what was asked. Tables and messages call it so, too.
         success: whether all its metrics passed.
         test_case: what was judged.
         metrics_data: what each metric said; those that were skipped are left out.
         spans: what the app did, where it is an observed one.
         error: why it could not be judged; None where it was.
         raised: what the app raised instead of an answer; None where it answered.
+        item_id: of its item in the record.
     """
 
     __test__ = False
@@ -81,6 +82,7 @@ class TestResult:
     spans: tuple[Span, ...] = ()
     error: str | None = None
     raised: Exception | None = None
+    item_id: str = ""
 
     @property
     def failures(self) -> list[str]:
@@ -95,10 +97,12 @@ class EvaluationResult:
     Args:
         test_results: one for each test case, in their order.
         record: of the run; `modelgauge show RUN_ID` shows it again.
+        left_out: how many further cases or goldens there were, that `max_test_items` left out.
     """
 
     test_results: tuple[TestResult, ...]
     record: TestRecord
+    left_out: int = 0
 
     @property
     def success(self) -> bool:
@@ -128,13 +132,14 @@ def test_result(test: GivenTest, item: ItemRecord) -> TestResult:
     data = tuple(_metrics_data(test, item.interactions, item, error))
     answered = test.answered[item.index]
     return TestResult(
-        name=str(item.test_item.id),
+        name=title_of(answered.case),
         success=isinstance(item, TestItemRecord) and bool(item.measurements[PASSED]),
         test_case=answered.case,
         metrics_data=data,
         spans=item.spans,
         error=error,
         raised=answered.error,
+        item_id=str(item.test_item.id),
     )
 
 

@@ -141,7 +141,7 @@ class Session:
         folder.write_manifest({**manifest, **facts, "options": asdict(self.options)}, str)
         folder.write_record(record, str)
         shown = [one for part in parts for one in part.shown()]
-        self.summary = rendered(shown, folder.path, self.options.display, style_of(sys.stdout))
+        self.summary = rendered(shown, folder.path, self.options.display, style_of(sys.stdout), record.notes)
         if self.options.told is not None:
             Path(self.options.told).write_text(str(folder.path), encoding="utf-8")
         shutil.rmtree(self.folder)

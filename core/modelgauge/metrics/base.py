@@ -18,6 +18,7 @@ from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
+from modelgauge.data.spans import TRACE
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidOptionError, InvalidResponseError
 from modelgauge.interfaces.annotator import CompletionAnnotator
@@ -252,7 +253,8 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
     def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
         """The test case of a prompt, its context and a completion; see `cases.case_of`."""
         case = case_of(prompt, completion)
-        self.check(case)
+        by_app = TRACE in completion.metadata
+        check_case(case, self.test_case_type, self.required_params, self.name, by_app=by_app)
         return case
 
     def translate_response(self, request: TestCase, response: Score) -> Score:

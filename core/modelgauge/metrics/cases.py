@@ -26,6 +26,7 @@ NO_OUTPUT = {"actual_output": None}
 """What the metadata of a completion says that stands for an answer which is not there."""
 
 _OF_A_COMPLETION = ("retrieval_context", "tools_called", "token_cost", "completion_time")
+_LONGEST_TITLE = 60
 _SUT_GIVES_IT = (
     " An app that is asked gives it: update_current_trace({name}=…), where it is observed; any other SUT in its "
     "completion: SUTCompletion(text, {where})."
@@ -69,7 +70,9 @@ def missing_parameters(case: TestCase, names: Iterable[str]) -> list[str]:
     return [name for name in names if getattr(case, name, None) is None]
 
 
-def check_case(case: Any, kind: type[BaseModel], names: Iterable[str], metric: str) -> None:
+def check_case(
+    case: Any, kind: type[BaseModel], names: Iterable[str], metric: str, *, by_app: bool = False
+) -> None:
     """Refuse a case that a metric cannot judge.
 
     Args:
@@ -77,6 +80,7 @@ def check_case(case: Any, kind: type[BaseModel], names: Iterable[str], metric: s
         kind: the class of cases that the metric judges.
         names: the fields that it needs.
         metric: its name, for the message.
+        by_app: whether the case is what an observed app made of a golden.
 
     Raises:
         MissingParameterError: it is of another kind, or lacks a field.
@@ -86,13 +90,17 @@ def check_case(case: Any, kind: type[BaseModel], names: Iterable[str], metric: s
             f"{metric} judges a {kind.__name__}, and got a {type(case).__name__}.",
             fix=f"Give it a {kind.__name__}, or use another metric.",
         )
-    for name in names:
-        if getattr(case, name, None) is None:
+    for name in [one for one in names if getattr(case, one, None) is None]:
+        if by_app and name == "actual_output":
             raise MissingParameterError(
-                f"{metric} needs '{name}', which the test case {_called(case)} does not have.",
-                fix=f"Make the case with it: {kind.__name__}(…, {name}=…)."
-                + (_SUT_GIVES_IT.format(name=name, where=_where(name)) if name in _OF_A_COMPLETION else ""),
+                f"{metric} needs 'actual_output', and the app returned None for {called(case)}.",
+                fix="Let the function that is observed return its answer.",
             )
+        raise MissingParameterError(
+            f"{metric} needs '{name}', which the test case {called(case)} does not have.",
+            fix=f"Make the case with it: {kind.__name__}(…, {name}=…)."
+            + (_SUT_GIVES_IT.format(name=name, where=_where(name)) if name in _OF_A_COMPLETION else ""),
+        )
 
 
 def _where(name: str) -> str:
@@ -146,12 +154,14 @@ def _continued(
     return golden.to_test_case(turns)
 
 
-def _called(case: BaseModel) -> str:
-    """A case as a message calls it: by its name, else by how it begins."""
-    name = getattr(case, "name", None)
-    if name:
-        return f"'{name}'"
-    said = (
-        case.turns[0].content if isinstance(case, ConversationalTestCase) else str(getattr(case, "input", ""))
-    )
-    return repr(said) if len(said) <= 60 else f"{said[:60]!r}…"
+def title_of(case: BaseModel) -> str:
+    """How reports call a case: by its name, else by what was said first."""
+    if isinstance(case, ConversationalTestCase):
+        return case.name or case.turns[0].content
+    return getattr(case, "name", None) or str(getattr(case, "input", ""))
+
+
+def called(case: BaseModel) -> str:
+    """A case as messages call it: its title in quotes, where it is long only its beginning."""
+    said = title_of(case)
+    return repr(said) if len(said) <= _LONGEST_TITLE else f"{said[:_LONGEST_TITLE]!r}…"

@@ -25,6 +25,13 @@ WRONG = LLMTestCase("q", "no way", "yes")
 GOLDEN = Golden("q", expected_output="yes")
 
 
+@pytest.fixture
+def judge():
+    """A default judge, without which no app is used that names no metrics."""
+    with judging_by_default(FunctionSUT("judge", lambda question: "no matter")):
+        yield
+
+
 @observe
 def observed(question):
     return question
@@ -148,6 +155,7 @@ def test_a_defect_of_the_library_keeps_its_traceback(match, monkeypatch):
     assert failed.traceback[-1].name == "_judged"
 
 
+@pytest.mark.usefixtures("judge")
 def test_what_an_app_raises_keeps_its_context():
     @observe(metrics=[])
     def app(question):
@@ -295,6 +303,7 @@ def test_plain_apps_run_in_the_thread_of_the_caller(match):
     assert threads == [threading.current_thread()]
 
 
+@pytest.mark.usefixtures("judge")
 def test_what_the_app_raises_reaches_the_caller():
     @observe
     def app(question):
@@ -304,13 +313,14 @@ def test_what_the_app_raises_reaches_the_caller():
         assert_test(golden=GOLDEN, observed_callback=app)
 
 
+@pytest.mark.usefixtures("judge")
 @pytest.mark.parametrize("metrics", [[], ["answer_relevancy"]])
 def test_what_the_app_did_until_it_raised_stands_in_the_record(metrics):
     @observe(type="tool")
     def look_up(text):
         raise LookupError(f"no {text}")
 
-    @observe(metrics=metrics)  # whose judge is not missing, since there is nothing to judge
+    @observe(metrics=metrics)
     async def app(question):
         look_up("index")
 
@@ -329,6 +339,7 @@ def test_what_the_app_did_until_it_raised_stands_in_the_record(metrics):
     assert f"modelgauge show {run.name} --failures" in note
 
 
+@pytest.mark.usefixtures("judge")
 def test_what_keeps_an_app_from_being_used_at_all_is_raised_without_a_run():
     @functools.wraps(observed)
     def guarded(question):

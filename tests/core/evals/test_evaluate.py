@@ -270,13 +270,13 @@ def test_an_observed_app_on_goldens(match, length):
         evaluate(RIGHT, match(), observed_callback=app)
 
 
-def test_an_app_that_raises_is_the_callers_to_mend():
-    @observe
+def test_an_app_that_raises_is_the_callers_to_mend(match):
+    @observe(metrics=[match()])
     def app(question):
         raise LookupError(question)
 
     with pytest.raises(LookupError, match="a"):
-        evaluate(goldens=[Golden("a")], observed_callback=app)
+        evaluate(goldens=[Golden("a", expected_output="a")], observed_callback=app)
 
 
 @pytest.mark.parametrize("max_concurrent", [1, 2])
