@@ -11,18 +11,23 @@ from __future__ import annotations
 import argparse
 import enum
 import inspect
-import re
 import sys
 import textwrap
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import api_details
+from docstrings import entries_of, first_line, prose, sections_of, table
 
 from modelgauge import errors, hookspecs
 from modelgauge.cli import reference
 from modelgauge.engine.options import RunOptions
 from modelgauge.settings import SECRETS_FILE, SETTINGS_FILE, list_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FOLDER = Path(__file__).parent / "reference"
 NOT_EXPLAINED_BY_THEMSELVES = {  # values without a docstring of their own
@@ -71,56 +76,12 @@ Options of a single run (seeds, caps, repeats) are options of the command and of
 _API_HEAD = """\
 # Python API
 
-Generated from the public names of `modelgauge`. `help(modelgauge.NAME)` tells the rest: arguments, errors,
-and the source of each formula. What is not listed here may change at any time."""
+Generated from the public names of `modelgauge`. The page of each module tells the rest: signatures, arguments, errors,
+and the source of each formula; so does `help(modelgauge.NAME)`. What is not listed here may change at any time."""
 _OPTIONS_HEAD = """\
 ## Options of a run
 
 What `run_test`, `Runner`, `resume` and `rescore` take by name."""
-_SECTION = re.compile(r"^(Args|Attributes|Class attributes|Example|Raises|Returns):$", re.MULTILINE)
-_ENTRY = re.compile(r"^(\*{0,2}\w+): (.*)$")
-
-
-# --- docstrings -------------------------------------------------------------------------------------------
-
-
-def sections_of(value: Any) -> dict[str, str]:
-    """The parts of a docstring by heading; what stands before the first is under the empty text."""
-    head, *rest = _SECTION.split(inspect.getdoc(value) or "")
-    found = {"": head.strip()}
-    for title, text in zip(rest[::2], rest[1::2], strict=True):
-        found[title] = textwrap.dedent(text.strip("\n")).strip()
-    return found
-
-
-def entries_of(section: str) -> dict[str, str]:
-    """The entries of a section like `Args`, by name, each on one line."""
-    found: dict[str, str] = {}
-    name = ""
-    for line in section.splitlines():
-        entry = _ENTRY.match(line)
-        if entry:
-            name = entry[1]
-            found[name] = entry[2]
-        elif name and line.strip():
-            found[name] += f" {line.strip()}"
-    return found
-
-
-def first_line(value: Any) -> str:
-    """The first sentence or paragraph line of a docstring, on one line."""
-    paragraph = (inspect.getdoc(value) or "").partition("\n\n")[0]
-    return " ".join(paragraph.split())
-
-
-def cell(text: str) -> str:
-    """A text within a table."""
-    return " ".join(text.split()).replace("|", "\\|")
-
-
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *(tuple(cell(each) for each in row) for row in rows)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
 
 
 # --- pages ------------------------------------------------------------------------------------------------
@@ -156,7 +117,7 @@ def _hook(name: str, function: Any) -> list[str]:
     return [
         f"## {name}",
         "```text\n" + f"{name}{_signature(function)}" + "\n```",
-        _paragraphs(told[""]),
+        prose(told[""]),
         table(("argument", "what it is"), arguments),
         f"```python\n{told['Example']}\n```",
     ]
@@ -167,10 +128,6 @@ def _signature(function: Any) -> str:
         f"{each.name}: {each.annotation}" for each in inspect.signature(function).parameters.values()
     )
     return f"({parameters})"
-
-
-def _paragraphs(text: str) -> str:
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def settings_page() -> str:
@@ -194,7 +151,8 @@ def api_page() -> str:
     """Every public name with one line, and the options of a run."""
     parts = [_API_HEAD]
     for module, about in _API.items():
-        parts += [f"## {module}", about, table(("name", "kind", "what it is"), _names_of(module))]
+        more = [f"Signatures and arguments: [{module}]({detail_page(module)})."] if module in DETAILED else []
+        parts += [f"## {module}", about, *more, table(("name", "kind", "what it is"), _names_of(module))]
     told = entries_of(sections_of(RunOptions)["Args"])
     options: list[tuple[str, ...]] = [
         (f"`{one.name}`", _default_of(one), told[one.name])
@@ -214,7 +172,24 @@ _API = {
     "modelgauge.testing": "Fakes for tests, and the conformance kit for plugins.",
     "modelgauge.errors": "One tree. The message of each error ends with what mends it.",
 }
+DETAILED = [module for module in _API if module != "modelgauge.errors"]  # of which the table says all
 _GIVEN_OTHERWISE = ("redactor",)
+
+
+def detail_page(module: str) -> str:
+    """The file of the page that tells all of a module."""
+    return f"api-{module.rpartition('.')[2]}.md"
+
+
+def _detailed(module: str) -> Callable[[], str]:
+    def page() -> str:
+        named = [value for one in _API for value in public_names(one).values()]
+        public = {value for value in named if inspect.isclass(value)}
+        return api_details.page(
+            module, _API[module], public_names(module), public, NOT_EXPLAINED_BY_THEMSELVES
+        )
+
+    return page
 
 
 def _default_of(field: Any) -> str:
@@ -251,7 +226,13 @@ def _about(name: str, value: Any) -> str:
     return told
 
 
-PAGES = {"api.md": api_page, "cli.md": cli_page, "hooks.md": hooks_page, "settings.md": settings_page}
+PAGES = {
+    "api.md": api_page,
+    **{detail_page(module): _detailed(module) for module in DETAILED},
+    "cli.md": cli_page,
+    "hooks.md": hooks_page,
+    "settings.md": settings_page,
+}
 
 
 def stale_pages() -> dict[Path, str]:

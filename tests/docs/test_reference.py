@@ -1,5 +1,6 @@
 """The reference is complete and up to date: each hook, command, setting, public name and field is there."""
 
+import inspect
 import json
 import re
 import shlex
@@ -20,6 +21,7 @@ from modelgauge import (
     TestItemRecord,
     TestRecord,
     hookspecs,
+    metrics,
     run_test,
 )
 from modelgauge.cli.main import cli
@@ -153,6 +155,50 @@ def test_every_public_name_has_its_row(module: str) -> None:
     section = page("api.md").partition(f"## {module}\n")[2].partition("\n## ")[0]
     names = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
     assert names == list(import_module(module).__all__)
+
+
+DETAILED = [
+    "modelgauge",
+    *(f"modelgauge.{part}" for part in ("evals", "metrics", "stats", "testing", "text")),
+]
+NAMES = [(module, name) for module in DETAILED for name in import_module(module).__all__]
+
+
+def details(module: str) -> dict[str, str]:
+    """The sections of the page that tells all of a module, by name."""
+    text = page(f"api-{module.rpartition('.')[2]}.md")
+    return dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+
+
+@pytest.mark.parametrize("module", DETAILED)
+def test_every_public_name_has_its_details(module: str) -> None:
+    assert list(details(module)) == list(import_module(module).__all__)
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES)
+def test_all_that_a_docstring_says_of_arguments_is_in_the_details(module: str, name: str) -> None:
+    value = getattr(import_module(module), name)
+    if inspect.isclass(value) and value.__name__ != name:
+        assert f"Another name of [`{value.__name__}`]" in details(module)[name]
+        return
+    told = (inspect.getdoc(value) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `([*\w, ]+)` \|", details(module)[name], re.MULTILINE)
+    assert set(re.findall(r"^    (\w+): ", told, re.MULTILINE)) <= set(rows)
+    if inspect.isfunction(value):
+        assert f"```text\n{name}(" in details(module)[name]
+        assert all(one in details(module)[name] for one in inspect.signature(value).parameters)
+
+
+@pytest.mark.parametrize("name", [name for name in metrics.__all__ if name.endswith("Metric")])
+def test_every_metric_says_what_it_needs_and_when_a_case_passes(name: str) -> None:
+    cls = getattr(metrics, name)
+    section = details("modelgauge.metrics")[cls.__name__]
+    assert all(f"`{one}`" in section for one in cls.required_params)
+    (told,) = re.findall(r"^\| default threshold \| (.*) \|$", section, re.MULTILINE)
+    if cls in (metrics.ExactMatchMetric, metrics.AnswerRelevancyMetric):
+        assert float(told) == cls().threshold
+    passes = "least" if cls.higher_is_better else "most"
+    assert f"| passes | at a score of at {passes} `threshold` |" in section
 
 
 # --- record.md ----------------------------------------------------------------------------------------------

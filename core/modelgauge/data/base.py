@@ -86,7 +86,11 @@ class Frozen(BaseModel):
         super().__pydantic_init_subclass__(**kwargs)
         signature = inspect.signature(cls)
         places = [signature.parameters[name] for name in cls.positional_fields]
-        named = [one for name, one in signature.parameters.items() if name not in cls.positional_fields]
+        named = [
+            one
+            for name, one in signature.parameters.items()
+            if name not in cls.positional_fields and one.kind is not inspect.Parameter.VAR_POSITIONAL
+        ]
         by_position = [one.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for one in places]
         cls.__signature__ = signature.replace(parameters=[*by_position, *named])
 
