@@ -22,7 +22,7 @@ from modelgauge.evals.evaluation import (
 from modelgauge.evals.given import Answered
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.results import EvaluationResult
-from modelgauge.evals.session import TestRunOptions
+from modelgauge.evals.session import TestRunOptions, current_test
 from modelgauge.metrics.cases import TestCase, called
 
 
@@ -56,17 +56,20 @@ def assert_test(
         Exception: what the app raised; what it did until then stands in the record of the run.
     """
     __tracebackhide__ = True
-    _check_mode(test_case, metrics, golden, observed_callback)
     session = pytest_plugin.session()
+    call = None if session is None else session.begin(pytest_plugin.place(current_test()))
     chosen = session.options if session is not None else TestRunOptions()
-    options: dict[str, Any] = {} if session is None else session.runner_options()
+    options: dict[str, Any] = {} if call is None else call.runner_options()
     options |= {"concurrency": None if run_async else 1, "progress": display_progress}
     try:
+        _check_mode(test_case, metrics, golden, observed_callback)
         result = _judged((test_case, metrics), (golden, observed_callback), chosen, options)
     except Exception as error:  # noqa: BLE001  an app may raise anything
+        if call is not None:
+            call.refused(test_case if test_case is not None else golden, error)
         raise error.with_traceback(_of_users(error))  # noqa: B904  it is the same error, with causes of its own
-    if session is not None:
-        session.note(result)
+    if call is not None:
+        call.note(result)
     _assert_passed(result, chosen, in_session=session is not None)
 
 

@@ -19,7 +19,7 @@ from modelgauge.report.page import Page, Style
 from modelgauge.report.plain import counted, ends_of, one_line, visible
 
 _MOST_CASES = 50
-_LONGEST = 40
+LONGEST_TITLE = 40
 _LONGEST_REASON, _LONGEST_ERROR = 200, 400
 
 
@@ -42,7 +42,7 @@ class Shown:
     @classmethod
     def of(cls, result: TestResult) -> "Shown":
         """What is shown of a result."""
-        title = one_line(result.name, _LONGEST)
+        title = one_line(result.name, LONGEST_TITLE)
         return cls(title, result.success, result.metrics_data, None if result.metrics_data else result.error)
 
     def as_json(self) -> str:

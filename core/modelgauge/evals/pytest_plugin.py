@@ -20,6 +20,9 @@ VARIABLE = "MODELGAUGE_PYTEST_SESSION"
 OPTIONS = "MODELGAUGE_PYTEST_OPTIONS"
 """The options of `modelgauge test run`, as JSON."""
 
+UNREPEATED = "unrepeated.txt"
+"""Where the processes of a session leave the tests that cannot be run several times."""
+
 _STEP = "modelgauge_repeat"
 _open: list["_OpenSession"] = []
 
@@ -39,8 +42,16 @@ class _OpenSession:
                 tempfile.gettempdir(), f"modelgauge-{os.getpid()}-{os.urandom(8).hex()}"
             )
             os.environ[VARIABLE] = json.dumps({"folder": folder, "cwd": os.getcwd()})  # noqa: PTH109  likewise
-        self.place: dict[str, str] = json.loads(os.environ[VARIABLE])
+        self.where: dict[str, str] = json.loads(os.environ[VARIABLE])
         self.used: Session | None = None
+        self.items: list[Any] = []
+        self._places: dict[str, int] | None = None
+
+    def place(self, test: str | None) -> int:
+        """Where a test stands among those of the session."""
+        if self._places is None:
+            self._places = {item.nodeid: place for place, item in enumerate(self.items)}
+        return self._places.get(test or "", len(self._places))
 
     def close(self) -> None:
         """Put the environment back: a session may run inside another's test."""
@@ -60,9 +71,14 @@ def session() -> "Session | None":
     return innermost.used
 
 
+def place(test: str | None) -> int:
+    """Where a test stands in the order of the session that this code runs in."""
+    return _open[-1].place(test)
+
+
 def _session(opened: _OpenSession) -> "Session":
     module = import_module("modelgauge.evals.session")  # here, since only those who use it shall pay
-    made: Session = module.Session(opened.place["folder"], opened.place["cwd"], os.environ.get(OPTIONS, "{}"))
+    made: Session = module.Session(opened.where["folder"], opened.where["cwd"], os.environ.get(OPTIONS, "{}"))
     return made
 
 
@@ -83,18 +99,38 @@ def pytest_unconfigure(config: Any) -> None:
 
 def pytest_generate_tests(metafunc: Any) -> None:
     """Run each test several times, where `modelgauge test run --repeat` says so."""
-    if OPTIONS not in os.environ:
-        return
-    repeat = json.loads(os.environ[OPTIONS]).get("repeat", 1)
+    repeat = _repeats()
     if repeat > 1:
         metafunc.fixturenames.append(_STEP)
         metafunc.parametrize(_STEP, range(repeat), ids=[f"run{step + 1}" for step in range(repeat)])
 
 
+def pytest_collection_finish(session: Any) -> None:
+    """Keep the order of the tests, and say which are not run several times: methods of unittest have no parameters."""
+    if not _open:
+        return
+    opened = _open[-1]
+    opened.items = session.items
+    left = [one.nodeid for one in session.items if not _is_repeated(one)]
+    if _repeats() > 1 and left:
+        folder = opened.where["folder"]
+        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103  as above
+        with open(os.path.join(folder, UNREPEATED), "w", encoding="utf-8") as file:  # noqa: PTH118, PTH123  likewise
+            file.write("\n".join(left))
+
+
+def _is_repeated(item: Any) -> bool:
+    return _STEP in getattr(getattr(item, "callspec", None), "params", ())
+
+
+def _repeats() -> int:
+    return int(json.loads(os.environ.get(OPTIONS, "{}")).get("repeat", 1))
+
+
 def pytest_sessionfinish(session: Any) -> None:
     """Make one run record of all cases; the workers of xdist leave that to the process that started them."""
     opened = _open[-1] if _open else None
-    if opened is None or opened.is_worker or not os.path.isdir(opened.place["folder"]):  # noqa: PTH112  as above
+    if opened is None or opened.is_worker or not os.path.isdir(opened.where["folder"]):  # noqa: PTH112  as above
         return
     opened.used = opened.used or _session(opened)
     opened.used.finish(list(session.config.invocation_params.args))

@@ -8,31 +8,42 @@ import json
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from modelgauge.data.items import PromptWithContext, TestItem
+from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.records import (
     SCHEMA_VERSION,
     CallCounts,
     Counts,
     ItemRecord,
+    Stage,
     TestItemExceptionRecord,
     TestRecord,
     Threshold,
     normalized_result,
 )
+from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.discovery import Plugins, discover
+from modelgauge.engine.failures import StageError, exception_record
 from modelgauge.engine.journal import RECORD, JournalFile, RunFolder, new_id
 from modelgauge.engine.manifest import surroundings
 from modelgauge.engine.measured import JournalIndex
+from modelgauge.errors import MissingParameterError
 from modelgauge.evals.configs import Display, ErrorConfig
-from modelgauge.evals.display import Shown, rendered, style_of
+from modelgauge.evals.dataset_test import prompt_of
+from modelgauge.evals.display import LONGEST_TITLE, Shown, rendered, style_of
 from modelgauge.evals.given import GIVEN
+from modelgauge.evals.pytest_plugin import UNREPEATED
 from modelgauge.evals.results import EvaluationResult
-from modelgauge.settings import load_settings
+from modelgauge.metrics.cases import title_of
+from modelgauge.report.plain import one_line
+from modelgauge.settings import Settings, load_settings
 from modelgauge.stats import mean_of_each
 
 UID = "pytest"
@@ -91,26 +102,25 @@ class Session:
         self.folder = Path(folder)
         self.options = TestRunOptions.from_json(options)
         self.summary = ""
+        self._calls = 0
         self._settings = load_settings(cwd)
         self._plugins: Plugins | None = None
         self._begun = datetime.now(UTC)
 
-    def runner_options(self) -> dict[str, Any]:
-        """What the run of one `assert_test` is given."""
+    def begin(self, place: int) -> "Call":
+        """An `assert_test` begins.
+
+        Args:
+            place: of its test among those of the session.
+        """
+        self._calls += 1
+        folder = self.folder / f"{place:08}-{self._calls:08}-{os.getpid()}"
+        folder.mkdir(mode=0o700, parents=True)
+        test = current_test()
+        (folder / _TEST).write_text(test or folder.name, encoding="utf-8")
         if self._plugins is None:
             self._plugins = discover(self._settings.plugins)
-        self.folder.mkdir(mode=0o700, exist_ok=True)
-        return {
-            "settings": self._settings,
-            "plugins": self._plugins,
-            "runs_dir": self.folder,
-            "identifier": current_test(),
-        }
-
-    def note(self, result: EvaluationResult) -> None:
-        """Leave what is shown of a case at the end."""
-        text = "\n".join(Shown.of(one).as_json() for one in result.test_results)
-        (self.folder / result.run_id / _SHOWN).write_text(text, encoding="utf-8")
+        return Call(folder, test, self._settings, self._plugins)
 
     # --- the end --------------------------------------------------------------------------------------------
 
@@ -120,7 +130,7 @@ class Session:
         Args:
             args: the command line of pytest.
         """
-        parts = sorted((_Part(path) for path in self.folder.iterdir()), key=lambda part: part.key)
+        parts = [_Part(path) for call in sorted(self.folder.glob("*/")) for path in sorted(call.glob("*/"))]
         parts = [part for part in parts if part.items]
         if not parts:
             shutil.rmtree(self.folder)
@@ -140,12 +150,23 @@ class Session:
         facts = surroundings(["pytest", *args], [])
         folder.write_manifest({**manifest, **facts, "options": asdict(self.options)}, str)
         folder.write_record(record, str)
-        shown = [one for part in parts for one in part.shown()]
+        shown = told_apart([(part.test, one) for part in parts for one in part.shown()])
         self.summary = rendered(shown, folder.path, self.options.display, style_of(sys.stdout), record.notes)
         if self.options.told is not None:
             Path(self.options.told).write_text(str(folder.path), encoding="utf-8")
         shutil.rmtree(self.folder)
         return record
+
+    def _unrepeated(self) -> list[str]:
+        """What `--repeat` could not repeat."""
+        file = self.folder / UNREPEATED
+        tests = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        if not tests:
+            return []
+        more = f" and {len(tests) - 1:,} more" if len(tests) > 1 else ""
+        why = "it works by parameters, which methods of unittest.TestCase cannot have"
+        fix = "Write them as functions, or as methods of a plain class."
+        return [f"--repeat {self.options.repeat} did not repeat {tests[0]}{more}: {why}. {fix}"]
 
     def _record(self, folder: RunFolder, parts: Sequence["_Part"], result: dict[str, Any]) -> TestRecord:
         records = [part.record for part in parts if part.record is not None]
@@ -170,11 +191,89 @@ class Session:
             counts=_total([part.counts() for part in parts]),
             result=result,
             seconds=round(sum(one.seconds or 0.0 for one in records), 3),
-            notes=tuple(dict.fromkeys(note for one in records for note in one.notes)),
+            notes=tuple(
+                dict.fromkeys([*(note for one in records for note in one.notes), *self._unrepeated()])
+            ),
         )
 
 
 _SHOWN = "shown.jsonl"
+_TEST = "test.txt"
+
+
+class Call:
+    """One `assert_test`: its run, or why there is none.
+
+    Args:
+        folder: where its run goes.
+        test: the id of the test that called it.
+        settings: of the session.
+        plugins: likewise.
+    """
+
+    def __init__(self, folder: Path, test: str | None, settings: Settings, plugins: Plugins) -> None:
+        self._folder, self._test = folder, test
+        self._settings, self._plugins = settings, plugins
+
+    def runner_options(self) -> dict[str, Any]:
+        """What its run is given."""
+        return {
+            "settings": self._settings,
+            "plugins": self._plugins,
+            "runs_dir": self._folder,
+            "identifier": self._test,
+        }
+
+    def note(self, result: EvaluationResult) -> None:
+        """Leave what is shown of its case at the end."""
+        self._show(self._folder / result.run_id, [Shown.of(one) for one in result.test_results])
+
+    def refused(self, case: Any, error: Exception) -> None:
+        """Leave a record of a case that was not judged: it counts as failed, like any other.
+
+        Args:
+            case: a test case or golden; something else, where that is why.
+            error: why.
+        """
+        known = isinstance(case, LLMTestCase | ConversationalTestCase | Golden | ConversationalGolden)
+        stage: Stage = "annotator" if isinstance(error, MissingParameterError) else "measure"
+        item = TestItem(PromptWithContext(prompt_of(case) if known else TextPrompt("")), id="refused")
+        run = RunFolder.create(self._folder)
+        journal = JournalFile(run.journal)
+        record = exception_record(0, item, [], StageError(stage, "assert_test", error))
+        journal.append(record.model_dump_json().encode("utf-8") + b"\n")
+        journal.close()
+        title = one_line(str((title_of(case) if known else "") or self._test), LONGEST_TITLE)
+        self._show(run.path, [Shown(title, False, (), f"{record.error_type}: {record.message}")])
+
+    def _show(self, run: Path, shown: Iterable[Shown]) -> None:
+        text = "\n".join(one.as_json() for one in shown)
+        (run / _SHOWN).write_text(text, encoding="utf-8")
+
+
+def told_apart(shown: Sequence[tuple[str, Shown]]) -> list[Shown]:
+    """Cases, of which those with one title are told apart by their tests.
+
+    Args:
+        shown: each with the id of its test.
+    """
+    times = Counter(one.title for _, one in shown)
+    short = Counter(_within_file(test) for test in {test for test, _ in shown})
+    made: list[Shown] = []
+    numbers: Counter[str] = Counter()
+    for test, one in shown:
+        numbers[test] += 1
+        if times[one.title] > 1:
+            named = _within_file(test) if short[_within_file(test)] == 1 else test
+            number = "" if numbers[test] == 1 else f"~{numbers[test]}"
+            made.append(replace(one, title=f"{one.title} ({named}{number})"))
+        else:
+            made.append(one)
+    return made
+
+
+def _within_file(test: str) -> str:
+    return test.partition("::")[2] or test
 
 
 class _Part:
@@ -188,8 +287,7 @@ class _Part:
         folder = RunFolder(path)
         self.items = list(folder.items())
         self.record = folder.read_record() if (path / RECORD).exists() else None
-        self.test = (self.record.identifier if self.record is not None else None) or path.name
-        self.key = (self.test, path.name)
+        self.test = (path.parent / _TEST).read_text(encoding="utf-8")
         self._path = path
 
     def shown(self) -> list[Shown]:
@@ -203,8 +301,14 @@ class _Part:
         """What became of its cases, also where the process ended before it wrote its record."""
         if self.record is not None:
             return self.record.counts
-        failed = sum(isinstance(item, TestItemExceptionRecord) for item in self.items)
-        return Counts(items=len(self.items), scored=len(self.items) - failed, annotator_errors=failed)
+        stages = [item.stage for item in self.items if isinstance(item, TestItemExceptionRecord)]
+        return Counts(
+            items=len(self.items),
+            scored=len(self.items) - len(stages),
+            sut_errors=stages.count("sut"),
+            annotator_errors=stages.count("annotator"),
+            unscored=stages.count("measure"),
+        )
 
 
 def _numbered(parts: Sequence[_Part]) -> Iterator[ItemRecord]:

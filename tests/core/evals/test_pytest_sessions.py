@@ -121,14 +121,14 @@ def check_record(record, output):
     assert "6 of 7 test cases passed." in output
     assert record.run_id in output
     assert [item.test_item.id for item in record.test_item_records] == [
-        "test_app.py::test_app",
         *(f"test_app.py::test_number[{number}]" for number in range(6)),
+        "test_app.py::test_app",
     ]
     assert (record.counts.items, record.counts.scored) == (7, 7)
     assert record.result["passed"].value == pytest.approx(6 / 7)
     assert record.thresholds == {}  # the tests do not agree on that of Match
     assert record.hyperparameters == {"model": "m", "prompt_template": "p", "temperature": 1}
-    assert record.test_item_records[0].spans[0].name == "app"
+    assert record.test_item_records[-1].spans[0].name == "app"
 
 
 def test_all_cases_of_a_session_end_in_one_run_record(session, project):

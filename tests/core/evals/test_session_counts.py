@@ -1,0 +1,114 @@
+"""Every `assert_test` of a session of pytest counts, in the order of the tests, and under a name of its own."""
+
+import re
+import sys
+
+import pytest
+
+from modelgauge import load_record
+from modelgauge.evals.pytest_plugin import OPTIONS
+from modelgauge.evals.session import TestRunOptions
+
+SOURCE = """
+import unittest
+import pytest
+from modelgauge.evals import Golden, LLMTestCase, assert_test, observe
+from modelgauge.metrics import ExactMatchMetric
+
+EXACT = ExactMatchMetric()
+
+@pytest.mark.parametrize("number", range(11))
+def test_number(number):
+    assert_test(LLMTestCase("same", "a", "a"), [EXACT])
+
+def test_missing():
+    assert_test(LLMTestCase("lacking", "a"), [EXACT])
+
+def test_twice():
+    assert_test(LLMTestCase("same", "a", "a"), [EXACT])
+    assert_test(LLMTestCase("same", "b", "a"), [EXACT])
+
+def test_nothing():
+    assert_test()
+
+def test_unknown():
+    assert_test(LLMTestCase("unknown", "a", "a"), ["no_such"])
+
+@observe(metrics=[EXACT])
+def app(question):
+    return None
+
+def test_app():
+    assert_test(golden=Golden("asked", expected_output="a"), observed_callback=app)
+
+class TestOfUnittest(unittest.TestCase):
+    def test_method(self):
+        assert_test(LLMTestCase("method", "a", "a"), [EXACT])
+"""
+
+
+@pytest.fixture
+def session(here, monkeypatch, capsys):
+    """Runs `SOURCE` in a session inside this process; returns the summary and the record."""
+    (here / "test_counts.py").write_text(SOURCE, encoding="utf-8")
+
+    def run(*args, **options):
+        monkeypatch.setenv("COLUMNS", "140")
+        monkeypatch.setenv(OPTIONS, TestRunOptions(**options).as_json())
+        command = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", ".", *args]
+        with monkeypatch.context() as patched:
+            patched.delenv("PYTEST_CURRENT_TEST")
+            patched.setattr(sys, "dont_write_bytecode", True)
+            pytest.main([*command, "test_counts.py"])
+            sys.modules.pop("test_counts", None)
+        (folder,) = (here / "run_data" / "runs").iterdir()
+        return capsys.readouterr().out.partition("= modelgauge =")[2], load_record(folder)
+
+    return run
+
+
+def test_refused_cases_count_as_failed_with_their_reasons(session):
+    summary, record = session()
+    assert "13 of 18 test cases passed." in summary
+    counts = record.counts
+    assert (counts.items, counts.scored, counts.annotator_errors, counts.unscored) == (18, 14, 2, 2)
+    told = {item.test_item.id.partition("::")[2]: item for item in record.test_item_exceptions}
+    assert {name: (item.stage, item.error_type) for name, item in told.items()} == {
+        "test_missing": ("annotator", "MissingParameterError"),
+        "test_nothing": ("measure", "ValueError"),
+        "test_unknown": ("measure", "UnknownNameError"),
+        "test_app": ("annotator", "MissingParameterError"),
+    }
+    assert "needs 'expected_output'" in told["test_missing"].message
+    for reason in ("MissingParameterError:", "ValueError:", "UnknownNameError:"):
+        assert reason in summary.partition("test cases passed")[0]
+
+
+def test_cases_stand_in_the_order_of_the_tests(session):
+    _, record = session()
+    items = sorted([*record.test_item_records, *record.test_item_exceptions], key=lambda item: item.index)
+    assert [item.test_item.id.partition("::")[2] for item in items] == [
+        *(f"test_number[{number}]" for number in range(11)),
+        "test_missing",
+        "test_twice",
+        "test_twice~2",
+        "test_nothing",
+        "test_unknown",
+        "test_app",
+        "TestOfUnittest::test_method",
+    ]
+
+
+def test_cases_of_one_input_are_told_apart_by_their_tests(session):
+    summary, _ = session("-k", "number or twice or missing")
+    rows = re.findall(r"^(same \(\S+\)|lacking)  ", summary, re.MULTILINE)
+    numbered = [f"same (test_number[{number}])" for number in range(11)]
+    assert rows == [*numbered, "lacking", "same (test_twice)", "same (test_twice~2)"]
+
+
+def test_what_cannot_be_repeated_is_told(session):
+    summary, record = session("-k", "method or missing", repeat=2)
+    assert record.counts.items == 3
+    (note,) = record.notes
+    assert note.startswith("--repeat 2 did not repeat test_counts.py::TestOfUnittest::test_method: ")
+    assert "unittest.TestCase" in summary
