@@ -78,10 +78,7 @@ def evaluate(
     """
     configs, more = Configs.of(async_config, display_config, cache_config, error_config).with_options(options)
     items = Items()
-    logged = {**logged_hyperparameters(), **checked(hyperparameters or {})}
-    observers = [items, *more.pop("observers", ())]
-    more = {**configs.runner_options(), **more}
-    runner = Runner(hyperparameters=logged, identifier=identifier, observers=observers, **more)
+    runner = _runner({**configs.runner_options(), **more}, items, hyperparameters or {}, identifier)
     judges = metrics_of(metrics or (), runner)
     if goldens is None and observed_callback is None:
         cases, dataset = _given(test_cases)
@@ -93,7 +90,20 @@ def evaluate(
     job = Job(
         answered, judges, dataset, configs.error_config, identifier or "evaluate", given - len(answered)
     )
-    result = job.run(runner, items)
+    return _told(job.run(runner, items), runner, configs)
+
+
+def _runner(
+    options: dict[str, Any], items: "Items", hyperparameters: Mapping[str, Any], identifier: str | None
+) -> Runner:
+    """What runs it: observed by `items`, before those that the user gave."""
+    logged = {**logged_hyperparameters(), **checked(hyperparameters)}
+    observers = [items, *options.pop("observers", ())]
+    return Runner(hyperparameters=logged, identifier=identifier, observers=observers, **options)
+
+
+def _told(result: EvaluationResult, runner: Runner, configs: Configs) -> EvaluationResult:
+    """A result that is printed, and raised where it is an error, as the configs say."""
     if configs.display_config.print_results:
         print_result(result, runner.options.runs / result.run_id, configs.display_config.display)
     if not configs.error_config.ignore_errors:
