@@ -17,6 +17,12 @@ AnyPart = TypeVar("AnyPart", bound="Part")
 NEW_RUN = "Start a new run: the cache pays for what is equal."
 """The fix of whatever keeps a run from being done again."""
 
+LIMITS = (
+    *("concurrency", "max_retries", "attempt_timeout", "call_timeout", "grace"),
+    *("requests_per_minute", "tokens_per_minute", "max_calls", "max_tokens_total", "max_cost"),
+)
+"""The options that `resume` keeps where it is given no others."""
+
 
 class Part(Frozen):
     """A part of a manifest: the fields that matter here."""
@@ -25,7 +31,7 @@ class Part(Frozen):
 
 
 class Options(Part):
-    """What the results of the run depend on, and what it was called."""
+    """What the results of the run depend on, what it was called, and how it called."""
 
     max_test_items: int | None = Field(ge=1)
     seed: int
@@ -35,6 +41,21 @@ class Options(Part):
     sut_options: dict[str, Any]
     hyperparameters: dict[str, Any] | None = None
     identifier: str | None = None
+    concurrency: int | None = None
+    max_retries: int | None = None
+    attempt_timeout: float | None = None
+    call_timeout: float | None = None
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    max_calls: int | None = None
+    max_tokens_total: int | None = None
+    max_cost: float | None = None
+    grace: float | None = None
+
+    def limits(self) -> dict[str, Any]:
+        """How it called, and what it might spend, as far as it says so."""
+        found = {name: getattr(self, name) for name in LIMITS}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 class Inputs(Part):

@@ -199,7 +199,15 @@ def runner_for(
     pinned: bool = True,
     goldens: NamedGoldens | None = None,
 ) -> Runner:
-    """A runner with what the earlier run's results depend on, and the caller's own options for the rest."""
+    """A runner with what the earlier run's results depend on, and the caller's own options for the rest.
+
+    Args:
+        folder: of the earlier run.
+        manifest: what it says of itself.
+        options: the caller's.
+        pinned: whether the test's data must be what it was.
+        goldens: what it is measured by, where that is a file.
+    """
     recorded = manifest.options
     kept = {name: getattr(recorded, name) for name in _OF_THE_RUN}
     kept["sut_options"] = SUTOptions.load(recorded.sut_options)

@@ -36,6 +36,9 @@ def resume(
 ) -> list[TestRecord]:
     """Continue runs that were stopped: items that have a record are not done again, failed ones included.
 
+    Concurrency, rates, time-outs, retries and caps are those of the run, unless others are given, which hold from
+    then on. Caps are those of the command: what its runs spent before counts.
+
     Args:
         run: a run's id or folder, or an invocation's id: then each of its runs that is not complete.
         data_dir: where runs are looked up.
@@ -47,7 +50,8 @@ def resume(
         The records of the runs, complete ones too.
 
     Raises:
-        RecordError: there is no such run, or its test, data, SUT or judges are not what they were.
+        RecordError: there is no such run, or its test, items, data, SUT or judges are not what they were. Nothing is
+            asked then, and what the run has written stays as it is.
     """
     folders = find(run, data_dir)
     return [
@@ -64,12 +68,12 @@ def _resume_one(
         raise RecordError(
             f"Run {folder.run_id} measures the answers of run {rescores} anew: no SUT is asked, and there is "
             "nothing to resume.",
-            fix=f"Run it again: modelgauge rescore {rescores}",
+            fix=f"Run it again: {RunFolder(folder.path.parent / rescores).command('rescore')}",
         )
     if manifest.sut_uid == GIVEN:
         raise of_given_outputs(folder, "there is nothing to resume")
     goldens = None if test is not None else goldens_of(folder, manifest)
-    runner = runner_for(folder, manifest, options)
+    runner = runner_for(folder, manifest, {**manifest.options.limits(), **options})
     with judging_by_default(manifest.inputs.judge):
         chosen = test or (
             manifest.test_uid if goldens is None else goldens.test(runner.plugins(), runner.secrets)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
+_CALLS = {"concurrency": "concurrency", "max_retries": "max_retries", "attempt_timeout": "timeout"}
+"""How calls are made: names of `Runner`, and those of the command line and the settings."""
+
 
 def rerun_options(command: F) -> F:
     """What does not change the results of a run."""
@@ -52,9 +55,12 @@ def resume(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
     """Continue a run that was interrupted, stopped or killed, and show what came out.
 
     RUN is a run's id or folder, or an invocation's id: then each of its runs that is not complete is
-    continued, one after the other, each within its own caps. Items that have a record, failed ones too, are
-    not done again, also where the run kept no cache. What the results depend on is as it was; --plugin and
-    --dependency need not be given again. The exit code is that of run-test.
+    continued, one after the other. Items that have a record, failed ones too, are not done again, also where
+    the run kept no cache. What the results depend on is as it was; --plugin and --dependency need not be given
+    again. Concurrency, retries, time-outs, rates and caps are those of the run too; one that is given here takes
+    its place from then on. Caps are those of the command that began the run: what its runs have spent so far
+    counts, so a run that stopped at a cap goes on with a higher one. Where the test or its items have changed,
+    nothing is asked and nothing written. The exit code is that of run-test.
 
     \b
     Examples:
@@ -63,12 +69,14 @@ def resume(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
     """
     from modelgauge.resuming import resume as resumed
 
-    earlier = _found(app, run, given)
+    calls = {name: given[said] for name, said in _CALLS.items() if given[said] is not None}
+    earlier = _found(app, run, given)  # what the settings say of calls counted when the run began
+    options = {name: value for name, value in earlier.options.items() if name not in _CALLS} | calls
     ctx.exit(
         run_and_report(
             app,
             given,
-            lambda more: resumed(earlier.name, earlier.data_dir, **{**earlier.options, **more}),
+            lambda more: resumed(earlier.name, earlier.data_dir, **{**options, **more}),
             earlier.runs,
             again=f"modelgauge resume {shlex.quote(earlier.name)}",
         )

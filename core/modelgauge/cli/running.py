@@ -6,7 +6,9 @@ What is run, and on what, is each command's own.
 from __future__ import annotations
 
 import logging
+import os
 import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -148,7 +150,7 @@ def run_and_report(
     _show(app, records, output, runs, as_json=given["as_json"])
     for failure in app.plugins().failures[broken:]:
         app.note(f"Warning: the plugin {failure.name} failed while it watched: {failure.cause}")
-    _say_why(app, records, allowed)
+    _say_why(app, records, allowed, runs, told=not given["as_json"] and _has_one_reader())
     unfinished = watch.unfinished()
     if interrupted:
         for one in sorted(unfinished, key=lambda run: str(run["run_id"])):
@@ -156,7 +158,7 @@ def run_and_report(
         if not watch.started:
             app.note("Interrupted before a run began: nothing was asked.")
     if unfinished:
-        app.note(f"To go on: {again or _resume(unfinished)}{_data_dir(app)}")
+        app.note(f"To go on: {again or _resume(unfinished)}{_data_dir(app)}{_higher_cap(records, again)}")
     return app.exit_code
 
 
@@ -205,15 +207,25 @@ def _write(app: App, output: OutputFile, shown: Sequence[ShownRun]) -> None:
         file.write("\n")
 
 
-def _say_why(app: App, records: Iterable[TestRecord], allowed: Allowance) -> None:
-    """Why the exit code is not 0, for those who do not read the table."""
+def _say_why(app: App, records: Iterable[TestRecord], allowed: Allowance, runs: Path, *, told: bool) -> None:
+    """Why the exit code is not 0.
+
+    Args:
+        app: of this invocation.
+        records: of the runs.
+        allowed: how many items may fail.
+        runs: the folder of the runs.
+        told: whether those who read this have read in the tables what stopped a run.
+    """
+    from modelgauge.engine.journal import RunFolder
     from modelgauge.report.thresholds import why_not_passed
 
     for record in records:
         pair = f"{record.test_uid} on {record.sut_uid}"
         not_passed = None if record.cancelled else why_not_passed(record)
         if record.failure is not None:
-            app.note(f"Error: {pair} stopped early: {record.failure.error_type}: {record.failure.message}")
+            why = "" if told else f": {record.failure.error_type}: {record.failure.message.rstrip('.')}"
+            app.note(f"Error: {pair} stopped early{why}.")
         elif allowed.exceeded_by(record) and not record.cancelled:
             counts = record.counts
             app.note(
@@ -221,15 +233,29 @@ def _say_why(app: App, records: Iterable[TestRecord], allowed: Allowance) -> Non
                 f"--max-errors allows {allowed.text}."
             )
         elif not_passed is not None:
-            app.note(
-                f"Failed: {pair}: {not_passed}. See which: modelgauge show {record.run_id} --items{_data_dir(app)}"
-            )
+            show = RunFolder(runs / record.run_id).command("show")
+            app.note(f"Failed: {pair}: {not_passed}. See which: {show} --items")
 
 
 def _resume(unfinished: Sequence[Mapping[str, Any]]) -> str:
     """The command that continues runs of one invocation."""
     one = unfinished[0]
     return f"modelgauge resume {one['run_id'] if len(unfinished) == 1 else one['invocation_id']}"
+
+
+def _has_one_reader() -> bool:
+    """Whether stdout and stderr go to the same terminal, file or pipe."""
+    try:
+        return os.path.samestat(os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno()))
+    except (OSError, ValueError, AttributeError):  # not even files
+        return False
+
+
+def _higher_cap(records: Iterable[TestRecord], again: str) -> str:
+    """The options that `resume` needs to go on where a cap was reached; other commands begin anew."""
+    from modelgauge.report.items import higher_cap
+
+    return "" if again and not again.startswith("modelgauge resume ") else higher_cap(records)
 
 
 def _data_dir(app: App) -> str:

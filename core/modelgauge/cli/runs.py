@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 def runs(app: App, /, *, last: int | None, data_dir: Path | None, as_json: bool) -> None:
     """List the runs that were made, the latest last, with their first result; `show` says more.
 
+    STATE is finished, interrupted (Ctrl-C), stopped (a cap, a full disk, a SUT that cannot answer), killed, running,
+    or damaged. SCORED is of all items of the test; 27/38+ of a run that was stopped before it had read them all.
+
     \b
     Example:
       modelgauge runs --last 10
@@ -49,15 +52,14 @@ def runs(app: App, /, *, last: int | None, data_dir: Path | None, as_json: bool)
 
 def _row(app: App, folder: RunFolder) -> dict[str, Any]:
     from modelgauge.errors import RecordError
+    from modelgauge.report.unfinished import state_of
 
     record: TestRecord | None = None
     manifest: dict[str, Any] = {}
-    state = "unfinished"
+    state = ""
     try:
         manifest = folder.read_manifest()
-        if (folder.path / "record.json").exists():
-            record = folder.read_record()
-            state = _state(record)
+        state, record = state_of(folder)
     except RecordError as error:  # one damaged run must not hide the others
         app.note(f"Warning: {error}")
         state = "damaged"
@@ -74,15 +76,14 @@ def _row(app: App, folder: RunFolder) -> dict[str, Any]:
     }
 
 
-def _state(record: TestRecord) -> str:
-    if record.cancelled:
-        return "interrupted"
-    return "finished" if record.failure is None else "stopped"
-
-
 def _counted(row: dict[str, Any]) -> str:
+    """Scored items of all, with a `+` where the run was stopped before it knew how many there are."""
     counts = row["counts"]
-    return "" if counts is None else f"{counts['scored']:,}/{counts['items']:,}"
+    if counts is None:
+        return ""
+    not_begun = counts["not_begun"]
+    more = "+" if not_begun is None and row["state"] != "finished" else ""
+    return f"{counts['scored']:,}/{counts['items'] + (not_begun or 0):,}{more}"
 
 
 def _headline(record: TestRecord) -> str:

@@ -101,12 +101,14 @@ class CallCounts(Frozen):
 
 
 class Counts(Frozen):
-    """What became of the items: `items` = scored + sut_errors + annotator_errors + unscored + never started.
+    """What became of the items: `items` = scored + sut_errors + annotator_errors + unscored + not finished.
 
+    `not_begun` are those that were never taken from the test; None where its items were not read to their end.
     `judge_calls` are the questions that annotators asked SUTs of their own.
     """
 
     items: int = 0
+    not_begun: int | None = None
     scored: int = 0
     sut_errors: int = 0
     annotator_errors: int = 0
@@ -125,7 +127,7 @@ class ConcurrencyChange(Frozen):
     """A limiter changed how many calls may be under way at once.
 
     Args:
-        seconds: since the limiter began.
+        seconds: since the run began, without the time between its sessions.
         limit: the calls at once from then on.
         why: "saturated" (it grew), "rate limited" (it was cut), or "cut in vain" (calls were refused as before, so
             the cut was taken back).
@@ -184,7 +186,7 @@ class TestRecord(Frozen):
 
     Args:
         result: name to number, `Estimate`, or one level of named groups of these.
-        seconds: wall time of the run.
+        seconds: wall time of the run, of all its sessions together.
         dataset: the data set that the items are of, where the test knows it.
         hyperparameters: what the measured app was set to, as its author logged it.
         identifier: what the user called the run.

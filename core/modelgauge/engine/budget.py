@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 
 from modelgauge.data.responses import Usage
+from modelgauge.engine.tally import Tally, current_tally
 from modelgauge.errors import RunStoppedError
+
+_NOBODY = Tally()  # a call outside of any pair: nobody's record says what it took
 
 
 @dataclass(slots=True)
@@ -36,9 +39,13 @@ class Budget:
         if self.max_cost is not None and self.cost >= self.max_cost:
             raise _reached(f"${self.max_cost:g}", "--max-cost")
         self.calls += 1
+        current_tally.get(_NOBODY).attempts += 1
 
     def spend(self, usage: Usage) -> None:
         """Count what a paid call cost."""
+        tally = current_tally.get(_NOBODY)
+        tally.tokens += tokens_of(usage)
+        tally.cost += usage.cost_usd or 0.0
         self.tokens += tokens_of(usage)
         self.cost += usage.cost_usd or 0.0
 

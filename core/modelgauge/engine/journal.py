@@ -7,20 +7,29 @@ import json
 import logging
 import os
 import secrets
+import shlex
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from modelgauge.data.json_values import is_exact
 from modelgauge.data.records import ItemRecord, TestRecord, item_from_json, record_from_json
 from modelgauge.engine.file_lock import lock
-from modelgauge.errors import RecordError, RunStoppedError
+from modelgauge.errors import RecordError, RunStoppedError, SettingsError
+from modelgauge.settings import load_settings
 
 log = logging.getLogger(__name__)
 
-MANIFEST, JOURNAL, RECORD = "run.json", "items.jsonl", "record.json"
+RUNS = "runs"
+MANIFEST, JOURNAL, RECORD, TOTALS = "run.json", "items.jsonl", "record.json", "totals.json"
+
+_TRIES, _PAUSE = (
+    20,
+    0.01,
+)  # seconds: while somebody looks whether a run is going on, its journal is locked for a moment
 
 
 def new_id() -> str:
@@ -64,6 +73,31 @@ class RunFolder:
     def journal(self) -> Path:
         return self.path / JOURNAL
 
+    @property
+    def totals(self) -> Path:
+        return self.path / TOTALS
+
+    def command(self, verb: str) -> str:
+        """The command line that does something with this run, when it is given where this process runs.
+
+        Args:
+            verb: `show`, `resume` or `rescore`.
+        """
+        runs = self.path.parent
+        if _default_runs() == runs.resolve():
+            return f"modelgauge {verb} {self.run_id}"
+        if runs.name != RUNS:
+            return f"modelgauge {verb} {shlex.quote(str(self.path))}"
+        return f"modelgauge {verb} {self.run_id} --data-dir {shlex.quote(str(runs.parent))}"
+
+    def is_going_on(self) -> bool:
+        """Whether a process works on the run now."""
+        try:
+            with self.journal.open("rb") as file:
+                return not lock(file)
+        except OSError:  # there is none yet
+            return False
+
     def forget_if_empty(self) -> None:
         """Remove the folder of a run that never began."""
         with suppress(OSError):  # nearly always: it is not empty
@@ -93,9 +127,10 @@ class RunFolder:
         """
         path = self.path / RECORD
         if not path.exists():
+            going_on = self.is_going_on()
             raise RecordError(
-                f"Run {self.run_id} has no record: it is going on, or was killed.",
-                fix=f"Continue it with: modelgauge resume {self.run_id}",
+                f"Run {self.run_id} has no record: {'it is going on' if going_on else 'it was killed'}.",
+                fix="Wait for its end." if going_on else f"Continue it with: {self.command('resume')}",
             )
         return record_from_json(read_json(path), str(path)).with_items(self.items)
 
@@ -137,16 +172,18 @@ class JournalFile:
 
     Args:
         path: opened for appending; a torn last line is cut off first.
+        before: called before lines are written.
 
     Raises:
         RunStoppedError: the disk refuses.
         RecordError: another process is writing it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, before: Callable[[], None] = lambda: None) -> None:
+        self._before = before
         try:
             self._file = path.open("ab", buffering=0)
-            if not lock(self._file):
+            if not _locked(self._file):
                 self._file.close()
                 raise RecordError(
                     f"Run {path.parent.name} is going on in another process.",
@@ -155,10 +192,11 @@ class JournalFile:
             _cut_torn_line(path)
             self.size = path.stat().st_size
         except OSError as error:
-            raise _refused(path, error) from error
+            raise refused(path, error) from error
 
     def append(self, data: bytes) -> None:
         """Write whole lines; they survive the process from then on. All of them are written, or none."""
+        self._before()
         view = memoryview(data)
         try:
             while view:
@@ -170,6 +208,15 @@ class JournalFile:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _locked(file: IO[bytes]) -> bool:
+    """Lock a journal; False where another process writes it."""
+    for _ in range(_TRIES):
+        if lock(file):
+            return True
+        time.sleep(_PAUSE)
+    return False
 
 
 def _cut_torn_line(path: Path) -> None:
@@ -201,16 +248,25 @@ def write_atomically(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
-        raise _refused(path, error) from error
+        raise refused(path, error) from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _refused(path: Path, error: OSError) -> RunStoppedError:
+def refused(path: Path, error: OSError) -> RunStoppedError:
+    """The disk does not take a file of a run."""
     return RunStoppedError(
         f"{path} cannot be written: {error.strerror or error}.",
-        fix=f"Free the disk, then run `modelgauge resume {path.parent.name}`.",
+        fix=f"Free the disk, then run `{RunFolder(path.parent).command('resume')}`.",
     )
+
+
+def _default_runs() -> Path | None:
+    """Where a command finds runs that is not told where they are; None where that cannot be known."""
+    try:
+        return (load_settings().data_dir / RUNS).resolve()
+    except SettingsError:
+        return None
 
 
 def read_json(path: Path) -> Any:
@@ -248,12 +304,12 @@ def find_run(data_dir: Path, name: str) -> list[RunFolder]:
     Raises:
         RecordError: there is none.
     """
-    runs = data_dir / "runs"
+    runs = data_dir / RUNS
     for folder in (Path(name), runs / name):
         if (folder / MANIFEST).is_file():
             nameless = folder.name in ("", "..")  # a run's id is the name of its folder
             return [RunFolder(folder.resolve() if nameless else folder)]
-    found, damaged = _of_invocation(data_dir, name)
+    found, damaged = of_invocation(runs, name)
     if found:
         for error in damaged:
             log.warning("A run that may be of the same command cannot be read. %s", error)
@@ -266,11 +322,16 @@ def find_run(data_dir: Path, name: str) -> list[RunFolder]:
     )
 
 
-def _of_invocation(data_dir: Path, invocation_id: str) -> tuple[list[RunFolder], list[RecordError]]:
-    """The runs of one command, and why others cannot tell whose they are: one damaged run hides no other."""
+def of_invocation(runs: Path, invocation_id: str) -> tuple[list[RunFolder], list[RecordError]]:
+    """The runs of one command, and why others cannot tell whose they are: one damaged run hides no other.
+
+    Args:
+        runs: the folder of the runs.
+        invocation_id: of the command.
+    """
     found: list[RunFolder] = []
     damaged: list[RecordError] = []
-    for one in all_runs(data_dir):
+    for one in _all_runs(runs):
         try:
             if one.read_manifest().get("invocation_id") == invocation_id:
                 found.append(one)
@@ -281,7 +342,10 @@ def _of_invocation(data_dir: Path, invocation_id: str) -> tuple[list[RunFolder],
 
 def all_runs(data_dir: Path) -> list[RunFolder]:
     """All runs in a data folder, oldest first."""
-    runs = data_dir / "runs"
+    return _all_runs(data_dir / RUNS)
+
+
+def _all_runs(runs: Path) -> list[RunFolder]:
     if not runs.is_dir():
         return []
     return [RunFolder(path) for path in sorted(runs.iterdir()) if (path / MANIFEST).is_file()]

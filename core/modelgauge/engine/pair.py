@@ -1,7 +1,6 @@
 """One test on one SUT: items are pulled, worked on, written, aggregated; at the end stands a record."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,29 +9,22 @@ from time import monotonic
 from typing import Any
 
 from modelgauge.data.items import PromptWithContext
-from modelgauge.data.records import (
-    SCHEMA_VERSION,
-    ConcurrencyChange,
-    ItemRecord,
-    RunFailure,
-    RunStage,
-    TestRecord,
-    normalized_result,
-    record_from_json,
-)
+from modelgauge.data.records import ItemRecord, RunFailure, RunStage, TestRecord, normalized_result
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.calls import Target
 from modelgauge.engine.failures import run_failure
 from modelgauge.engine.item import ItemWorker
 from modelgauge.engine.journal import JournalFile, RunFolder
-from modelgauge.engine.limits import CEILING, AdaptiveLimiter
+from modelgauge.engine.limits import CEILING
 from modelgauge.engine.measured import JournalIndex
 from modelgauge.engine.observers import Observers
 from modelgauge.engine.options import RunOptions
 from modelgauge.engine.recorded import Continued, Rescorer
-from modelgauge.engine.source import Ids, ItemSource, NumberedItem, numbered, sample
+from modelgauge.engine.source import Ids, ItemSource, NumberedItem, chosen
+from modelgauge.engine.summary import changes_of, identity_of, manifest_of, record_of
 from modelgauge.engine.tally import current_tally
 from modelgauge.engine.threads import in_thread
+from modelgauge.engine.totals import TotalsFile
 from modelgauge.engine.writer import Writer
 from modelgauge.errors import ModelGaugeError, RunStoppedError
 from modelgauge.interfaces.annotator import CompletionAnnotator
@@ -140,39 +132,61 @@ class PairRun:
         self._idle = 0
         self._last: asyncio.Task[None] | None = None  # the worker that did the last item
         self._window = _window(self._targets)
-        self._started = datetime.now(UTC)
+        self._began = datetime.now(UTC) if continued is None else continued.began
+        self._made: int | None = None  # items that the test makes, where that is known before they are read
+        self._journal: JournalFile | None = None
+        self._totals = TotalsFile(folder, self.tally, None if continued is None else continued.totals)
+
+    async def prepare(self) -> None:
+        """Take over what the run has done already, and see that the test still makes the same items.
+
+        Raises:
+            RecordError: it does not, or a file of the run is damaged; neither journal nor record is changed.
+        """
+        if (continued := self._continued) is None:
+            return
+        await self._open_journal()
+        await in_thread(lambda: continued.load(self._index, self.tally), "journal")
+        self._made = await in_thread(lambda: continued.compare(self._chosen_again, self._index), "items")
 
     async def run(self) -> TestRecord:
         """Run the pair to its end; what fails on the way stands in the record."""
-        clock = asyncio.get_running_loop().time
-        begun = clock()
         current_tally.set(self.tally)
         manifest = self._manifest()
-        if self._continued is None:
+        if self._continued is None or manifest != self._continued.manifest:
             await in_thread(
                 lambda: self.folder.write_manifest(manifest, self.shared.options.redact), "manifest"
             )
         self.shared.observers.run_started(manifest)
-        journal = await in_thread(lambda: JournalFile(self.folder.journal), "journal")
-        self.shared.at_end(journal.close)  # where this task is cancelled, the writer still has lines for it
+        journal = await self._open_journal()
+        await in_thread(self._totals.open, "totals")
+        self.shared.at_end(self._totals.close)
         await self._stage("items", lambda: self._work_through(journal))
         self._ids.forget()
         await self.shared.writer.drained()
         for dead in (target.dead for target in self._targets if target.dead is not None):
             self._fail("run", dead)  # also where no item was left to be stopped
         result = await self._stage("aggregate", self._aggregated) or {}
+        record = await in_thread(lambda: self._finish(result, manifest), "record")
         journal.close()
-        record = self._record(result, clock() - begun)
-        await in_thread(lambda: self._finish(record, manifest), "record")
         self.shared.observers.run_finished(record)
         return record
 
     @property
     def known(self) -> int | None:
-        """How many items there are; None while the test still makes some."""
-        if self._source is None or not self._source.exhausted:
-            return None
-        return self.tally.items + self._source.waiting
+        """How many items there are, those of earlier sessions too; None until that is known."""
+        if self._source is None or self._source.total is None:
+            return self._made
+        return self._source.total + (0 if self._continued is None else len(self._continued.recorded))
+
+    async def _open_journal(self) -> JournalFile:
+        if self._journal is None:
+            journal = await in_thread(lambda: JournalFile(self.folder.journal, self._totals.write), "journal")
+            self.shared.at_end(
+                journal.close
+            )  # where this task is cancelled, the writer still has lines for it
+            self._journal = journal
+        return self._journal
 
     def stop(self, failure: ModelGaugeError | None = None) -> None:
         """Start no more items: the run was interrupted, or cannot go on (then the failure says why)."""
@@ -199,7 +213,7 @@ class PairRun:
     async def _work_through(self, journal: JournalFile) -> None:
         if self._stopped():
             return
-        self._source = ItemSource(await self._of_author(self._items, "items"))
+        self._source = await self._of_author(self._items, "items")
         if self._stopped():
             self._source.stop()
         self._spawn(journal)
@@ -212,17 +226,21 @@ class PairRun:
         self._author = asyncio.get_running_loop().create_task(in_thread(work, name))
         return await self._author
 
-    def _items(self) -> Iterator[NumberedItem]:
-        test, options = self.pair.test, self.shared.options
-        if self._continued is not None:
-            self._continued.load(self._index, self.tally)
-        items = numbered(test.make_test_items(self.pair.dependencies), self._ids, test.uid)
-        if options.max_test_items is not None:
-            items = iter(sample(items, options.max_test_items, options.seed))
+    def _items(self) -> ItemSource:
+        """What there is to do."""
+        items, total = self._chosen(self._ids)
         if isinstance(self._worker, Rescorer):
-            self._worker.recorded.read()
-            return self._worker.remaining(items)
-        return items if self._continued is None else self._continued.remaining(items, self._index)
+            return ItemSource(self._worker.remaining(items), len(self._worker.recorded))
+        if self._continued is not None and self._made is not None:
+            return ItemSource(self._continued.remaining(items), self._made - len(self._continued.recorded))
+        return ItemSource(items, total)
+
+    def _chosen_again(self) -> Iterator[NumberedItem]:
+        return self._chosen(Ids(self.pair.test.uid))[0]
+
+    def _chosen(self, ids: Ids) -> tuple[Iterator[NumberedItem], int | None]:
+        pair, options = self.pair, self.shared.options
+        return chosen(pair.test, pair.dependencies, ids, options.max_test_items, options.seed)
 
     def _spawn(self, journal: JournalFile) -> None:
         self._idle += 1
@@ -291,10 +309,8 @@ class PairRun:
         items = self._index.items()
         if not len(items):
             return {}
-        result: dict[str, Any] = await self._of_author(
-            lambda: normalized_result(self.pair.test.aggregate_measurements(items)), "aggregation"
-        )
-        return result
+        aggregate = self.pair.test.aggregate_measurements
+        return dict(await self._of_author(lambda: normalized_result(aggregate(items)), "aggregation"))
 
     async def _stage(self, stage: RunStage, work: Callable[[], Awaitable[Any]]) -> Any:
         """Do a part of the run; what it raises ends this pair only, and stands in its record."""
@@ -312,85 +328,72 @@ class PairRun:
         if self._failure is None:
             self._failure = run_failure(stage, error, getattr(self.pair.sut, "again", None))
 
-    def _finish(self, record: TestRecord, manifest: dict[str, Any]) -> None:
-        redact = self.shared.options.redact
-        if self._ids.repeated and self._continued is None:
-            self.folder.write_manifest({**manifest, "repeated_ids": self._ids.repeated}, redact)
-        self.folder.write_record(record, redact)
+    def _finish(self, result: dict[str, Any], manifest: dict[str, Any]) -> TestRecord:
+        """Write the record; where the disk refuses it, what came out is told all the same."""
+        redact, seconds = self.shared.options.redact, self._totals.seconds
+        record = self._record(result, seconds)
+        try:
+            if self._ids.repeated and self._continued is None:
+                self.folder.write_manifest({**manifest, "repeated_ids": self._ids.repeated}, redact)
+            self.folder.write_record(record, redact)
+        except RunStoppedError as error:
+            self._fail("run", error)
+            return self._record(result, seconds)
+        self._totals.write(ended=True)
+        return record
 
     def _record(self, result: dict[str, Any], seconds: float) -> TestRecord:
-        notes = self._notes
-        if self._ids.repeated:
-            notes += (
-                f"{self._ids.repeated} items repeat the prompts of an earlier one; their ids end in ~2, ~3, …",
-            )
-        notes += self.tally.sut_calls.unjudged()
-        record = TestRecord(
-            run_id=self.folder.run_id,
-            invocation_id=self.shared.invocation_id,
-            run_timestamp=self._started.isoformat(timespec="seconds"),
-            test_uid=self.pair.test.uid,
-            test_initialization=_initialization(self.pair.test),
-            sut_uid=self.pair.sut.uid,
-            sut_initialization=_initialization(self.pair.sut),
-            dependency_versions=dict(self.pair.dependency_versions),
-            dataset=self.pair.test.dataset,
-            hyperparameters=dict(self.shared.options.hyperparameters),
-            identifier=self.shared.options.identifier,
-            thresholds=dict(self.pair.test.thresholds),
+        known = self.known
+        earlier = {} if self._continued is None else self._continued.concurrency
+        record = record_of(
+            self._identity(),
+            self.pair.test,
+            self.shared.options,
             cancelled=self.cancelled,
-            counts=self.tally.frozen(),
+            counts=self.tally.frozen(None if known is None else max(0, known - self.tally.items)),
             result=result,
-            seconds=round(seconds, 3),
-            notes=notes,
+            seconds=seconds,
+            notes=self._all_notes(),
             failure=self._failure,
-            concurrency=_changes(self._targets),
+            concurrency=changes_of(self._targets, earlier, self._totals.earlier_seconds),
         )
-        written = record.model_dump_json()
-        clean = self.shared.options.redact(written)  # what the caller gets holds no secret either
-        if clean != written:
-            record = record_from_json(json.loads(clean), "The record")
         return record.with_items(self.folder.items)
 
+    def _all_notes(self) -> Iterator[str]:
+        yield from self._notes
+        if self._ids.repeated:
+            yield f"{self._ids.repeated} items repeat the prompts of an earlier one; their ids end in ~2, ~3, …"
+        if isinstance(self._worker, Rescorer):
+            yield from self._worker.notes(str(self.shared.manifest.get("rescores")))
+        if self._continued is not None and self._continued.totals is None:
+            yield "The calls and the time of this run's earlier sessions are not known."
+        yield from self.tally.sut_calls.unjudged()
+
     def _manifest(self) -> dict[str, Any]:
-        options, dataset = self.shared.options, self.pair.test.dataset
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "run_id": self.folder.run_id,
-            "invocation_id": self.shared.invocation_id,
-            "run_timestamp": self._started.isoformat(timespec="seconds"),
-            "test_uid": self.pair.test.uid,
-            "test_initialization": _initialization(self.pair.test),
-            "sut_uid": self.pair.sut.uid,
-            "sut_initialization": _initialization(self.pair.sut),
-            "dataset": None if dataset is None else dataset.model_dump(mode="json"),
-            "annotators": {name: _initialization(one) for name, one in self.pair.annotators.items()},
-            "judges": {
-                name: {key: _initialization(judge) for key, judge in judges.items()}
-                for name, judges in self.pair.judge_suts.items()
-                if judges
-            },
-            "dependency_versions": dict(self.pair.dependency_versions),
-            "options": options.recorded(),
-            **self.shared.manifest,
-        }
+        options, pair = self.shared.options, self.pair
+        if self._continued is not None:  # what is given to `resume` holds from then on
+            return {**self._continued.manifest, "options": options.recorded()}
+        return manifest_of(
+            self._identity(),
+            annotators=pair.annotators,
+            judge_suts=pair.judge_suts,
+            options=options,
+            surroundings=self.shared.manifest,
+        )
 
-
-def _initialization(owner: Any) -> dict[str, Any]:
-    made: dict[str, Any] = owner.initialization.model_dump(mode="json")
-    return made
+    def _identity(self) -> dict[str, Any]:
+        pair = self.pair
+        return identity_of(
+            {"run_id": self.folder.run_id, "invocation_id": self.shared.invocation_id},
+            pair.test,
+            sut_uid=pair.sut.uid,
+            sut_initialization=pair.sut.initialization,
+            dependency_versions=pair.dependency_versions,
+            began=self._began,
+        )
 
 
 def _window(targets: Sequence[Target]) -> int:
     """How many items may be in flight: enough to keep every stage of the pair busy."""
     places = sum(target.limiter.most or CEILING for target in targets)
     return min(_MOST_WORKERS, 2 * places)
-
-
-def _changes(targets: Sequence[Target]) -> dict[str, tuple[ConcurrencyChange, ...]]:
-    limiters = {target.owner.uid: target.limiter for target in targets}
-    return {
-        uid: tuple(one.changes)
-        for uid, one in limiters.items()
-        if isinstance(one, AdaptiveLimiter) and one.changes
-    }

@@ -2,20 +2,22 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from modelgauge.data.items import TestItem
-from modelgauge.data.records import ItemRecord, TestItemRecord, item_from_json
-from modelgauge.engine.failures import StageError
+from modelgauge.data.records import ConcurrencyChange, ItemRecord, TestItemRecord, item_from_json
+from modelgauge.engine.failures import NOT_OF_THE_ITEM, StageError, message_of
 from modelgauge.engine.item import ItemWorker
-from modelgauge.engine.journal import whole_lines
+from modelgauge.engine.journal import MANIFEST, RECORD, RunFolder, whole_lines
 from modelgauge.engine.measured import JournalIndex
 from modelgauge.engine.source import NumberedItem
 from modelgauge.engine.tally import Tally
-from modelgauge.errors import RecordError
+from modelgauge.engine.totals import Totals, read_totals
+from modelgauge.errors import ModelGaugeError, RecordError
 
 
 class RecordedItems:
@@ -53,13 +55,19 @@ class RecordedItems:
     def __len__(self) -> int:
         return len(self._places)
 
+    def holds(self, item: TestItem) -> bool:
+        """Whether there is a line of an item; remembers that the test still makes it."""
+        key = _digest(item.id)
+        if key not in self._places:
+            return False
+        self._used.add(key)
+        return True
+
     def take(self, item: TestItem) -> bytes | None:
         """The line of an item, and remember that the test still makes it; None where there is none."""
-        key = _digest(item.id)
-        place = self._places.get(key)
-        if place is None:
+        if not self.holds(item):
             return None
-        self._used.add(key)
+        place = self._places[_digest(item.id)]
         with self.path.open("rb") as file:
             file.seek(place)
             return file.readline()
@@ -70,7 +78,8 @@ class RecordedItems:
         Raises:
             RecordError: there are some; the message names one.
         """
-        for key in self._places.keys() - self._used:
+        unused, self._used = self._places.keys() - self._used, set()
+        for key in unused:
             with self.path.open("rb") as file:
                 file.seek(self._places[key])
                 record = item_from_json(file.readline(), str(self.path))
@@ -85,15 +94,55 @@ class Continued:
     """The part of a run that is done already.
 
     Args:
-        recorded: its journal.
+        folder: of the run.
         redact: as the journal was written.
+        manifest: of the run.
+        totals: what the earlier sessions used; None where nobody kept count.
+        concurrency: how the limits changed in the earlier sessions, as far as they ended.
     """
 
-    recorded: RecordedItems
+    folder: RunFolder
     redact: Callable[[str], str]
+    manifest: Mapping[str, Any]
+    totals: Totals | None
+    concurrency: Mapping[str, tuple[ConcurrencyChange, ...]]
+    recorded: RecordedItems = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.recorded = RecordedItems(self.folder.journal)
+
+    @classmethod
+    def of(cls, folder: RunFolder, redact: Callable[[str], str]) -> "Continued":
+        """What the files of a run say, but for its items.
+
+        Raises:
+            RecordError: one of them is damaged.
+        """
+        has_record = (folder.path / RECORD).exists()
+        concurrency = folder.read_record().concurrency if has_record else {}
+        return cls(folder, redact, folder.read_manifest(), read_totals(folder), concurrency)
+
+    @property
+    def began(self) -> datetime:
+        """When the first session began.
+
+        Raises:
+            RecordError: the manifest does not say.
+        """
+        try:
+            return datetime.fromisoformat(self.manifest["run_timestamp"])
+        except (KeyError, TypeError, ValueError):
+            raise RecordError(
+                f"{self.folder.path / MANIFEST} is damaged: it does not say when the run began.",
+                fix="Start a new run: the cache pays for what is equal.",
+            ) from None
 
     def load(self, index: JournalIndex, tally: Tally) -> None:
-        """Take over what the journal holds."""
+        """Take over what the journal holds.
+
+        Raises:
+            RecordError: a line of it is damaged, or stands there twice.
+        """
 
         def take_over(record: ItemRecord, offset: int) -> None:
             tally.items += 1
@@ -101,17 +150,38 @@ class Continued:
             index.add(record, offset)
 
         self.recorded.read(take_over)
+        (self.totals or Totals()).begin(tally)
 
-    def remaining(self, items: Iterator[NumberedItem], index: JournalIndex) -> Iterator[NumberedItem]:
-        """The items that have no record yet.
+    def compare(self, make: Callable[[], Iterable[NumberedItem]], index: JournalIndex) -> int:
+        """Compare what the journal holds with what the test makes now, before anything is asked.
+
+        Args:
+            make: gives the items that the test makes now.
+            index: learns the classes of contexts.
+
+        Returns:
+            How many items the test makes.
 
         Raises:
-            RecordError: an item has changed since, or is missing.
+            RecordError: an item has changed since, or is missing; or the test makes no items any more.
         """
+        try:
+            return self._compared(make(), index)
+        except (ModelGaugeError, *NOT_OF_THE_ITEM):
+            raise
+        except BaseException as error:
+            raise RecordError(
+                f"Test '{self.manifest.get('test_uid')}' does not make its items any more: "
+                f"{type(error).__name__}: {message_of(error).rstrip('.')}.",
+                fix=f"Mend it; run {self.folder.run_id} is as it was.",
+            ) from error
+
+    def _compared(self, items: Iterable[NumberedItem], index: JournalIndex) -> int:
+        number = 0
         for one in items:
+            number += 1
             line = self.recorded.take(one.item)
             if line is None:
-                yield one
                 continue
             if json.loads(line)["test_item"] != _recorded_form(one.item, self.redact):
                 raise RecordError(
@@ -120,6 +190,16 @@ class Continued:
                     "what is equal.",
                 )
             index.note_context(one.index, one.item)
+        self.recorded.check_all_taken()
+        return number
+
+    def remaining(self, items: Iterable[NumberedItem]) -> Iterator[NumberedItem]:
+        """The items that have no record yet.
+
+        Raises:
+            RecordError: one is missing, which was there when they were compared.
+        """
+        yield from (one for one in items if not self.recorded.holds(one.item))
         self.recorded.check_all_taken()
 
 
@@ -130,10 +210,14 @@ class Rescorer(ItemWorker):
     Args:
         recorded: the journal that holds the answers.
         complete: whether every item must be there; a run that was stopped early holds only some.
+
+    Attributes:
+        made: how many items the test makes; None until that is known.
     """
 
     recorded: RecordedItems
     complete: bool
+    made: int | None = None
     _lines: dict[int, bytes] = field(default_factory=dict)
 
     def remaining(self, items: Iterator[NumberedItem]) -> Iterator[NumberedItem]:
@@ -142,7 +226,9 @@ class Rescorer(ItemWorker):
         Raises:
             RecordError: an item has none in a complete run, or the test does not make an item any more.
         """
+        made = 0
         for one in items:
+            made += 1
             line = self.recorded.take(one.item)
             if line is not None:
                 self._lines[one.index] = line
@@ -154,6 +240,19 @@ class Rescorer(ItemWorker):
                     "what is equal.",
                 )
         self.recorded.check_all_taken()
+        self.made = made
+
+    def notes(self, run_id: str) -> Iterator[str]:
+        """That the answers are not those to all items, where they are not.
+
+        Args:
+            run_id: of the run that they are of.
+        """
+        held = len(self.recorded)
+        if self.complete or held == self.made:
+            return
+        items = f"{held:,} items" if self.made is None else f"{held:,} of {self.made:,} items"
+        yield f"Run {run_id} is not finished: it has answers to {items}, and the others are missing here."
 
     async def process(self, index: int, item: TestItem) -> ItemRecord:
         """Judge the recorded answers of an item; what failed at the SUT stays as it is."""

@@ -28,6 +28,7 @@ from modelgauge.engine.recorded import Continued, RecordedItems, Rescorer
 from modelgauge.engine.repeats import reducer
 from modelgauge.engine.tally import Tally, current_tally
 from modelgauge.engine.threads import CallPool, in_thread
+from modelgauge.engine.totals import count_spent
 from modelgauge.engine.writer import Writer
 from modelgauge.errors import (
     CallError,
@@ -108,6 +109,8 @@ class Run:
             stack.callback(current_asker.reset, current_asker.set(self))
             last = stack.enter_context(ExitStack())
             self._services = await self._open_services(stack)
+            if continuing is not None:
+                await in_thread(lambda: count_spent(self._services.budget, continuing), "totals")
             shared = Surroundings(
                 options=self.options,
                 writer=self._services.writer,
@@ -119,6 +122,7 @@ class Run:
             for pair in pairs:
                 self._pairs.append(await self._pair_run(pair, shared, continuing, rescoring))
                 stack.push_async_callback(in_thread, self._pairs[-1].folder.forget_if_empty, "folder")
+                await self._pairs[-1].prepare()
             await self._open(stack)
             if self.options.progress:
                 bar = asyncio.create_task(show_progress(self._standing))
@@ -205,15 +209,16 @@ class Run:
         self._judges(pair)
         notes = self._notes(pair)
         if rescoring is not None:
-            folder = await in_thread(lambda: RunFolder.create(options.runs), "folder")
             recorded = RecordedItems(rescoring.journal)
             complete = await in_thread(rescoring.is_complete, "record")
+            await in_thread(recorded.read, "journal")  # a damaged one makes no run
+            folder = await in_thread(lambda: RunFolder.create(options.runs), "folder")
             shared = replace(shared, manifest={**shared.manifest, "rescores": rescoring.run_id})
             return PairRun(
                 pair, folder, Rescorer(**worker, recorded=recorded, complete=complete), shared, notes=notes
             )
         if continuing is not None:
-            continued = Continued(RecordedItems(continuing.journal), options.redact)
+            continued = await in_thread(lambda: Continued.of(continuing, options.redact), "run")
             return PairRun(pair, continuing, ItemWorker(**worker), shared, notes=notes, continued=continued)
         folder = await in_thread(lambda: RunFolder.create(options.runs), "folder")
         return PairRun(pair, folder, ItemWorker(**worker), shared, notes=notes)
@@ -308,7 +313,7 @@ class Run:
             known=None if None in known else sum(one or 0 for one in known),
             cached=sum(one.sut_calls.cached + one.annotator_calls.cached for one in tallies),
             errors=sum(done) - sum(one.scored for one in tallies),
-            cost=self._services.budget.cost,
+            cost=sum(one.cost for one in tallies),
             oldest=max(ages, default=None),
         )
 

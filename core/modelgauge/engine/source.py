@@ -7,9 +7,10 @@ import asyncio
 import hashlib
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from time import monotonic
 
 from modelgauge.data.items import TestItem, derived_id
@@ -17,6 +18,7 @@ from modelgauge.engine.digests import DigestSet, digest_of
 from modelgauge.engine.failures import as_exception
 from modelgauge.engine.threads import in_thread
 from modelgauge.errors import DefinitionError
+from modelgauge.interfaces.test import PromptResponseTest
 
 _CHUNK = 256
 _LOW = 128
@@ -90,6 +92,26 @@ def numbered(items: Iterable[object], ids: Ids, test_uid: str) -> Iterator[Numbe
         yield NumberedItem(index, ids.identified(item))
 
 
+def chosen(
+    test: PromptResponseTest, dependencies: Mapping[str, Path], ids: Ids, most: int | None, seed: int
+) -> tuple[Iterator[NumberedItem], int | None]:
+    """The items of a test that a run measures, and how many they are; None where that is not known before.
+
+    Args:
+        test: makes them.
+        dependencies: where its data is.
+        ids: gives them their ids.
+        most: how many to choose; None for all.
+        seed: what the choice depends on.
+    """
+    made = test.make_test_items(dependencies)
+    items = numbered(made, ids, test.uid)
+    if most is None:
+        return items, len(made) if isinstance(made, Sized) else None
+    few = sample(items, most, seed)
+    return iter(few), len(few)
+
+
 def sample(items: Iterable[NumberedItem], most: int, seed: int) -> list[NumberedItem]:
     """The `most` items with the smallest hashes of (seed, id), in the order of the test.
 
@@ -109,10 +131,16 @@ class ItemSource:
 
     Args:
         items: pulled in a thread, since an author may read files or download there.
+        total: how many they are, where that is known before they are read.
+
+    Attributes:
+        total: how many they are; None until that is known.
     """
 
-    def __init__(self, items: Iterator[NumberedItem]) -> None:
+    def __init__(self, items: Iterator[NumberedItem], total: int | None = None) -> None:
+        self.total = total
         self._items = items
+        self._pulled = 0
         self._ready: deque[NumberedItem] = deque()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._pull: asyncio.Task[None] | None = None
@@ -141,16 +169,6 @@ class ItemSource:
         if len(self._ready) < _LOW and not self._exhausted:
             self._start_pull()  # so that workers rarely wait
         return item
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether the iterable has ended; items may still wait to be handed out."""
-        return self._exhausted
-
-    @property
-    def waiting(self) -> int:
-        """Items that are pulled and not handed out."""
-        return len(self._ready)
 
     def stop(self) -> None:
         """Hand out no more."""
@@ -186,7 +204,10 @@ class ItemSource:
         chunk, more, error = await in_thread(lambda: _chunk(self._items), "items")
         if not self._exhausted:
             self._ready.extend(chunk)
+            self._pulled += len(chunk)
             self._exhausted, self._error = not more, error
+            if self._exhausted and error is None:
+                self.total = self._pulled
         self._pull = None
         # One worker for each item; all of them where there will be no more.
         self._wake(len(self._waiting) if self._exhausted else len(chunk))

@@ -38,7 +38,14 @@ class CallTally:
 
 @dataclass(slots=True)
 class Tally:
-    """Everything that a pair counts; `items` is how many were taken from the test."""
+    """Everything that a pair counts, in all its sessions.
+
+    Attributes:
+        items: how many were taken from the test.
+        attempts: calls that were sent, further attempts included.
+        tokens: input and output tokens that SUTs reported.
+        cost: US dollars that SUTs reported.
+    """
 
     items: int = 0
     scored: int = 0
@@ -48,6 +55,9 @@ class Tally:
     sut_calls: CallTally = field(default_factory=CallTally)
     annotator_calls: CallTally = field(default_factory=CallTally)
     judge_calls: CallTally = field(default_factory=CallTally)
+    attempts: int = 0
+    tokens: int = 0
+    cost: float = 0.0
 
     def count(self, record: ItemRecord) -> None:
         """Count a record that is committed."""
@@ -60,9 +70,15 @@ class Tally:
         else:
             self.unscored += 1
 
-    def frozen(self) -> Counts:
+    def frozen(self, not_begun: int | None = None) -> Counts:
+        """The counts of the record.
+
+        Args:
+            not_begun: how many items were never taken; None where nobody knows.
+        """
         return Counts(
             items=self.items,
+            not_begun=not_begun,
             scored=self.scored,
             sut_errors=self.sut_errors,
             annotator_errors=self.annotator_errors,

@@ -5,6 +5,7 @@ held.
 """
 
 import json
+import shlex
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from modelgauge.data.records import (
 )
 from modelgauge.engine.journal import RunFolder, whole_lines
 
+_CAPS = {"--max-calls": "N", "--max-tokens-total": "N", "--max-cost": "USD"}
 _SCORED = b'{"kind":"item"'  # how our own lines begin; any other line is parsed to see what it is
 
 
@@ -104,30 +106,43 @@ class ShownRun:
         record: of the run.
         folder: the run's; None where the record comes from a file that `--output-file` wrote.
         ended: False where there is no record yet, and this one says how far the run is.
+        going_on: whether a process works on the run now.
     """
 
     record: TestRecord
     folder: RunFolder | None = None
     ended: bool = True
+    going_on: bool = False
 
     def order(self) -> JournalOrder | HeldOrder:
         """The items in the order of the test."""
         return HeldOrder(self.record) if self.folder is None else JournalOrder(self.folder.journal)
 
+    def command(self, verb: str) -> str:
+        """The command line that does something with the run."""
+        return f"modelgauge {verb} {self.record.run_id}" if self.folder is None else self.folder.command(verb)
+
     def to_go_on(self) -> str:
         """The command that does what a run that was stopped has left to do."""
         rescored = None if self.folder is None else self.folder.rescores()
-        return (
-            f"modelgauge resume {self.record.run_id}"
-            if rescored is None
-            else f"modelgauge rescore {rescored}"
-        )
+        if rescored is None or self.folder is None:
+            return f"{self.command('resume')}{higher_cap([self.record])}"
+        said = self.folder.read_manifest().get("command")  # with the test or the metrics that it was given
+        if said:
+            return shlex.join(map(str, said))
+        return RunFolder(self.folder.path.parent / rescored).command("rescore")
 
     def failures(self) -> Iterator[TestItemExceptionRecord]:
         """The exception records, in any order."""
         if self.folder is None:
             return iter(self.record.test_item_exceptions)
         return _journaled_failures(self.folder.journal)
+
+
+def higher_cap(records: Iterable[TestRecord]) -> str:
+    """The options that `resume` needs, since caps were reached; nothing where none was."""
+    said = " ".join(record.failure.message for record in records if record.failure is not None)
+    return "".join(f" {option} {metavar}" for option, metavar in _CAPS.items() if f"Raise {option}," in said)
 
 
 def _journaled_failures(journal: Path) -> Iterator[TestItemExceptionRecord]:

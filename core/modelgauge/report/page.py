@@ -80,6 +80,21 @@ class Page:
         if gap:
             self._console.print()
 
+    def add_line(self, label: str, content: str, *, indent: int) -> None:
+        """Print what is to be copied: a path or a command, which is never broken into lines.
+
+        Args:
+            label: stands before it.
+            content: on one line, however long.
+            indent: width of the labels.
+        """
+        line = Text.assemble((f"{label:<{indent}}  ", "dim"), self.text(content))
+        self._console.print(line, soft_wrap=True)
+
+    def add_gap(self) -> None:
+        """Print an empty line."""
+        self._console.print()
+
     def rendered(self) -> str:
         """All parts, without white space at the ends of lines."""
         return "\n".join(line.rstrip() for line in self._out.getvalue().rstrip("\n").split("\n"))

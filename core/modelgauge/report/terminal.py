@@ -5,9 +5,11 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import TestRecord
@@ -22,6 +24,7 @@ from modelgauge.report.thresholds import label_of, passed_of
 _MATRIX_RESULTS = 3
 _MATRIX_NAME, _MATRIX_CELL = 26, 15  # characters that a column of the matrix needs
 _DETAILED_PAIRS = 6
+_RECORD = "record"
 _STAGES = {"sut": "SUT", "annotator": "annotator", "measure": "measure_quality of"}
 _PARTS = {"items": "make_test_items", "aggregate": "aggregate_measurements", "run": "the run"}
 
@@ -45,10 +48,11 @@ def render(runs: Sequence[ShownRun], style: Style, redact: Callable[[str], str] 
         page.add(page.text(f"{run.record.test_uid} on {run.record.sut_uid}", "bold"), gap=False)
         if run.record.result:
             page.add(_results(run.record, page))
-        page.add(_facts(run, page))
+        _add_facts(run, page)
     if len(detailed) < len(runs):
-        invocation = runs[0].record.invocation_id
-        page.add(page.text(f"{len(runs) - len(detailed)} more without errors: modelgauge show {invocation}"))
+        record = runs[0].record
+        show = runs[0].command("show").replace(record.run_id, record.invocation_id)
+        page.add(page.text(f"{len(runs) - len(detailed)} more without errors: {show}"))
     return page.rendered()
 
 
@@ -132,27 +136,41 @@ def _width(ends: tuple[float, float] | None) -> float:
 # --- facts of one run -----------------------------------------------------------------------------
 
 
-def _facts(run: ShownRun, page: Page) -> Table:
-    record = run.record
+def _add_facts(run: ShownRun, page: Page) -> None:
+    rows = list(_facts(run, page))
+    wide = max(len(_RECORD), *(len(label) for label, _ in rows))
     table = page.table(head=False)
-    table.add_column(no_wrap=True, style="dim")
+    table.add_column(no_wrap=True, style="dim", min_width=wide)
     table.add_column(overflow="fold")
-    table.add_row("items", page.text(_items(run), "red" if record.counts.failed else ""))
-    if run.ended:
-        table.add_row("calls", page.text(_calls(record)))
-    if record.seconds is not None:
-        table.add_row("time", page.text(duration(record.seconds)))
-    for label, content in _troubles(run, page.style):
-        table.add_row(label, page.text(content, "red" if label in ("errors", "stopped") else ""))
-    for note in [*record.notes, *_cuts(record)]:
-        table.add_row("note", page.text(note))
+    for label, content in rows:
+        table.add_row(label, content)
+    page.add(table, gap=run.folder is None)
     if run.folder is not None:
-        table.add_row("record", page.text(str(run.folder.path)))
-        options = " --failures" if record.counts.failed else ""
-        table.add_row("next", page.text(f"modelgauge show {record.run_id}{options}"))
-        if record.cancelled or record.failure is not None:
-            table.add_row("", page.text(run.to_go_on()))
-    return table
+        _add_where(run, run.folder.path, page, wide)
+
+
+def _facts(run: ShownRun, page: Page) -> Iterator[tuple[str, Text]]:
+    record = run.record
+    yield "items", page.text(_items(run), "red" if record.counts.failed else "")
+    if run.ended or record.seconds is not None:
+        yield "calls", page.text(_calls(record))
+    if record.seconds is not None:
+        yield "time", page.text(duration(record.seconds))
+    for label, content in _troubles(run, page.style):
+        yield label, page.text(content, "red" if label in ("errors", "stopped") else "")
+    for note in [*record.notes, *_cuts(record)]:
+        yield "note", page.text(note)
+
+
+def _add_where(run: ShownRun, path: Path, page: Page, wide: int) -> None:
+    """Where the run lies, and the commands that say more of it and go on with it."""
+    record = run.record
+    page.add_line(_RECORD, str(path), indent=wide)
+    options = " --failures" if record.counts.failed else ""
+    page.add_line("next", f"{run.command('show')}{options}", indent=wide)
+    if (record.cancelled or record.failure is not None) and not run.going_on:
+        page.add_line("", run.to_go_on(), indent=wide)
+    page.add_gap()
 
 
 def _cuts(record: TestRecord) -> Iterator[str]:
@@ -178,7 +196,15 @@ def _items(run: ShownRun) -> str:
     started = counts.scored + counts.failed
     failed = f"{counts.failed:,} failed" + (f" ({', '.join(parts)})" if parts else "")
     missing = f", {counts.items - started:,} not finished" if counts.items > started else ""
-    return f"{counts.scored:,} scored, {failed}{missing}{'' if run.ended else ' so far'}"
+    return f"{counts.scored:,} scored, {failed}{missing}{_not_begun(run)}{'' if run.ended else ' so far'}"
+
+
+def _not_begun(run: ShownRun) -> str:
+    """How many items were never taken up, where the run was stopped."""
+    number, record = run.record.counts.not_begun, run.record
+    if number is None and run.ended and (record.cancelled or record.failure is not None):
+        return "; the test's items were not read to their end"
+    return f", {number:,} not begun" if number else ""
 
 
 def _calls(record: TestRecord) -> str:
@@ -208,7 +234,9 @@ def _troubles(run: ShownRun, style: Style) -> Iterator[tuple[str, str]]:
     groups = group_failures(run.failures())
     shown = groups if style.most_rows is None else groups[: min(style.most_rows, 5)]
     for group in shown:
-        told = f"{_STAGES[group.stage]} {group.source_uid}: {group.error_type}: {ends_of(group.message, 600)}"
+        same = failure is not None and group.message.rstrip(". ") in failure.message
+        message = "see above" if same else ends_of(group.message, 600)
+        told = f"{_STAGES[group.stage]} {group.source_uid}: {group.error_type}: {message}"
         yield "errors", f"{group.count:,} x {told}"
     rest = sum(group.count for group in groups[len(shown) :])
     if rest:

@@ -220,7 +220,7 @@ def test_an_unfinished_and_a_damaged_run_do_not_hide_others(run, ran):
         (ran.parent / name).mkdir()
         (ran.parent / name / "run.json").write_text(manifest, encoding="utf-8")
     ended = run("runs", "--json")
-    assert [row["state"] for row in ended.json["runs"]] == ["unfinished", "damaged", "finished"]
+    assert [row["state"] for row in ended.json["runs"]] == ["killed", "damaged", "finished"]
     assert "is not JSON" in ended.err
     assert len(run("runs", "--last", "1", "--json").json["runs"]) == 1
 
@@ -240,7 +240,7 @@ def test_show_says_how_far_a_run_without_a_record_is(run, ran, here):
     ended = run("show", ran.name)
     assert ended.code == 0
     assert "8 scored, 2 failed (2 SUT errors) so far" in ended.out
-    assert "It is going on, or was killed" in ended.out
+    assert "It was killed, or its record could not be written" in ended.out
     assert "2 x SUT flaky: ValueError: cannot answer" in ended.out
     assert f"modelgauge resume {ran.name}" in ended.out
     assert "FAILED at sut (flaky)" in run("show", ran.name, "--failures").out

@@ -271,7 +271,10 @@ def test_an_interrupted_run_says_how_to_go_on_and_does_go_on(here, program):
     (resumed,) = ended.json["records"]
     assert resumed["run_id"] == record.run_id
     assert resumed["counts"]["scored"] == 200
-    assert resumed["counts"]["sut_calls"]["paid"] <= 200 - record.counts.scored
+    paid, before = resumed["counts"]["sut_calls"]["paid"], record.counts.sut_calls.paid
+    assert 200 <= paid <= before + 200 - record.counts.scored
+    assert resumed["seconds"] > record.seconds
+    assert resumed["run_timestamp"] == record.run_timestamp
 
 
 def _wait_for_a_line(runs, process):

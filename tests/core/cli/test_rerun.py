@@ -11,7 +11,7 @@ def stopped(run, only_run):
     given = ("--sut", "echo", "--test", "numbers", "--no-caching", "--concurrency", "1", "--max-calls", "4")
     ended = run("run-test", *given)
     assert ended.code == 4
-    assert f"To go on: modelgauge resume {only_run().name}\n" in ended.err
+    assert f"To go on: modelgauge resume {only_run().name} --max-calls N\n" in ended.err
     return only_run()
 
 
@@ -33,10 +33,10 @@ def edit(here, old, new):
 
 def test_a_stopped_run_is_continued_without_saying_anything_again(run, stopped, calls):
     assert f"modelgauge resume {stopped.name}" in run("show", stopped.name).out
-    ended = run("resume", stopped.name, plugin=False)
+    ended = run("resume", stopped.name, "--max-calls", "10", plugin=False)
     assert ended.code == 0
     assert "10 scored, 0 failed" in ended.out
-    assert "SUT 6 paid, 0 cached" in ended.out
+    assert "SUT 10 paid, 0 cached" in ended.out
     assert len(calls()) == 6
     assert len((stopped / "items.jsonl").read_text(encoding="utf-8").splitlines()) == 10
 
@@ -46,7 +46,7 @@ def test_a_run_can_be_named_by_its_folder_or_a_file_in_it(run, stopped, here, mo
     (here / "elsewhere").mkdir()
     monkeypatch.chdir(here / "elsewhere")
     path = f"../run_data/runs/{stopped.name}/{name}"
-    ended = run("resume", path, "--json", "--output-file", "out.json", plugin=False)
+    ended = run("resume", path, "--json", "--output-file", "out.json", "--max-calls", "10", plugin=False)
     assert ended.code == 0
     assert ended.json["records"][0]["counts"]["scored"] == 10
     assert (
@@ -58,7 +58,7 @@ def test_a_run_can_be_named_by_its_folder_or_a_file_in_it(run, stopped, here, mo
 
 def test_a_run_can_be_named_by_the_folder_that_one_is_in(run, stopped, monkeypatch):
     monkeypatch.chdir(stopped)
-    assert run("resume", ".", plugin=False).code == 0
+    assert run("resume", ".", "--max-calls", "10", plugin=False).code == 0
 
 
 def test_a_complete_run_is_shown_and_judged_as_it_is(run, ran, calls):
@@ -76,10 +76,10 @@ def test_all_runs_of_an_invocation_are_continued_with_their_local_data(run, here
     stopped = run("run-test", "--sut", "echo", *tests, "--max-calls", "0", "--data-dir", "data", "--json")
     assert stopped.code == 4
     invocation = stopped.json["records"][0]["invocation_id"]
-    assert f"To go on: modelgauge resume {invocation} --data-dir data\n" in stopped.err
+    assert f"To go on: modelgauge resume {invocation} --data-dir data --max-calls N\n" in stopped.err
     (here / "elsewhere").mkdir()
     monkeypatch.chdir(here / "elsewhere")
-    ended = run("resume", invocation, "--data-dir", "../data", "--json", plugin=False)
+    ended = run("resume", invocation, "--data-dir", "../data", "--json", "--max-calls", "13", plugin=False)
     assert ended.code == 0
     assert [(one["test_uid"], one["counts"]["scored"]) for one in ended.json["records"]] == [
         ("numbers", 10),
@@ -87,11 +87,36 @@ def test_all_runs_of_an_invocation_are_continued_with_their_local_data(run, here
     ]
 
 
-def test_caps_hold_for_what_is_continued(run, stopped):
-    ended = run("resume", stopped.name, "--max-calls", "2", "--concurrency", "1")
+def test_a_cap_counts_what_was_spent_before(run, stopped, calls):
+    ended = run("resume", stopped.name)
     assert ended.code == 4
-    assert "6 scored" in ended.out
-    assert f"To go on: modelgauge resume {stopped.name}\n" in ended.err
+    assert "The cap of 4 calls is reached. Raise --max-calls" in " ".join(ended.out.split())
+    assert calls() == []
+    ended = run("resume", stopped.name, "--max-calls", "6")
+    assert ended.code == 4
+    assert "6 scored, 0 failed" in ended.out
+    assert len(calls()) == 2
+    assert f"To go on: modelgauge resume {stopped.name} --max-calls N\n" in ended.err
+    again = run("resume", stopped.name)
+    assert again.code == 4
+    assert "The cap of 6 calls is reached" in again.out  # the higher one holds from then on
+    assert calls() == []
+
+
+def spent(here):
+    totals = (here / "run_data" / "runs").glob("*/totals.json")
+    return sum(json.loads(one.read_text(encoding="utf-8"))["attempts"] for one in totals)
+
+
+def test_a_cap_of_several_runs_counts_what_all_of_them_spent(run, here, calls):
+    tests = ("--test", "numbers", "--test", "judged")
+    ended = run("run-test", "--sut", "echo", *tests, "--no-caching", "--max-calls", "5", "--json")
+    assert spent(here) == 5
+    invocation = ended.json["records"][0]["invocation_id"]
+    assert run("resume", invocation).code == 4
+    assert calls() == []
+    assert run("resume", invocation, "--max-calls", "8").code == 4
+    assert spent(here) == 8
 
 
 def test_a_test_that_has_changed_is_not_mixed_with_what_it_was(run, stopped, here, calls):
@@ -158,7 +183,7 @@ def test_a_rescoring_that_stops_is_done_again_and_not_resumed(run, ran, here):
     assert ended.code == 4
     assert f"To go on: modelgauge rescore {ran.name}\n" in ended.err
     made = max(ran.parent.iterdir())
-    assert f"modelgauge rescore {ran.name}" in run("show", made.name).out
+    assert f"rescore {ran.name}\n" in run("show", made.name).out
     refused = run("resume", made.name)
     assert refused.code == 2
     assert f"modelgauge rescore {ran.name}" in refused.err

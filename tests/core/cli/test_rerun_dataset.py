@@ -30,7 +30,7 @@ def record_of(folder):
 
 
 def check_resumed(ended, folder, paid):
-    """The whole run of `bad.csv`, of which some answers were paid by the command that ended."""
+    """The whole run of `bad.csv`, for which so many answers were paid in all."""
     assert ended.code == 1, ended.err
     record = record_of(folder)
     assert record["counts"]["scored"] == 3
@@ -45,14 +45,14 @@ def test_a_run_of_a_data_set_that_was_killed_is_resumed_without_saying_anything_
     program, here, killed, monkeypatch
 ):
     monkeypatch.setenv("MODELGAUGE_JUDGE", "strict")  # this shell's; the run has its own
-    check_resumed(program("resume", str(killed)), killed, paid=2)
+    check_resumed(program("resume", str(killed)), killed, paid=3 + 2)
 
 
 def test_a_run_of_a_data_set_that_was_stopped_says_how_to_go_on(program, judged, only_run):
     ended = judged("--dataset", "bad.csv", "--max-calls", "0")
     assert ended.code == 4
-    assert f"To go on: modelgauge resume {only_run().name}\n" in ended.err
-    check_resumed(program("resume", only_run().name), only_run(), paid=3)
+    assert f"To go on: modelgauge resume {only_run().name} --max-calls N\n" in ended.err
+    check_resumed(program("resume", only_run().name, "--max-calls", "100"), only_run(), paid=3)
 
 
 def test_the_manifest_says_what_a_run_of_a_data_set_is_done_again_with(judged, only_run, here):
@@ -144,7 +144,7 @@ def test_the_columns_of_a_file_are_named_once(run, run_dataset, only_run, here):
     columns = ("--column", "input=question", "--column", "expected_output=answer")
     assert run_dataset("--dataset", "other.csv", *columns, "--max-calls", "0").code == 4
     first = only_run().name
-    assert run("resume", first, plugin=False).code == 0
+    assert run("resume", first, "--max-calls", "100", plugin=False).code == 0
     ended = run("rescore", first, "--json", plugin=False)
     assert scored(ended)["result"]["passed"]["n"] == 2
     (here / "renamed.csv").write_text("q,expected_output\na,x\nb,b\n", encoding="utf-8")
@@ -215,7 +215,7 @@ def test_data_sets_of_one_name_in_one_command_are_told_apart(run_dataset, run, h
     assert ended.code == 4
     records = ended.json["records"]
     assert [one["test_uid"] for one in records] == ["good.csv", "more/good.csv"]
-    resumed = run("resume", records[0]["invocation_id"], "--json", plugin=False)
+    resumed = run("resume", records[0]["invocation_id"], "--max-calls", "100", "--json", plugin=False)
     assert resumed.code == 0, resumed.err
     assert [one["counts"]["scored"] for one in resumed.json["records"]] == [2, 1]
 

@@ -87,6 +87,6 @@ def test_a_file_that_cannot_be_written_is_told_with_the_command_that_goes_on(tmp
         lambda: write_atomically(run / "record.json", "{}"),
         lambda: JournalFile(run / "items.jsonl"),
     ):
-        with pytest.raises(RunStoppedError, match="`modelgauge resume 20260131-120000-a1b2c3`"):
+        with pytest.raises(RunStoppedError, match=f"`modelgauge resume {run.name} --data-dir {tmp_path}`"):
             write()
     assert [path.name for path in sorted(run.iterdir())] == ["items.jsonl", "record.json"]

@@ -284,7 +284,10 @@ def test_a_cap_of_calls_stops_a_run_at_exactly_that_many_and_a_resume_goes_on(
     assert record.failure.stage == "run"
     assert "cap of 7 calls" in record.failure.message
     assert record.counts.failed == 0
-    whole = accounted(resumed(record, test, sut))
+    again = resumed(record, test, sut)
+    assert len(sut.asked) + len(judged) == 7  # those of the first session count
+    assert "cap of 7 calls" in again.failure.message
+    whole = accounted(resumed(record, test, sut, max_calls=100))
     assert whole.failure is None
     assert whole.counts.scored == 10
     if caching:

@@ -40,11 +40,13 @@ def make_failure(index, message="it broke", stage="sut", error_type="ValueError"
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """A run's folder whose journal holds the given records in the given order."""
+def folder(tmp_path, monkeypatch):
+    """A run's folder, where it is by default, whose journal holds the given records in the given order."""
+
+    monkeypatch.chdir(tmp_path)
 
     def folder(*items):
-        run = RunFolder(tmp_path / "runs" / "20260131-120000-a1b2c3")
+        run = RunFolder(tmp_path / "run_data" / "runs" / "20260131-120000-a1b2c3")
         run.path.mkdir(parents=True, exist_ok=True)
         (run.path / "run.json").write_text("{}", encoding="utf-8")
         run.journal.write_text("".join(item.model_dump_json() + "\n" for item in items), encoding="utf-8")

@@ -1,5 +1,7 @@
 """The tables after a run."""
 
+import shlex
+
 import pytest
 
 from modelgauge.data.estimates import Estimate
@@ -8,6 +10,7 @@ from modelgauge.report.items import ShownRun
 from modelgauge.report.page import Style
 from modelgauge.report.terminal import render
 
+RUN_ID = "20260131-120000-a1b2c3"  # in paths and commands, which are not broken into lines
 ACCURACY = Estimate(value=0.6384, n=72, stderr=0.0571, interval=(0.5236, 0.7401), bounds=(0.46, 0.74))
 
 
@@ -26,7 +29,7 @@ def test_the_report_of_one_run(folder, record):
     assert "items   72 scored, 0 failed\n" in shown
     assert "calls   SUT 70 paid, 2 cached\n" in shown
     assert "time    3.2 s\n" in shown
-    assert path in shown.replace("\n        ", "")
+    assert f"record  {path}\n" in shown
     assert shown.endswith("next    modelgauge show 20260131-120000-a1b2c3")
 
 
@@ -59,7 +62,7 @@ def test_a_long_message_is_shown_with_its_fix(folder, record, failure):
     shown = render([ShownRun(record(counts=counts), folder(failure(0, message)))], Style())
     assert "The server said: no no" in shown
     assert "Set its address: export ACME_URL=https://acme.example" in " ".join(shown.split())
-    assert max(map(len, shown.splitlines())) <= 80
+    assert max(len(line) for line in shown.splitlines() if RUN_ID not in line) <= 80
 
 
 def test_a_run_that_ended_early_says_why(folder, record):
@@ -77,6 +80,44 @@ def test_a_run_that_was_stopped_says_how_to_go_on(folder, record):
     (run.folder.path / "run.json").write_text('{"rescores": "20260130-110000-f1e2d3"}', encoding="utf-8")
     assert render([run], Style()).endswith("modelgauge rescore 20260130-110000-f1e2d3")
     assert "resume" not in render([ShownRun(record(), folder())], Style())
+
+
+def test_a_command_that_is_shown_finds_a_run_that_lies_elsewhere_and_stays_on_one_line(
+    folder, record, tmp_path, monkeypatch
+):
+    run = ShownRun(record(cancelled=True), folder())
+    elsewhere = tmp_path / "a folder" / ("deep" * 20)
+    elsewhere.mkdir(parents=True)
+    monkeypatch.chdir(elsewhere)
+    lines = render([run], Style()).split("\n")
+    for verb, line in zip(("show", "resume"), lines[-2:], strict=True):
+        assert line.endswith(
+            f"modelgauge {verb} {run.record.run_id} --data-dir {shlex.quote(str(tmp_path / 'run_data'))}"
+        )
+
+
+@pytest.mark.parametrize(
+    ("not_begun", "told"),
+    [
+        (0, "4 scored, 0 failed, 6 not finished\n"),
+        (2990, "4 scored, 0 failed, 6 not finished, 2,990 not begun\n"),
+        (None, "4 scored, 0 failed, 6 not finished; the test's items were not read to their end\n"),
+    ],
+)
+def test_items_that_were_never_begun_are_told(folder, record, not_begun, told):
+    counts = Counts(items=10, scored=4, not_begun=not_begun)
+    assert told in render([ShownRun(record(cancelled=True, counts=counts), folder())], Style(width=100))
+
+
+def test_what_a_dead_sut_said_stands_once(folder, record, failure):
+    message = "Incorrect API key provided: sk-x."
+    failed = RunFailure(
+        stage="run", error_type="RunStoppedError", message=f"'a_sut' was stopped: {message} Correct it."
+    )
+    run = ShownRun(record(failure=failed, counts=Counts(items=3, sut_errors=3)), folder(failure(0, message)))
+    shown = " ".join(render([run], Style()).split())
+    assert shown.count("Incorrect API key") == 1
+    assert "1 x SUT a_sut: ValueError: see above" in shown
 
 
 def test_a_cut_of_the_concurrency_is_told_and_growth_is_not(folder, record):
@@ -116,7 +157,10 @@ def test_no_line_is_longer_than_the_terminal(folder, record, failure, width):
     }
     run = ShownRun(record(**changes), folder(failure(0, "word " * 100)))
     for runs in ([run], [run, run]):
-        assert max(map(len, render(runs, Style(width=width)).split("\n"))) <= width
+        assert (
+            max(len(line) for line in render(runs, Style(width=width)).split("\n") if RUN_ID not in line)
+            <= width
+        )
 
 
 def test_what_has_no_symbols_gets_ascii_and_what_has_no_colour_no_codes(folder, record, failure):

@@ -1,0 +1,176 @@
+"""What a run has used in all its sessions: calls, tokens, dollars, time; a small file beside the journal keeps it.
+
+A session is one process that works on the run: the one that began it, and each `resume`.
+"""
+
+import logging
+from time import monotonic
+from typing import IO, Any
+
+from pydantic import ConfigDict, Field
+
+from modelgauge.data.base import Frozen
+from modelgauge.data.records import CallCounts
+from modelgauge.engine.budget import Budget
+from modelgauge.engine.journal import RunFolder, of_invocation, read_json, refused
+from modelgauge.engine.tally import Tally
+from modelgauge.errors import InvalidDataError, RecordError
+
+log = logging.getLogger(__name__)
+
+_WIDTH = 511  # characters, so that a later text covers an earlier one
+
+
+class Totals(Frozen):
+    """What all sessions of a run used together, up to the last item that was written.
+
+    Args:
+        ended: whether the last session came to its end, and not to a kill.
+        seconds: wall time.
+        sut_calls: answers of the SUT.
+        annotator_calls: likewise.
+        judge_calls: likewise.
+        attempts: calls that were sent, further attempts included.
+        tokens: input and output tokens that SUTs reported.
+        cost: US dollars that SUTs reported.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    ended: bool = False
+    seconds: float = Field(0.0, ge=0, allow_inf_nan=False)
+    sut_calls: CallCounts = CallCounts()
+    annotator_calls: CallCounts = CallCounts()
+    judge_calls: CallCounts = CallCounts()
+    attempts: int = Field(0, ge=0)
+    tokens: int = Field(0, ge=0)
+    cost: float = Field(0.0, ge=0, allow_inf_nan=False)
+
+    @classmethod
+    def of(cls, tally: Tally, seconds: float, *, ended: bool) -> "Totals":
+        """What a tally has counted."""
+        return cls(
+            ended=ended,
+            seconds=round(seconds, 3),
+            sut_calls=tally.sut_calls.frozen(),
+            annotator_calls=tally.annotator_calls.frozen(),
+            judge_calls=tally.judge_calls.frozen(),
+            attempts=tally.attempts,
+            tokens=tally.tokens,
+            cost=tally.cost,
+        )
+
+    def begin(self, tally: Tally) -> None:
+        """Let a tally go on counting from here."""
+        for counted, before in (
+            (tally.sut_calls, self.sut_calls),
+            (tally.annotator_calls, self.annotator_calls),
+            (tally.judge_calls, self.judge_calls),
+        ):
+            counted.paid, counted.cached = before.paid, before.cached
+        tally.attempts, tally.tokens, tally.cost = self.attempts, self.tokens, self.cost
+
+
+class TotalsFile:
+    """The file while the run goes on. It is overwritten in place, which costs a run next to nothing, and which a full
+    disk does not refuse.
+
+    Args:
+        folder: of the run.
+        tally: counts what all sessions use.
+        earlier: what the sessions before this one used.
+
+    Attributes:
+        earlier_seconds: what the sessions before this one took.
+    """
+
+    def __init__(self, folder: RunFolder, tally: Tally, earlier: Totals | None) -> None:
+        self._folder = folder
+        self._tally = tally
+        self._file: IO[bytes] | None = None
+        self._begun = monotonic()
+        self.earlier_seconds = 0.0 if earlier is None else earlier.seconds
+
+    @property
+    def seconds(self) -> float:
+        """What all sessions took."""
+        return self.earlier_seconds + monotonic() - self._begun
+
+    def open(self) -> None:
+        """The session begins.
+
+        Raises:
+            RunStoppedError: the disk refuses.
+        """
+        path = self._folder.totals
+        self._begun = monotonic()
+        try:
+            self._file = path.open("r+b" if path.exists() else "w+b", buffering=0)
+            self.write()
+        except OSError as error:
+            raise refused(path, error) from error
+
+    def write(self, *, ended: bool = False) -> None:
+        """Put what is counted now in place of what stands there; a kill leaves the one or the other.
+
+        Called by the writer before each group of lines, so that no item stands in the journal whose calls are not
+        counted.
+
+        Args:
+            ended: whether the session has come to its end.
+        """
+        if self._file is None:
+            return
+        totals = Totals.of(self._tally, self.seconds, ended=ended)
+        self._file.seek(0)
+        self._file.write(f"{totals.model_dump_json():<{_WIDTH}}\n".encode())
+
+    def close(self) -> None:
+        """Free the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+def read_totals(folder: RunFolder) -> Totals | None:
+    """What the sessions of a run used; None where nobody kept count.
+
+    Raises:
+        RecordError: the file is damaged.
+    """
+    path = folder.totals
+    if not path.exists():
+        return None
+    try:
+        data: Any = read_json(path)
+        return Totals.load(data)
+    except InvalidDataError as error:
+        raise RecordError(f"{path} is damaged: {error.problem}", fix=_WITHOUT) from None
+    except RecordError as error:
+        raise RecordError(error.problem, fix=_WITHOUT) from None
+
+
+_WITHOUT = "Remove it: then what the run has used so far is not counted."
+
+
+def count_spent(budget: Budget, folder: RunFolder) -> None:
+    """Count what the runs of a command have spent so far, of which one goes on: caps are the command's.
+
+    Args:
+        budget: of the session that begins.
+        folder: of the run that goes on.
+
+    Raises:
+        RecordError: its totals are damaged.
+    """
+    read_totals(folder)  # of its own run, damage is told; others' is no reason to refuse
+    caps = (budget.max_calls, budget.max_tokens, budget.max_cost)
+    command = str(folder.read_manifest().get("invocation_id"))
+    for one in [folder] if caps == (None, None, None) else of_invocation(folder.path.parent, command)[0]:
+        try:
+            totals = read_totals(one) or Totals()
+        except RecordError as error:
+            log.warning("What another run of the same command has spent is not counted. %s", error)
+            continue
+        budget.calls += totals.attempts
+        budget.tokens += totals.tokens
+        budget.cost += totals.cost
