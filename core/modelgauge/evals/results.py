@@ -154,16 +154,17 @@ def _metrics_data(
         annotations = one.response.completions[0].annotations
         for key in test.choose_annotators(one.prompt):
             metric = test.metrics[key]
+            name = key if component is None else metric.name  # as the measurements are called
             if key in annotations:
                 score = one.response.completions[0].get_annotation(key, Score)
-                yield _judged(metric, component, score)
+                yield _judged(metric, name, component, score)
             else:
-                yield _unjudged(metric, component, _why(metric, item, error))
+                yield _unjudged(metric, name, component, _why(metric, item, error))
 
 
-def _judged(metric: Metric, component: str | None, score: Score) -> MetricData:
+def _judged(metric: Metric, name: str, component: str | None, score: Score) -> MetricData:
     return MetricData(
-        name=metric.name,
+        name=name,
         score=score.value,
         threshold=metric.threshold,
         success=metric.is_successful(score),
@@ -176,9 +177,9 @@ def _judged(metric: Metric, component: str | None, score: Score) -> MetricData:
     )
 
 
-def _unjudged(metric: Metric, component: str | None, why: str) -> MetricData:
+def _unjudged(metric: Metric, name: str, component: str | None, why: str) -> MetricData:
     return MetricData(
-        name=metric.name,
+        name=name,
         score=None,
         threshold=metric.threshold,
         success=False,

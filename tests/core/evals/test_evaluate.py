@@ -159,7 +159,8 @@ class OnlyRight(Metric):
 def test_metrics_of_one_name_do_not_hide_each_other(match):
     result = evaluate(WRONG, [match(threshold=0.4), match(threshold=0.6)])
     assert [one.success for one in result.test_results[0].metrics_data] == [True, False]
-    names = ("Match(threshold=0.4)", "Match(threshold=0.6)")
+    names = ["Match(threshold=0.4)", "Match(threshold=0.6)"]
+    assert [one.name for one in result.test_results[0].metrics_data] == names
     assert {*names, *(f"{name}.passed" for name in names)} < set(result.record.result)
 
 
