@@ -34,12 +34,26 @@ async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: i
         response = translated(sut, request, called.response, called.told)
     except Exception as error:
         blamed(error, called.told)
+        tell_of_kept(target, error)
         raise
     if called.told is not None:
         tally.note_metrics(called.told.trace)
     if called.paid and response.usage is not None:
         await target.settle(response.usage)
     return response
+
+
+def tell_of_kept(target: Target, error: Exception) -> None:
+    """Say with an error of `translate_response` that the answer is paid and kept: it is read again, not asked anew."""
+    owner = target.owner
+    if not target.services.caching or target.why_uncacheable is not None or owner.is_cheap:
+        return
+    note = (
+        "The answer is kept in the cache: with a mended translate_response, the same command reads it there and pays "
+        f"nothing. Where the answer itself is wrong, raise the cache_version of '{owner.uid}' to ask again."
+    )
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
 
 
 def translated(

@@ -83,13 +83,17 @@ def run_failure(stage: RunStage, error: Exception, again: str | None = None) -> 
 
 
 def message_of(error: BaseException) -> str:
-    """What an author's exception says, which may be anything: an author's `__str__` may raise too."""
+    """What an author's exception says, with its notes; it may be anything: an author's `__str__` may raise too."""
     try:
         text = str(error)
     except NOT_OF_THE_ITEM:
         raise
     except BaseException as second:  # noqa: BLE001  likewise the author's
         text = f"(no message: its __str__ raised {type(second).__name__})"
+    text = _shortened(text, _LONGEST_MESSAGE)
+    notes = [one for one in getattr(error, "__notes__", ()) if isinstance(one, str)]
+    if notes:
+        text = " ".join([f"{text.rstrip(' .')}." if text.strip() else "", *notes]).strip()
     return printable(_shortened(text, _LONGEST_MESSAGE))
 
 

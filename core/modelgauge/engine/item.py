@@ -17,7 +17,7 @@ from modelgauge.data.measured import (
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import ItemRecord, TestItemRecord
 from modelgauge.data.responses import SUTResponse
-from modelgauge.engine.asking import ask_sut
+from modelgauge.engine.asking import ask_sut, tell_of_kept
 from modelgauge.engine.calls import Target
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, StageError, as_exception, exception_record
 from modelgauge.engine.measuring import Measured, Measurer
@@ -172,9 +172,12 @@ class ItemWorker:
             cost = cost_of_each(response.usage, len(response.completions))
             request = request_of(annotator, prompt, response.completions[place].completion, cost)
             called = await target.call(request, self.tally.annotator_calls)
-            return check_exact(
-                annotator.translate_response(request, called.response), f"The annotation '{name}'"
-            )
+            try:
+                annotation = annotator.translate_response(request, called.response)
+                return check_exact(annotation, f"The annotation '{name}'")
+            except Exception as error:
+                tell_of_kept(target, error)
+                raise
         except NOT_OF_THE_ITEM:
             raise
         except BaseException as error:

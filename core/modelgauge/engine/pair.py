@@ -338,6 +338,7 @@ class PairRun:
             self.folder.write_record(record, redact)
         except RunStoppedError as error:
             self._fail("run", error)
+            self._notes += (error.problem,)
             return self._record(result, seconds)
         self._totals.write(ended=True)
         return record

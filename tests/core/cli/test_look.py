@@ -225,6 +225,28 @@ def test_an_unfinished_and_a_damaged_run_do_not_hide_others(run, ran):
     assert len(run("runs", "--last", "1", "--json").json["runs"]) == 1
 
 
+def test_runs_counts_all_items_of_a_run_that_was_stopped(run):
+    given = (
+        "--sut",
+        "echo",
+        "--test",
+        "numbers",
+        "--max-calls",
+        "3",
+        "--concurrency",
+        "1",
+        "--data-dir",
+        "data",
+    )
+    ended = run("run-test", *given)
+    assert "not begun" in ended.out
+    assert " 3/10 " in run("runs", "--data-dir", "data").out
+    commands = [line.split("modelgauge ")[1] for line in ended.out.splitlines() if "modelgauge " in line]
+    shown = [one for one in commands if one.startswith("show ")]
+    assert shown
+    assert all(run(*one.split()).code == 0 for one in shown)
+
+
 def test_show_takes_an_id_a_folder_an_invocation_or_a_file(run, ran, here):
     invocation = json.loads((ran / "record.json").read_text(encoding="utf-8"))["invocation_id"]
     run("show", ran.name, "--items", "--json")

@@ -134,3 +134,16 @@ def test_a_run_looks_ahead_by_its_window_only(make_test, make_sut, run):
     assert at_first[0] <= 2 * 256 + 8
     assert record.failure.stage == "run"
     assert len(pulled) < 1000
+
+
+def test_how_many_items_there_are_is_known_when_they_are_read_to_their_end_and_not_forgotten_by_a_stop():
+    async def total_after(made, *, given=None):
+        source = ItemSource(numbered(made, Ids("t"), "t"), given)
+        await source.next()
+        source.stop()
+        assert await source.next() is None
+        return source.total
+
+    assert asyncio.run(total_after(TestItem([f"q{n}"]) for n in range(20))) == 20
+    assert asyncio.run(total_after(TestItem([f"q{n}"]) for n in range(5000))) is None
+    assert asyncio.run(total_after((TestItem([f"q{n}"]) for n in range(5000)), given=5000)) == 5000
