@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from modelgauge.blocking import blocking
 from modelgauge.cache import DiskCache, Entry
 from modelgauge.data.items import TestItem
+from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import TestRecord, record_from_json
 from modelgauge.dependencies import DependencyStore
 from modelgauge.did_you_mean import did_you_mean
@@ -48,6 +49,7 @@ _LEAST = {
     "max_cost": 0,
     "grace": 0,
 }
+_TYPES = {"seed": int, "caching": bool, "progress": bool, "reduce": str, "sut_options": SUTOptions}
 _KNOWN_OPTIONS = tuple(one.name for one in fields(RunOptions) if one.name not in _OWN_OPTIONS)
 
 
@@ -88,6 +90,8 @@ class Runner:
         settings = settings if settings is not None else load_settings()
         self.settings = settings
         self.secrets = secrets if secrets is not None else SecretStore(file=settings.secrets_file)
+        if not isinstance(data_dir, str | Path | None):
+            raise InvalidOptionError(f"data_dir is {data_dir!r}.", fix="Give the path of a folder.")
         folder = Path(data_dir) if data_dir is not None else settings.data_dir
         self.options = _options(folder, self.secrets.redactor, options)
         self._plugins = plugins
@@ -306,20 +310,30 @@ def _listed(names: Any) -> list[Any]:
 
 
 def _options(data_dir: Path, redactor: Redactor, options: dict[str, Any]) -> RunOptions:
-    for name in options:
+    for name, given in options.items():
         if name not in _KNOWN_OPTIONS:
             raise InvalidOptionError(
                 f"There is no option '{name}'.",
                 fix=f"{did_you_mean(name, _KNOWN_OPTIONS)}The options are: {', '.join(_KNOWN_OPTIONS)}.",
             )
-    for name, least in _LEAST.items():
-        given = options.get(name)
-        if given is not None and (not isinstance(given, int | float) or not least <= given < math.inf):
-            raise InvalidOptionError(f"{name} is {given!r}.", fix=f"Give a number, {least} or more.")
-    for name in ("attempt_timeout", "call_timeout"):
-        given = options.get(name, 1)
-        if not isinstance(given, int | float) or not 0 < given < math.inf:
-            raise InvalidOptionError(f"{name} is {given!r}.", fix="Give a number of seconds above 0.")
+        _check_option(name, given)
     made = RunOptions(data_dir=data_dir, redactor=redactor, **options)
     reducer(made.reduce, made.repeats)  # a wrong name is told before anything is made
     return made
+
+
+def _check_option(name: str, given: Any) -> None:
+    """Refuse a value that an option cannot have."""
+    least = _LEAST.get(name)
+    if name in _TYPES:
+        if not isinstance(given, _TYPES[name]):
+            raise InvalidOptionError(f"{name} is {given!r}.", fix=f"Give a {_TYPES[name].__name__}.")
+    elif name in ("attempt_timeout", "call_timeout"):
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
+            raise InvalidOptionError(f"{name} is {given!r}.", fix="Give a number of seconds above 0.")
+    elif least is not None and given is not None:
+        fractions = name in ("max_cost", "grace")
+        kind = (int, float) if fractions else int
+        if isinstance(given, bool) or not isinstance(given, kind) or not least <= given < math.inf:
+            number = "number" if fractions else "whole number"
+            raise InvalidOptionError(f"{name} is {given!r}.", fix=f"Give a {number}, {least} or more.")

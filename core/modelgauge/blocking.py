@@ -8,12 +8,15 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 Work = Callable[[], Coroutine[Any, Any, T]]
+
+_LOOKS = 0.2
+"""Seconds between two looks at whether whoever waits was cancelled."""
 
 _ENDING = 5.0
 """Seconds that the background loop gets to end with the process."""
@@ -95,13 +98,18 @@ class _Background:
                 outcome.set_exception(error)
 
         loop.call_soon_threadsafe(lambda: tasks.append(loop.create_task(main())))
+        waiting = asyncio.current_task()
+        cancellations = waiting.cancelling() if waiting is not None else 0
         try:
-            return outcome.result()
+            while not wait([outcome], timeout=_LOOKS).done:
+                # Ctrl-C under `asyncio.run` is no exception here: it cancels the task that waits, and stands still.
+                if waiting is not None and waiting.cancelling() > cancellations:
+                    raise KeyboardInterrupt  # noqa: TRY301  like one that comes to this thread
         except KeyboardInterrupt:
             loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
-            with suppress(BaseException):  # it is cancelled, and writes what is done
-                outcome.exception()
+            wait([outcome])  # it is cancelled, and writes what is done
             raise
+        return outcome.result()
 
     def _started(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:

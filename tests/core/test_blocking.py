@@ -164,3 +164,19 @@ def test_an_interrupt_ends_the_work_and_nothing_of_it_goes_on_in_the_next_call(r
         call(work)
     assert done == ["written"]
     assert call(later) == "later"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_an_interrupt_under_a_runner_of_asyncio_ends_the_work_too():
+    ended = []
+
+    async def work():
+        threading.Timer(0.1, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        in_notebook(lambda: blocking(work))
+    assert ended == [True]

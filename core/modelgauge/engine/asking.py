@@ -38,7 +38,7 @@ async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: i
         raise
     if called.told is not None:
         tally.note_metrics(called.told.trace)
-    if called.paid and response.usage is not None:
+    if called.paid:
         await target.settle(response.usage)
     return response
 

@@ -15,27 +15,28 @@ from modelgauge.cache import Entry, Key, KeyMaker
 from modelgauge.data.responses import Usage
 from modelgauge.engine.batches import BatchCollector
 from modelgauge.engine.budget import Budget, tokens_of
-from modelgauge.engine.deadlines import Deadlines, timed_out
-from modelgauge.engine.failures import message_of
+from modelgauge.engine.deadlines import Deadlines, call_timed_out
+from modelgauge.engine.failures import add_note, message_of
 from modelgauge.engine.flights import Flight
-from modelgauge.engine.limits import CEILING, START, AdaptiveLimiter, Limiter, NoLimit, Outcome, Rate
+from modelgauge.engine.limits import Limiter, NoLimit, Outcome, Rate
 from modelgauge.engine.lookups import Lookups
 from modelgauge.engine.options import RunOptions
+from modelgauge.engine.owners import declared_response, is_batched, limiter_of
 from modelgauge.engine.retries import Backoff, classify, outcome_of
 from modelgauge.engine.tally import CallTally
 from modelgauge.engine.threads import CallPool
 from modelgauge.engine.uses import Told, Use, blamed, opened, sealed
 from modelgauge.engine.writer import Writer
-from modelgauge.errors import RunStoppedError
+from modelgauge.errors import CallTimeoutError, RunStoppedError
 from modelgauge.interfaces.annotator import CompletionAnnotator
-from modelgauge.interfaces.codec import ResponseCodec, response_type
-from modelgauge.interfaces.identity import overrides
+from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.retry import ErrorClass, Fatal, Retry
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.spans import is_anything_observed, is_observed
 
 _FATAL_CALLS = 3
-_FAILED = "'%s': attempt %d failed (%s); the next one comes in %.1f s."
+_FAILED = "'%s': attempt %d failed (%s: %s); the next one comes in %.1f s."
+_UNKNOWN = "%s does not hold for '%s': it does not report what it would be counted by."
 
 log = logging.getLogger(__name__)
 
@@ -88,9 +89,9 @@ class Target:
         self.services = services
         is_sut = isinstance(owner, PromptResponseSUT)
         method = owner.evaluate if isinstance(owner, PromptResponseSUT) else owner.annotate
-        batched = _is_batched(owner)
+        batched = is_batched(owner)
         self.codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
-        self.limiter: Limiter = _limiter(owner, services.options, batched=batched)
+        self.limiter: Limiter = limiter_of(owner, services.options, batched=batched)
         options = services.options
         self.rate = (
             Rate(options.requests_per_minute, options.tokens_per_minute) if is_sut else Rate(None, None)
@@ -103,6 +104,9 @@ class Target:
         if services.caching and self.why_uncacheable is None and not owner.is_cheap:
             self._keys = KeyMaker("sut" if is_sut else "annotator", owner.identity(asked), options.redact)
         self._send = self._sender(method, batched=batched)
+        # Of those that send nothing themselves there is nothing to cap.
+        self._is_sent = is_sut or not (owner.is_cheap or isinstance(self.limiter, NoLimit))
+        self._unreported: set[str] = set()
         self._leaves_spans = is_sut and not batched  # those of a batch belong to no item
         self._needs_root = not is_observed(owner) and not is_observed(method)
 
@@ -153,10 +157,30 @@ class Target:
                 return Called(self.codec.load(text), False, told)
         return await self._first(key, request, tally)
 
-    async def settle(self, usage: Usage) -> None:
+    async def settle(self, usage: Usage | None) -> None:
         """Count what a paid call cost, and wait where the tokens do not fit into the minute."""
-        self.services.budget.spend(usage)
-        await self.rate.after(tokens_of(usage))
+        self._check_reported(usage)
+        if usage is not None:
+            self.services.budget.spend(usage)
+            await self.rate.after(tokens_of(usage))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the record shall say: limits that a SUT cannot be held to."""
+        return tuple(_UNKNOWN % (option, self.owner.uid) for option in sorted(self._unreported))
+
+    def _check_reported(self, usage: Usage | None) -> None:
+        options = self.services.options
+        unknown: list[str] = []
+        if usage is None or usage.cost_usd is None:
+            unknown += ["--max-cost"] * (options.max_cost is not None)
+        if usage is None or not tokens_of(usage):
+            unknown += ["--max-tokens-total"] * (options.max_tokens_total is not None)
+            unknown += ["--tokens-per-minute"] * (options.tokens_per_minute is not None)
+        for option in unknown:
+            if option not in self._unreported:
+                self._unreported.add(option)
+                log.warning(_UNKNOWN, option, self.owner.uid)
 
     async def _first(self, key: Key, request: Any, tally: CallTally) -> Called:
         """Answer a request that nobody else is asking; others who ask the same wait for this."""
@@ -215,38 +239,26 @@ class Target:
         attempt = 0
         while True:
             await self._admitted()
-            now = services.clock()
-            deadline += (
-                now - queued
-            )  # a call that fails because others are before it would be lost for nothing
-            remaining = deadline - now
+            begun = services.clock()
+            deadline += begun - queued  # a call that fails because others are before it is lost for nothing
             outcome: Outcome | None = Outcome.other
             use = self._use(request) if self._leaves_spans and is_anything_observed() else None
             try:
-                if remaining <= 0:
-                    raise timed_out(options.call_timeout)  # noqa: TRY301  the call's failure like any other
-                seconds = min(options.attempt_timeout, remaining)
-                if use is None:
-                    response = await self._send(request, seconds)
-                else:
-                    with use.going_on():
-                        response = await self._send(request, seconds)
+                response = await self._attempt(request, deadline - begun, use)
                 outcome = Outcome.ok
             except Exception as error:
                 verdict = classify(self.owner, error)
                 outcome = failed = outcome_of(verdict)
                 self._note_failure(verdict, error)
                 wait = services.backoff.wait(attempt, verdict)
-                if (
-                    not isinstance(verdict, Retry)
-                    or attempt >= options.max_retries
-                    or services.clock() + wait >= deadline
+                if attempt >= options.max_retries or not self._is_worth_another(
+                    verdict, error, wait, begun, deadline
                 ):
                     if use is not None:
                         blamed(error, use.failed(error))
                     raise
                 attempt += 1
-                log.info(_FAILED, self.owner.uid, attempt, failed.value, wait)
+                log.info(_FAILED, self.owner.uid, attempt, failed.value, message_of(error), wait)
                 if failed is Outcome.rate_limited:  # the place is kept: no other call is sent in its stead
                     self.limiter.note(failed)
                     outcome = None
@@ -260,6 +272,44 @@ class Target:
                 await services.sleep(wait)
             queued = services.clock()
 
+    async def _attempt(self, request: Any, left: float, use: Use | None) -> Any:
+        """Send the request once.
+
+        Args:
+            request: the native one.
+            left: seconds of the call's deadline.
+            use: records what is observed meanwhile.
+        """
+        options = self.services.options
+        if left <= 0:
+            raise call_timed_out(options.call_timeout)
+        try:
+            if use is None:
+                return await self._send(request, min(options.attempt_timeout, left))
+            with use.going_on():
+                return await self._send(request, min(options.attempt_timeout, left))
+        except CallTimeoutError as error:
+            if left >= options.attempt_timeout:
+                raise
+            raise call_timed_out(options.call_timeout) from error
+
+    def _is_worth_another(
+        self, verdict: ErrorClass, error: Exception, wait: float, begun: float, deadline: float
+    ) -> bool:
+        """Whether the call's deadline leaves time for another attempt, where the error is one that may pass."""
+        if not isinstance(verdict, Retry):
+            return False
+        now = self.services.clock()
+        if verdict.after is not None and now + verdict.after >= deadline:
+            seconds = self.services.options.call_timeout
+            add_note(
+                error,
+                f"It asks to wait {verdict.after:g} s, and a call may take {seconds:g} s in all: raise --call-timeout.",
+            )
+        # One that takes as long as the last, where that ended by its time-out only, could not end either.
+        needed = now - begun if isinstance(error, CallTimeoutError) else 0.0
+        return now + wait + needed < deadline
+
     def _use(self, request: Any) -> Use:
         return Use(self.owner.uid, request, self.services.options.redact, needs_root=self._needs_root)
 
@@ -270,7 +320,8 @@ class Target:
             if self.rate.limited:
                 await self.rate.before()
             self._check_allowed()
-            self.services.budget.spend_call()
+            if self._is_sent:
+                self.services.budget.spend_call()
         except BaseException:
             self.limiter.release(Outcome.other)
             raise
@@ -292,32 +343,3 @@ class Target:
                 fix="Correct its key, its name or its options, and run the same command again. `modelgauge resume` "
                 "goes on too, but leaves the items that failed as they are.",
             )
-
-
-def _limiter(
-    owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any], options: RunOptions, *, batched: bool
-) -> Limiter:
-    if isinstance(owner, CompletionAnnotator) and owner.get_suts():
-        return NoLimit()  # its questions are limited where they are asked
-    ceiling = min(owner.max_concurrency or options.concurrency or CEILING, options.concurrency or 2**31)
-    start = options.concurrency or START
-    if batched and isinstance(owner, PromptResponseSUT):
-        start = ceiling = 2 * owner.batch_size  # one batch at work, one that fills
-    return AdaptiveLimiter(start, ceiling, asyncio.get_running_loop().time)
-
-
-def _is_batched(owner: object) -> bool:
-    return isinstance(owner, PromptResponseSUT) and overrides(type(owner), "evaluate_batch")
-
-
-def declared_response(owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any]) -> Any:
-    """The type of the native responses of an object, as its author declared it."""
-    if isinstance(owner, PromptResponseSUT):
-        if not _is_batched(owner):
-            return response_type(owner.evaluate, type(owner))
-        kind = response_type(owner.evaluate_batch, type(owner))
-        one_of = (
-            "return" in type(owner).evaluate_batch.__annotations__
-        )  # else it is the class's generic argument
-        return next(iter(getattr(kind, "__args__", ())), Any) if one_of else kind
-    return response_type(owner.annotate, type(owner))

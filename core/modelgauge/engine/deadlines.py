@@ -103,6 +103,11 @@ class Deadlines:
             self._schedule(watch.expires)
 
     @property
+    def under_way(self) -> int:
+        """How many attempts there are now."""
+        return len(self._watched)
+
+    @property
     def oldest(self) -> float | None:
         """Seconds since the oldest attempt under way began; None where there is none."""
         first = next(iter(self._watched), None)
@@ -216,6 +221,14 @@ def _cancelled_itself() -> CallError:
     return CallError(
         "A call was cancelled by its own code.",
         fix="Find out what cancels it: a client that is closed, or a task group.",
+    )
+
+
+def call_timed_out(seconds: float) -> CallTimeoutError:
+    """The error of a call whose time is up, with all its attempts."""
+    return CallTimeoutError(
+        f"A call and its further attempts did not end within {seconds:g} s.",
+        fix="Raise --call-timeout, or find out why the system takes so long.",
     )
 
 

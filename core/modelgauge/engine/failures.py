@@ -82,6 +82,11 @@ def run_failure(stage: RunStage, error: Exception, again: str | None = None) -> 
     )
 
 
+def add_note(error: Exception, text: str) -> None:
+    """Say more about an error; not by `add_note`, since some classes of exceptions refuse to be changed."""
+    error.__dict__.setdefault("__notes__", []).append(text)
+
+
 def message_of(error: BaseException) -> str:
     """What an author's exception says, with its notes; it may be anything: an author's `__str__` may raise too."""
     try:

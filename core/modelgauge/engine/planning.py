@@ -12,11 +12,11 @@ from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.records import CallCounts
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.asking import translated
-from modelgauge.engine.calls import declared_response
 from modelgauge.engine.digests import DigestSet
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.item import checked_choice
 from modelgauge.engine.options import RunOptions
+from modelgauge.engine.owners import declared_response
 from modelgauge.engine.pair import Pair, RecordedSUT
 from modelgauge.engine.source import Ids, NumberedItem, numbered, sample
 from modelgauge.engine.uses import Told, opened
@@ -42,6 +42,8 @@ class Plan(Frozen):
         sut_calls: answers of the SUT to be paid, and those that the cache has, or an earlier call of the same command.
         annotator_calls: likewise for annotators; where the SUT's answer is not known yet, one call for each completion
             that is asked for. Questions that judges ask are not among them.
+        unsent: annotator calls among these that send nothing themselves: of judges, who ask SUTs, and of metrics
+            that cost nothing.
         cost_usd: what the SUT expects the calls to cost, where it knows its prices.
         failing: items that would fail, as far as can be seen without a call: no request can be made of them.
         reasons: why, the first few different ones.
@@ -52,6 +54,7 @@ class Plan(Frozen):
     items: int
     sut_calls: CallCounts
     annotator_calls: CallCounts
+    unsent: int = 0
     cost_usd: float | None = None
     failing: int = 0
     reasons: tuple[str, ...] = ()
@@ -248,6 +251,11 @@ class _Counting:
             sut_calls=self.asked.counts(),
             annotator_calls=CallCounts(
                 paid=sum(one.paid for one in judged), cached=sum(one.cached for one in judged)
+            ),
+            unsent=sum(
+                side.paid
+                for name, side in self.judged.items()
+                if self.pair.annotators[name].is_cheap or self.pair.judge_suts.get(name)
             ),
             cost_usd=self.cost,
             failing=self.failing,

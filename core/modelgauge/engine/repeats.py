@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from modelgauge.errors import InvalidDataError, InvalidOptionError
+from modelgauge.errors import InvalidDataError, InvalidOptionError, RunStoppedError
 
 Reducer = Callable[[Sequence[float]], float]
 
@@ -57,12 +57,13 @@ def pass_at(k: int, values: Sequence[float]) -> float:
         values: 1 for a right answer, 0 for a wrong one.
 
     Raises:
-        InvalidDataError: a value is neither 0 nor 1.
+        RunStoppedError: a value is neither 0 nor 1; all items would fail, and each is paid.
     """
-    if any(value not in (0.0, 1.0) for value in values):
-        raise InvalidDataError(
-            f"pass@{k} is for measurements that are 0 or 1; one is {next(v for v in values if v not in (0.0, 1.0))}.",
-            fix="Reduce the repeats by mean, majority or max.",
+    other = next((value for value in values if value not in (0.0, 1.0)), None)
+    if other is not None:
+        raise RunStoppedError(
+            f"pass@{k} is for measurements that are 0 or 1, and the test gives {other:g}.",
+            fix="Run it again with --reduce mean, majority or max: the cache pays for what was answered.",
         )
     n, right = len(values), int(sum(values))
     return 1.0 - math.comb(n - right, k) / math.comb(n, k)

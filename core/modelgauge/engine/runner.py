@@ -29,6 +29,7 @@ from modelgauge.engine.repeats import reducer
 from modelgauge.engine.tally import Tally, current_tally
 from modelgauge.engine.threads import CallPool, in_thread
 from modelgauge.engine.totals import count_spent
+from modelgauge.engine.watchdog import watching_the_loop
 from modelgauge.engine.writer import Writer
 from modelgauge.errors import (
     CallError,
@@ -43,6 +44,10 @@ from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import PromptResponseSUT, capabilities_of, check_sut
 
 log = logging.getLogger(__name__)
+
+_LONG = 5.0  # seconds, after which whoever waits is told what for
+_OPENING = "'%s' is still being opened; it is given up after %g s (--call-timeout)."
+_STOPPING = "Stopping: %d calls under way get %g s to end; Ctrl-C again stops at once."
 
 Owner = PromptResponseSUT[Any, Any] | CompletionAnnotator[Any]
 
@@ -108,6 +113,7 @@ class Run:
         async with AsyncExitStack() as stack:
             stack.callback(current_asker.reset, current_asker.set(self))
             last = stack.enter_context(ExitStack())
+            stack.enter_context(watching_the_loop())
             self._services = await self._open_services(stack)
             if continuing is not None:
                 await in_thread(lambda: count_spent(self._services.budget, continuing), "totals")
@@ -260,6 +266,7 @@ class Run:
     async def _not_opened(self, owner: Owner) -> RunStoppedError | None:
         """Open an object, in this task, which will close it too; why it cannot be opened."""
         seconds = self.options.call_timeout
+        opening = asyncio.get_running_loop().call_later(_LONG, log.warning, _OPENING, owner.uid, seconds)
         try:
             await in_this_task(seconds, owner.open())
         except NOT_OF_THE_ITEM:
@@ -273,6 +280,8 @@ class Run:
             failure = RunStoppedError(f"'{owner.uid}' could not be opened: {why}.", fix=fix)
             failure.__cause__ = error
             return failure
+        finally:
+            opening.cancel()
         return None
 
     async def _close(self, owner: Owner) -> None:
@@ -294,6 +303,9 @@ class Run:
             )
             for pair in self._pairs:
                 pair.stop()
+            under_way = self._services.deadlines.under_way + self._services.pool.under_way
+            if under_way and self.options.grace:
+                log.warning(_STOPPING, under_way, self.options.grace)
             _, late = await asyncio.wait(tasks, timeout=self.options.grace)
             while late:  # again where an author's aggregation hangs too
                 for pair in self._pairs:

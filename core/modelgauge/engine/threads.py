@@ -253,6 +253,11 @@ class CallPool:
         return await call.future
 
     @property
+    def under_way(self) -> int:
+        """How many calls are not answered yet."""
+        return len(self._running)
+
+    @property
     def oldest(self) -> float | None:
         """Seconds since the oldest call under way was taken by a thread; None where there is none."""
         begun = [call.started for call in self._running if call.started is not None]

@@ -63,11 +63,11 @@ def _cells(calls: CallCounts) -> list[str]:
 
 
 def _sum(plans: Sequence[Plan]) -> str:
-    calls = sum(plan.sut_calls.paid + plan.annotator_calls.paid for plan in plans)
+    calls = sum(plan.sut_calls.paid + plan.annotator_calls.paid - plan.unsent for plan in plans)
     costs = [plan.cost_usd for plan in plans if plan.sut_calls.paid]
     known = [cost for cost in costs if cost is not None]
     if not known:
-        return f"To pay: {counted(calls, 'call')}{'; no prices are known' if calls else ''}."
+        return f"To pay: {counted(calls, 'call')}{'; what they cost is not known' if calls else ''}."
     more = " and what SUTs without known prices ask" if len(known) < len(costs) else ""
     return f"To pay: {counted(calls, 'call')}; about {_cost(sum(known))}{more}."
 

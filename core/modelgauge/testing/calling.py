@@ -2,16 +2,13 @@
 
 import tempfile
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from modelgauge.data.prompts import SUTOptions, TextPrompt
 from modelgauge.data.records import TestRecord
 from modelgauge.discovery import Plugins
 from modelgauge.errors import MissingSecretError
-from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.capabilities import AcceptsChatPrompt, AcceptsTextPrompt
-from modelgauge.interfaces.codec import response_type
-from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import PromptResponseSUT, capabilities_of
 from modelgauge.secrets import SecretStore
 from modelgauge.settings import load_settings
@@ -22,21 +19,6 @@ from modelgauge.testing.subjects import CallableSubject
 from modelgauge.testing.trial import quiet_runner
 
 _BRIEF = SUTOptions(max_tokens=32)
-
-
-def declared_response(owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any]) -> Any:
-    """The class of an object's native responses, as its author declares it.
-
-    Raises:
-        DefinitionError: the annotation names something that cannot be found.
-    """
-    cls = type(owner)
-    if isinstance(owner, CompletionAnnotator):
-        return response_type(owner.annotate, cls)
-    if not overrides(cls, "evaluate_batch"):
-        return response_type(owner.evaluate, cls)
-    listed = get_args(response_type(owner.evaluate_batch, cls))
-    return listed[0] if len(listed) == 1 else Any
 
 
 def ask_twice(subject: CallableSubject) -> tuple[TestRecord, TestRecord]:

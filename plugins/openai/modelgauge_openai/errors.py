@@ -209,7 +209,7 @@ def unreadable(url: str, error: ValidationError, body: bytes) -> ChatError:
         )
     where = ".".join(str(part) for part in first["loc"])
     return ChatError(
-        f"{url} answered with JSON that is no chat completion: {where}: {first['msg']}: {start}.",
+        f"{url} answered with JSON that is no chat completion: {where + ': ' if where else ''}{first['msg']}: {start}.",
         fix="Check that base_url names a server of the chat-completions protocol.",
     )
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge import Fatal, FunctionSUT, Retry, TestItem
+from modelgauge import Fatal, FunctionSUT, Retry, TestItem, Usage
 from modelgauge.engine import runner as engine_runner
 from modelgauge.engine.limits import Outcome
 from modelgauge.engine.retries import Backoff, classify, outcome_of
@@ -78,8 +78,34 @@ def test_what_the_server_asks_for_is_waited_and_no_longer_than_the_call_may_take
     assert all(17 <= wait <= 17 + 1 for wait in slept)
     assert [one.why for one in record.concurrency["sut"]] == ["rate limited"]
     sut = flaky([ValueError()], Retry(after=17.0))
-    assert run(make_test(["other"]), sut, call_timeout=10).counts.sut_errors == 1
+    record = run(make_test(["other"]), sut, call_timeout=10)
+    (failed,) = record.test_item_exceptions
+    assert "asks to wait 17 s, and a call may take 10 s in all: raise --call-timeout" in failed.message
     assert len(slept) == 2
+
+
+@pytest.mark.parametrize(
+    ("limits", "option", "calls"),
+    [
+        ({"attempt_timeout": 10, "call_timeout": 0.05}, "--call-timeout", 1),
+        ({"attempt_timeout": 0.2, "call_timeout": 0.3}, "--timeout", 1),
+        ({"attempt_timeout": 0.05, "call_timeout": 10, "max_retries": 1}, "--timeout", 2),
+    ],
+)
+def test_a_timeout_names_the_option_that_struck_and_no_attempt_is_sent_that_cannot_end(
+    limits, option, calls, make_test, run, slept, monkeypatch
+):
+    monkeypatch.setattr(Backoff, "wait", lambda *_: 0.0)
+    sent = []
+
+    async def hang(text):
+        sent.append(text)
+        await asyncio.Event().wait()
+
+    (failed,) = run(make_test(1), FunctionSUT("sut", hang), **limits).test_item_exceptions
+    assert failed.error_type == "CallTimeoutError"
+    assert f"Raise {option}," in failed.message
+    assert len(sent) == calls
 
 
 @pytest.mark.parametrize(("rate_limited", "beside"), [(True, 0), (False, 1)])
@@ -244,3 +270,55 @@ def test_what_cannot_be_cached_is_said(make_test, make_sut, run):
     assert len(sut.asked) == 4
     assert "Not cached: 'sut' is a function without a version" in " ".join(record.notes)
     assert run(test, sut, caching=False).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("usage", "caps", "told"),
+    [
+        (None, {"max_cost": 1.0}, ["--max-cost"]),
+        (Usage(input_tokens=3, output_tokens=4), {"max_cost": 1.0, "max_tokens_total": 1000}, ["--max-cost"]),
+        (
+            Usage(cost_usd=0.01),
+            {"max_tokens_total": 10, "tokens_per_minute": 10},
+            ["--max-tokens-total", "--tokens-per-minute"],
+        ),
+        (Usage(input_tokens=3, cost_usd=0.01), {"max_cost": 1.0, "max_tokens_total": 1000}, []),
+        (None, {}, []),
+    ],
+)
+def test_a_cap_that_a_sut_cannot_be_held_to_is_told_once(usage, caps, told, make_test, run, caplog):
+    class Telling(FunctionSUT):
+        def translate_response(self, request, response):
+            return super().translate_response(request, response).replaced(usage=usage)
+
+    record = run(make_test(5), Telling("sut", lambda text: "yes"), caching=False, **caps)
+    assert record.counts.scored == 5
+    expected = [
+        f"{name} does not hold for 'sut': it does not report what it would be counted by." for name in told
+    ]
+    assert [one for one in record.notes if "does not hold" in one] == expected
+    assert sorted(one.getMessage() for one in caplog.records) == expected
+
+
+def test_a_cap_of_calls_counts_what_is_sent_and_no_judgement_that_asks_or_costs_nothing(
+    make_test, make_sut, judged_class, run
+):
+    class Judge(judged_class):
+        def get_suts(self):
+            return {"judge": judge}
+
+        async def annotate(self, request):
+            return (await self.ask("judge", request[0])).completions[0].text
+
+    class Cheap(judged_class):
+        is_cheap = True
+
+    judge = make_sut("good", uid="judge")
+    test = make_test(3, annotators={"judged": Judge("a", None), "cheap": Cheap("b", lambda *texts: 1)})
+    record = run(test, make_sut(), max_calls=6)
+    assert record.counts.scored == 3
+    assert record.failure is None
+    assert (
+        run(make_test(4, annotators=test.annotators), make_sut(), max_calls=1, caching=True).failure
+        is not None
+    )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelgauge.engine.repeats import majority, pass_at, reduced, reducer
-from modelgauge.errors import InvalidDataError, InvalidOptionError
+from modelgauge.errors import InvalidDataError, InvalidOptionError, RunStoppedError
 
 
 @given(
@@ -35,7 +35,7 @@ def test_wrong_reducers_are_refused():
         reducer("median", 3)
     with pytest.raises(InvalidOptionError, match="at least 4"):
         reducer("pass@4", 3)
-    with pytest.raises(InvalidDataError, match=r"0\.5"):
+    with pytest.raises(RunStoppedError, match=r"0\.5"):
         pass_at(1, [0.5, 1.0])
     with pytest.raises(InvalidDataError, match="'b'"):
         reduced([{"a": 1.0, "b": 1.0}, {"a": 1.0}], max)
@@ -69,3 +69,13 @@ def test_an_unknown_way_to_reduce_is_told_before_any_call(make_test, make_sut, r
         run(make_test(1), sut, repeats=2, reduce="median")
     assert not sut.asked
     assert not (run_folder / "runs").exists()
+
+
+def test_pass_at_k_of_what_is_no_yes_or_no_ends_the_run_before_everything_is_paid(make_test, make_sut, run):
+    sut = make_sut("yes")
+    test = make_test(200, measure=lambda item: {"length": 0.5})
+    record = run(test, sut, repeats=2, reduce="pass@2", concurrency=2)
+    assert record.failure is not None
+    assert "pass@2 is for measurements that are 0 or 1, and the test gives 0.5" in record.failure.message
+    assert record.counts.failed == 0
+    assert len(sut.asked) < 20

@@ -18,7 +18,7 @@ def test_a_plan_without_annotators_and_prices_has_no_columns_for_them():
     lines = render_plans([make_plan()], Style()).split("\n")
     assert lines[0].split() == ["Test", "SUT", "items", "SUT", "calls", "cached"]
     assert lines[2].split() == ["a_test", "a_sut", "12", "10", "2"]
-    assert lines[4] == "To pay: 10 calls; no prices are known."
+    assert lines[4] == "To pay: 10 calls; what they cost is not known."
 
 
 def test_calls_and_costs_are_summed_up():

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from modelgauge.data.json_values import canonical_json
+from modelgauge.engine.owners import declared_response
 from modelgauge.errors import DefinitionError, InvalidDataError, ModelGaugeError
 from modelgauge.interfaces.capabilities import ProducesPerTokenLogProbabilities, ProducesStructuredOutput
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.sut import capabilities_of
-from modelgauge.testing.calling import declared_response
 from modelgauge.testing.rule import NotApplicableError, Note, problem, remark, rule, told
 from modelgauge.testing.samples import OPTIONS
 from modelgauge.testing.subjects import CallableSubject, Translation

@@ -1,0 +1,65 @@
+"""What the engine reads off a SUT or an annotator: how many calls it bears, in batches or not, and what it responds."""
+
+import asyncio
+from typing import Any
+
+from modelgauge.engine.limits import CEILING, START, AdaptiveLimiter, Limiter, NoLimit
+from modelgauge.engine.options import RunOptions
+from modelgauge.errors import DefinitionError
+from modelgauge.interfaces.annotator import CompletionAnnotator
+from modelgauge.interfaces.codec import response_type
+from modelgauge.interfaces.identity import overrides
+from modelgauge.interfaces.sut import PromptResponseSUT
+
+
+def limiter_of(
+    owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any], options: RunOptions, *, batched: bool
+) -> Limiter:
+    """Who may call an object now.
+
+    Raises:
+        DefinitionError: its author allows no calls.
+    """
+    if isinstance(owner, CompletionAnnotator) and owner.get_suts():
+        return NoLimit()  # its questions are limited where they are asked
+    own = _places(owner, "max_concurrency")
+    ceiling = min(own or options.concurrency or CEILING, options.concurrency or 2**31)
+    start = options.concurrency or START
+    if batched and isinstance(owner, PromptResponseSUT):
+        start = ceiling = 2 * (_places(owner, "batch_size") or 1)  # one batch at work, one that fills
+    return AdaptiveLimiter(start, ceiling, asyncio.get_running_loop().time)
+
+
+def _places(owner: Any, name: str) -> int | None:
+    """How many there may be at once, as an author said it.
+
+    Raises:
+        DefinitionError: no such number; a run with no place for calls would wait for ever.
+    """
+    value = getattr(owner, name)
+    if value is None and name == "max_concurrency":
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise DefinitionError(
+            f"{name} of '{owner.uid}' is {value!r}.",
+            fix=f"Let {type(owner).__qualname__} say a whole number, 1 or more.",
+        )
+    return value
+
+
+def is_batched(owner: object) -> bool:
+    """Whether it answers several requests at once."""
+    return isinstance(owner, PromptResponseSUT) and overrides(type(owner), "evaluate_batch")
+
+
+def declared_response(owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any]) -> Any:
+    """The type of the native responses of an object, as its author declared it."""
+    if isinstance(owner, PromptResponseSUT):
+        if not is_batched(owner):
+            return response_type(owner.evaluate, type(owner))
+        kind = response_type(owner.evaluate_batch, type(owner))
+        one_of = (
+            "return" in type(owner).evaluate_batch.__annotations__
+        )  # else it is the class's generic argument
+        return next(iter(getattr(kind, "__args__", ())), Any) if one_of else kind
+    return response_type(owner.annotate, type(owner))
