@@ -72,6 +72,8 @@ class Deadlines:
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task], timeout=_CLEANING_UP)
+            elif not task.cancelled():
+                task.exception()  # Ctrl-C, which has ended the loop: asyncio need not tell of it too
             raise
         finally:
             self._watched.pop(watch, None)
