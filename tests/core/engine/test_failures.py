@@ -2,6 +2,7 @@
 
 # ruff: noqa: ASYNC110  what is waited for happens in a thread
 import asyncio
+import gc
 import sys
 import threading
 
@@ -435,7 +436,7 @@ def test_an_interruption_does_not_wait_for_an_author_who_hangs(
 
 
 def test_an_interrupt_is_the_users_on_the_loop_and_an_error_of_its_item_in_a_thread(
-    make_test, run, run_folder, resumed
+    make_test, run, run_folder, resumed, caplog
 ):
     def interrupt(text):
         raise KeyboardInterrupt
@@ -453,6 +454,8 @@ def test_an_interrupt_is_the_users_on_the_loop_and_an_error_of_its_item_in_a_thr
     sut = FunctionSUT("async", interrupt_once)
     with pytest.raises(KeyboardInterrupt):
         run(make_test(2), sut, grace=0.01)
+    gc.collect()
+    assert "never retrieved" not in caplog.text
     stopped = max((run_folder / "runs").iterdir())
     assert resumed(RunFolder(stopped), make_test(2), sut).counts.scored == 2
 
