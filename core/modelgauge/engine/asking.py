@@ -5,6 +5,7 @@ from typing import Any
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.engine.calls import Target
+from modelgauge.engine.failures import add_note
 from modelgauge.engine.tally import CallTally
 from modelgauge.engine.uses import Told, blamed
 from modelgauge.errors import InvalidResponseError
@@ -53,7 +54,7 @@ def tell_of_kept(target: Target, error: Exception) -> None:
         f"nothing. Where the answer itself is wrong, raise the cache_version of '{owner.uid}' to ask again."
     )
     if note not in getattr(error, "__notes__", ()):
-        error.add_note(note)
+        add_note(error, note)
 
 
 def translated(

@@ -303,8 +303,6 @@ class PairRun:
         self._index.add(record, offset)
         self.shared.observers.item_finished(self.folder.run_id, record)
 
-    # --- the end -----------------------------------------------------------------------------------------------------
-
     async def _aggregated(self) -> dict[str, Any]:
         items = self._index.items()
         if not len(items):
