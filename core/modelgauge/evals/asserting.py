@@ -148,16 +148,16 @@ def _assert_passed(result: EvaluationResult, options: TestRunOptions, *, in_sess
     """Raise what did not pass; what could not be judged is an error, unless errors are ignored."""
     __tracebackhide__ = True
     (one,) = result.test_results
-    run = "RUN" if in_session else result.run_id
+    shown_by = "modelgauge show RUN" if in_session else result.shown_by
     named = " (RUN is named at the end of this session)" if in_session else ""
     if one.raised is not None:
         one.raised.__traceback__ = _of_users(one.raised)
-        raise_first_of_app(result, f"modelgauge show {run} --failures{named}")
+        raise_first_of_app(result, f"{shown_by} --failures{named}")
     if one.error is not None and not (options.ignore_errors and one.failures):
         why = "; ".join(one.failures) or str(one.error)
         raise CallError(
             f"The test case {called(one.test_case)} could not be judged: {why.rstrip('.')}.",
-            fix=f"See the traceback: modelgauge show {run} --failures{named}. To let it be a failed assertion "
+            fix=f"See the traceback: {shown_by} --failures{named}. To let it be a failed assertion "
             "instead: modelgauge test run --ignore-errors",
         )
     if one.failures:

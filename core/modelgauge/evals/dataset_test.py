@@ -4,7 +4,7 @@ How given answers are judged, without a SUT, is in `given.py`; how files become 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -35,6 +35,24 @@ from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import check_case
 
 Member: TypeAlias = LLMTestCase | ConversationalTestCase | Golden | ConversationalGolden
+
+
+class ItemsOfNumber:
+    """Items that are made one by one, and whose number is known: of a run that is stopped it can be told what is left.
+
+    Args:
+        number: how many there are.
+        made: makes them.
+    """
+
+    def __init__(self, number: int, made: Callable[[], Iterator[TestItem]]) -> None:
+        self._number, self._made = number, made
+
+    def __len__(self) -> int:
+        return self._number
+
+    def __iter__(self) -> Iterator[TestItem]:
+        return self._made()
 
 
 class DatasetTest(PromptResponseTest):
@@ -83,6 +101,9 @@ class DatasetTest(PromptResponseTest):
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Iterable[TestItem]:
         """One item for each golden, with the golden as context."""
         del dependencies
+        return ItemsOfNumber(len(self.members), self._items)
+
+    def _items(self) -> Iterator[TestItem]:
         ids = item_ids(self.members)
         for member, item_id in zip(self.members, ids, strict=True):
             yield TestItem(PromptWithContext(prompt_of(member), context=member), id=item_id)

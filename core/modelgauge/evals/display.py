@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from modelgauge.engine.journal import RunFolder
 from modelgauge.evals.configs import Display
 from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
 from modelgauge.report.figures import figure
@@ -90,7 +91,7 @@ def rendered(
     if listed:
         page.add(_table(listed[:_MOST_CASES], page))
     if len(listed) > _MOST_CASES:
-        page.add(page.text(f"{len(listed) - _MOST_CASES:,} more: modelgauge show {folder.name}"))
+        page.add(page.text(f"{len(listed) - _MOST_CASES:,} more: {RunFolder(folder).command('show')}"))
     passed = sum(one.success for one in results)
     page.add(page.text(f"{passed:,} of {counted(len(results), 'test case')} passed.", "bold"), gap=False)
     for note in notes:

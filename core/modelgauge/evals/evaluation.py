@@ -10,6 +10,7 @@ from modelgauge.api import Runner
 from modelgauge.blocking import blocking
 from modelgauge.data.records import DatasetReference, ItemRecord, TestRecord
 from modelgauge.data.test_cases import ConversationalTestCase, Golden, LLMTestCase
+from modelgauge.engine.journal import RunFolder
 from modelgauge.errors import CallError, InvalidDataError, RunStoppedError
 from modelgauge.evals.app_checks import check_goldens
 from modelgauge.evals.apps import Judging, answered_goldens
@@ -161,13 +162,14 @@ class Job:
                 if kept
                 else "What judges answered is paid again where it could not be cached.",
             )
+        shown_by = RunFolder(runner.options.runs / record.run_id).command("show")
         results = items.results()
         if len(results) != len(self.answered):  # never a pass for what nobody has heard of
             raise RunStoppedError(
                 f"The run {record.run_id} has results of {len(results):,} of {len(self.answered):,} test cases.",
-                fix=f"See why: modelgauge show {record.run_id}",
+                fix=f"See why: {shown_by}",
             )
-        return EvaluationResult(results, record, self.left_out)
+        return EvaluationResult(results, record, shown_by, self.left_out)
 
 
 class Items:
@@ -230,14 +232,14 @@ def raise_unjudged(result: EvaluationResult) -> None:
         CallError: some could not; it says how many, why the first, and where the record is.
         Exception: what the app raised instead of an answer comes first.
     """
-    raise_first_of_app(result, f"modelgauge show {result.run_id} --failures")
+    raise_first_of_app(result, f"{result.shown_by} --failures")
     unjudged = [one for one in result.test_results if one.error is not None]
     if unjudged:
         first = unjudged[0]
         raise CallError(
             f"{len(unjudged):,} of {len(result):,} test cases could not be judged. "
             f"The first, {called(first.test_case)}: {'; '.join(first.failures) or first.error}",
-            fix=f"See `modelgauge show {result.run_id}`; with ignore_errors=True the others are returned.",
+            fix=f"See `{result.shown_by}`; with ignore_errors=True the others are returned.",
         )
 
 

@@ -1,6 +1,6 @@
 """Answers that are there already, with the spans of the app that gave them, as a test without a SUT."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,15 @@ from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.engine.pair import RecordedSUT
 from modelgauge.engine.uses import blamed
 from modelgauge.errors import InvalidDataError
-from modelgauge.evals.dataset_test import DatasetTest, item_ids, keyed, prompt_of, ranges_of, thresholds_of
+from modelgauge.evals.dataset_test import (
+    DatasetTest,
+    ItemsOfNumber,
+    item_ids,
+    keyed,
+    prompt_of,
+    ranges_of,
+    thresholds_of,
+)
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
@@ -135,6 +143,9 @@ class GivenTest(DatasetTest):
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Iterable[TestItem]:
         """One item for each case; the cases of components are further prompts of it."""
         del dependencies
+        return ItemsOfNumber(len(self.answered), self._items)
+
+    def _items(self) -> Iterator[TestItem]:
         names = item_ids([one.case for one in self.answered])
         ids: dict[str, int] = {}
         for place, (one, name) in enumerate(zip(self.answered, names, strict=True)):

@@ -96,12 +96,14 @@ class EvaluationResult:
 
     Args:
         test_results: one for each test case, in their order.
-        record: of the run; `modelgauge show RUN_ID` shows it again.
+        record: of the run.
+        shown_by: the command line that shows the run again.
         left_out: how many further cases or goldens there were, that `max_test_items` left out.
     """
 
     test_results: tuple[TestResult, ...]
     record: TestRecord
+    shown_by: str = ""
     left_out: int = 0
 
     @property

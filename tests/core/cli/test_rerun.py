@@ -1,6 +1,7 @@
 """`resume` and `rescore`: what they need not be told again, what they show, what they refuse."""
 
 import json
+import platform
 
 import pytest
 
@@ -22,10 +23,10 @@ def ran(run, only_run):
     return only_run()
 
 
-def edit(here, old, new):
-    text = (here / "plugin.py").read_text(encoding="utf-8")
+def edit(here, old, new, name="plugin.py"):
+    text = (here / name).read_text(encoding="utf-8")
     assert old in text
-    (here / "plugin.py").write_text(text.replace(old, new), encoding="utf-8")
+    (here / name).write_text(text.replace(old, new), encoding="utf-8")
 
 
 # --- resume ------------------------------------------------------------------------------------------
@@ -124,7 +125,10 @@ def test_a_test_that_has_changed_is_not_mixed_with_what_it_was(run, stopped, her
     ended = run("resume", stopped.name)
     assert ended.code == 2
     assert "is not what it was" in ended.err
+    assert "Python" not in ended.err
     assert calls() == []
+    edit(stopped, f'"python": "{platform.python_version()}"', '"python": "3.10.2"', "run.json")
+    assert "It was begun with Python 3.10, and this is 3." in run("resume", stopped.name).err
 
 
 @pytest.mark.parametrize("command", ["resume", "rescore"])

@@ -56,6 +56,13 @@ class Elsewhere(Near):
         return 9.0 if test_case.input == "a" else 10.0
 
 
+def test_what_a_stopped_run_of_a_data_set_has_not_begun_is_known(here, match):
+    dataset = EvaluationDataset([Golden(f"q{n}", expected_output="yes") for n in range(3000)])
+    test = DatasetTest("mine", dataset, [match()])
+    record = run_test(test, FunctionSUT("app", lambda text: "yes"), max_calls=5, concurrency=1)
+    assert record.counts.items + record.counts.not_begun == 3000
+
+
 def test_an_interval_stays_in_the_range_of_the_scores(here):
     test = DatasetTest("t", EvaluationDataset(GOLDENS), [Near(), Elsewhere(), LevenshteinMetric()])
     assert test.measurement_ranges == {"Near": (0.0, 1.0), "LevenshteinMetric": (0.0, 1.0)}
