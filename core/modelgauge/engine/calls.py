@@ -36,7 +36,7 @@ from modelgauge.spans import is_anything_observed, is_observed
 
 _FATAL_CALLS = 3
 _FAILED = "'%s': attempt %d failed (%s: %s); the next one comes in %.1f s."
-_UNKNOWN = "%s does not hold for '%s': it does not report what it would be counted by."
+_UNKNOWN = "%s does not hold for '%s': its responses tell no %s."
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class Target:
         self._send = self._sender(method, batched=batched)
         # Of those that send nothing themselves there is nothing to cap.
         self._is_sent = is_sut or not (owner.is_cheap or isinstance(self.limiter, NoLimit))
-        self._unreported: set[str] = set()
+        self._unreported: dict[str, str] = {}
         self._leaves_spans = is_sut and not batched  # those of a batch belong to no item
         self._needs_root = not is_observed(owner) and not is_observed(method)
 
@@ -167,20 +167,22 @@ class Target:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the record shall say: limits that a SUT cannot be held to."""
-        return tuple(_UNKNOWN % (option, self.owner.uid) for option in sorted(self._unreported))
+        return tuple(
+            _UNKNOWN % (option, self.owner.uid, what) for option, what in sorted(self._unreported.items())
+        )
 
     def _check_reported(self, usage: Usage | None) -> None:
         options = self.services.options
-        unknown: list[str] = []
+        limits: list[tuple[str, str, float | None]] = []
         if usage is None or usage.cost_usd is None:
-            unknown += ["--max-cost"] * (options.max_cost is not None)
+            limits += [("--max-cost", "cost (some SUTs take prices as options)", options.max_cost)]
         if usage is None or not tokens_of(usage):
-            unknown += ["--max-tokens-total"] * (options.max_tokens_total is not None)
-            unknown += ["--tokens-per-minute"] * (options.tokens_per_minute is not None)
-        for option in unknown:
-            if option not in self._unreported:
-                self._unreported.add(option)
-                log.warning(_UNKNOWN, option, self.owner.uid)
+            limits += [("--max-tokens-total", "tokens", options.max_tokens_total)]
+            limits += [("--tokens-per-minute", "tokens", options.tokens_per_minute)]
+        for option, what, limit in limits:
+            if limit is not None and option not in self._unreported:
+                self._unreported[option] = what
+                log.warning(_UNKNOWN, option, self.owner.uid, what)
 
     async def _first(self, key: Key, request: Any, tally: CallTally) -> Called:
         """Answer a request that nobody else is asking; others who ask the same wait for this."""

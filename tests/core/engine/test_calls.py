@@ -293,8 +293,9 @@ def test_a_cap_that_a_sut_cannot_be_held_to_is_told_once(usage, caps, told, make
 
     record = run(make_test(5), Telling("sut", lambda text: "yes"), caching=False, **caps)
     assert record.counts.scored == 5
+    what = {"--max-cost": "cost (some SUTs take prices as options)"}
     expected = [
-        f"{name} does not hold for 'sut': it does not report what it would be counted by." for name in told
+        f"{name} does not hold for 'sut': its responses tell no {what.get(name, 'tokens')}." for name in told
     ]
     assert [one for one in record.notes if "does not hold" in one] == expected
     assert sorted(one.getMessage() for one in caplog.records) == expected
