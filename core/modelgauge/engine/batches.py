@@ -6,7 +6,7 @@ from typing import Any
 
 from modelgauge.engine.deadlines import Deadlines
 from modelgauge.engine.threads import CallPool
-from modelgauge.errors import CallTimeoutError, InvalidResponseError, RunStoppedError
+from modelgauge.errors import InvalidResponseError
 from modelgauge.interfaces.sut import PromptResponseSUT
 
 _PATIENCE = 0.02
@@ -67,12 +67,6 @@ class BatchCollector:
                     fix="Return a list with one response for each request, in their order.",
                 )
         except Exception as error:  # noqa: BLE001  each request of the batch raises it
-            if len(batch) > 1 and not isinstance(
-                error, (CallTimeoutError, InvalidResponseError, RunStoppedError)
-            ):
-                for one in batch:  # one that cannot be answered takes no others along
-                    await self._run([one])
-                return
             for _, future in batch:
                 if not future.done():
                     future.set_exception(error)

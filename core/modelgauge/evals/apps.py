@@ -11,10 +11,20 @@ from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.test_cases import Golden
 from modelgauge.engine.asking import split_off
 from modelgauge.engine.threads import in_thread
-from modelgauge.evals.app_checks import Outlook, check_goldens, check_metrics
+from modelgauge.errors import InvalidDataError
+from modelgauge.evals.dataset_test import keyed
 from modelgauge.evals.given import Answered, Component
 from modelgauge.metrics.base import Metric
-from modelgauge.spans import OpenSpan, OpenTrace, Sink, as_text, collecting, is_observed, shown
+from modelgauge.spans import (
+    OpenSpan,
+    OpenTrace,
+    Sink,
+    as_text,
+    collecting,
+    is_observed,
+    metrics_of_observed,
+    shown,
+)
 
 App: TypeAlias = Callable[[str], Any]
 Resolved: TypeAlias = Callable[[Sequence[Any]], list[Metric]]
@@ -74,16 +84,13 @@ def answered_goldens(
 
     Raises:
         ValueError: the callback is not callable, or not observed.
-        UsageError: there is no judge, or none of that name; a golden lacks a reference that a metric needs.
+        UsageError: there is no judge, or none of that name.
     """
     checked_app(callback)
     check_goldens(goldens)
     objects = _Objects(judging.resolved)
-    _check_before(goldens, callback, judging, objects)
-    if at_once == 1:
-        uses = [_use_here(callback, golden.input) for golden in goldens]
-    else:
-        uses = blocking(lambda: _used(goldens, callback, at_once))
+    uses = _uses_before(goldens, callback, judging, objects)
+    uses += _uses(goldens[len(uses) :], callback, at_once)
     answers = [one for one in uses if one.error is None]
     of_whole = [objects(one.trace.root.metrics) for one in answers]
     parts = {id(one): _components(one.trace, objects) for one in answers}
@@ -96,19 +103,40 @@ def answered_goldens(
     return answered, [*judging.metrics, *whole]
 
 
-def _check_before(goldens: Sequence[Golden], app: App, judging: Judging, objects: "_Objects") -> None:
-    """Refuse what would fail after the app was used, and can be known before.
+def _uses_before(goldens: Sequence[Golden], app: App, judging: Judging, objects: "_Objects") -> list["_Used"]:
+    """Refuse metrics that could judge nothing before the app is used for all goldens.
+
+    Whether the functions that an app calls have metrics of their own shows when it is used: where nobody names any,
+    it is used for the first golden alone.
 
     Raises:
-        UsageError: a metric is none, has no judge, or a golden lacks a reference that it needs.
+        InvalidDataError: something among the metrics is none.
+        UsageError: a metric has no judge.
     """
-    outlook = Outlook(app)
-    known = [*judging.metrics, *objects(outlook.of_whole)]
-    if not known and not outlook.judges_parts and not outlook.names_metrics:
+    known = [*judging.metrics, *objects(metrics_of_observed(app))]
+    if known:
+        keyed(known)
+    uses = [] if known else _uses(goldens[:1], app, 1)
+    if any(one.error is None and not any(span.metrics for span in one.trace.spans) for one in uses):
         known = objects([DEFAULT_METRIC])
-    check_metrics(goldens, known, outlook, skip=judging.skip)
     for metric in known:
         judging.ready(metric)
+    return uses
+
+
+def check_goldens(goldens: Sequence[Golden]) -> None:
+    """Refuse what no app can be asked.
+
+    Raises:
+        InvalidDataError: something is no single-turn golden, or was edited into none.
+    """
+    for golden in goldens:
+        if not isinstance(golden, Golden):
+            raise InvalidDataError(
+                f"observed_callback answers a Golden, and got a {type(golden).__name__}.",
+                fix="Give single-turn goldens; make test cases of conversations: golden.to_test_case(turns).",
+            )
+        golden.check()
 
 
 class _Objects:
@@ -135,8 +163,14 @@ class _Used:
     error: Exception | None = None
 
 
+def _uses(goldens: Sequence[Golden], callback: App, at_once: int) -> list[_Used]:
+    """Use the app on goldens, in this thread where it is done one after the other."""
+    if at_once == 1:
+        return [_use_here(callback, golden.input) for golden in goldens]
+    return blocking(lambda: _used(goldens, callback, at_once))
+
+
 async def _used(goldens: Sequence[Golden], callback: App, at_once: int) -> list[_Used]:
-    """Use the app on all goldens."""
     places = asyncio.Semaphore(at_once)
 
     async def use(golden: Golden) -> _Used:

@@ -12,8 +12,7 @@ from modelgauge.data.records import DatasetReference, ItemRecord, TestRecord
 from modelgauge.data.test_cases import ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.engine.journal import RunFolder
 from modelgauge.errors import CallError, InvalidDataError, RunStoppedError
-from modelgauge.evals.app_checks import check_goldens
-from modelgauge.evals.apps import Judging, answered_goldens
+from modelgauge.evals.apps import Judging, answered_goldens, check_goldens
 from modelgauge.evals.configs import AsyncConfig, CacheConfig, Configs, DisplayConfig, ErrorConfig
 from modelgauge.evals.dataset_members import Members
 from modelgauge.evals.dataset_test import reference_to
@@ -57,8 +56,8 @@ def evaluate(
         goldens: one, several, or a data set that holds some; with `observed_callback`, instead of test cases.
         observed_callback: the app, decorated with `@observe`, plain or async; gets each golden's input, up to 20
             at once unless `max_concurrent` says otherwise, each plain one in a thread. Its metrics stand in
-            `@observe(metrics=[…])`; `metrics` judge each case as a whole besides. What can be known of them
-            (their judges, references that goldens lack) is checked before the app is used. Its answers are kept
+            `@observe(metrics=[…])`; `metrics` judge each case as a whole besides. Their judges are
+            looked for before it is used; where nobody names any, after its first golden. Its answers are kept
             once it has answered all goldens; for what must survive a kill there is
             `modelgauge run-test --dataset … --sut …`.
         hyperparameters: what the app was set to; laid over what `log_hyperparameters` said.

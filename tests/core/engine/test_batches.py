@@ -74,19 +74,6 @@ def test_a_batch_that_hangs_is_a_timeout_of_its_items(make_test, run, accounted)
     assert {one.error_type for one in record.test_item_exceptions} == {"CallTimeoutError"}
 
 
-def test_a_request_that_cannot_be_answered_takes_no_others_of_its_batch_along(make_test, run, accounted):
-    def reply(requests):
-        if "question 1" in requests:
-            raise ValueError("no answer to question 1")
-        return ["yes"] * len(requests)
-
-    sut = Batched("sut")
-    sut.reply = reply
-    record = accounted(run(make_test(3), sut))
-    assert (record.counts.scored, record.counts.sut_errors) == (2, 1)
-    assert sorted(map(len, sut.batches)) == [1, 1, 1, 3]
-
-
 @pytest.mark.parametrize("name", ["batch_size", "max_concurrency"])
 @pytest.mark.parametrize("value", [0, -1, 2.5, "8", True])
 def test_a_sut_that_allows_no_calls_is_refused_before_the_first(name, value, make_test, run):

@@ -57,13 +57,10 @@ def refusals(app, golden=GOLDENS[0], **given):
 @pytest.mark.parametrize(
     ("of_app", "given", "golden", "error", "told"),
     [
-        ([], {}, GOLDENS[0], UsageError, "AnswerRelevancyMetric needs a judge"),
         (["faithfulness"], {}, GOLDENS[0], UsageError, "FaithfulnessMetric needs a judge"),
         ([GEval("Kind", "be kind", model="no/such")], {}, GOLDENS[0], UnknownNameError, "no/such"),
         (["no_such"], {}, GOLDENS[0], UnknownNameError, "no_such"),
         ([], {"metrics": [GEval("Kind", "be kind")]}, GOLDENS[0], UsageError, "Kind needs a judge"),
-        ([EXACT], {}, BARE, MissingParameterError, "expected_output.*bare"),
-        ([], {"metrics": [EXACT]}, BARE, MissingParameterError, "expected_output.*bare"),
         ([ExactMatchMetric], {}, GOLDENS[0], InvalidDataError, "class ExactMatchMetric"),
     ],
 )
@@ -73,6 +70,28 @@ def test_what_can_be_known_is_refused_before_the_app_is_used(of_app, given, gold
         with pytest.raises(error, match=told):
             refused()
     assert app.asked == []
+
+
+def test_where_nobody_names_a_metric_the_app_is_used_once_before_the_default_judge_is_missed():
+    app = App()
+    for refused in refusals(app.observed()):
+        with pytest.raises(UsageError, match="AnswerRelevancyMetric needs a judge"):
+            refused()
+        assert len(app.asked) == 1
+        app.asked.clear()
+
+
+@pytest.mark.parametrize(("of_app", "given"), [([EXACT], {}), ([], {"metrics": [EXACT]})])
+def test_a_golden_that_lacks_a_reference_fails_alone_since_the_app_might_have_said_it(of_app, given):
+    app = App()
+    with pytest.raises(CallError, match=r"1 of 3 test cases.*needs 'expected_output'.*bare"):
+        evaluate(
+            goldens=[GOLDENS[0], BARE, GOLDENS[1]],
+            observed_callback=app.observed(metrics=of_app),
+            print_results=False,
+            **given,
+        )
+    assert sorted(app.asked) == ["bare", "q0", "q1"]
 
 
 def test_a_golden_that_was_edited_into_none_is_refused_before_the_app_is_used():
@@ -109,7 +128,21 @@ class Agent:
         return question
 
 
+class Pipeline:
+    """The most usual form of an app: parts that methods reach over attributes."""
+
+    def __init__(self):
+        self.agent = Agent()
+
+    def __call__(self, question):
+        return self._answer(question)
+
+    def _answer(self, question):
+        return self.agent.step(question)
+
+
 TOOLS = {"one": Agent()}
+PIPELINE = Pipeline()
 
 
 def made():
@@ -132,7 +165,13 @@ def test_the_default_judge_is_not_asked_for_where_parts_have_metrics():
     def by_name(question):
         return TOOLS["one"].step(question)
 
-    for app in (by_closure, by_function, by_name):
+    @observe
+    def by_attributes(question):
+        return PIPELINE(question)
+
+    by_object = observe(Pipeline())
+
+    for app in (by_closure, by_function, by_name, by_attributes, by_object):
         result = evaluate(goldens=GOLDENS[:1], observed_callback=app, print_results=False)
         assert [one.component for one in result.test_results[0].metrics_data] == ["step"]
 
