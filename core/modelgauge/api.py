@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from modelgauge.blocking import blocking
 from modelgauge.cache import DiskCache, Entry
 from modelgauge.data.items import TestItem
+from modelgauge.data.json_values import check_exact
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import TestRecord, record_from_json
 from modelgauge.dependencies import DependencyStore
@@ -49,7 +50,16 @@ _LEAST = {
     "max_cost": 0,
     "grace": 0,
 }
-_TYPES = {"seed": int, "caching": bool, "progress": bool, "reduce": str, "sut_options": SUTOptions}
+_TYPES: dict[str, tuple[Any, str]] = {
+    "seed": (int, "a whole number"),
+    "caching": (bool, "True or False"),
+    "progress": (bool, "True or False"),
+    "reduce": (str, "a text"),
+    "identifier": (str | None, "a text"),
+    "runs_dir": (str | Path | None, "the path of a folder"),
+    "hyperparameters": (Mapping, "a dict"),
+    "sut_options": (SUTOptions, "SUTOptions(…)"),
+}
 _KNOWN_OPTIONS = tuple(one.name for one in fields(RunOptions) if one.name not in _OWN_OPTIONS)
 
 
@@ -317,6 +327,8 @@ def _options(data_dir: Path, redactor: Redactor, options: dict[str, Any]) -> Run
                 fix=f"{did_you_mean(name, _KNOWN_OPTIONS)}The options are: {', '.join(_KNOWN_OPTIONS)}.",
             )
         _check_option(name, given)
+    if isinstance(options.get("runs_dir"), str):
+        options = {**options, "runs_dir": Path(options["runs_dir"])}
     made = RunOptions(data_dir=data_dir, redactor=redactor, **options)
     reducer(made.reduce, made.repeats)  # a wrong name is told before anything is made
     return made
@@ -326,8 +338,11 @@ def _check_option(name: str, given: Any) -> None:
     """Refuse a value that an option cannot have."""
     least = _LEAST.get(name)
     if name in _TYPES:
-        if not isinstance(given, _TYPES[name]):
-            raise InvalidOptionError(f"{name} is {given!r}.", fix=f"Give a {_TYPES[name].__name__}.")
+        kind, word = _TYPES[name]
+        if not isinstance(given, kind) or (kind is int and isinstance(given, bool)):
+            raise InvalidOptionError(f"{name} is {given!r}.", fix=f"Give {word}.")
+        if name == "hyperparameters":
+            check_exact(dict(given), name)  # else the record could not be written, when all is paid
     elif name in ("attempt_timeout", "call_timeout"):
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
             raise InvalidOptionError(f"{name} is {given!r}.", fix="Give a number of seconds above 0.")

@@ -16,7 +16,7 @@ from modelgauge import (
     run_test,
 )
 from modelgauge.blocking import blocking
-from modelgauge.errors import InvalidOptionError, RecordError, UnknownNameError, UsageError
+from modelgauge.errors import InvalidDataError, InvalidOptionError, RecordError, UnknownNameError, UsageError
 
 REQUEST = ContextVar("request", default="none")
 
@@ -168,9 +168,12 @@ def test_an_error_says_nothing_of_the_loop_it_was_raised_in():
         ({"repeats": 2.5}, "whole number, 1 or more"),
         ({"max_test_items": 2.5}, "whole number"),
         ({"concurrency": True}, "whole number"),
-        ({"seed": "a"}, "Give a int"),
-        ({"caching": "no"}, "Give a bool"),
-        ({"sut_options": {"temperature": 1}}, "Give a SUTOptions"),
+        ({"seed": "a"}, "Give a whole number"),
+        ({"caching": "no"}, "Give True or False"),
+        ({"sut_options": {"temperature": 1}}, "Give SUTOptions"),
+        ({"identifier": 5}, "Give a text"),
+        ({"runs_dir": 5}, "the path of a folder"),
+        ({"hyperparameters": [1]}, "Give a dict"),
         ({"reduce": "median"}, "mean, majority"),
         ({"reduce": "pass@3", "repeats": 2}, "--repeats 3"),
     ],
@@ -178,6 +181,12 @@ def test_an_error_says_nothing_of_the_loop_it_was_raised_in():
 def test_an_option_that_makes_no_sense_is_refused(wrong, said, options):
     with pytest.raises(InvalidOptionError, match=said):
         Runner(**options, **wrong)
+
+
+@pytest.mark.parametrize("given", [{1: 2}, {"a": float("nan")}, {"a": object()}])
+def test_hyperparameters_that_no_record_holds_are_refused_before_any_call(given, options):
+    with pytest.raises(InvalidDataError, match="hyperparameters"):
+        Runner(**options, hyperparameters=given)
 
 
 def test_wrong_names_are_told_before_any_call(sut, options):

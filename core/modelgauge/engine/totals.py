@@ -132,13 +132,13 @@ class TotalsFile:
 
 
 def read_totals(folder: RunFolder) -> Totals | None:
-    """What the sessions of a run used; None where nobody kept count.
+    """What the sessions of a run used; None where nobody kept count, or was killed before the first.
 
     Raises:
         RecordError: the file is damaged.
     """
     path = folder.totals
-    if not path.exists():
+    if not path.exists() or (path.is_file() and not path.stat().st_size):
         return None
     try:
         data: Any = read_json(path)

@@ -201,7 +201,7 @@ def metrics_of(metrics: AnyMetric | Sequence[AnyMetric], runner: Runner) -> list
     Raises:
         UnknownNameError: no metric has this uid.
     """
-    listed = [metrics] if isinstance(metrics, Metric | str) else list(metrics)
+    listed = [metrics] if isinstance(metrics, Metric | str | type) else list(metrics)
     return [
         runner.plugins().metrics.make(one, secrets=runner.secrets) if isinstance(one, str) else one
         for one in listed

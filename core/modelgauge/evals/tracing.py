@@ -13,7 +13,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 from modelgauge.data.responses import ToolCall
 from modelgauge.data.spans import Trace
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.did_you_mean import did_you_mean
+from modelgauge.did_you_mean import closest, did_you_mean
 from modelgauge.errors import DefinitionError, InvalidDataError, InvalidOptionError
 from modelgauge.spans import (
     OpenSpan,
@@ -63,6 +63,13 @@ def observe(
     for argument, value in (("type", type), ("name", name)):
         if not isinstance(value, str | None):
             raise DefinitionError(f"@observe got {argument}={value!r}.", fix='Give a text: type="llm", say.')
+    for given in metadata:
+        for meant in closest(given, ("type", "metrics", "name"), cutoff=0.8):
+            # As metadata, metrics would judge nothing, and nobody would know.
+            raise DefinitionError(
+                f"@observe got '{given}'.",
+                fix=f"Write '{meant}', or give what you want to keep another name.",
+            )
 
     def decorated(target: Callable[..., Any]) -> Callable[..., Any]:
         return _observed(target, _Observation(target, type, tuple(metrics or ()), name, metadata))

@@ -12,6 +12,7 @@ import re
 from collections.abc import Awaitable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar
 
 from modelgauge.data.estimates import Score
@@ -319,7 +320,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
     def _as_score(self, made: object) -> Score:
         if isinstance(made, Score):
             return made
-        if isinstance(made, int | float) and math.isfinite(made):
+        if isinstance(made, Real) and math.isfinite(made):  # numpy's numbers too
             return Score(float(made))
         raise InvalidResponseError(
             f"score of {self.name} returned {made!r}, which is no finite number.",
@@ -371,7 +372,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
 def _check_settings(metric: Metric) -> None:
     name = type(metric).__name__
     threshold: Any = metric.threshold
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not math.isfinite(threshold):
+    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(threshold):
         raise InvalidOptionError(
             f"{name} got threshold={threshold!r}.", fix="Give a number, such as threshold=0.7."
         )

@@ -5,6 +5,7 @@ import pytest
 from modelgauge import FunctionSUT
 from modelgauge.errors import (
     CallError,
+    DefinitionError,
     InvalidDataError,
     InvalidOptionError,
     MissingParameterError,
@@ -174,6 +175,18 @@ def test_the_default_judge_is_not_asked_for_where_parts_have_metrics():
     for app in (by_closure, by_function, by_name, by_attributes, by_object):
         result = evaluate(goldens=GOLDENS[:1], observed_callback=app, print_results=False)
         assert [one.component for one in result.test_results[0].metrics_data] == ["step"]
+
+
+@pytest.mark.parametrize("misspelt", ["metric", "typ", "names"])
+def test_a_misspelt_argument_of_observe_is_not_taken_for_something_to_keep(misspelt):
+    with pytest.raises(DefinitionError, match=f"@observe got '{misspelt}'"):
+        observe(**{misspelt: [EXACT]})
+    assert callable(observe(model="m", embedder="e", top_k=3, time=1))
+
+
+def test_a_class_of_metrics_is_told_what_it_is():
+    with pytest.raises(InvalidDataError, match="the class ExactMatchMetric"):
+        evaluate(CASES, ExactMatchMetric)
 
 
 # --- what an app does not answer --------------------------------------------------------------------------

@@ -4,8 +4,10 @@ import asyncio
 import copy
 import pickle
 import re
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 from modelgauge import PromptResponseSUT, Score, SUTCompletion, SUTResponse, Usage, run_test
@@ -404,3 +406,15 @@ def test_the_name_among_the_options_of_a_uid():
     assert Brevity("brevity?name=How%20short&threshold=0.4").name == "How short"
     assert Brevity("brevity?name=").name == "Brevity"
     assert Brevity("terse?threshold=0.4").name == "terse"
+
+
+@pytest.mark.parametrize("number", [np.float32(0.5), np.float64(0.5), np.int64(1), Fraction(1, 2)])
+def test_a_score_may_be_any_real_number(number):
+    class Given(Metric):
+        def score(self, test_case):
+            return number
+
+    metric = Given(threshold=number)
+    score = metric.measure(LLMTestCase("q"))
+    assert score == float(number)
+    assert metric.is_successful(score)
