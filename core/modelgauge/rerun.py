@@ -14,13 +14,13 @@ from modelgauge.blocking import blocking
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import DatasetReference, TestRecord
 from modelgauge.earlier import NEW_RUN, Inputs, Manifest, loaded
-from modelgauge.engine.journal import RunFolder, find_run
+from modelgauge.engine.journal import RUNS, RunFolder, find_run
 from modelgauge.engine.pair import Pair
 from modelgauge.errors import InputFileError, InvalidOptionError, RecordError, UnknownNameError, UsageError
 from modelgauge.evals.dataset_forms import FileForm
 from modelgauge.evals.dataset_runs import NamedGoldens, inherited
 from modelgauge.resolution import Resolver
-from modelgauge.settings import load_settings
+from modelgauge.settings import Settings, load_settings
 
 _OF_THE_RUN = ("max_test_items", "seed", "repeats", "reduce")  # what its results depend on
 
@@ -221,13 +221,25 @@ def runner_for(
     given.setdefault("caching", recorded.caching)
     labels = ("hyperparameters", "identifier")  # of the run, and so of what it is continued as
     given.update({name: getattr(recorded, name) for name in labels if getattr(recorded, name)})
+    if folder.path.parent.name != RUNS:  # it was moved, or made elsewhere
+        given["runs_dir"] = folder.path.parent
     return Runner(
-        folder.path.parent.parent,
+        _data_dir(folder, settings),
         settings=settings,
         dependency_versions=versions if pinned else None,
         inputs=None if goldens is None else goldens.inputs(),
         **{**given, **kept},
     )
+
+
+def _data_dir(folder: RunFolder, settings: Settings) -> Path:
+    """Where the cache of a run is: above it, unless its folder lies elsewhere; then where it was, or is by default."""
+    runs = folder.path.parent
+    if runs.name == RUNS:
+        return runs.parent
+    options = folder.read_manifest().get("options")
+    recorded = options.get("data_dir") if isinstance(options, dict) else None
+    return Path(recorded) if isinstance(recorded, str) and Path(recorded).is_dir() else settings.data_dir
 
 
 def _local_data(manifest: Manifest, owner: str) -> dict[str, str]:

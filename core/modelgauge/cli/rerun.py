@@ -140,18 +140,18 @@ class _Earlier(NamedTuple):
 
     Args:
         name: an id, or a folder.
-        data_dir: where they lie.
+        runs: the folder that holds them, and what is made of them.
         options: what a `Runner` is given.
     """
 
     name: str
-    data_dir: Path
+    runs: Path
     options: dict[str, Any]
 
     @property
-    def runs(self) -> Path:
-        """The folder that holds them, and what is made of them."""
-        return self.data_dir / "runs"
+    def data_dir(self) -> Path:
+        """Where they are looked up by their ids."""
+        return self.runs.parent
 
 
 def _found(app: App, run: str, given: dict[str, Any]) -> _Earlier:
@@ -168,7 +168,6 @@ def _found(app: App, run: str, given: dict[str, Any]) -> _Earlier:
     in_a_run = path.is_file() and (path.parent / MANIFEST).is_file()
     name = str((path.parent if in_a_run else path).resolve()) if path.exists() else run
     folder = find_run(app.configure(data_dir=given["data_dir"]).data_dir, name)[0].path
-    data_dir = folder.parent.parent
-    app.local_plugins.extend(plugins_of(name, data_dir))
+    app.local_plugins.extend(plugins_of(name, folder.parent.parent))
     app.configure(data_dir=given["data_dir"], offline=given["offline"], **taken_call_settings(given))
-    return _Earlier(name, data_dir, {**app.runner_arguments(), "dependencies": given["dependencies"]})
+    return _Earlier(name, folder.parent, {**app.runner_arguments(), "dependencies": given["dependencies"]})

@@ -131,6 +131,21 @@ def test_a_test_that_has_changed_is_not_mixed_with_what_it_was(run, stopped, her
     assert "It was begun with Python 3.10, and this is 3." in run("resume", stopped.name).err
 
 
+def test_a_run_whose_folder_was_moved_is_resumed_and_shown_where_it_is(run, stopped, here, calls):
+    moved = here / "kept" / "my run"
+    moved.parent.mkdir()
+    stopped.rename(moved)
+    ended = run("resume", str(moved), "--max-calls", "20")
+    assert ended.code == 0, ended.err
+    assert "10 scored" in ended.out
+    assert len(calls()) == 6
+    assert str(moved) in ended.out.replace("\n", "") or "kept/my run" in ended.out
+    assert sorted(one.name for one in here.iterdir() if one.is_dir()) == ["kept", "run_data"]
+    again = run("rescore", str(moved))
+    assert again.code == 0, again.err
+    assert len(list(moved.parent.iterdir())) == 2
+
+
 @pytest.mark.parametrize("command", ["resume", "rescore"])
 @pytest.mark.parametrize(
     ("args", "told"),
