@@ -17,6 +17,7 @@ from modelgauge.engine.batches import BatchCollector
 from modelgauge.engine.budget import Budget, tokens_of
 from modelgauge.engine.deadlines import Deadlines, call_timed_out
 from modelgauge.engine.failures import add_note, message_of
+from modelgauge.engine.first_calls import FirstCalls
 from modelgauge.engine.flights import Flight
 from modelgauge.engine.limits import Limiter, NoLimit, Outcome, Rate
 from modelgauge.engine.lookups import Lookups
@@ -106,6 +107,9 @@ class Target:
         self._send = self._sender(method, batched=batched)
         # Of those that send nothing themselves there is nothing to cap.
         self._is_sent = is_sut or not (owner.is_cheap or isinstance(self.limiter, NoLimit))
+        # Who says how many calls there shall be at once is heeded from the first.
+        chosen = services.options.concurrency is not None or owner.max_concurrency is not None
+        self._first_calls = FirstCalls(_FATAL_CALLS) if is_sut and not (batched or chosen) else None
         self._unreported: dict[str, str] = {}
         self._leaves_spans = is_sut and not batched  # those of a batch belong to no item
         self._needs_root = not is_observed(owner) and not is_observed(method)
@@ -267,6 +271,7 @@ class Target:
                     await services.sleep(wait)
             else:
                 self._succeeded, self._fatal_calls = True, 0
+                self._tell_first_calls()
                 return response, None if use is None else use.answered(response)
             finally:
                 self.limiter.release(outcome)
@@ -319,6 +324,8 @@ class Target:
         """Wait for a place; what stops the run is found out after the wait, so that no call slips through."""
         await self.limiter.acquire()
         try:
+            if self._first_calls is not None and not self._first_calls.over:
+                await self._first_calls.turn()
             if self.rate.limited:
                 await self.rate.before()
             self._check_allowed()
@@ -336,6 +343,7 @@ class Target:
     def _note_failure(self, verdict: ErrorClass, error: Exception) -> None:
         """Three calls in a row that say "never" end the use of this object."""
         if not isinstance(verdict, Fatal):
+            self._tell_first_calls()
             return
         self._fatal_calls += 1
         if self._fatal_calls >= _FATAL_CALLS and not self._succeeded and self.dead is None:
@@ -345,3 +353,8 @@ class Target:
                 fix="Correct its key, its name or its options, and run the same command again. `modelgauge resume` "
                 "goes on too, but leaves the items that failed as they are.",
             )
+            self._tell_first_calls()
+
+    def _tell_first_calls(self) -> None:
+        if self._first_calls is not None and not self._first_calls.over:
+            self._first_calls.tell()

@@ -197,6 +197,55 @@ def test_three_fatal_calls_without_a_success_stop_the_sut_and_say_why(make_test,
     assert fine.counts.scored == 50
 
 
+def test_a_bad_key_is_sent_three_times_where_nobody_says_how_many_calls_there_shall_be_at_once(
+    make_test, run
+):
+    sent = []
+
+    async def refuse(text):
+        sent.append(text)
+        await asyncio.sleep(0.02)
+        raise PermissionError("401 bad key")
+
+    class Refusing(FunctionSUT):
+        def classify_error(self, error):
+            return Fatal()
+
+    record = run(make_test(50), Refusing("sut", refuse))
+    assert len(sent) == record.counts.sut_errors == 3
+    assert "401 bad key" in record.failure.message
+
+
+@pytest.mark.parametrize("how", ["answers", "fails"])
+def test_the_first_call_that_ends_lets_the_others_go_and_slow_ones_are_not_waited_for(how, make_test, run):
+    at_once, together = [], asyncio.Event()
+
+    async def slow(text):
+        at_once.append(text)
+        if len(at_once) == 1:
+            if how == "fails":
+                raise ValueError("this one only")
+            return "yes"
+        if len(at_once) == 20:
+            together.set()
+        await asyncio.wait_for(together.wait(), 10)
+        return "yes"
+
+    record = run(make_test(20), FunctionSUT("sut", slow))
+    assert record.counts.scored == (20 if how == "answers" else 19)
+
+    async def all_wait(text):
+        at_once.append(text)
+        if len(at_once) == 20:
+            together.set()
+        await asyncio.wait_for(together.wait(), 10)
+        return "yes"
+
+    at_once.clear()
+    together = asyncio.Event()
+    assert run(make_test(20), FunctionSUT("other", all_wait)).counts.scored == 20
+
+
 def test_fatal_calls_after_a_success_fail_their_items_only(make_test, run):
     calls = []
 
