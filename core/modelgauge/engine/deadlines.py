@@ -1,8 +1,9 @@
 """Deadlines of awaited attempts, all behind one timer, and kept whatever the attempt does when its time is up."""
 
 import asyncio
+import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -60,10 +61,8 @@ class Deadlines:
         """
         now = self._clock()
         watch = _Watch(self._loop.create_future(), seconds, now, now + seconds)
-        outer = _current.set(watch)
-        task = watch.task = self._loop.create_task(_attempt(watch, awaitable))
-        _current.reset(outer)
         self._watch(watch)
+        task = watch.task = _begun(_attempt(watch, awaitable), self._loop)
         try:
             return await watch.outcome
         except asyncio.CancelledError:
@@ -72,8 +71,6 @@ class Deadlines:
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task], timeout=_CLEANING_UP)
-            elif not task.cancelled():
-                task.exception()  # Ctrl-C, which has ended the loop: asyncio need not tell of it too
             raise
         finally:
             self._watched.pop(watch, None)
@@ -169,12 +166,24 @@ async def in_this_task(seconds: float, awaitable: Awaitable[Any]) -> Any:
         raise
 
 
+def _begun(attempt: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> "asyncio.Task[None]":
+    """A task for an attempt; from Python 3.12 on it begins at once, and one that never waits costs no turn of the loop."""
+    if sys.version_info >= (3, 12) and loop.get_task_factory() is None:
+        return asyncio.Task(attempt, loop=loop, eager_start=True)
+    return loop.create_task(attempt)
+
+
 async def _attempt(watch: _Watch, awaitable: Awaitable[Any]) -> None:
     """Await an author's code, and tell whoever waits how it ended; a late answer too, since it is paid."""
+    _current.set(watch)  # in this task's context alone
     watch.has_begun = True
     try:
         result = await awaitable
-    except (KeyboardInterrupt, GeneratorExit):
+    except KeyboardInterrupt:  # it ends the loop: asyncio need not tell of it too
+        if (task := asyncio.current_task()) is not None:
+            task.add_done_callback(asyncio.Task.exception)
+        raise
+    except GeneratorExit:
         raise
     except BaseException as error:  # noqa: BLE001  it is the outcome, whatever it is
         if not watch.outcome.done():
