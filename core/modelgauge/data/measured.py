@@ -120,15 +120,27 @@ class TestItemAnnotations(Frozen):
 
 
 def interaction(
-    prompt: PromptWithContext, response: SUTResponse, repeat: int = 0
+    prompt: PromptWithContext,
+    response: SUTResponse,
+    repeat: int,
+    annotations: Sequence[Mapping[str, Any]],
 ) -> PromptInteractionAnnotations:
-    """A prompt and its response, not annotated yet."""
-    completions = [
-        {"completion": one} for one in response.completions
-    ]  # one validation makes all the objects
+    """A prompt and its annotated response.
+
+    Args:
+        prompt: what was asked.
+        response: what was answered.
+        repeat: which time the prompt was asked, from 0.
+        annotations: of each completion, by the annotators' names.
+    """
+    completions = [  # one validation makes all the objects
+        {"completion": one, "annotations": said}
+        for one, said in zip(response.completions, annotations, strict=True)
+    ]
     annotated = {"completions": completions, "usage": response.usage}
-    parts = {"prompt": prompt, "response": annotated, "repeat": repeat}
-    return PromptInteractionAnnotations.model_validate(parts)
+    return PromptInteractionAnnotations.model_validate(
+        {"prompt": prompt, "response": annotated, "repeat": repeat}
+    )
 
 
 def measurement(name: str, value: Any) -> float:

@@ -167,7 +167,7 @@ async def in_this_task(seconds: float, awaitable: Awaitable[Any]) -> Any:
 
 
 def _begun(attempt: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> "asyncio.Task[None]":
-    """A task for an attempt; from Python 3.12 on it begins at once, and one that never waits costs no turn of the loop."""
+    """A task for an attempt; from Python 3.12 on it begins at once: if it never waits, it costs no turn of the loop."""
     if sys.version_info >= (3, 12) and loop.get_task_factory() is None:
         return asyncio.Task(attempt, loop=loop, eager_start=True)
     return loop.create_task(attempt)

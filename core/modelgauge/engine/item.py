@@ -3,17 +3,11 @@
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import check_exact
-from modelgauge.data.measured import (
-    PromptInteractionAnnotations,
-    SUTCompletionAnnotations,
-    SUTResponseAnnotations,
-    TestItemAnnotations,
-    interaction,
-)
+from modelgauge.data.measured import PromptInteractionAnnotations, TestItemAnnotations, interaction
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import ItemRecord, TestItemRecord
 from modelgauge.data.responses import SUTResponse
@@ -26,7 +20,25 @@ from modelgauge.engine.tally import Tally
 from modelgauge.errors import DefinitionError, RunStoppedError
 from modelgauge.interfaces.annotator import cost_of_each, request_of
 
-Interactions = list[PromptInteractionAnnotations]
+Interactions = Sequence[PromptInteractionAnnotations]
+
+
+class Answered(NamedTuple):
+    """What was answered to a prompt, and what is said of each completion, by the annotators' names."""
+
+    prompt: PromptWithContext
+    response: SUTResponse
+    repeat: int
+    annotations: tuple[dict[str, Any], ...]
+
+    @classmethod
+    def of(cls, prompt: PromptWithContext, response: SUTResponse, repeat: int = 0) -> "Answered":
+        """An answer that is not annotated yet."""
+        return cls(prompt, response, repeat, tuple([{} for _ in response.completions]))
+
+    def recorded(self) -> PromptInteractionAnnotations:
+        """Its form in records."""
+        return interaction(self.prompt, self.response, self.repeat, self.annotations)
 
 
 @dataclass(slots=True)
@@ -63,21 +75,22 @@ class ItemWorker:
         Raises:
             RunStoppedError: no call may be sent any more; the item is not done.
         """
-        interactions: Interactions = []
+        answers: list[Answered] = []
         try:
-            await self._ask_all(item, interactions)
-            return await self.judged(index, item, interactions)
+            await self._ask_all(item, answers)
+            return await self.judged(index, item, answers)
         except StageError as failure:
-            return self.failed(index, item, interactions, failure)
+            return self.failed(index, item, answers, failure)
 
-    async def judged(self, index: int, item: TestItem, interactions: Interactions) -> ItemRecord:
+    async def judged(self, index: int, item: TestItem, answers: Sequence[Answered]) -> ItemRecord:
         """Annotate and measure answers.
 
         Raises:
             StageError: an annotator or the test failed.
         """
         if self.annotators:
-            await self._annotate_all(interactions)
+            await self._annotate_all(answers)
+        interactions = tuple([one.recorded() for one in answers])
         try:
             measured, each = await self._measured_all(item, interactions)
         except NOT_OF_THE_ITEM:
@@ -87,14 +100,14 @@ class ItemWorker:
         return TestItemRecord(
             index=index,
             test_item=item,
-            interactions=tuple(interactions),
+            interactions=interactions,
             measurements=measured.values,
             binary=measured.binary,
             repeat_measurements=each,
         )
 
     def failed(
-        self, index: int, item: TestItem, interactions: Interactions, failure: StageError
+        self, index: int, item: TestItem, answers: Sequence[Answered], failure: StageError
     ) -> ItemRecord:
         """The record of a failure.
 
@@ -103,20 +116,20 @@ class ItemWorker:
         """
         if isinstance(failure.error, RunStoppedError):
             raise failure.error from failure
-        return exception_record(index, item, interactions, failure)
+        return exception_record(index, item, [one.recorded() for one in answers], failure)
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
-    async def _ask_all(self, item: TestItem, interactions: Interactions) -> None:
+    async def _ask_all(self, item: TestItem, answers: list[Answered]) -> None:
         if self.repeats == 1 and len(item.prompts) == 1:  # nearly always: nothing to gather
-            interactions.append(interaction(item.prompts[0], await self._ask(item.prompts[0], 0)))
+            answers.append(Answered.of(item.prompts[0], await self._ask(item.prompts[0], 0)))
             return
         questions = [(prompt, repeat) for repeat in range(self.repeats) for prompt in item.prompts]
-        answers = await all_done([self._ask(prompt, repeat) for prompt, repeat in questions])
-        for (prompt, repeat), answer in zip(questions, answers, strict=True):
-            if isinstance(answer, SUTResponse):
-                interactions.append(interaction(prompt, answer, repeat))
-        _raise_first(answers)
+        responses = await all_done([self._ask(prompt, repeat) for prompt, repeat in questions])
+        for (prompt, repeat), response in zip(questions, responses, strict=True):
+            if isinstance(response, SUTResponse):
+                answers.append(Answered.of(prompt, response, repeat))
+        _raise_first(responses)
 
     async def _ask(self, prompt: PromptWithContext, repeat: int) -> SUTResponse:
         try:
@@ -133,25 +146,17 @@ class ItemWorker:
 
     # --- judging -----------------------------------------------------------------------------------------------------
 
-    async def _annotate_all(self, interactions: Interactions) -> None:
+    async def _annotate_all(self, answers: Sequence[Answered]) -> None:
         places = [
-            (i, j, name)
-            for i, one in enumerate(interactions)
-            for j in range(len(one.response.completions))
-            for name in (self.annotators if self.chosen is None else self._chosen(one.prompt))
+            (answered, place, name)
+            for answered in answers
+            for place in range(len(answered.annotations))
+            for name in (self.annotators if self.chosen is None else self._chosen(answered.prompt))
         ]
-        annotations = await all_done(
-            [
-                self._annotate(name, interactions[i].prompt, interactions[i].response, j)
-                for i, j, name in places
-            ]
-        )
-        kept: dict[tuple[int, int], dict[str, Any]] = {}
-        for (i, j, name), annotation in zip(places, annotations, strict=True):
+        annotations = await all_done([self._annotate(*one) for one in places])
+        for (answered, place, name), annotation in zip(places, annotations, strict=True):
             if not isinstance(annotation, BaseException):
-                kept.setdefault((i, j), {})[name] = annotation
-        for i, one in enumerate(interactions):
-            interactions[i] = _with_annotations(one, i, kept)
+                answered.annotations[place][name] = annotation
         _raise_first(annotations)
 
     def _chosen(self, prompt: PromptWithContext) -> Collection[str]:
@@ -163,14 +168,13 @@ class ItemWorker:
         except BaseException as error:
             raise StageError("annotator", self.measurer.uid, as_exception(error)) from error
 
-    async def _annotate(
-        self, name: str, prompt: PromptWithContext, response: SUTResponseAnnotations, place: int
-    ) -> Any:
+    async def _annotate(self, answered: Answered, place: int, name: str) -> Any:
         target = self.annotators[name]
         annotator: Any = target.owner
         try:
-            cost = cost_of_each(response.usage, len(response.completions))
-            request = request_of(annotator, prompt, response.completions[place].completion, cost)
+            completions = answered.response.completions
+            cost = cost_of_each(answered.response.usage, len(completions))
+            request = request_of(annotator, answered.prompt, completions[place], cost)
             called = await target.call(request, self.tally.annotator_calls)
             try:
                 annotation = annotator.translate_response(request, called.response)
@@ -197,10 +201,11 @@ class ItemWorker:
         ), each
 
     def _measured(self, item: TestItem, interactions: Interactions) -> Coroutine[Any, Any, Measured]:
-        return self.measurer.measure(TestItemAnnotations(test_item=item, interactions=tuple(interactions)))
+        return self.measurer.measure(TestItemAnnotations(test_item=item, interactions=interactions))
 
     def _by_repeat(self, interactions: Interactions) -> list[Interactions]:
-        return [[one for one in interactions if one.repeat == repeat] for repeat in range(self.repeats)]
+        repeats = range(self.repeats)
+        return [tuple([one for one in interactions if one.repeat == repeat]) for repeat in repeats]
 
 
 def checked_choice(names: Collection[str], annotators: Collection[str]) -> Collection[str]:
@@ -234,6 +239,8 @@ def _raise_first(results: Sequence[Any]) -> None:
     It takes the traces of all along, since the others are not told of.
     """
     failures = [one for one in results if isinstance(one, BaseException)]
+    if not failures:
+        return
     traces = tuple(trace for one in failures if isinstance(one, StageError) for trace in one.traces)
     stopped = [
         one for one in failures if isinstance(one, StageError) and isinstance(one.error, RunStoppedError)
@@ -242,13 +249,3 @@ def _raise_first(results: Sequence[Any]) -> None:
         if isinstance(failure, StageError):
             failure.traces = traces
         raise failure
-
-
-def _with_annotations(
-    asked: PromptInteractionAnnotations, i: int, kept: Mapping[tuple[int, int], dict[str, Any]]
-) -> PromptInteractionAnnotations:
-    completions = tuple(
-        SUTCompletionAnnotations(completion=one.completion, annotations=kept.get((i, j), {}))
-        for j, one in enumerate(asked.response.completions)
-    )
-    return asked.replaced(response=asked.response.replaced(completions=completions))

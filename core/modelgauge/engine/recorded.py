@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.data.items import TestItem
+from modelgauge.data.measured import PromptInteractionAnnotations
 from modelgauge.data.records import ConcurrencyChange, ItemRecord, TestItemRecord, item_from_json
+from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, StageError, message_of
-from modelgauge.engine.item import ItemWorker
+from modelgauge.engine.item import Answered, ItemWorker
 from modelgauge.engine.journal import MANIFEST, RECORD, RunFolder, whole_lines
 from modelgauge.engine.measured import JournalIndex
 from modelgauge.engine.source import NumberedItem
@@ -261,14 +263,14 @@ class Rescorer(ItemWorker):
         if not isinstance(old, TestItemRecord) and old.stage == "sut":
             return old.replaced(index=index, test_item=item)
         prompts = [prompt for _ in range(self.repeats) for prompt in item.prompts]
-        interactions = [
-            answered.replaced(prompt=prompt)  # with the live context
-            for answered, prompt in zip(old.interactions, prompts, strict=True)
+        answers = [
+            Answered.of(prompt, _response(recorded), recorded.repeat)  # with the live context
+            for recorded, prompt in zip(old.interactions, prompts, strict=True)
         ]
         try:
-            return await self.judged(index, item, interactions)
+            return await self.judged(index, item, answers)
         except StageError as failure:
-            return self.failed(index, item, interactions, failure)
+            return self.failed(index, item, answers, failure)
 
     def _check_prompts(self, new: TestItem, old: TestItem) -> None:
         if [one.prompt for one in new.prompts] != [one.prompt for one in old.prompts]:
@@ -276,6 +278,12 @@ class Rescorer(ItemWorker):
                 f"The prompts of item '{new.id}' are not those that were answered in {self.recorded.path}.",
                 fix="Start a new run: recorded answers cannot be scored as answers to other prompts.",
             )
+
+
+def _response(recorded: PromptInteractionAnnotations) -> SUTResponse:
+    """What a SUT said, without what was said of it."""
+    annotated = recorded.response
+    return SUTResponse([one.completion for one in annotated.completions], annotated.usage)
 
 
 def _recorded_form(item: TestItem, redact: Callable[[str], str]) -> Any:

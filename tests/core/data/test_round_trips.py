@@ -178,12 +178,13 @@ def test_a_line_of_a_journal_gives_back_its_record(record):
 
 @given(prompts_with_context, responses)
 def test_an_interaction_keeps_prompt_and_response(prompt, response):
-    made = interaction(prompt, response, repeat=2)
+    said = [{"place": place} for place in range(len(response.completions))]
+    made = interaction(prompt, response, 2, said)
     assert made.repeat == 2
     assert made.prompt is prompt
     assert made.response.usage == response.usage
     assert [one.completion for one in made.response.completions] == list(response.completions)
-    assert all(one.annotations == {} for one in made.response.completions)
+    assert [one.annotations for one in made.response.completions] == said
 
 
 def test_options_that_ask_for_nothing_are_left_out():
