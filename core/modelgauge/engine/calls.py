@@ -26,6 +26,7 @@ from modelgauge.engine.owners import declared_response, is_batched, limiter_of
 from modelgauge.engine.retries import Backoff, classify, outcome_of
 from modelgauge.engine.tally import CallTally
 from modelgauge.engine.threads import CallPool
+from modelgauge.engine.turns import Turns
 from modelgauge.engine.uses import Told, Use, blamed, opened, sealed
 from modelgauge.engine.writer import Writer
 from modelgauge.errors import CallTimeoutError, RunStoppedError
@@ -52,6 +53,7 @@ class Services:
     pool: CallPool
     deadlines: Deadlines
     budget: Budget
+    turns: Turns = field(default_factory=Turns)
     backoff: Backoff = field(default_factory=Backoff)
     flights: dict[str, Flight] = field(default_factory=dict)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -271,6 +273,7 @@ class Target:
                     await services.sleep(wait)
             else:
                 self._succeeded, self._fatal_calls = True, 0
+                services.turns.note(services.clock() - begun)
                 self._tell_first_calls()
                 return response, None if use is None else use.answered(response)
             finally:

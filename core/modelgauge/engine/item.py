@@ -17,6 +17,7 @@ from modelgauge.engine.failures import NOT_OF_THE_ITEM, StageError, as_exception
 from modelgauge.engine.measuring import Measured, Measurer
 from modelgauge.engine.repeats import Reducer, reduced
 from modelgauge.engine.tally import Tally
+from modelgauge.engine.turns import Turns
 from modelgauge.errors import DefinitionError, RunStoppedError
 from modelgauge.interfaces.annotator import cost_of_each, request_of
 
@@ -53,6 +54,7 @@ class ItemWorker:
         chosen: names those that judge the completions of a prompt; None for all.
         measurer: measures.
         tally: the pair's counts.
+        turns: of the items that are answered.
         options: of the run, laid over each prompt's; None where the run asks for none.
         repeats: how often each prompt is asked.
         reduce: makes one measurement of those of the repeats.
@@ -65,6 +67,7 @@ class ItemWorker:
     chosen: Callable[[PromptWithContext], Collection[str]] | None
     measurer: Measurer
     tally: Tally
+    turns: Turns
     options: SUTOptions | None
     repeats: int
     reduce: Reducer
@@ -90,6 +93,8 @@ class ItemWorker:
         """
         if self.annotators:
             await self._annotate_all(answers)
+        if self.turns.needed:
+            await self.turns.turn()
         interactions = tuple([one.recorded() for one in answers])
         try:
             measured, each = await self._measured_all(item, interactions)

@@ -208,6 +208,7 @@ class Run:
             },
             "measurer": Measurer(pair.test),
             "tally": Tally(),
+            "turns": self._services.turns,
             "options": options.sut_options if options.sut_options != SUTOptions() else None,
             "repeats": options.repeats,
             "reduce": reducer(options.reduce, options.repeats),
