@@ -14,7 +14,7 @@ class Turns:
     meanwhile. The places are given to others when an answer comes, and these send first.
 
     Attributes:
-        needed: whether calls wait for anything; where they do not, there is nothing to go before.
+        needed: whether the last call waited for anything; where calls do not, there is nothing to go before.
     """
 
     def __init__(self) -> None:
@@ -24,8 +24,7 @@ class Turns:
 
     def note(self, seconds: float) -> None:
         """Learn from a call how long calls take."""
-        if seconds > _AT_ONCE:
-            self.needed = True
+        self.needed = seconds > _AT_ONCE
 
     async def turn(self) -> None:
         """Wait until it is this item's turn."""

@@ -46,7 +46,6 @@ def test_quick_calls_call_for_no_turns_and_one_that_takes_time_does():
     turns.note(0.001)
     assert not turns.needed
     turns.note(0.1)
-    turns.note(0.001)
     assert turns.needed
 
 
