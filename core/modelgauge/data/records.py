@@ -88,9 +88,8 @@ class TestItemExceptionRecord(Frozen):
 
 def _spans(interactions: Iterable[PromptInteractionAnnotations]) -> tuple[Span, ...]:
     """The spans of the traces that the completions hold."""
-    completions = (each.completion for one in interactions for each in one.response.completions)
-    traces = (one.metadata[TRACE] for one in completions if TRACE in one.metadata)
-    return tuple(span for trace in traces for span in Trace.load(trace).spans)
+    said = [each.completion.metadata for one in interactions for each in one.response.completions]
+    return tuple([span for one in said if TRACE in one for span in Trace.load(one[TRACE]).spans])
 
 
 class CallCounts(Frozen):
