@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from modelgauge.evals.datasets import EvaluationDataset
 
 WRONG = 1
-
+_MOST_NAMED = 5
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -44,17 +44,29 @@ def datasets() -> None:
 def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm, as_json: bool) -> None:
     """List the data sets of a folder.
 
-    These are its CSV, JSON and JSONL files with a column 'input', 'scenario' or 'turns'.
+    These are its CSV, JSON and JSONL files with a column 'input', 'scenario' or 'turns'. Which others there are is
+    told as well.
 
     \b
     Examples:
       modelgauge datasets list
       modelgauge datasets list . --recursive
     """
-    rows = [row for path in _files(folder, recursive=recursive) if (row := _listed(path, form)) is not None]
+    from modelgauge.errors import InputFileError
+
+    rows, others = [], []
+    for path in _files(folder, recursive=recursive):
+        try:
+            rows.append(_listed(path, form))
+        except InputFileError as error:
+            others.append({"path": str(path), "problem": error.problem})
     if as_json:
-        app.show_json({"datasets": rows})
+        app.show_json({"datasets": rows, "others": others})
         return
+    if others:
+        named = ", ".join(one["path"] for one in others[:_MOST_NAMED])
+        more = f" and {len(others) - _MOST_NAMED:,} more" if len(others) > _MOST_NAMED else ""
+        app.note(f"No data sets, or not readable: {named}{more}. `modelgauge datasets validate FILE` says why.")
     table = [
         (row["path"], row["kind"], f"{row['goldens']:,}", row["content_hash"][:12], row["problem"])
         for row in rows
@@ -71,15 +83,15 @@ def _files(folder: Path, *, recursive: bool) -> Iterator[Path]:
     return iter(sorted(path for path in found if path.suffix.lower() in endings and path.is_file()))
 
 
-def _listed(path: Path, form: FileForm) -> dict[str, Any] | None:
-    """A file as a row of the list; None where it is no data set, but some other file of that type."""
-    from modelgauge.errors import InputFileError
+def _listed(path: Path, form: FileForm) -> dict[str, Any]:
+    """A file as a row of the list.
+
+    Raises:
+        InputFileError: it is no data set, but some other file of that type, or cannot be read.
+    """
     from modelgauge.evals.dataset_columns import is_conversation
 
-    try:
-        table, reading = _read(path, form)
-    except InputFileError:
-        return None
+    table, reading = _read(path, form)
     problems = reading.problems
     return {
         "path": str(path),

@@ -122,6 +122,20 @@ class Counts(Frozen):
         return self.sut_errors + self.annotator_errors + self.unscored
 
 
+class Spent(Frozen):
+    """What all calls of a run took, those of its judges too, in all its sessions.
+
+    Args:
+        attempts: calls that were sent, further attempts included.
+        tokens: input and output tokens that SUTs reported.
+        cost_usd: US dollars that SUTs reported.
+    """
+
+    attempts: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+
 class ConcurrencyChange(Frozen):
     """A limiter changed how many calls may be under way at once.
 
@@ -186,6 +200,7 @@ class TestRecord(Frozen):
     Args:
         result: name to number, `Estimate`, or one level of named groups of these.
         seconds: wall time of the run, of all its sessions together.
+        spent: calls that were sent, tokens, dollars; None in records of versions that did not say.
         dataset: the data set that the items are of, where the test knows it.
         hyperparameters: what the measured app was set to, as its author logged it.
         identifier: what the user called the run.
@@ -216,6 +231,7 @@ class TestRecord(Frozen):
     counts: Counts = Counts()
     result: Result = Field(default_factory=dict)
     seconds: float | None = None
+    spent: Spent | None = None
     notes: tuple[str, ...] = ()
     failure: RunFailure | None = None
     concurrency: dict[str, tuple[ConcurrencyChange, ...]] = Field(default_factory=dict)
@@ -294,7 +310,7 @@ def record_from_json(data: Any, where: str) -> TestRecord:
         record = TestRecord.load(own, unknown)
     except InvalidDataError as error:
         raise RecordError(
-            f"{where}: {error.problem}", fix="Run `modelgauge resume` to write the record anew."
+            f"{where}: {error.problem}", fix="Remove it; `modelgauge resume` writes it anew from the journal."
         ) from None
     items = _items_from_json(data, where, unknown)
     return record.with_items(lambda: items)

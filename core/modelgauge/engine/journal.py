@@ -132,7 +132,12 @@ class RunFolder:
                 f"Run {self.run_id} has no record: {'it is going on' if going_on else 'it was killed'}.",
                 fix="Wait for its end." if going_on else f"Continue it with: {self.command('resume')}",
             )
-        return record_from_json(read_json(path), str(path)).with_items(self.items)
+        try:
+            data = read_json(path)
+        except RecordError as error:
+            anew = f"Remove it; this writes it anew from the journal: {self.command('resume')}"
+            raise RecordError(error.problem, fix=anew) from None
+        return record_from_json(data, str(path)).with_items(self.items)
 
     def rescores(self) -> str | None:
         """The run whose answers this one measures anew; None where it asks a SUT itself."""

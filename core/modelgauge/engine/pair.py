@@ -182,9 +182,8 @@ class PairRun:
     async def _open_journal(self) -> JournalFile:
         if self._journal is None:
             journal = await in_thread(lambda: JournalFile(self.folder.journal, self._totals.write), "journal")
-            self.shared.at_end(
-                journal.close
-            )  # where this task is cancelled, the writer still has lines for it
+            # Not sooner: where this task is cancelled, the writer still has lines for it.
+            self.shared.at_end(journal.close)
             self._journal = journal
         return self._journal
 
@@ -352,6 +351,7 @@ class PairRun:
             counts=self.tally.frozen(None if known is None else max(0, known - self.tally.items)),
             result=result,
             seconds=seconds,
+            spent=self.tally.spent(),
             notes=self._all_notes(),
             failure=self._failure,
             concurrency=changes_of(self._targets, earlier, self._totals.earlier_seconds),

@@ -10,6 +10,7 @@ from modelgauge.data.records import (
     ConcurrencyChange,
     Counts,
     RunFailure,
+    Spent,
     TestRecord,
     record_from_json,
 )
@@ -95,6 +96,7 @@ def record_of(
     counts: Counts,
     result: dict[str, Any],
     seconds: float,
+    spent: Spent,
     notes: Iterable[str],
     failure: RunFailure | None,
     concurrency: Changes,
@@ -109,6 +111,7 @@ def record_of(
         counts=counts,
         result=result,
         seconds=round(seconds, 3),
+        spent=spent,
         notes=tuple(notes),
         failure=failure,
         concurrency=dict(concurrency),

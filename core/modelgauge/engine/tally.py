@@ -3,7 +3,7 @@
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from modelgauge.data.records import CallCounts, Counts, ItemRecord, TestItemRecord
+from modelgauge.data.records import CallCounts, Counts, ItemRecord, Spent, TestItemRecord
 from modelgauge.data.spans import Trace
 
 _MOST_NAMED = 5
@@ -87,6 +87,10 @@ class Tally:
             annotator_calls=self.annotator_calls.frozen(),
             judge_calls=self.judge_calls.frozen(),
         )
+
+    def spent(self) -> Spent:
+        """What the record says of all calls."""
+        return Spent(attempts=self.attempts, tokens=self.tokens, cost_usd=self.cost)
 
 
 current_tally: ContextVar[Tally] = ContextVar("modelgauge_tally")

@@ -10,7 +10,7 @@ from typing import IO, Any
 from pydantic import ConfigDict, Field
 
 from modelgauge.data.base import Frozen
-from modelgauge.data.records import CallCounts
+from modelgauge.data.records import CallCounts, Spent
 from modelgauge.engine.budget import Budget
 from modelgauge.engine.journal import RunFolder, of_invocation, read_json, refused
 from modelgauge.engine.tally import Tally
@@ -59,6 +59,11 @@ class Totals(Frozen):
             tokens=tally.tokens,
             cost=tally.cost,
         )
+
+    @property
+    def spent(self) -> Spent:
+        """What the record of a run says of its calls."""
+        return Spent(attempts=self.attempts, tokens=self.tokens, cost_usd=self.cost)
 
     def begin(self, tally: Tally) -> None:
         """Let a tally go on counting from here."""

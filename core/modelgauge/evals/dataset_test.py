@@ -205,7 +205,10 @@ def check_references(members: Sequence[Member], metrics: Iterable[Metric]) -> No
         needed = [name for name in metric.required_params if name not in (*RUNTIME_FIELDS, "turns")]
         for member in members:
             if any(_reference(member, name) is None for name in needed):
-                check_case(_without_answer(member), metric.test_case_type, needed, metric.name)
+                golden = type(member) if isinstance(member, Golden | ConversationalGolden) else None
+                check_case(
+                    _without_answer(member), metric.test_case_type, needed, metric.name, golden=golden
+                )
 
 
 def _reference(member: Member, name: str) -> Any:

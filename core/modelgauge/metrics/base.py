@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import math
 import re
+from abc import ABCMeta
 from collections.abc import Awaitable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -70,7 +71,7 @@ class _Asking:
 _asking: ContextVar[_Asking | None] = ContextVar("modelgauge_metric_asking", default=None)
 
 
-class _Sealed(type):
+class _Sealed(ABCMeta):  # so that authors can mix in ABC and protocols
     """Makes objects that do not change any more once they are made."""
 
     def __call__(cls: type[T], *args: Any, **kwargs: Any) -> T:

@@ -71,7 +71,13 @@ def missing_parameters(case: TestCase, names: Iterable[str]) -> list[str]:
 
 
 def check_case(
-    case: Any, kind: type[BaseModel], names: Iterable[str], metric: str, *, by_app: bool = False
+    case: Any,
+    kind: type[BaseModel],
+    names: Iterable[str],
+    metric: str,
+    *,
+    by_app: bool = False,
+    golden: type[BaseModel] | None = None,
 ) -> None:
     """Refuse a case that a metric cannot judge.
 
@@ -81,6 +87,7 @@ def check_case(
         names: the fields that it needs.
         metric: its name, for the message.
         by_app: whether the case is what an observed app made of a golden.
+        golden: the class of the golden of which the case was made, where its author has made no case.
 
     Raises:
         MissingParameterError: it is of another kind, or lacks a field.
@@ -96,9 +103,10 @@ def check_case(
                 f"{metric} needs 'actual_output', and the app returned None for {called(case)}.",
                 fix="Let the function that is observed return its answer.",
             )
+        what, made = ("test case", kind) if golden is None else ("golden", golden)
         raise MissingParameterError(
-            f"{metric} needs '{name}', which the test case {called(case)} does not have.",
-            fix=f"Make the case with it: {kind.__name__}(…, {name}=…)."
+            f"{metric} needs '{name}', which the {what} {called(case)} does not have.",
+            fix=f"Make the {what.split()[-1]} with it: {made.__name__}(…, {name}=…)."
             + (_SUT_GIVES_IT.format(name=name, where=_where(name)) if name in _OF_A_COMPLETION else ""),
         )
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from modelgauge.data.estimates import Estimate
-from modelgauge.data.records import TestRecord
+from modelgauge.data.records import Spent, TestRecord
 from modelgauge.data.results import PASSED
 from modelgauge.report.failures import group_failures
 from modelgauge.report.figures import duration, figure
@@ -154,6 +154,8 @@ def _facts(run: ShownRun, page: Page) -> Iterator[tuple[str, Text]]:
     yield "items", page.text(_items(run), "red" if record.counts.failed else "")
     if run.ended or record.seconds is not None:
         yield "calls", page.text(_calls(record))
+    if record.spent is not None and (record.spent.tokens or record.spent.cost_usd):
+        yield "used", page.text(_used(record.spent))
     if record.seconds is not None:
         yield "time", page.text(duration(record.seconds))
     for label, content in _troubles(run, page.style):
@@ -216,6 +218,13 @@ def _calls(record: TestRecord) -> str:
         if kind == "SUT" or calls.paid or calls.cached
     ]
     return "; ".join(parts)
+
+
+def _used(spent: Spent) -> str:
+    """Tokens and dollars, of which a SUT may tell only one."""
+    tokens = [counted(spent.tokens, "token")] if spent.tokens else []
+    cost = [f"${spent.cost_usd:,.{4 if spent.cost_usd < 1 else 2}f}"] if spent.cost_usd else []
+    return ", ".join(tokens + cost)
 
 
 def _troubles(run: ShownRun, style: Style) -> Iterator[tuple[str, str]]:

@@ -69,7 +69,12 @@ def shown_run(folder: RunFolder) -> ShownRun:
         judge_calls=used.judge_calls,
     )
     failure = RunFailure(stage="run", error_type="RunUnfinished", message=_told(folder, state))
-    unfinished = record.replaced(counts=counts, failure=failure, seconds=totals.seconds if totals else None)
+    unfinished = record.replaced(
+        counts=counts,
+        failure=failure,
+        seconds=totals.seconds if totals else None,
+        spent=totals.spent if totals else None,
+    )
     return ShownRun(unfinished.with_items(folder.items), folder, ended=False, going_on=shown.going_on)
 
 
