@@ -66,7 +66,9 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm,
     if others:
         named = ", ".join(one["path"] for one in others[:_MOST_NAMED])
         more = f" and {len(others) - _MOST_NAMED:,} more" if len(others) > _MOST_NAMED else ""
-        app.note(f"No data sets, or not readable: {named}{more}. `modelgauge datasets validate FILE` says why.")
+        app.note(
+            f"No data sets, or not readable: {named}{more}. `modelgauge datasets validate FILE` says why."
+        )
     table = [
         (row["path"], row["kind"], f"{row['goldens']:,}", row["content_hash"][:12], row["problem"])
         for row in rows

@@ -232,9 +232,12 @@ class Target:
         redactor = self.services.options.redactor
         if self.codec.stays(response):
             return redactor.redact(response)
-        if self.codec.comes_back(response) and not redactor.knows_secrets:
+        comes_back = self.codec.comes_back(response)
+        if comes_back and not redactor.knows_secrets:
             return response
-        return self.codec.load(self._text(response))
+        text = self.codec.dump(response)
+        clean = redactor.redact(text)
+        return response if comes_back and clean == text else self.codec.load(clean)
 
     async def _paid(self, request: Any) -> tuple[Any, Told | None]:
         """Send the request until it is answered, or no further attempt is worth it.

@@ -206,9 +206,7 @@ def check_references(members: Sequence[Member], metrics: Iterable[Metric]) -> No
         for member in members:
             if any(_reference(member, name) is None for name in needed):
                 golden = type(member) if isinstance(member, Golden | ConversationalGolden) else None
-                check_case(
-                    _without_answer(member), metric.test_case_type, needed, metric.name, golden=golden
-                )
+                check_case(_without_answer(member), metric.test_case_type, needed, metric.name, golden=golden)
 
 
 def _reference(member: Member, name: str) -> Any:

@@ -71,7 +71,7 @@ class _Asking:
 _asking: ContextVar[_Asking | None] = ContextVar("modelgauge_metric_asking", default=None)
 
 
-class _Sealed(ABCMeta):  # so that authors can mix in ABC and protocols
+class _Sealed(ABCMeta):  # so that authors can mix in ABC
     """Makes objects that do not change any more once they are made."""
 
     def __call__(cls: type[T], *args: Any, **kwargs: Any) -> T:

@@ -35,8 +35,13 @@ def as_json(*args, exit_code=0):
     return json.loads(run(*args, "--json", exit_code=exit_code).stdout)
 
 
-def test_list_finds_data_sets_and_nothing_else(folder):
-    shown = run("list").stdout
+def test_list_finds_data_sets_and_names_what_it_leaves_out(folder):
+    result = run("list")
+    shown = result.stdout
+    assert "No data sets, or not readable: package.json, table.csv." in result.stderr
+    others = as_json("list")["others"]
+    assert [one["path"] for one in others] == ["package.json", "table.csv"]
+    assert "input" in others[1]["problem"]
     assert "goldens.csv" in shown
     assert "1 row" not in shown.splitlines()[2]
     assert "2 rows cannot be read" in shown

@@ -47,3 +47,6 @@ def test_secrets_stay_out_of_its_answers(scored, make_sut, runner):
         for one in record.test_item_records
     ]
     assert reasons == ["the key is [secret app.key]"] * 3
+    (clean,) = with_secret.run([scored(lambda _prompt, _text: Score(0.5, "a hunter"))[0]], [make_sut()])
+    completion = clean.test_item_records[0].interactions[0].response.completions[0]
+    assert completion.get_annotation("score", Score) == Score(0.5, "a hunter")

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from modelgauge import PromptResponseSUT, SUTCompletion, SUTResponse, TestItem, rescore
+from modelgauge.data.records import Spent
 from modelgauge.data.responses import Usage
 from modelgauge.discovery import Plugins
 from modelgauge.engine.journal import JournalFile, RunFolder, refused
@@ -59,6 +60,33 @@ def test_a_cap_holds_over_all_sessions(cap, higher, done, make_test, run, resume
     assert (len(sut.asked), more.counts.scored) == (done, done)
     assert len(set(sut.asked)) == done
     assert resumed(more, test, sut).failure.message == more.failure.message  # the higher cap stays
+
+
+def test_the_record_says_what_all_sessions_spent_while_it_runs_too(make_test, run, resumed, folder_of):
+    test, sut = make_test(10), Priced("sut")
+    record = run(test, sut, max_calls=4, concurrency=1)
+    assert record.spent == Spent(attempts=4, tokens=60, cost_usd=4.0)
+    folder = folder_of(record)
+    (folder.path / "record.json").unlink()  # as a kill leaves it
+    assert shown_run(folder).record.spent == record.spent
+    whole = resumed(record, test, sut, max_calls=100)
+    assert whole.spent == Spent(attempts=10, tokens=150, cost_usd=10.0)
+    cached = run(make_test(10), sut)
+    assert cached.spent == Spent()
+
+
+def test_a_damaged_record_is_written_anew_as_its_message_advises(
+    make_test, make_sut, run, resumed, folder_of
+):
+    test, sut = make_test(5), make_sut()
+    record = run(test, sut)
+    path = folder_of(record).path / "record.json"
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(RecordError, match=r"Remove it.*resume"):
+        resumed(record, test, sut)
+    path.unlink()
+    again = resumed(record, test, sut)
+    assert (again.result, again.counts, len(sut.asked)) == (record.result, record.counts, 5)
 
 
 def test_limits_are_those_of_the_run_unless_others_are_given(make_test, make_sut, run, resumed, folder_of):

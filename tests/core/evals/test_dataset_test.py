@@ -173,7 +173,11 @@ class NeedsMetadata(Metric):
 @pytest.mark.parametrize(
     ("goldens", "metric", "told"),
     [
-        ([GOLDENS[0], Golden("c")], ExactMatchMetric(), "ExactMatchMetric needs 'expected_output'.*'c'"),
+        (
+            [GOLDENS[0], Golden("c")],
+            ExactMatchMetric(),
+            r"which the golden 'c' does not have. Make the golden with it: Golden\(…, expected_output=…\)",
+        ),
         ([Golden("c", name="n")], NeedsMetadata(), "NeedsMetadata needs 'metadata'.*'n'"),
         ([ConversationalGolden("s")], ExactMatchMetric(), "judges a LLMTestCase, and got a Conversational"),
         ([ConversationalGolden("s")], RoleAdherenceMetric(), "RoleAdherenceMetric needs 'chatbot_role'.*'s'"),

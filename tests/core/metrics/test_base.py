@@ -4,6 +4,7 @@ import asyncio
 import copy
 import pickle
 import re
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Any
 
@@ -418,3 +419,20 @@ def test_a_score_may_be_any_real_number(number):
     score = metric.measure(LLMTestCase("q"))
     assert score == float(number)
     assert metric.is_successful(score)
+
+
+def test_a_metric_may_have_abstract_methods():
+    class Base(Metric, ABC):
+        @abstractmethod
+        def word(self): ...
+
+        def score(self, test_case):
+            return float(self.word() in test_case.actual_output)
+
+    class Polite(Base):
+        def word(self):
+            return "please"
+
+    with pytest.raises(TypeError, match="abstract"):
+        Base()
+    assert Polite().measure(LLMTestCase("q", "yes, please")) == 1.0

@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from modelgauge.data.estimates import Estimate
-from modelgauge.data.records import CallCounts, ConcurrencyChange, Counts, RunFailure
+from modelgauge.data.records import CallCounts, ConcurrencyChange, Counts, RunFailure, Spent
 from modelgauge.report.items import ShownRun
 from modelgauge.report.page import Style
 from modelgauge.report.terminal import render
@@ -31,6 +31,19 @@ def test_the_report_of_one_run(folder, record):
     assert "time    3.2 s\n" in shown
     assert f"record  {path}\n" in shown
     assert shown.endswith("next    modelgauge show 20260131-120000-a1b2c3")
+
+
+@pytest.mark.parametrize(
+    ("spent", "told"),
+    [
+        (Spent(attempts=3, tokens=1234, cost_usd=0.0567), "1,234 tokens, $0.0567"),
+        (Spent(attempts=3, cost_usd=1234.5), "$1,234.50"),
+        (Spent(attempts=3, tokens=1), "1 token"),
+    ],
+)
+def test_tokens_and_dollars_are_told_where_they_are_known(folder, record, spent, told):
+    assert f"used    {told}\n" in render([ShownRun(record(spent=spent), folder())], Style())
+    assert "used" not in render([ShownRun(record(spent=Spent(attempts=3)), folder())], Style())
 
 
 def test_groups_are_indented_and_long_ones_are_cut_unless_all_is_asked_for(folder, record):
