@@ -4,6 +4,7 @@ A miss is answered only when the key is ours to pay; where another process pays 
 """
 
 import asyncio
+import logging
 from dataclasses import dataclass
 
 from modelgauge.cache import DiskCache
@@ -11,6 +12,13 @@ from modelgauge.engine.threads import BatchThread
 from modelgauge.errors import ModelGaugeError, RunStoppedError
 
 _PAUSE = 0.1
+_LONG = 50  # pauses
+_WAITING = (
+    "Another process that shares the cache %s has asked what this one wants to ask; its answers have been awaited for "
+    "%.0f s. Each is paid once. If that process is stopped, this one asks itself."
+)
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -19,6 +27,7 @@ class _Lookup:
     future: "asyncio.Future[str | None] | None"
     found: str | None = None
     elsewhere: bool = False
+    pauses: int = 0
 
 
 class Lookups:
@@ -30,6 +39,7 @@ class Lookups:
 
     def __init__(self, cache: DiskCache) -> None:
         self._cache = cache
+        self._has_told = False
         self._loop = asyncio.get_running_loop()
         self._thread: BatchThread[_Lookup] = BatchThread(
             "reader", self._read, self._answer, closing=cache.close
@@ -81,9 +91,17 @@ class Lookups:
                 lookup.future.set_exception(_stopped(error))
             elif lookup.elsewhere:
                 lookup.elsewhere = False
+                self._tell_of_pause(lookup)
                 self._loop.call_later(_PAUSE, self._thread.submit, lookup)
             else:
                 lookup.future.set_result(lookup.found)
+
+    def _tell_of_pause(self, lookup: _Lookup) -> None:
+        """Say once why nothing happens, where it has been so for a while."""
+        lookup.pauses += 1
+        if lookup.pauses == _LONG and not self._has_told:
+            self._has_told = True
+            log.warning(_WAITING, self._cache.directory, _LONG * _PAUSE)
 
 
 def _stopped(error: Exception) -> RunStoppedError:
