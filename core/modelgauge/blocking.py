@@ -8,7 +8,7 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -44,9 +44,11 @@ def blocking(work: Work[T]) -> T:
             return _background.run(work)
         finally:
             _background.taken.release()
-    # A call within the call that it serves would wait for itself.
-    with ThreadPoolExecutor(1, thread_name_prefix="modelgauge-nested") as thread:
-        return thread.submit(contextvars.copy_context().run, lambda: asyncio.run(work())).result()
+    nested = _Background()  # a call within the call that the other serves would wait for itself
+    try:
+        return nested.run(work)
+    finally:
+        nested.close()
 
 
 def _loop_is_running() -> bool:
@@ -97,7 +99,16 @@ class _Background:
             except BaseException as error:  # noqa: BLE001  raised again by the caller, whatever it is
                 outcome.set_exception(error)
 
-        loop.call_soon_threadsafe(lambda: tasks.append(loop.create_task(main())))
+        def begin() -> None:
+            task = loop.create_task(main())
+            task.add_done_callback(never_begun)
+            tasks.append(task)
+
+        def never_begun(_: asyncio.Task[None]) -> None:
+            if not outcome.done():  # it was cancelled before its first step
+                outcome.set_exception(asyncio.CancelledError())
+
+        loop.call_soon_threadsafe(begin)
         waiting = asyncio.current_task()
         cancellations = waiting.cancelling() if waiting is not None else 0
         try:

@@ -10,6 +10,7 @@ import threading
 
 import pytest
 
+from modelgauge import blocking as modelgauge_blocking
 from modelgauge.blocking import blocking
 
 
@@ -89,8 +90,10 @@ def output_of(code):
 
 def test_the_process_ends_without_a_word_about_loops_and_tasks():
     code = """
-        import asyncio
+        import asyncio, logging
         from modelgauge.blocking import blocking
+
+        logging.getLogger("asyncio").setLevel("ERROR")  # that the machine is slow is no news
 
         async def leave_a_task():
             asyncio.create_task(asyncio.sleep(3600))
@@ -132,13 +135,18 @@ def test_a_forked_process_has_loops_of_its_own():
     assert output_of(code).strip().splitlines()[-1] == "0"
 
 
+def interrupt_soon():
+    """Ctrl-C, in a moment."""
+    threading.Timer(0.1, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize("running", [False, True])
 def test_an_interrupt_ends_the_work_and_nothing_of_it_goes_on_in_the_next_call(running):
     done = []
 
     async def work():
-        threading.Timer(0.1, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+        interrupt_soon()
         try:
             await asyncio.sleep(60)
         finally:
@@ -171,7 +179,7 @@ def test_an_interrupt_under_a_runner_of_asyncio_ends_the_work_too():
     ended = []
 
     async def work():
-        threading.Timer(0.1, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+        interrupt_soon()
         try:
             await asyncio.sleep(60)
         finally:
@@ -180,3 +188,52 @@ def test_an_interrupt_under_a_runner_of_asyncio_ends_the_work_too():
     with pytest.raises(KeyboardInterrupt):
         in_notebook(lambda: blocking(work))
     assert ended == [True]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_an_interrupt_ends_a_call_within_a_call_too():
+    ended = []
+
+    async def work():
+        interrupt_soon()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(True)
+
+    async def cell():
+        with (
+            modelgauge_blocking._background.taken
+        ):  # as for a call that is made by what the background serves
+            return blocking(work)
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(cell())
+    assert ended == [True]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_an_interrupt_before_the_work_has_begun_leaves_it_undone():
+    begun, busy, go_on = [], threading.Event(), threading.Event()
+
+    async def work():
+        begun.append(True)
+
+    def hold_up():
+        busy.set()
+        go_on.wait(60)
+
+    async def cell():
+        blocking(no_work)
+        modelgauge_blocking._background._loop.call_soon_threadsafe(hold_up)
+        busy.wait(60)
+        threading.Timer(0.5, go_on.set).start()
+        interrupt_soon()
+        return blocking(work)
+
+    async def no_work():
+        pass
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(cell())
+    assert begun == []
