@@ -151,7 +151,7 @@ def _assert_passed(result: EvaluationResult, options: TestRunOptions, *, in_sess
     shown_by = "modelgauge show RUN" if in_session else result.shown_by
     named = " (RUN is named at the end of this session)" if in_session else ""
     if one.raised is not None:
-        one.raised.__traceback__ = _of_users(one.raised)
+        one.raised.with_traceback(_of_users(one.raised))  # some classes of exceptions refuse assignments
         raise_first_of_app(result, f"{shown_by} --failures{named}")
     if one.error is not None and not (options.ignore_errors and one.failures):
         why = "; ".join(one.failures) or str(one.error)

@@ -10,6 +10,7 @@ from modelgauge.api import Runner
 from modelgauge.blocking import blocking
 from modelgauge.data.records import DatasetReference, ItemRecord, TestRecord
 from modelgauge.data.test_cases import ConversationalTestCase, Golden, LLMTestCase
+from modelgauge.engine.failures import add_note
 from modelgauge.engine.journal import RunFolder
 from modelgauge.errors import CallError, InvalidDataError, RunStoppedError
 from modelgauge.evals.apps import Judging, answered_goldens, check_goldens
@@ -220,7 +221,7 @@ def raise_first_of_app(result: EvaluationResult, see: str) -> None:
     """
     __tracebackhide__ = True
     for error in [one.raised for one in result.test_results if one.raised is not None]:
-        error.add_note(f"What the app did until then stands in the record of the run: {see}")
+        add_note(error, f"What the app did until then stands in the record of the run: {see}")
         raise error
 
 

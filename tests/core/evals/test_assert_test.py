@@ -1,6 +1,7 @@
 import asyncio
 import functools
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from modelgauge.evals import (
     LLMTestCase,
     assert_test,
     asserting,
+    evaluate,
     observe,
     update_current_span,
     update_current_trace,
@@ -337,6 +339,38 @@ def test_what_the_app_did_until_it_raised_stands_in_the_record(metrics):
     assert "in look_up" in item.traceback
     (note,) = raised.value.__notes__
     assert f"modelgauge show {run.name} --failures" in note
+
+
+@dataclass(frozen=True)
+class DeniedError(Exception):
+    """Refuses every assignment to its attributes, as exceptions that are frozen dataclasses do."""
+
+    why: str
+
+
+@pytest.mark.usefixtures("judge")
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda app: assert_test(golden=GOLDEN, observed_callback=app),
+        lambda app: evaluate(goldens=[GOLDEN], observed_callback=app),
+    ],
+    ids=["assert_test", "evaluate"],
+)
+@pytest.mark.parametrize("metrics", [[], ["answer_relevancy"]])
+def test_an_exception_that_cannot_be_changed_reaches_the_caller_with_its_note(use, metrics):
+    denied = DeniedError("log in first")
+
+    @observe(metrics=metrics)
+    def app(question):
+        raise denied
+
+    with pytest.raises(DeniedError) as raised:
+        use(app)
+    assert raised.value is denied
+    assert raised.traceback[-1].name == "app"
+    (note,) = denied.__notes__
+    assert "stands in the record of the run" in note
 
 
 @pytest.mark.usefixtures("judge")
