@@ -1,6 +1,9 @@
 """Spans while they are open: who is inside whom, what they collect, and the frozen trace that is left.
 
 What users call is in `evals/tracing.py`; it is here, below the engine, so that a SUT can record what it calls.
+
+What an author's exceptions pass through is a class, not a generator with `@contextmanager`: that one assigns to the
+exception, and some refuse it (frozen dataclasses), so that another error would be seen wherever something is observed.
 """
 
 import functools
@@ -9,8 +12,7 @@ import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import perf_counter
@@ -58,7 +60,7 @@ def _called(function: Any) -> tuple[Any, Any]:
     """A function, method or object without what a partial lays around it, and what is called where it is an object."""
     while isinstance(function, functools.partial):
         function = function.func
-    return function, vars(type(function)).get("__call__")
+    return function, type(function).__call__
 
 
 def is_anything_observed() -> bool:
@@ -208,24 +210,28 @@ def current_span() -> OpenSpan | None:
 _inheritance = Inheritance(lambda: current_span() is not None)
 
 
-@contextmanager
-def collecting(sink: Sink | None = None) -> Iterator[Sink]:
+class collecting:  # noqa: N801  stands where contextlib's own stand, after `with`
     """Record the traces of the code inside; elsewhere observed functions record nothing.
 
     Args:
         sink: where they go; one that was used before goes on.
     """
-    sink = sink if sink is not None else Sink()
-    sink.closed = False
-    token = _sink.set(sink)
-    outside = _current.set(None)
-    try:
-        with _inheritance.on():
-            yield sink
-    finally:
-        sink.closed = True
-        _current.reset(outside)
-        _sink.reset(token)
+
+    def __init__(self, sink: Sink | None = None) -> None:
+        self._into = sink if sink is not None else Sink()
+
+    def __enter__(self) -> Sink:
+        self._into.closed = False
+        self._sink: Token[Sink | None] = _sink.set(self._into)
+        self._outside: Token[OpenSpan | None] = _current.set(None)
+        _inheritance.enter()
+        return self._into
+
+    def __exit__(self, *_: object) -> None:
+        _inheritance.leave()
+        self._into.closed = True
+        _current.reset(self._outside)
+        _sink.reset(self._sink)
 
 
 def begin(name: str, kind: str | None, inputs: Callable[[], Any], **told: Any) -> OpenSpan | None:
@@ -248,14 +254,34 @@ def begin(name: str, kind: str | None, inputs: Callable[[], Any], **told: Any) -
     return OpenSpan(trace, parent, name, kind, shown(inputs()), **told)
 
 
-@contextmanager
-def inside(span: OpenSpan) -> Iterator[None]:
+class inside:  # noqa: N801  likewise
     """Make a span the current one."""
-    token = _current.set(span)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+
+    def __init__(self, span: OpenSpan) -> None:
+        self._span = span
+
+    def __enter__(self) -> None:
+        self._outside: Token[OpenSpan | None] = _current.set(self._span)
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._outside)
+
+
+class ending:  # noqa: N801  likewise
+    """End a span however its code ends; a generator's output is what it produced, texts joined to one."""
+
+    def __init__(self, span: OpenSpan, produced: list[Any] | None = None) -> None:
+        self._span, self._produced = span, produced
+
+    def __enter__(self) -> None:
+        """Nothing changes until the end."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        produced = self._produced
+        if produced is not None:
+            texts = all(isinstance(one, str) for one in produced)
+            self._span.returned("".join(produced) if texts and produced else produced)
+        self._span.end(None if isinstance(error, GeneratorExit) else error)  # whose consumer has enough
 
 
 def arguments(signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

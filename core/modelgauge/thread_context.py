@@ -9,9 +9,8 @@ long as at least one trace is open, and put back afterwards. No event loop is to
 import contextvars
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any, cast
 
 
@@ -28,21 +27,20 @@ class Inheritance:
         self._users = 0
         self._undo: list[Callable[[], None]] = []
 
-    @contextmanager
-    def on(self) -> Iterator[None]:
-        """Switch it on; it is off again when the last user has left."""
+    def enter(self) -> None:
+        """Switch it on, for one more user."""
         with self._lock:
             self._users += 1
             if self._users == 1:
                 self._undo = [self._extend_start(), self._extend_submit()]
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._users -= 1
-                if not self._users:
-                    for undo in self._undo:
-                        undo()
+
+    def leave(self) -> None:
+        """Let one user leave; it is off again when the last has."""
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                for undo in self._undo:
+                    undo()
 
     def _extend_submit(self) -> Callable[[], None]:
         original, wanted = ThreadPoolExecutor.submit, self._wanted

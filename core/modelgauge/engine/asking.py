@@ -7,7 +7,7 @@ from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.engine.calls import Target
 from modelgauge.engine.failures import add_note
 from modelgauge.engine.tally import CallTally
-from modelgauge.engine.uses import Told, blamed
+from modelgauge.engine.uses import Told, blamed, unblamed
 from modelgauge.errors import InvalidResponseError
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
 from modelgauge.text.reasoning import split_reasoning
@@ -34,6 +34,7 @@ async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: i
     try:
         response = translated(sut, request, called.response, called.told)
     except Exception as error:
+        unblamed(error)
         blamed(error, called.told)
         tell_of_kept(target, error)
         raise
@@ -53,8 +54,7 @@ def tell_of_kept(target: Target, error: Exception) -> None:
         "The answer is kept in the cache: with a mended translate_response, the same command reads it there and pays "
         f"nothing. Where the answer itself is wrong, raise the cache_version of '{owner.uid}' to ask again."
     )
-    if note not in getattr(error, "__notes__", ()):
-        add_note(error, note)
+    add_note(error, note)
 
 
 def translated(

@@ -27,7 +27,7 @@ from modelgauge.engine.retries import Backoff, classify, outcome_of
 from modelgauge.engine.tally import CallTally
 from modelgauge.engine.threads import CallPool
 from modelgauge.engine.turns import Turns
-from modelgauge.engine.uses import Told, Use, blamed, opened, sealed
+from modelgauge.engine.uses import Told, Use, blamed, opened, sealed, unblamed
 from modelgauge.engine.writer import Writer
 from modelgauge.errors import CallTimeoutError, RunStoppedError
 from modelgauge.interfaces.annotator import CompletionAnnotator
@@ -258,6 +258,7 @@ class Target:
                 response = await self._attempt(request, deadline - begun, use)
                 outcome = Outcome.ok
             except Exception as error:
+                unblamed(error)
                 verdict = classify(self.owner, error)
                 outcome = failed = outcome_of(verdict)
                 self._note_failure(verdict, error)

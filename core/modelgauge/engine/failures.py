@@ -83,8 +83,13 @@ def run_failure(stage: RunStage, error: Exception, again: str | None = None) -> 
 
 
 def add_note(error: Exception, text: str) -> None:
-    """Say more about an error; not by `add_note`, since some classes of exceptions refuse to be changed."""
-    error.__dict__.setdefault("__notes__", []).append(text)
+    """Say more about an error, once, also where one object is raised again and again.
+
+    Not by its own `add_note`, since some classes of exceptions refuse to be changed.
+    """
+    notes = error.__dict__.setdefault("__notes__", [])
+    if text not in notes:
+        notes.append(text)
 
 
 def message_of(error: BaseException) -> str:

@@ -4,8 +4,8 @@ What the app told goes into the completion, and is cached beside the native resp
 its spans back. Where an attempt fails, its trace stays with the error, and stands in the exception record of the item.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import ExitStack
 from json import JSONDecoder
 from typing import Any, TypeVar
 
@@ -65,14 +65,15 @@ class Use:
         self._needs_root = needs_root
         self._root: OpenSpan | None = None
 
-    @contextmanager
-    def going_on(self) -> Iterator[None]:
-        """Record what the code inside calls."""
-        with collecting(self._sink):
+    def going_on(self) -> ExitStack:
+        """Record what the code inside calls: `with use.going_on():`."""
+        with ExitStack() as stack:
+            stack.enter_context(collecting(self._sink))
             if self._needs_root:
                 self._root = begin(self._uid, None, lambda: {"request": self._request})
-            with nullcontext() if self._root is None else inside(self._root):
-                yield
+            if self._root is not None:
+                stack.enter_context(inside(self._root))
+            return stack.pop_all()
 
     def answered(self, response: Any) -> Told | None:
         """What the app told; None where nothing was observed.
@@ -120,6 +121,11 @@ def _told(trace: OpenTrace, *, is_text: bool) -> Told:
 
 
 # --- traces of what failed ---------------------------------------------------------------------------------------
+
+
+def unblamed(error: Exception) -> None:
+    """Take off an error what the app did when it was raised before: some apps raise one object again and again."""
+    error.__dict__.pop(_ON_ERRORS, None)
 
 
 def blamed(error: BaseException, what: Told | Trace | None) -> None:

@@ -4,6 +4,7 @@ run, its time-outs and its first Ctrl-C, and would say nothing.
 
 import asyncio
 import logging
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -16,7 +17,12 @@ log = logging.getLogger(__name__)
 
 _PERIOD = 1.0
 _PATIENCE = 5.0  # longer than any garbage collection or slow disk
-_ENGINE = str(Path(__file__).parent)
+_ENGINE = f"{Path(__file__).parent}{os.sep}"
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"  # with its end: a plugin's folder may begin with its name
+_LOOP = (  # the second for loops that are not asyncio's own
+    asyncio.Handle.cancel.__code__.co_filename,
+    asyncio.run.__code__.co_filename,
+)
 _STANDS = (
     "The run has stood still for %.0f s: %s blocks the event loop. Write it as plain `def`, which runs in a thread, "
     "or await what it waits for."
@@ -57,10 +63,20 @@ def watching_the_loop(patience: float = _PATIENCE, period: float = _PERIOD) -> I
 
 
 def _where(frame: FrameType | None) -> str:
-    """The author's function that the engine has called, and where it is now."""
-    authors = None
-    while frame is not None and not frame.f_code.co_filename.startswith(_ENGINE):
-        authors, frame = frame, frame.f_back
-    if authors is None:
+    """The author's function that the engine or the loop has called, and where it is now."""
+    ours = authors = None
+    while frame is not None and not _begins_here(frame.f_code.co_filename):
+        if frame.f_code.co_filename.startswith(_PACKAGE):
+            ours = frame
+        else:
+            authors = frame
+        frame = frame.f_back
+    found = authors or ours
+    if found is None:
         return "something"
-    return f"{authors.f_code.co_qualname} ({authors.f_code.co_filename}, line {authors.f_lineno})"
+    return f"{found.f_code.co_qualname} ({found.f_code.co_filename}, line {found.f_lineno})"
+
+
+def _begins_here(file: str) -> bool:
+    """Whether this code calls that of authors: what is further out calls nobody but the loop."""
+    return file.startswith(_ENGINE) or file in _LOOP

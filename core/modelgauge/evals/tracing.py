@@ -6,8 +6,8 @@ production they just run. How spans are kept is in `modelgauge/spans.py`.
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from modelgauge.data.responses import ToolCall
@@ -21,6 +21,7 @@ from modelgauge.spans import (
     begin,
     collecting,
     current_span,
+    ending,
     inside,
     marked,
     shown,
@@ -155,7 +156,7 @@ def _coroutine(target: Callable[..., Any], observation: _Observation) -> Callabl
 
 
 async def _awaited(span: OpenSpan, work: Coroutine[Any, Any, Any]) -> Any:
-    with inside(span), _ending(span):
+    with inside(span), ending(span):
         value = await work
         span.returned(value)
         return value
@@ -170,7 +171,7 @@ def _generator(target: Callable[..., Any], observation: _Observation) -> Callabl
             return (yield from inner)
         produced: list[Any] = []
         resume: Callable[[], Any] = functools.partial(next, inner)
-        with _ending(span, produced):
+        with ending(span, produced):
             while True:
                 try:
                     with inside(span):  # only while the body runs: the consumer is not inside
@@ -203,7 +204,7 @@ def _async_generator(target: Callable[..., Any], observation: _Observation) -> C
             return
         produced: list[Any] = []
         resume: Callable[[], Any] = functools.partial(anext, inner)
-        with _ending(span, produced):
+        with ending(span, produced):
             while True:
                 try:
                     with inside(span):
@@ -223,24 +224,6 @@ def _async_generator(target: Callable[..., Any], observation: _Observation) -> C
                     resume = functools.partial(inner.asend, sent)
 
     return wrapper
-
-
-@contextmanager
-def _ending(span: OpenSpan, produced: list[Any] | None = None) -> Iterator[None]:
-    """End a span however its code ends; a generator's output is what it produced, texts joined to one."""
-    error: BaseException | None = None
-    try:
-        yield
-    except GeneratorExit:  # the consumer has enough, which is no error
-        raise
-    except BaseException as raised:
-        error = raised
-        raise
-    finally:
-        if produced is not None:
-            texts = all(isinstance(one, str) for one in produced)
-            span.returned("".join(produced) if texts and produced else produced)
-        span.end(error)
 
 
 # --- what the app says of its spans ---------------------------------------------------------------------
@@ -381,17 +364,25 @@ def _checked_case(case: Any) -> LLMTestCase:
 # --- traces for their own sake --------------------------------------------------------------------------
 
 
-@contextmanager
-def collect_traces() -> Iterator[list[Trace]]:
+def collect_traces() -> AbstractContextManager[list[Trace]]:
     """Record what the observed functions inside do, for looking at it; the list is filled when it ends.
 
     with collect_traces() as traces:
         app("a question")
     print(traces[0].spans)
     """
-    traces: list[Trace] = []
-    with collecting() as sink:
-        try:
-            yield traces
-        finally:
-            traces.extend(one.frozen() for one in sink.traces)
+    return _Collected()
+
+
+class _Collected:
+    def __init__(self) -> None:
+        self._traces: list[Trace] = []
+        self._collecting = collecting()
+
+    def __enter__(self) -> list[Trace]:
+        self._sink = self._collecting.__enter__()
+        return self._traces
+
+    def __exit__(self, *raised: object) -> None:
+        self._collecting.__exit__(*raised)
+        self._traces.extend(one.frozen() for one in self._sink.traces)

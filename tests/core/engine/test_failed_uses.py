@@ -1,6 +1,7 @@
 """What an observed app did until it failed stands in the exception record of its item."""
 
 import asyncio
+import dataclasses
 import json
 import threading
 
@@ -16,7 +17,7 @@ from modelgauge import (
 )
 from modelgauge.data.records import item_from_json
 from modelgauge.evals import observe, update_current_trace
-from modelgauge.interfaces.retry import Retry
+from modelgauge.interfaces.retry import Fatal, Retry
 from modelgauge.secrets import SecretStore
 
 
@@ -225,6 +226,13 @@ class StrictError(Exception):
         super().__setattr__(name, value)
 
 
+@dataclasses.dataclass(frozen=True)
+class FrozenError(Exception):
+    """Refuses attributes, also those that every exception has."""
+
+    code: int
+
+
 class SilentError(Exception):
     """Cannot even say what it is."""
 
@@ -236,6 +244,7 @@ class SilentError(Exception):
     ("raised", "told"),
     [
         (StrictError("no"), "StrictError: no"),
+        (FrozenError(3), "FrozenError: 3"),
         (SilentError(), "SilentError: (no message: its __str__ raised ValueError)"),
         (SystemExit(3), "SystemExit: 3"),
     ],
@@ -246,6 +255,68 @@ def test_any_exception_keeps_its_trace(failed, raised, told):
         raise raised
 
     assert [span.error for span in failed(FunctionSUT("sut", app)).spans] == [told]
+
+
+class Denied(OfClass):
+    """Calls nothing that is observed, though there is such in the process."""
+
+    def evaluate(self, request):
+        raise FrozenError(3)
+
+    def classify_error(self, error):
+        assert isinstance(error, FrozenError)
+        return Fatal()
+
+
+class DeniedAsync(Denied):
+    async def evaluate(self, request):
+        await asyncio.sleep(0)
+        raise FrozenError(3)
+
+
+@pytest.mark.parametrize("cls", [Denied, DeniedAsync])
+def test_what_refuses_attributes_is_classified_and_recorded_as_itself(make_test, run, cls):
+    record = run(make_test(5), cls("denied"), concurrency=1)
+    assert {(one.error_type, one.message) for one in record.test_item_exceptions} == {("FrozenError", "3")}
+    assert len(record.test_item_exceptions) == 3  # three calls that say "never" end the run
+    assert record.failure.error_type == "RunStoppedError"
+
+
+class RaisesOneObject(OfClass):
+    """Looks up what it is asked first only."""
+
+    error = ValueError("busy")
+
+    def evaluate(self, request):
+        if request == "first":
+            look_up(request)
+        raise self.error
+
+    def classify_error(self, error):
+        return Retry(after=100)
+
+
+class TranslatesToOneObject(RaisesOneObject):
+    error = ValueError("untranslatable")
+
+    def evaluate(self, request):
+        if request == "first":
+            look_up(request)
+        return "yes"
+
+    def translate_response(self, request, response):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("cls", "advice"), [(RaisesOneObject, "It asks to wait"), (TranslatesToOneObject, "is kept in the cache")]
+)
+def test_one_exception_object_tells_of_each_item_what_is_its_own(make_test, run, cls, advice):
+    items = [TestItem(text, id=text) for text in ("first", "second", "third")]
+    record = run(make_test(items), cls("mine"), concurrency=1, call_timeout=5)
+    spans = {item.test_item.id: [one.name for one in item.spans] for item in record.test_item_exceptions}
+    assert spans == {"first": ["mine", "look_up"], "second": [], "third": []}
+    assert [one.message.count(advice) for one in record.test_item_exceptions] == [1, 1, 1]
 
 
 def test_an_app_that_is_not_observed_leaves_no_trace(failed):

@@ -9,6 +9,8 @@ import pytest
 from modelgauge import FunctionSUT
 from modelgauge.engine import runner as engine_runner
 from modelgauge.engine.watchdog import watching_the_loop
+from modelgauge.evals import DatasetTest, EvaluationDataset, Golden, observe
+from modelgauge.metrics import Metric
 
 
 @pytest.fixture
@@ -23,20 +25,52 @@ def told(caplog):
     return [one.getMessage() for one in caplog.records if "stood still" in one.getMessage()]
 
 
-async def blocking_answer(text):
+def block(caplog):
     """Does what must not be done, until somebody says so."""
     patience = time.monotonic() + 10
-    while time.monotonic() < patience and not blocking_answer.told():
+    while time.monotonic() < patience and not told(caplog):
         pass
     return "yes"
 
 
-def test_what_blocks_the_loop_is_named_once(make_test, run, impatient, caplog):
-    blocking_answer.told = lambda: told(caplog)
-    assert run(make_test(1), FunctionSUT("sut", blocking_answer)).counts.scored == 1
+def only_named(caplog, name, function):
+    """The one message names a function, and where it is."""
     (message,) = told(caplog)
-    assert "blocking_answer (" in message or "_evaluate_async (" in message
+    code = function.__code__
+    line = message.partition(f": {name} ({code.co_filename}, line ")[2].partition(")")[0]
+    assert int(line) > code.co_firstlineno, message
     assert "Write it as plain `def`" in message
+
+
+@pytest.mark.parametrize("decorated", [lambda function: function, observe])
+def test_what_blocks_the_loop_is_named_once(make_test, run, impatient, caplog, decorated):
+    async def answer(text):
+        return block(caplog)
+
+    assert run(make_test(1), FunctionSUT("sut", decorated(answer))).counts.scored == 1
+    only_named(caplog, answer.__qualname__, answer)
+
+
+def test_a_metric_that_blocks_the_loop_is_named(run, impatient, caplog):
+    class Slow(Metric):
+        async def score(self, test_case):
+            block(caplog)
+            return 1.0
+
+    test = DatasetTest("t", EvaluationDataset([Golden("a")]), [Slow("slow")])
+    assert run(test, FunctionSUT("sut", lambda text: "yes")).counts.scored == 1
+    only_named(caplog, Slow.score.__qualname__, Slow.score)
+
+
+def test_a_task_of_the_authors_that_blocks_the_loop_is_named(make_test, run, impatient, caplog):
+    async def part():
+        return block(caplog)
+
+    async def answer(text):
+        return (await asyncio.gather(part()))[0]
+
+    assert run(make_test(1), FunctionSUT("sut", answer)).counts.scored == 1
+    only_named(caplog, part.__qualname__, part)
 
 
 def test_a_loop_that_turns_is_left_alone(make_test, run, impatient, caplog):

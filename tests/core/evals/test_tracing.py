@@ -1,4 +1,5 @@
 import asyncio
+import dataclasses
 import functools
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +9,7 @@ import pytest
 from modelgauge import ToolCall
 from modelgauge.errors import DefinitionError, InvalidDataError, InvalidOptionError
 from modelgauge.evals import LLMTestCase, collect_traces, observe, update_current_span, update_current_trace
-from modelgauge.spans import is_observed
+from modelgauge.spans import is_observed, metrics_of_observed
 
 
 def tree(trace):
@@ -186,6 +187,72 @@ def test_an_exception_passes_through_and_stands_in_the_span():
     with collect_traces() as traces, pytest.raises(KeyError):
         broken()
     assert traces[0].spans[0].error == "KeyError: 'gone'"
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenError(Exception):
+    """Refuses attributes, also those that every exception has."""
+
+    code: int
+
+
+@observe
+def denied():
+    raise FrozenError(3)
+
+
+@observe
+async def denied_later():
+    await asyncio.sleep(0)
+    raise FrozenError(3)
+
+
+@observe
+def denied_between():
+    yield 1
+    raise FrozenError(3)
+
+
+@observe
+async def denied_between_later():
+    yield 1
+    raise FrozenError(3)
+
+
+async def consumed(generator):
+    return [one async for one in generator]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        denied,
+        lambda: asyncio.run(denied_later()),
+        lambda: list(denied_between()),
+        lambda: asyncio.run(consumed(denied_between_later())),
+    ],
+)
+def test_an_exception_that_refuses_attributes_passes_through_as_it_is(use):
+    with pytest.raises(FrozenError) as seen:  # noqa: SIM117  the second is left by what is raised
+        with collect_traces() as traces:
+            use()
+    assert seen.value == FrozenError(3)
+    assert [span.error for span in traces[0].spans] == ["FrozenError: 3"]
+
+
+def test_an_object_whose_parent_class_observes_its_calls_is_observed():
+    class Bot:
+        @observe(metrics=["m"])
+        def __call__(self, question):
+            return question
+
+    class Polite(Bot):
+        pass
+
+    assert is_observed(Polite())
+    assert is_observed(functools.partial(Polite(), "x"))
+    assert metrics_of_observed(Polite()) == ("m",)
+    assert not is_observed(Polite)
 
 
 def test_a_method_shows_its_arguments_without_self():
