@@ -94,8 +94,10 @@ def manifest_of(folder: RunFolder) -> Manifest:
         RecordError: it is damaged, or of a session of pytest.
     """
     data = folder.read_manifest()
-    if data.get("sut_uid") == GIVEN and (data.get("test_initialization") or {}).get("class_name") == PYTEST:
-        command = shlex.join(map(str, data.get("command") or ["pytest"]))
+    made = data.get("test_initialization")
+    if data.get("sut_uid") == GIVEN and isinstance(made, dict) and made.get("class_name") == PYTEST:
+        said = folder.command_line()
+        command = shlex.join(said) if said and said[0] == "pytest" else "pytest"  # a manifest of anybody's
         raise RecordError(
             f"Run {folder.run_id} is of a session of pytest, whose tests made its cases.",
             fix=f"Run the tests again: {command}. What judges answered is in the cache.",

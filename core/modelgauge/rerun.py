@@ -3,6 +3,7 @@
 What its manifest says is read in `earlier.py`.
 """
 
+import shlex
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -42,20 +43,58 @@ class Chosen(NamedTuple):
 _NOTHING = Chosen()
 
 
-def plugins_of(run: str | Path, data_dir: str | Path | None = None) -> list[str]:
-    """The `--plugin` files and modules that runs were made with: `resume` and `rescore` load them again.
+class Caller(NamedTuple):
+    """Who does a run again.
 
     Args:
-        run: a run's id or folder, or an invocation's id.
-        data_dir: where runs are looked up.
+        verb: `resume` or `rescore`.
+        data_dir: the data folder that was given; by default what the settings say.
+    """
+
+    verb: str
+    data_dir: str | Path | None
+
+
+def plugins_of(folder: RunFolder, settings: Settings, verb: str) -> list[str]:
+    """The `--plugin` files and modules of a run that are loaded again, beside those of the caller.
+
+    A run that lies outside of the caller's data folder may come from anybody, and a plugin is code: of such a run
+    none is loaded that the caller does not name too.
+
+    Args:
+        folder: of the run.
+        settings: the caller's, with the plugins and the data folder that were given.
+        verb: `resume` or `rescore`.
 
     Raises:
-        RecordError: there is no such run.
+        RecordError: the run lies elsewhere, and was made with a plugin that was not given again.
     """
-    inputs = [
-        loaded(Inputs, folder, folder.read_manifest().get("inputs", {})) for folder in find(run, data_dir)
-    ]
-    return list(dict.fromkeys(plugin for one in inputs for plugin in one.plugins))
+    named = loaded(Inputs, folder, folder.read_manifest().get("inputs", {})).plugins
+    if is_own(folder, settings.data_dir):
+        return list(named)
+    given = {_file_name(plugin) for plugin in settings.plugins}
+    lacking = [plugin for plugin in dict.fromkeys(named) if _file_name(plugin) not in given]
+    if lacking:
+        options = " ".join(f"--plugin {shlex.quote(plugin)}" for plugin in lacking)
+        raise RecordError(
+            f"Run {folder.run_id} was made with {options}, and lies outside of the data folder "
+            f"{settings.data_dir}: what it names is not run unasked.",
+            fix="Give it again where you trust it: "
+            f"modelgauge {verb} {shlex.quote(str(folder.path))} {options}",
+        )
+    return []
+
+
+def is_own(folder: RunFolder, data_dir: Path) -> bool:
+    """Whether a run lies in the caller's data folder."""
+    return folder.path.parent.resolve() == (data_dir / RUNS).resolve() or (
+        folder.path.resolve().is_relative_to(data_dir.resolve())
+    )
+
+
+def _file_name(plugin: str) -> str:
+    """What a plugin is known by wherever it lies: a moved run says where its file was."""
+    return plugin.replace("\\", "/").rpartition("/")[2]
 
 
 def find(run: str | Path, data_dir: str | Path | None) -> list[RunFolder]:
@@ -196,6 +235,7 @@ def runner_for(
     manifest: Manifest,
     options: Mapping[str, Any],
     *,
+    caller: Caller,
     pinned: bool = True,
     goldens: NamedGoldens | None = None,
 ) -> Runner:
@@ -205,6 +245,7 @@ def runner_for(
         folder: of the earlier run.
         manifest: what it says of itself.
         options: the caller's.
+        caller: what was called, and the data folder that was given.
         pinned: whether the test's data must be what it was.
         goldens: what it is measured by, where that is a file.
     """
@@ -213,8 +254,13 @@ def runner_for(
     kept["sut_options"] = SUTOptions.load(recorded.sut_options)
     _check_options(kept, options)
     given = dict(options)
-    plugins = given.pop("plugin_files", ()) or ()
-    settings = given.pop("settings", None) or load_settings(plugins=[*manifest.inputs.plugins, *plugins])
+    files = list(given.pop("plugin_files", ()) or ())
+    settings = given.pop("settings", None)
+    if settings is None:
+        settings = load_settings(plugins=files, data_dir=caller.data_dir)
+        if given.get("plugins") is None:  # else nothing is imported
+            earlier = plugins_of(folder, settings, caller.verb)
+            settings = load_settings(plugins=[*earlier, *files], data_dir=caller.data_dir)
     owner = manifest.test_uid.partition("?")[0]
     versions = {f"{owner}:{key}": version for key, version in manifest.dependency_versions.items()}
     given["dependencies"] = {**_local_data(manifest, owner), **(given.get("dependencies") or {})}
@@ -224,7 +270,7 @@ def runner_for(
     if folder.path.parent.name != RUNS:  # it was moved, or made elsewhere
         given["runs_dir"] = folder.path.parent
     return Runner(
-        _data_dir(folder, settings),
+        _data_dir(folder, settings, caller),
         settings=settings,
         dependency_versions=versions if pinned else None,
         inputs=None if goldens is None else goldens.inputs(),
@@ -232,14 +278,15 @@ def runner_for(
     )
 
 
-def _data_dir(folder: RunFolder, settings: Settings) -> Path:
-    """Where the cache of a run is: above it, unless its folder lies elsewhere; then where it was, or is by default."""
+def _data_dir(folder: RunFolder, settings: Settings, caller: Caller) -> Path:
+    """Where the cache of a run is: above it, unless its folder was moved; then the caller's.
+
+    Never where the manifest says that it was: nothing is written where only a file that was found points to.
+    """
     runs = folder.path.parent
     if runs.name == RUNS:
         return runs.parent
-    options = folder.read_manifest().get("options")
-    recorded = options.get("data_dir") if isinstance(options, dict) else None
-    return Path(recorded) if isinstance(recorded, str) and Path(recorded).is_dir() else settings.data_dir
+    return settings.data_dir if caller.data_dir is None else Path(caller.data_dir)
 
 
 def _local_data(manifest: Manifest, owner: str) -> dict[str, str]:

@@ -14,6 +14,7 @@ from modelgauge.evals.given import GIVEN
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.metrics.judges import JudgeLike, judging_by_default
 from modelgauge.rerun import (
+    Caller,
     Chosen,
     check_dataset,
     find,
@@ -47,7 +48,8 @@ def rescore(
 
     Args:
         run: a run's id or folder, or an invocation's id.
-        data_dir: where runs are looked up.
+        data_dir: where runs are looked up. A run that lies elsewhere loads no plugin file that it names: give
+            `plugin_files=[…]`.
         test: another test, or an object; by default the run's.
         dataset: a file of goldens instead of a test; by default the run's, where it is of one.
         columns: what the file calls the fields of goldens, by field; they are laid over the run's own, of which
@@ -68,7 +70,8 @@ def rescore(
             "A run is measured by a test, or by the metrics of a data set.", fix="Give one or the other."
         )
     chosen = Chosen(None if dataset is None else Path(dataset), tuple(metrics), form)
-    return [_rescore_one(one, test, chosen, judge, options) for one in find(run, data_dir)]
+    caller = Caller("rescore", data_dir)
+    return [_rescore_one(one, test, chosen, judge, options, caller=caller) for one in find(run, data_dir)]
 
 
 def _rescore_one(
@@ -77,6 +80,8 @@ def _rescore_one(
     chosen: Chosen,
     judge: JudgeLike | None,
     options: Mapping[str, Any],
+    *,
+    caller: Caller,
 ) -> TestRecord:
     manifest = manifest_of(folder)
     chosen = _of_own_file(chosen, manifest)
@@ -84,7 +89,7 @@ def _rescore_one(
     if manifest.sut_uid == GIVEN and test is None and goldens is None:
         raise of_given_outputs(folder, "its test cannot be made again")
     pinned = test is None and chosen.file is None
-    runner = runner_for(folder, manifest, options, pinned=pinned, goldens=goldens)
+    runner = runner_for(folder, manifest, options, caller=caller, pinned=pinned, goldens=goldens)
     answered = RecordedSUT(manifest.sut_uid, Initialization.load(manifest.sut_initialization))
     with judging_by_default(judge if judge is not None else manifest.inputs.judge):
         measuring = test or (

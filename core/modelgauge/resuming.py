@@ -14,6 +14,7 @@ from modelgauge.evals.given import GIVEN
 from modelgauge.interfaces.identity import Identified
 from modelgauge.metrics.judges import judging_by_default
 from modelgauge.rerun import (
+    Caller,
     check_dataset,
     find,
     goldens_of,
@@ -42,7 +43,8 @@ def resume(
 
     Args:
         run: a run's id or folder, or an invocation's id: then each of its runs that is not complete.
-        data_dir: where runs are looked up.
+        data_dir: where runs are looked up. A run that lies elsewhere loads no plugin file that it names: give
+            `plugin_files=[…]`.
         test: the test, where it has no uid that can be found (an object of a notebook).
         sut: likewise.
         options: see `Runner`; what the results depend on is as it was.
@@ -56,12 +58,17 @@ def resume(
     """
     folders = find(run, data_dir)
     return [
-        one.read_record() if one.is_complete() else _resume_one(one, test, sut, options) for one in folders
+        one.read_record() if one.is_complete() else _resume_one(one, test, sut, options, data_dir)
+        for one in folders
     ]
 
 
 def _resume_one(
-    folder: RunFolder, test: TestName | None, sut: SUTName | None, options: Mapping[str, Any]
+    folder: RunFolder,
+    test: TestName | None,
+    sut: SUTName | None,
+    options: Mapping[str, Any],
+    data_dir: str | Path | None,
 ) -> TestRecord:
     manifest = manifest_of(folder)
     rescores = folder.rescores()
@@ -74,7 +81,8 @@ def _resume_one(
     if manifest.sut_uid == GIVEN:
         raise of_given_outputs(folder, "there is nothing to resume")
     goldens = None if test is not None else goldens_of(folder, manifest)
-    runner = runner_for(folder, manifest, {**manifest.options.limits(), **options})
+    given = {**manifest.options.limits(), **options}
+    runner = runner_for(folder, manifest, given, caller=Caller("resume", data_dir))
     with judging_by_default(manifest.inputs.judge):
         chosen = test or (
             manifest.test_uid if goldens is None else goldens.test(runner.plugins(), runner.secrets)

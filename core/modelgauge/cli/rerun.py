@@ -57,7 +57,8 @@ def resume(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
     RUN is a run's id or folder, or an invocation's id: then each of its runs that is not complete is
     continued, one after the other. Items that have a record, failed ones too, are not done again, also where
     the run kept no cache. What the results depend on is as it was; --plugin and --dependency need not be given
-    again. Concurrency, retries, time-outs, rates and caps are those of the run too; one that is given here takes
+    again, except --plugin for a run outside of the data folder: a folder from elsewhere runs no code unasked.
+    Concurrency, retries, time-outs, rates and caps are those of the run too; one that is given here takes
     its place from then on. Caps are those of the command that began the run: what its runs have spent so far
     counts, so a run that stopped at a cap goes on with a higher one. Where the test or its items have changed,
     nothing is asked and nothing written. The exit code is that of run-test.
@@ -70,7 +71,7 @@ def resume(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
     from modelgauge.resuming import resume as resumed
 
     calls = {name: given[said] for name, said in _CALLS.items() if given[said] is not None}
-    earlier = _found(app, run, given)  # what the settings say of calls counted when the run began
+    earlier = _found(app, "resume", run, given)  # what the settings say of calls counted when the run began
     options = {name: value for name, value in earlier.options.items() if name not in _CALLS} | calls
     ctx.exit(
         run_and_report(
@@ -78,7 +79,7 @@ def resume(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
             given,
             lambda more: resumed(earlier.name, earlier.data_dir, **{**options, **more}),
             earlier.runs,
-            again=f"modelgauge resume {shlex.quote(earlier.name)}",
+            again=shlex.join(["modelgauge", "resume", earlier.name, *earlier.again]),
         )
     )
 
@@ -95,9 +96,9 @@ def rescore(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
 
     Makes new runs, and no SUT is asked or needed: for when a test's `measure_quality` or its annotators have
     changed. Annotators go through the cache. RUN is a run's id or folder, or an invocation's id, for all its
-    runs. Of a run of goldens, the goldens must be as they were, unless --dataset names others that ask the
-    same, or --column other columns; --metric and --judge judge the answers in another way. The exit code is
-    that of run-test.
+    runs; --plugin needs to be given again only for a run outside of the data folder. Of a run of goldens, the
+    goldens must be as they were, unless --dataset names others that ask the same, or --column other columns;
+    --metric and --judge judge the answers in another way. The exit code is that of run-test.
 
     \b
     Examples:
@@ -109,14 +110,14 @@ def rescore(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
 
     measured = {name: given.pop(name) for name in ("test", "dataset", "metrics", "judge")}
     measured |= given.pop("form")._asdict()
-    earlier = _found(app, run, given)
+    earlier = _found(app, "rescore", run, given)
     ctx.exit(
         run_and_report(
             app,
             given,
             lambda more: rescored(earlier.name, earlier.data_dir, **measured, **{**earlier.options, **more}),
             earlier.runs,
-            again=shlex.join(["modelgauge", "rescore", earlier.name, *_said(measured)]),
+            again=shlex.join(["modelgauge", "rescore", earlier.name, *earlier.again, *_said(measured)]),
         )
     )
 
@@ -141,33 +142,37 @@ class _Earlier(NamedTuple):
     Args:
         name: an id, or a folder.
         runs: the folder that holds them, and what is made of them.
+        data_dir: where they are looked up by their ids.
         options: what a `Runner` is given.
+        again: what must be said of plugins each time.
     """
 
     name: str
     runs: Path
+    data_dir: Path
     options: dict[str, Any]
-
-    @property
-    def data_dir(self) -> Path:
-        """Where they are looked up by their ids."""
-        return self.runs.parent
+    again: tuple[str, ...]
 
 
-def _found(app: App, run: str, given: dict[str, Any]) -> _Earlier:
+def _found(app: App, verb: str, run: str, given: dict[str, Any]) -> _Earlier:
     """The runs, after loading what they were made with.
 
     Raises:
-        RecordError: there are none.
+        RecordError: there are none, or they lie elsewhere and name plugins that were not given.
         PluginError: a local plugin of theirs does not work any more.
     """
     from modelgauge.engine.journal import MANIFEST, find_run
-    from modelgauge.rerun import plugins_of
+    from modelgauge.rerun import is_own, plugins_of
 
     path = Path(run)
     in_a_run = path.is_file() and (path.parent / MANIFEST).is_file()
     name = str((path.parent if in_a_run else path).resolve()) if path.exists() else run
-    folder = find_run(app.configure(data_dir=given["data_dir"]).data_dir, name)[0].path
-    app.local_plugins.extend(plugins_of(name, folder.parent.parent))
+    settings = app.configure(data_dir=given["data_dir"])
+    folders = find_run(settings.data_dir, name)
+    own = is_own(folders[0], settings.data_dir)
+    again = () if own else tuple(part for plugin in app.local_plugins for part in ("--plugin", plugin))
+    for folder in folders:
+        app.local_plugins.extend(plugins_of(folder, settings, verb))
     app.configure(data_dir=given["data_dir"], offline=given["offline"], **taken_call_settings(given))
-    return _Earlier(name, folder.parent, {**app.runner_arguments(), "dependencies": given["dependencies"]})
+    options = {**app.runner_arguments(), "dependencies": given["dependencies"]}
+    return _Earlier(name, folders[0].path.parent, settings.data_dir, options, again)

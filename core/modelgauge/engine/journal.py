@@ -26,10 +26,8 @@ log = logging.getLogger(__name__)
 RUNS = "runs"
 MANIFEST, JOURNAL, RECORD, TOTALS = "run.json", "items.jsonl", "record.json", "totals.json"
 
-_TRIES, _PAUSE = (
-    20,
-    0.01,
-)  # seconds: while somebody looks whether a run is going on, its journal is locked for a moment
+# While somebody looks whether a run is going on, its journal is locked for a moment.
+_TRIES, _PAUSE = 20, 0.01  # seconds
 
 
 def new_id() -> str:
@@ -140,26 +138,70 @@ class RunFolder:
         return record_from_json(data, str(path)).with_items(self.items)
 
     def rescores(self) -> str | None:
-        """The run whose answers this one measures anew; None where it asks a SUT itself."""
+        """The run whose answers this one measures anew; None where it asks a SUT itself.
+
+        Raises:
+            RecordError: the manifest names none that can lie beside this one.
+        """
         found = self.read_manifest().get("rescores")
-        return None if found is None else str(found)
+        if found is None:
+            return None
+        if not isinstance(found, str) or not _is_a_name(found) or found == self.run_id:
+            raise self._damaged("rescores", f"{found!r} is not the id of another run")
+        return found
+
+    def command_line(self) -> list[str] | None:
+        """The command line that began the run; None where it was begun from Python.
+
+        Raises:
+            RecordError: the manifest holds something else there.
+        """
+        found = self.read_manifest().get("command")
+        if found is None:
+            return None
+        if not isinstance(found, list) or not all(isinstance(part, str) for part in found):
+            raise self._damaged("command", f"{found!r} is not a list of texts")
+        return found
+
+    def _damaged(self, field: str, why: str) -> RecordError:
+        return RecordError(
+            f"{self.path / MANIFEST} is damaged: {field}: {why}.",
+            fix="Put the file back as it was, or start a new run: the cache pays for what is equal.",
+        )
 
     def is_complete(self) -> bool:
         """Whether the run came to its end, so that every item has a record."""
+        folder, seen = self, {self.run_id}
+        while folder._came_to_its_end():
+            source = folder.rescores()  # it has no more answers than that run
+            if source is None or not (self.path.parent / source / MANIFEST).is_file():
+                return True
+            if source in seen:
+                raise folder._damaged("rescores", f"run '{source}' measures the answers of this one")
+            seen.add(source)
+            folder = RunFolder(self.path.parent / source)
+        return False
+
+    def _came_to_its_end(self) -> bool:
         if not (self.path / RECORD).exists():
             return False
         record = self.read_record()
-        if record.cancelled or record.failure is not None:
-            return False
-        source = self.rescores()  # it has no more answers than that run
-        if source is None or not (self.path.parent / source / MANIFEST).is_file():
-            return True
-        return RunFolder(self.path.parent / source).is_complete()
+        return not record.cancelled and record.failure is None
 
     def items(self) -> Iterator[ItemRecord]:
         """The item records in the order in which they were written."""
         for number, line in enumerate(whole_lines(self.journal), start=1):
             yield item_from_json(line, f"{self.journal}, line {number}")
+
+
+def _is_a_name(text: str) -> bool:
+    """Whether a text can only be the name of a folder beside others: no path, nothing that no disk takes."""
+    return (
+        text not in ("", "..")
+        and Path(text).name == text
+        and "\0" not in text
+        and len(os.fsencode(text)) < 256
+    )
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:

@@ -127,9 +127,9 @@ class ShownRun:
         rescored = None if self.folder is None else self.folder.rescores()
         if rescored is None or self.folder is None:
             return f"{self.command('resume')}{higher_cap([self.record])}"
-        said = self.folder.read_manifest().get("command")  # with the test or the metrics that it was given
-        if said:
-            return shlex.join(map(str, said))
+        said = self.folder.command_line()  # with the test or the metrics that it was given
+        if said and said[0] == "modelgauge":  # a manifest may come from anybody
+            return shlex.join(said)
         return RunFolder(self.folder.path.parent / rescored).command("rescore")
 
     def failures(self) -> Iterator[TestItemExceptionRecord]:

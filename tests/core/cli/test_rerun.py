@@ -5,6 +5,9 @@ import platform
 
 import pytest
 
+from modelgauge import rescore, resume
+from modelgauge.errors import RecordError
+
 
 @pytest.fixture
 def stopped(run, only_run):
@@ -47,7 +50,8 @@ def test_a_run_can_be_named_by_its_folder_or_a_file_in_it(run, stopped, here, mo
     (here / "elsewhere").mkdir()
     monkeypatch.chdir(here / "elsewhere")
     path = f"../run_data/runs/{stopped.name}/{name}"
-    ended = run("resume", path, "--json", "--output-file", "out.json", "--max-calls", "10", plugin=False)
+    given = ("--plugin", "../plugin.py", "--json", "--output-file", "out.json", "--max-calls", "10")
+    ended = run("resume", path, *given, plugin=False)
     assert ended.code == 0
     assert ended.json["records"][0]["counts"]["scored"] == 10
     assert (
@@ -59,7 +63,8 @@ def test_a_run_can_be_named_by_its_folder_or_a_file_in_it(run, stopped, here, mo
 
 def test_a_run_can_be_named_by_the_folder_that_one_is_in(run, stopped, monkeypatch):
     monkeypatch.chdir(stopped)
-    assert run("resume", ".", "--max-calls", "10", plugin=False).code == 0
+    given = ("--data-dir", "../..", "--max-calls", "10")
+    assert run("resume", ".", *given, plugin=False).code == 0
 
 
 def test_a_complete_run_is_shown_and_judged_as_it_is(run, ran, calls):
@@ -139,11 +144,131 @@ def test_a_run_whose_folder_was_moved_is_resumed_and_shown_where_it_is(run, stop
     assert ended.code == 0, ended.err
     assert "10 scored" in ended.out
     assert len(calls()) == 6
-    assert str(moved) in ended.out.replace("\n", "") or "kept/my run" in ended.out
+    assert str(moved) in ended.out.replace("\n", "")
     assert sorted(one.name for one in here.iterdir() if one.is_dir()) == ["kept", "run_data"]
     again = run("rescore", str(moved))
     assert again.code == 0, again.err
     assert len(list(moved.parent.iterdir())) == 2
+
+
+@pytest.fixture
+def stranger(run, here):
+    """A folder that somebody else sent: its run was stopped, and names a plugin that says when it is loaded."""
+    theirs, mark = here / "sent" / "theirs.py", here / "ran.txt"
+    theirs.parent.mkdir()
+    code = f"from pathlib import Path\nPath({str(mark)!r}).write_text('ran', encoding='utf-8')\n"
+    theirs.write_text(code + (here / "plugin.py").read_text(encoding="utf-8"), encoding="utf-8")
+    asked = ("--sut", "echo", "--test", "numbers", "--no-caching", "--max-calls", "4", "--data-dir", "sent")
+    assert run("run-test", *asked, "--plugin", "sent/theirs.py", plugin=False).code == 4
+    mark.unlink()
+    (folder,) = (theirs.parent / "runs").iterdir()
+    return folder, theirs, mark
+
+
+@pytest.mark.parametrize("command", ["resume", "rescore"])
+def test_a_folder_from_elsewhere_runs_no_code_unasked(run, stranger, command):
+    folder, theirs, mark = stranger
+    before = sorted(folder.parent.parent.rglob("*"))
+    for given in ((), ("--plugin", "plugin.py")):
+        refused = run(command, str(folder), *given, plugin=False)
+        assert refused.code == 2
+        assert f"was made with --plugin {theirs}" in " ".join(refused.err.split())
+        assert f"modelgauge {command} {folder} --plugin {theirs}" in " ".join(refused.err.split())
+        assert not mark.exists()
+    assert sorted(folder.parent.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize("verb", [resume, rescore])
+def test_a_folder_from_elsewhere_runs_no_code_unasked_from_python_either(stranger, verb):
+    folder, theirs, mark = stranger
+    with pytest.raises(RecordError, match="was made with --plugin"):
+        verb(folder)
+    assert not mark.exists()
+    (record,) = verb(folder, plugin_files=[str(theirs)], **({"max_calls": 20} if verb is resume else {}))
+    assert record.counts.scored == (10 if verb is resume else 4)
+    assert mark.exists()
+
+
+def test_a_folder_from_elsewhere_goes_on_with_what_is_trusted(run, stranger, here):
+    folder, theirs, mark = stranger
+    ended = run("resume", str(folder), "--plugin", "sent/theirs.py", plugin=False)
+    assert ended.code == 4  # the cap of the run
+    assert mark.exists()
+    assert f"To go on: modelgauge resume {folder} --plugin sent/theirs.py --max-calls N\n" in ended.err
+    theirs.rename(here / "theirs.py")  # a file of that name is the plugin, wherever it is by now
+    ended = run("rescore", str(folder), "--plugin", "theirs.py", plugin=False)
+    assert ended.code == 0, ended.err
+    assert "4 scored, 0 failed" in ended.out
+
+
+def test_a_data_folder_that_is_named_is_trusted(run, stranger):
+    folder, _, mark = stranger
+    ended = run("resume", folder.name, "--data-dir", "sent", "--max-calls", "20", plugin=False)
+    assert ended.code == 0, ended.err
+    assert mark.exists()
+
+
+def test_a_moved_run_writes_nothing_where_its_manifest_says_that_its_data_was(run, stopped, here):
+    named = here / "named"
+    named.mkdir()
+    moved = here / "kept" / "moved"
+    moved.parent.mkdir()
+    stopped.rename(moved)
+    manifest = json.loads((moved / "run.json").read_text(encoding="utf-8"))
+    manifest["options"] |= {"data_dir": str(named), "caching": True}
+    (moved / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
+    ended = run("resume", str(moved), "--data-dir", "mine", "--max-calls", "20")
+    assert ended.code == 0, ended.err
+    assert list(named.iterdir()) == []
+    assert (here / "mine" / "cache").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda run_id: {"rescores": run_id}, "rescores: "),
+        (lambda run_id: {"rescores": ["x"]}, "rescores: "),
+        (lambda run_id: {"rescores": "../../../../etc"}, "rescores: "),
+        (lambda run_id: {"rescores": ".."}, "rescores: "),
+        (lambda run_id: {"rescores": "x" * 300}, "rescores: "),
+        (lambda run_id: {"rescores": "x", "command": 5}, "command: "),
+        (lambda run_id: {"rescores": "x", "command": ["modelgauge", 5]}, "command: "),
+    ],
+)
+def test_a_damaged_manifest_is_named_with_its_field(run, stopped, change, told):
+    manifest = json.loads((stopped / "run.json").read_text(encoding="utf-8"))
+    (stopped / "run.json").write_text(json.dumps(manifest | change(stopped.name)), encoding="utf-8")
+    ended = run("show", stopped.name)
+    assert ended.code == 2
+    assert f"run.json is damaged: {told}" in " ".join(ended.err.split())
+
+
+@pytest.mark.parametrize("command", ["resume", "rescore"])
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"test_initialization": {"class_name": "pytest"}, "command": 5}, "command: 5"),
+        ({"test_initialization": ["x"]}, "test_initialization"),
+    ],
+)
+def test_a_damaged_manifest_of_a_session_is_named_with_its_field(run, stopped, command, change, told):
+    manifest = json.loads((stopped / "run.json").read_text(encoding="utf-8"))
+    changed = manifest | {"sut_uid": "given_outputs"} | change
+    (stopped / "run.json").write_text(json.dumps(changed), encoding="utf-8")
+    ended = run(command, stopped.name)
+    assert ended.code == 2
+    assert "run.json is damaged: " in " ".join(ended.err.split())
+    assert told in ended.err
+
+
+def test_runs_that_measure_each_other_are_damaged(run, ran):
+    assert run("rescore", ran.name, "--max-errors", "2").code == 0
+    made = max(ran.parent.iterdir())
+    manifest = json.loads((ran / "run.json").read_text(encoding="utf-8"))
+    (ran / "run.json").write_text(json.dumps(manifest | {"rescores": made.name}), encoding="utf-8")
+    ended = run("resume", ran.name)
+    assert ended.code == 2
+    assert "run.json is damaged: rescores: " in " ".join(ended.err.split())
 
 
 @pytest.mark.parametrize("command", ["resume", "rescore"])

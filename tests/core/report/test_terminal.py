@@ -1,5 +1,6 @@
 """The tables after a run."""
 
+import json
 import shlex
 
 import pytest
@@ -93,6 +94,22 @@ def test_a_run_that_was_stopped_says_how_to_go_on(folder, record):
     (run.folder.path / "run.json").write_text('{"rescores": "20260130-110000-f1e2d3"}', encoding="utf-8")
     assert render([run], Style()).endswith("modelgauge rescore 20260130-110000-f1e2d3")
     assert "resume" not in render([ShownRun(record(), folder())], Style())
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["modelgauge", "rescore", "a run", "--test", "$(t)"], "modelgauge rescore 'a run' --test '$(t)'"),
+        (["rm", "-rf", "/"], "modelgauge rescore 20260130-110000-f1e2d3"),
+        ([], "modelgauge rescore 20260130-110000-f1e2d3"),
+        (None, "modelgauge rescore 20260130-110000-f1e2d3"),
+    ],
+)
+def test_only_commands_of_ours_are_shown_as_the_next(folder, record, command, shown):
+    run = ShownRun(record(cancelled=True), folder())
+    manifest = {"rescores": "20260130-110000-f1e2d3", "command": command}
+    (run.folder.path / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert render([run], Style()).endswith(f"  {shown}")
 
 
 def test_a_command_that_is_shown_finds_a_run_that_lies_elsewhere_and_stays_on_one_line(
