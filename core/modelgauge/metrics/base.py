@@ -24,7 +24,7 @@ from modelgauge.data.spans import TRACE
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidOptionError, InvalidResponseError
 from modelgauge.interfaces.annotator import CompletionAnnotator
-from modelgauge.interfaces.identity import interface_method
+from modelgauge.interfaces.identity import Identified, interface_method
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters
 from modelgauge.metrics.definition import (
@@ -33,7 +33,7 @@ from modelgauge.metrics.definition import (
     not_in_a_metric,
     refused_call,
 )
-from modelgauge.metrics.fingerprints import fingerprint
+from modelgauge.metrics.fingerprints import Fingerprint, fingerprint
 from modelgauge.metrics.judges import JudgeLike, JudgeSUT, default_judge, judge_names, judges_of
 from modelgauge.metrics.measuring import judged
 from modelgauge.metrics.panel import Combine, combined, scores_of_all
@@ -155,6 +155,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
     _name: str = ""
     _judges: tuple[JudgeSUT, ...] = ()
     _is_sealed: bool = False
+    _fingerprint: Fingerprint = Fingerprint("")
 
     def __init__(
         self,
@@ -354,8 +355,13 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
                 if name not in passed and name != "model" and getattr(self, name) != getattr(Metric, name)
             }  # arguments stand in the key anyhow, and so do judges
             parts = (*self._declared(), of_class) if of_class else self._declared()
-            self.cache_version = f"{self.cache_version}+{fingerprint(*parts)}"
+            self._fingerprint = fingerprint(*parts)
+            self.cache_version = f"{self.cache_version}+{self._fingerprint.text}"
         self._is_sealed = True
+
+    def why_uncacheable(self, asked: Mapping[str, Identified] | None = None) -> str | None:
+        """Why scores cannot be kept: what `score` was made with may be what nothing tells, too."""
+        return super().why_uncacheable(asked) or self._fingerprint.why_uncacheable(self.uid)
 
     def _declared(self) -> tuple[Any, ...]:
         """What a kept score depends on, beside the arguments and the judges."""

@@ -3,74 +3,231 @@
 Scores are kept under the metric's arguments. An author who changes a word or a formula shall not be shown the
 scores of before, so a fingerprint of these is part of what they are kept under. It follows no calls of other
 functions, but for those that a function was made with: where others change, a metric's `cache_version` says so.
+Of an object that nothing tells from others of its class, the fingerprint says so, and no score is kept.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import fields, is_dataclass
-from functools import partial
-from pathlib import Path
-from types import CellType, CodeType, FunctionType
+import json
+import logging
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from functools import cached_property, lru_cache, partial
+from inspect import getattr_static
+from operator import attrgetter, itemgetter, methodcaller
+from pathlib import Path, PurePath
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    ClassMethodDescriptorType,
+    CodeType,
+    EllipsisType,
+    FunctionType,
+    GenericAlias,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    NotImplementedType,
+    SimpleNamespace,
+    UnionType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
-from modelgauge.data.json_values import canonical_json, class_name
+from pydantic import BaseModel
+
+from modelgauge.data.json_values import class_name, plain
+from modelgauge.errors import DefinitionError, InvalidDataError
+from modelgauge.interfaces.identity import Identified
 from modelgauge.metrics.questions import wording
+from modelgauge.secrets import Secret
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
+_BY_REPR = frozenset(
+    {
+        *(bytes, bytearray, complex, range, Decimal, Fraction, date, time, datetime, timedelta, timezone),
+        *(EllipsisType, NotImplementedType, GenericAlias, UnionType),
+    }
+)
+"""Of these the `repr` says all; of subclasses it need not."""
+
+_CONSTANTS = frozenset({str, int, float, bytes, complex, Decimal, Fraction})
+_BY_CLASS = (
+    *(type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore),
+    *(logging.LoggerAdapter, asyncio.Lock, asyncio.Condition, asyncio.Semaphore),
+)
+"""What these hold decides when something is done and where it is told, and not what comes of it."""
+
+_OF_C = (BuiltinFunctionType, MethodWrapperType)
+_DESCRIPTORS = (
+    *(MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType),
+    *(GetSetDescriptorType, MemberDescriptorType),
+)
 
 
-def fingerprint(*parts: Any) -> str:
-    """A short text that is another one where something in the parts is another.
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """A short text, and what it does not tell.
+
+    Args:
+        text: another one where something in the parts is another.
+        untold: the classes of objects that hold what nothing tells, and the uids of SUTs and annotators whose
+            answers cannot be kept; where there are any, the text can be the same although the parts differ.
+    """
+
+    text: str
+    untold: tuple[str, ...] = ()
+
+    def why_uncacheable(self, uid: str) -> str | None:
+        """Why scores under this fingerprint cannot be kept; None where they can.
+
+        Args:
+            uid: the metric's.
+        """
+        if not self.untold:
+            return None
+        return f"the code of '{uid}' was made with objects that have no exact JSON: {', '.join(self.untold)}"
+
+
+def fingerprint(*parts: Any) -> Fingerprint:
+    """The fingerprint of what a metric consists of.
 
     Args:
         parts: declarations, functions, files of wording, and plain values.
     """
-    told = canonical_json([_told(one) for one in parts])
-    return hashlib.sha256(told.encode("ascii")).hexdigest()[:12]
+    teller = _Teller()
+    try:
+        told = json.dumps([teller.tell(one) for one in parts], sort_keys=True)  # NaN and lone surrogates too
+    except RecursionError:
+        return Fingerprint("", ("one that is nested too deep",))
+    return Fingerprint(hashlib.sha256(told.encode("ascii")).hexdigest()[:12], tuple(sorted(teller.untold)))
 
 
-def _told(part: Any, inside: frozenset[int] = frozenset()) -> Any:
-    """A part as JSON.
+class _Teller:
+    """Makes JSON of anything, and notes of what that does not tell all."""
 
-    Args:
-        part: see `fingerprint`.
-        inside: the `id` of each function that it stands in; one of these is told already.
-    """
-    if isinstance(part, Path):
-        return wording(part)
-    if isinstance(part, AbstractSet):
-        return sorted(canonical_json(_told(one, inside)) for one in part)
-    if isinstance(part, FunctionType):
-        if id(part) in inside:
-            return part.__qualname__
-        inside |= {id(part)}
-        parts: Iterable[Any] = _parts_of(part)
-    elif isinstance(part, CodeType):
-        parts = (part.co_code.hex(), part.co_names, part.co_consts)
-    elif isinstance(part, partial):
-        parts = (part.func, part.args, part.keywords)
-    elif isinstance(part, Mapping):
-        parts = part.items()
-    elif is_dataclass(part) and not isinstance(part, type):
-        parts = (getattr(part, field.name) for field in fields(part))
-    elif isinstance(part, list | tuple):
-        parts = part
-    else:
-        return repr(part) if isinstance(part, _PLAIN) else class_name(_named(part))
-    return [_told(one, inside) for one in parts]
+    def __init__(self) -> None:
+        self.untold: set[str] = set()
+        self._inside: list[int] = []
+        self._functions = 0
+
+    def tell(self, part: Any) -> Any:
+        """A part as JSON; one that stands in itself by how far out it began."""
+        if type(part) in (str, int, float, bool, type(None)):
+            return part
+        if id(part) in self._inside:
+            return {"$again": self._inside.index(id(part))}
+        self._inside.append(id(part))
+        self._functions += isinstance(part, FunctionType)
+        try:
+            return self._tell(part)
+        finally:
+            self._functions -= isinstance(part, FunctionType)
+            self._inside.pop()
+
+    def _tell(self, part: Any) -> Any:
+        if type(part) in _BY_REPR or type(part).__module__ == "typing":
+            return {"$repr": class_name(type(part)), "text": repr(part)}
+        for kinds, name in _NAMES:
+            if isinstance(part, kinds):
+                return {"$name": name(part), "of": class_name(type(part))}
+        if isinstance(part, PurePath):
+            return self._path(part)
+        for kinds, parts_of in _PARTS:
+            if isinstance(part, kinds):
+                return {"$parts": class_name(type(part)), "of": [self.tell(one) for one in parts_of(part)]}
+        if isinstance(part, Identified):
+            return self._identified(part)
+        return self._object(part)
+
+    def _path(self, path: PurePath) -> Any:
+        """What a declared file says; of a path in a function its name too, since there may be no such file."""
+        if not isinstance(path, Path):
+            return {"$path": str(path)}
+        if not self._functions:
+            return {"$wording": wording(path)}
+        try:
+            return {"$path": str(path), "wording": wording(path)}
+        except DefinitionError:
+            return {"$path": str(path)}
+
+    def _identified(self, part: Identified) -> Any:
+        """Another test, SUT or annotator, as it stands in cache keys."""
+        if part.why_uncacheable() is not None:
+            self.untold.add(part.uid)
+        return {"$object": part.identity()}
+
+    def _object(self, part: Any) -> Any:
+        """Anything else: its content, if it is known what that is, and what was noted in it beside that."""
+        named = _by_its_name(part)
+        if named is not None:
+            return {"$name": named}
+        try:
+            content = plain(part, lambda one: NotImplemented if one is part else self.tell(one))
+        except (InvalidDataError, AttributeError):  # some fields may not be set yet
+            if _has_state(part):
+                self.untold.add(class_name(type(part)))
+            return {"$class": class_name(type(part))}
+        beside = _beside_content(part)
+        return {"$held": [content, self.tell(beside)]} if beside else content
 
 
-def _named(part: Any) -> Any:
-    """A class or a built-in function itself; of any other object, the class."""
-    return part if hasattr(part, "__qualname__") else type(part)
+def _by_its_name(part: Any) -> str | None:
+    """The name of what is written in C and can be called (numpy's functions, say), if its module knows it by that."""
+    if not callable(part) or isinstance(getattr_static(type(part), "__call__"), FunctionType):
+        return None
+    module, name = getattr(part, "__module__", None), getattr(part, "__name__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or module not in sys.modules:
+        return None
+    return f"{module}:{name}" if vars(sys.modules[module]).get(name) is part else None
+
+
+def _beside_content(part: Any) -> dict[str, Any]:
+    """What an object holds beside its fields or elements, and beside what is worked out from these."""
+    if isinstance(part, BaseModel):
+        return {}
+    known = {field.name for field in fields(part)} if is_dataclass(part) else set()
+    return {
+        name: value
+        for name, value in getattr(part, "__dict__", {}).items()
+        if name not in known and not isinstance(getattr(type(part), name, None), cached_property)
+    }
+
+
+def _has_state(part: Any) -> bool:
+    """Whether an object holds anything that pickle would have to write; it does where it has its own say in that."""
+    kind = type(part)
+    if any(getattr(kind, name) is not getattr(object, name) for name in _PICKLING):
+        return True
+    try:
+        reduced = object.__reduce_ex__(part, 2)
+    except TypeError:  # it holds what only its C code knows
+        return True
+    made_with, state = reduced[1], reduced[2:]
+    return len(made_with) > 1 or any(one is not None for one in state)
+
+
+_PICKLING = ("__reduce__", "__reduce_ex__", "__getstate__")
+
+
+# --- the parts of a thing -------------------------------------------------------------------------------
 
 
 def _parts_of(function: FunctionType) -> Iterator[Any]:
     """A function's name and code, what it was made with, and the constants of its module that it names."""
     code = function.__code__
     yield from (function.__qualname__, code, function.__defaults__, function.__kwdefaults__)
-    yield from (_held(cell) for cell in function.__closure__ or ())
+    yield [_held(cell) for cell in function.__closure__ or ()]
     named = {name: function.__globals__.get(name) for name in sorted(_names_in(code))}
     yield {name: value for name, value in named.items() if _is_constant(value)}
 
@@ -80,18 +237,62 @@ def _held(cell: CellType) -> Any:
     try:
         held = cell.cell_contents
     except ValueError:  # it has none yet
-        return None
-    return str(held) if isinstance(held, Path) else held
+        return CellType
+    return PurePath(held) if isinstance(held, Path) else held
 
 
 def _is_constant(value: Any) -> bool:
     """Whether a value of a module is one. Lists, mappings, flags and None often change while a program runs."""
     if type(value) is tuple:
-        return all(isinstance(one, _PLAIN) for one in value)
-    return type(value) in (str, int, float)
+        return all(isinstance(one, _PLAIN) or _is_constant(one) for one in value)
+    return type(value) in _CONSTANTS or isinstance(value, re.Pattern | Enum)
 
 
 def _names_in(code: CodeType) -> set[str]:
     """The names that a code reads, those in the functions and comprehensions in it too."""
     inner = (one for one in code.co_consts if isinstance(one, CodeType))
     return set(code.co_names).union(*map(_names_in, inner))
+
+
+def _parts_of_code(code: CodeType) -> tuple[Any, ...]:
+    """What a code does, for which exceptions, and how it is called."""
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    does = (code.co_code.hex(), code.co_exceptiontable.hex(), code.co_flags)
+    return (*does, *counts, parameters, code.co_names, code.co_consts)
+
+
+def _parts_of_mapping(mapping: Mapping[Any, Any]) -> Iterator[Any]:
+    """Its items, in their order, which is seen by who walks it."""
+    for key, value in mapping.items():
+        yield from (key, value)
+    yield getattr(mapping, "default_factory", None)
+    yield _beside_content(mapping) or None
+
+
+_NAMES: tuple[tuple[Any, Callable[[Any], str]], ...] = (
+    (type, class_name),
+    (ModuleType, lambda module: str(module.__name__)),
+    (logging.Logger, lambda logger: str(logger.name)),
+    (Secret, lambda secret: str(secret.description().name)),
+    (_BY_CLASS, lambda one: class_name(type(one))),
+)
+"""What is told by a name, and that."""
+
+_PARTS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (FunctionType, _parts_of),
+    (CodeType, _parts_of_code),
+    (MethodType, lambda method: (method.__func__, method.__self__)),
+    (_OF_C, lambda one: (one.__qualname__, one.__self__)),
+    (_DESCRIPTORS, lambda one: (one.__objclass__, one.__name__)),
+    (staticmethod | classmethod, lambda one: (one.__func__,)),
+    (property, lambda one: (one.fget,)),
+    (type(lru_cache(len)), lambda one: (one.__wrapped__,)),
+    (partial, lambda one: (one.func, one.args, one.keywords)),
+    (attrgetter | itemgetter | methodcaller, lambda one: one.__reduce__()),
+    (re.Pattern, lambda pattern: (pattern.pattern, pattern.flags)),
+    (Enum, lambda member: (member.name, member.value)),
+    (SimpleNamespace, lambda namespace: (vars(namespace),)),
+    (Mapping, _parts_of_mapping),
+)
+"""What is told by its parts, and those."""

@@ -1,15 +1,30 @@
 """Kept scores of judge metrics: kept as long as the metric is the same, and no longer."""
 
+import asyncio
+import enum
+import logging
+import math
 import os
+import re
 import subprocess
 import sys
-from functools import partial, wraps
+import threading
+import typing
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property, lru_cache, partial, wraps
+from operator import itemgetter
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from judge_scripts import verdicts
+from pydantic import BaseModel
 
-from modelgauge import Score
-from modelgauge.evals import LLMTestCase
+from modelgauge import FunctionSUT, Score
+from modelgauge.evals import LLMTestCase, evaluate
 from modelgauge.metrics import (
     AnswerRelevancyMetric,
     Combination,
@@ -21,6 +36,7 @@ from modelgauge.metrics import (
 )
 from modelgauge.metrics.fingerprints import fingerprint
 from modelgauge.metrics.procedure import mean, texts_of
+from modelgauge.secrets import RequiredSecret, SecretDescription
 
 CASE = LLMTestCase("?", "!", context=["a", "b"])
 
@@ -143,6 +159,20 @@ def made(source, **names):
         ("made = lambda w: w in {1, 2}", "made = lambda w: w in {1, 3}"),
         ("made = lambda w, k=1: w * k", "made = lambda w, k=2: w * k"),
         ("made = lambda w, *, k=1: w * k", "made = lambda w, *, k=2: w * k"),
+        ("def made(*w): return w", "def made(**w): return w"),
+        ("def made(a, b): return a", "def made(a, /, b): return a"),
+        ("def made(a, b): return a", "def made(a, *, b): return a"),
+        ("def made(*, a, b): return a", "def made(*, b, a): return b"),
+        ("def made(): yield 1", "async def made(): yield 1"),
+        (
+            "def made(w):\n try: w(); w.b()\n except E: pass\n return 1",
+            "def made(w):\n try: w()\n except E: pass\n else: w.b()\n return 1",
+        ),
+        (
+            "from re import *\nP = compile('a')\nmade = lambda: P",
+            "from re import *\nP = compile('b')\nmade = lambda: P",
+        ),
+        ("P = b'a'\nmade = lambda: P", "P = b'b'\nmade = lambda: P"),
         ("P = 'Rate it.'\nmade = lambda w: P", "P = 'Rate it well.'\nmade = lambda w: P"),
         ("K = (1, 2)\nmade = lambda w: [K for x in w]", "K = (1, 3)\nmade = lambda w: [K for x in w]"),
     ],
@@ -152,14 +182,271 @@ def test_all_of_a_function_counts(first, second):
     assert fingerprint(made(first)) != fingerprint(made(second))
 
 
+class Level(enum.Enum):
+    LOW = 0.1
+    HIGH = 0.9
+
+
+class Limits(BaseModel):
+    low: float
+    words: re.Pattern[str] | None = None
+
+
+@dataclass
+class Marks:
+    best: float
+
+    @cached_property
+    def worst(self):
+        return -self.best
+
+
+class Noted(Marks):
+    def __init__(self, best, note):
+        super().__init__(best)
+        self.note = note
+
+
+class Names(list):
+    def __init__(self, names, kind):
+        super().__init__(names)
+        self.kind = kind
+
+
+class Key(RequiredSecret):
+    @classmethod
+    def description(cls):
+        return SecretDescription(scope="names", key="key", instructions="Anywhere.")
+
+
+class Plain:
+    def __init__(self, limit):
+        self.limit = limit
+
+    def passes(self, value):
+        return value > self.limit
+
+
+class Slotted:
+    __slots__ = ("limit",)
+
+    def __init__(self, limit):
+        self.limit = limit
+
+
+class Stateless:
+    def passes(self, value):
+        return value > 0
+
+    def fails(self, value):
+        return value <= 0
+
+
+def holding(held):
+    """The fingerprint of a function that was made with a value."""
+    return fingerprint(
+        made("def outer(k):\n    def inner(w): return k\n    return inner\nmade = outer(k)", k=held)
+    )
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
-    [((1, 2), (1, 3)), ([1], [2]), ({"a": 1}, {"a": 2}), ({1}, {2}), (lambda: 1, lambda: 2)],
+    [
+        ((1, 2), (1, 3)),
+        ([1], [2]),
+        ([1], (1,)),
+        ({"a": 1}, {"a": 2}),
+        ({"a": 1}, [("a", 1)]),
+        ({1}, {2}),
+        ({"a"}, ["a"]),
+        (1, True),
+        (1, "1"),
+        (math.inf, math.nan),
+        ("\ud800", "\ud801"),
+        (lambda: 1, lambda: 2),
+        (re.compile("a"), re.compile("b")),
+        (re.compile("a"), re.compile("a", re.IGNORECASE)),
+        (re.compile("a").search, re.compile("b").search),
+        (re.compile("a").search, re.compile("a").match),
+        (Level.LOW, Level.HIGH),
+        (re.IGNORECASE, re.MULTILINE),
+        (Decimal(1), Decimal("1.0")),
+        (Fraction(1, 2), Fraction(1, 3)),
+        (date(2020, 1, 1), date(2021, 1, 1)),
+        (datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 2, tzinfo=UTC)),
+        (Path("a"), Path("b")),
+        ([Path("a")], [Path("b")]),
+        (range(2), range(3)),
+        (Limits(low=1), Limits(low=2)),
+        (Limits(low=1, words=re.compile("a")), Limits(low=1, words=re.compile("b"))),
+        (Marks(1), Marks(2)),
+        (Marks(Path("a")), Marks(Path("b"))),
+        (Noted(1, "a"), Noted(1, "b")),
+        (Names("a", 1), Names("a", 2)),
+        (SimpleNamespace(n=1), SimpleNamespace(n=2)),
+        ("a".join, "b".join),
+        (str.lower, str.upper),
+        (itemgetter(1), itemgetter(2)),
+        (lru_cache(lambda: 1), lru_cache(lambda: 2)),
+        (Limits(low=1).model_copy, Limits(low=2).model_copy),
+        (Stateless().passes, Stateless().fails),
+        (Stateless(), object()),
+        (re, math),
+        (logging.getLogger("a"), logging.getLogger("b")),
+        (list[int], list[str]),
+        (typing.Optional[int], typing.Optional[str]),  # noqa: UP045  an object of its own kind
+        (FunctionSUT("a", str, version=1), FunctionSUT("a", str, version=2)),
+    ],
 )
 def test_what_a_function_was_made_with_counts(first, second):
-    source = "def outer(k):\n    def inner(w): return k\n    return inner\nmade = outer(k)"
-    assert fingerprint(made(source, k=first)) == fingerprint(made(source, k=first))
-    assert fingerprint(made(source, k=first)) != fingerprint(made(source, k=second))
+    assert holding(first) == holding(first)
+    assert holding(first).text != holding(second).text
+    assert holding(first).untold == holding(second).untold == ()
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        Plain(1),
+        Plain(1).passes,
+        Slotted(1),
+        [Plain(1)],
+        {"a": Plain(1)},
+        Marks(Plain(1)),
+        iter([1]),
+        memoryview(b"1"),
+    ],
+)
+def test_of_an_object_that_nothing_tells_from_others_the_fingerprint_says_so(held):
+    (untold,) = holding(held).untold
+    assert untold.partition(":")[2] in ("Plain", "Slotted", "list_iterator", "memoryview")
+
+
+def test_a_sut_that_may_answer_otherwise_is_not_told():
+    assert holding(FunctionSUT("moody", str)).untold == ("moody",)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        *(object(), Stateless(), Stateless().passes, Stateless, os, min, str.lower, NotImplemented, ...),
+        *(
+            threading.Lock(),
+            threading.RLock(),
+            asyncio.Lock(),
+            asyncio.Semaphore(3),
+            typing.Any,
+            Key("secret"),
+        ),
+        *(logging.getLogger("a"), logging.LoggerAdapter(logging.getLogger("a"), {}), typing.TypeVar("T")),
+    ],
+)
+def test_harmless_things_keep_no_score_from_being_kept(held):
+    assert holding(held).untold == ()
+
+
+def test_a_fingerprint_does_not_change_with_what_is_worked_out_from_the_fields():
+    marks = Marks(1)
+    before = holding(marks)
+    assert (marks.worst, holding(marks)) == (-1, before)
+
+
+def test_what_holds_itself_is_told():
+    ring: list[object] = [1]
+    ring.append(ring)
+    there: dict[str, object] = {}
+    there["back"] = [there]
+    assert holding(ring) == holding(ring)
+    assert holding(there).untold == ()
+
+
+def test_what_is_nested_too_deep_is_not_told():
+    deep: list[object] = []
+    for _ in range(5000):
+        deep = [deep]
+    assert holding(deep).untold
+
+
+def searching(found):
+    class Searching(Metric):
+        needs_judge = True
+
+        async def score(self, test_case):
+            await self.ask("judge", "Look.")
+            return 1.0 if found.search(test_case.actual_output) else 0.0
+
+    return Searching
+
+
+def scores_in_a_run(metrics, data_dir, **options):
+    case = LLMTestCase("?", actual_output="apple")
+    return evaluate([case], metrics, print_results=False, data_dir=data_dir, **options)
+
+
+def test_two_metrics_of_one_factory_share_no_score(tmp_path):
+    judge = FunctionSUT("j", lambda question: "7", version=1)
+    metrics = [searching(re.compile(word))(model=judge) for word in ("apple", "kiwi")]
+    done = scores_in_a_run(metrics, tmp_path)
+    assert [one.score for one in done.test_results[0].metrics_data] == [1, 0]
+    again = scores_in_a_run(metrics[:1], tmp_path)
+    assert again.record.counts.annotator_calls.paid == 0
+
+
+class Finder:
+    def __init__(self, word):
+        self.word = word
+
+    def search(self, text):
+        return self.word in text
+
+
+def test_scores_of_a_metric_that_nothing_tells_are_not_kept_and_the_run_says_why(tmp_path):
+    asked = []
+    judge = FunctionSUT("j", lambda question: asked.append(question) or "7", version=1)
+    for word, score in (("apple", 1), ("kiwi", 0)):
+        done = scores_in_a_run([searching(Finder(word))(model=judge)], tmp_path)
+        assert done.test_results[0].metrics_data[0].score == score
+        (note,) = done.record.notes
+        assert "searching" in note
+        assert "Finder" in note
+    assert len(asked) == 1  # the judge's reply is kept all the same
+
+
+GRADED = """
+class Graded(Metric):
+    needs_judge = True
+    async def score(self, case):
+        answer = await self.ask("judge", "Grade it.")
+        try:
+            value = float(answer.completions[0].text)
+            check(value)
+        except ValueError:
+            return 0.0
+        return value / 10
+"""
+
+
+def test_a_statement_that_moves_out_of_its_try_is_an_edit(tmp_path):
+    def check(value):
+        raise ValueError("no grade")
+
+    moved = "            check(value)\n", "        else:\n            check(value)\n"
+    edited = GRADED.replace(moved[0], "").replace(
+        "            return 0.0\n", "            return 0.0\n" + moved[1]
+    )
+    errors = []
+    for source in (GRADED, edited):
+        names = {"Metric": Metric, "check": check, "__name__": "grading"}
+        exec(source, names)
+        metric = names["Graded"](model=FunctionSUT("j", lambda question: "7", version=1))
+        done = scores_in_a_run([metric], tmp_path, ignore_errors=True)
+        errors.append(done.test_results[0].metrics_data[0].error)
+    assert errors == [None, "ValueError: no grade"]
+
+
+@pytest.mark.parametrize("metric", [AnswerRelevancyMetric, partial(GEval, "a", "b")])
+def test_scores_of_the_metrics_that_come_along_are_kept(metric, sut):
+    assert metric(model=sut(str)).why_uncacheable() is None
 
 
 @pytest.mark.parametrize(("first", "second"), [([], [1]), ({}, {1: 2}), (None, object()), (False, True)])
