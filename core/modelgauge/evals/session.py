@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,21 +17,11 @@ from typing import Any
 
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import TextPrompt
-from modelgauge.data.records import (
-    SCHEMA_VERSION,
-    CallCounts,
-    Counts,
-    ItemRecord,
-    Stage,
-    TestItemExceptionRecord,
-    TestRecord,
-    Threshold,
-    normalized_result,
-)
+from modelgauge.data.records import SCHEMA_VERSION, Stage, TestRecord, normalized_result, record_from_json
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.discovery import Plugins, discover
 from modelgauge.engine.failures import StageError, exception_record
-from modelgauge.engine.journal import RECORD, JournalFile, RunFolder, new_id
+from modelgauge.engine.journal import JournalFile, RunFolder, new_id, write_atomically
 from modelgauge.engine.manifest import surroundings
 from modelgauge.engine.measured import JournalIndex
 from modelgauge.errors import MissingParameterError
@@ -41,6 +31,17 @@ from modelgauge.evals.display import LONGEST_TITLE, Shown, rendered, style_of
 from modelgauge.evals.given import GIVEN
 from modelgauge.evals.pytest_plugin import UNREPEATED
 from modelgauge.evals.results import EvaluationResult
+from modelgauge.evals.session_parts import (
+    SHOWN,
+    TEST,
+    Part,
+    agreed,
+    numbered,
+    parts_of,
+    total_counts,
+    total_spent,
+)
+from modelgauge.evals.session_secrets import SessionSecrets
 from modelgauge.metrics.cases import title_of
 from modelgauge.report.plain import one_line
 from modelgauge.settings import Settings, load_settings
@@ -105,6 +106,8 @@ class Session:
         self._calls = 0
         self._settings = load_settings(cwd)
         self._plugins: Plugins | None = None
+        self._secrets = SessionSecrets(self.folder, self._settings.secrets_file)
+        self._redact = self._secrets.redactor.redact_json_text
         self._begun = datetime.now(UTC)
 
     def begin(self, place: int) -> "Call":
@@ -117,10 +120,10 @@ class Session:
         folder = self.folder / f"{place:08}-{self._calls:08}-{os.getpid()}"
         folder.mkdir(mode=0o700, parents=True)
         test = current_test()
-        (folder / _TEST).write_text(test or folder.name, encoding="utf-8")
+        (folder / TEST).write_text(test or folder.name, encoding="utf-8")
         if self._plugins is None:
             self._plugins = discover(self._settings.plugins)
-        return Call(folder, test, self._settings, self._plugins)
+        return Call(folder, test, self._settings, self._plugins, self._secrets)
 
     # --- the end --------------------------------------------------------------------------------------------
 
@@ -130,32 +133,40 @@ class Session:
         Args:
             args: the command line of pytest.
         """
-        parts = [_Part(path) for call in sorted(self.folder.glob("*/")) for path in sorted(call.glob("*/"))]
-        parts = [part for part in parts if part.items]
-        if not parts:
+        parts = parts_of(self.folder)
+        if not any(part.items for part in parts):
             shutil.rmtree(self.folder)
             return None
+        notes = [*self._secrets.learn(), *self._unrepeated()]
         folder = RunFolder.create(self._settings.data_dir / "runs")
-        journal = JournalFile(folder.journal)
-        index = JournalIndex(folder.journal, {})
-        for item in _numbered(parts):
-            offset = journal.size
-            journal.append(item.model_dump_json().encode("utf-8") + b"\n")
-            index.add(item, offset)
-        journal.close()
-        items = index.items()
-        result = normalized_result(mean_of_each(items)) if len(items) else {}
-        record = self._record(folder, parts, result)
-        manifest = record.model_dump(mode="json", exclude={"counts", "result", "seconds"})
+        result = self._journal(folder, parts)
+        record = self._clean(self._record(folder, parts, result, notes))
+        manifest = record.model_dump(mode="json", exclude={"counts", "result", "seconds", "spent"})
         facts = surroundings(["pytest", *args], [])
-        folder.write_manifest({**manifest, **facts, "options": asdict(self.options)}, str)
-        folder.write_record(record, str)
-        shown = told_apart([(part.test, one) for part in parts for one in part.shown()])
+        folder.write_manifest({**manifest, **facts, "options": asdict(self.options)}, self._redact)
+        folder.write_record(record, self._redact)
+        shown = told_apart([(part.test, one) for part in parts for one in part.shown(self._redact)])
         self.summary = rendered(shown, folder.path, self.options.display, style_of(sys.stdout), record.notes)
         if self.options.told is not None:
             Path(self.options.told).write_text(str(folder.path), encoding="utf-8")
         shutil.rmtree(self.folder)
         return record
+
+    def _journal(self, folder: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
+        """Write the items of all cases, and say what came out."""
+        journal = JournalFile(folder.journal)
+        index = JournalIndex(folder.journal, {})
+        for item in numbered(parts):
+            offset = journal.size
+            journal.append(self._redact(item.model_dump_json()).encode("utf-8") + b"\n")
+            index.add(item, offset)
+        journal.close()
+        items = index.items()
+        return normalized_result(mean_of_each(items)) if len(items) else {}
+
+    def _clean(self, record: TestRecord) -> TestRecord:
+        """The record without secrets, as the files hold it."""
+        return record_from_json(json.loads(self._redact(record.model_dump_json())), "The record")
 
     def _unrepeated(self) -> list[str]:
         """What `--repeat` could not repeat."""
@@ -168,8 +179,10 @@ class Session:
         fix = "Write them as functions, or as methods of a plain class."
         return [f"--repeat {self.options.repeat} did not repeat {tests[0]}{more}: {why}. {fix}"]
 
-    def _record(self, folder: RunFolder, parts: Sequence["_Part"], result: dict[str, Any]) -> TestRecord:
-        records = [part.record for part in parts if part.record is not None]
+    def _record(
+        self, folder: RunFolder, parts: Sequence[Part], result: dict[str, Any], notes: Iterable[str]
+    ) -> TestRecord:
+        records = [part.record for part in parts if part.items and part.record is not None]
         uid = self.options.identifier or UID
         hyperparameters: dict[str, Any] = {}
         for one in records:
@@ -187,18 +200,13 @@ class Session:
             sut_initialization=given,
             hyperparameters=hyperparameters,
             identifier=self.options.identifier,
-            thresholds=_agreed(one.thresholds for one in records),
-            counts=_total([part.counts() for part in parts]),
+            thresholds=agreed(one.thresholds for one in records),
+            counts=total_counts(parts),
             result=result,
-            seconds=round(sum(one.seconds or 0.0 for one in records), 3),
-            notes=tuple(
-                dict.fromkeys([*(note for one in records for note in one.notes), *self._unrepeated()])
-            ),
+            seconds=round(sum(part.seconds for part in parts), 3),
+            spent=total_spent(parts),
+            notes=tuple(dict.fromkeys([*(note for part in parts for note in part.notes), *notes])),
         )
-
-
-_SHOWN = "shown.jsonl"
-_TEST = "test.txt"
 
 
 class Call:
@@ -209,24 +217,30 @@ class Call:
         test: the id of the test that called it.
         settings: of the session.
         plugins: likewise.
+        secrets: likewise.
     """
 
-    def __init__(self, folder: Path, test: str | None, settings: Settings, plugins: Plugins) -> None:
+    def __init__(
+        self, folder: Path, test: str | None, settings: Settings, plugins: Plugins, secrets: SessionSecrets
+    ) -> None:
         self._folder, self._test = folder, test
-        self._settings, self._plugins = settings, plugins
+        self._settings, self._plugins, self._secrets = settings, plugins, secrets
+        self._redact = secrets.redactor.redact_json_text
 
     def runner_options(self) -> dict[str, Any]:
         """What its run is given."""
         return {
             "settings": self._settings,
             "plugins": self._plugins,
+            "secrets": self._secrets,
             "runs_dir": self._folder,
             "identifier": self._test,
         }
 
     def note(self, result: EvaluationResult) -> None:
         """Leave what is shown of its case at the end."""
-        self._show(self._folder / result.run_id, [Shown.of(one) for one in result.test_results])
+        named = [replace(one, name=self._secrets.redact(one.name)) for one in result.test_results]
+        self._show(self._folder / result.run_id, [Shown.of(one) for one in named])
 
     def refused(self, case: Any, error: Exception) -> None:
         """Leave a record of a case that was not judged: it counts as failed, like any other.
@@ -241,14 +255,14 @@ class Call:
         run = RunFolder.create(self._folder)
         journal = JournalFile(run.journal)
         record = exception_record(0, item, [], StageError(stage, "assert_test", error))
-        journal.append(record.model_dump_json().encode("utf-8") + b"\n")
+        journal.append(self._redact(record.model_dump_json()).encode("utf-8") + b"\n")
         journal.close()
-        title = one_line(str((title_of(case) if known else "") or self._test), LONGEST_TITLE)
+        named = self._secrets.redact(str((title_of(case) if known else "") or self._test))
+        title = one_line(named, LONGEST_TITLE)
         self._show(run.path, [Shown(title, False, (), f"{record.error_type}: {record.message}")])
 
     def _show(self, run: Path, shown: Iterable[Shown]) -> None:
-        text = "\n".join(one.as_json() for one in shown)
-        (run / _SHOWN).write_text(text, encoding="utf-8")
+        write_atomically(run / SHOWN, "\n".join(self._redact(one.as_json()) for one in shown))
 
 
 def told_apart(shown: Sequence[tuple[str, Shown]]) -> list[Shown]:
@@ -274,78 +288,6 @@ def told_apart(shown: Sequence[tuple[str, Shown]]) -> list[Shown]:
 
 def _within_file(test: str) -> str:
     return test.partition("::")[2] or test
-
-
-class _Part:
-    """The run of one `assert_test`.
-
-    Args:
-        path: its folder.
-    """
-
-    def __init__(self, path: Path) -> None:
-        folder = RunFolder(path)
-        self.items = list(folder.items())
-        self.record = folder.read_record() if (path / RECORD).exists() else None
-        self.test = (path.parent / _TEST).read_text(encoding="utf-8")
-        self._path = path
-
-    def shown(self) -> list[Shown]:
-        """What is shown of its cases."""
-        file = self._path / _SHOWN
-        if not file.exists():  # the process ended before
-            return []
-        return [Shown.from_json(line) for line in file.read_text(encoding="utf-8").splitlines()]
-
-    def counts(self) -> Counts:
-        """What became of its cases, also where the process ended before it wrote its record."""
-        if self.record is not None:
-            return self.record.counts
-        stages = [item.stage for item in self.items if isinstance(item, TestItemExceptionRecord)]
-        return Counts(
-            items=len(self.items),
-            scored=len(self.items) - len(stages),
-            sut_errors=stages.count("sut"),
-            annotator_errors=stages.count("annotator"),
-            unscored=stages.count("measure"),
-        )
-
-
-def _numbered(parts: Sequence[_Part]) -> Iterator[ItemRecord]:
-    """The items of all parts, in order, under the names of their tests."""
-    times: dict[str, int] = {}
-    index = 0
-    for part in parts:
-        for record in part.items:
-            times[part.test] = times.get(part.test, 0) + 1
-            number = times[part.test]
-            item_id = part.test if number == 1 else f"{part.test}~{number}"
-            yield record.replaced(index=index, test_item=record.test_item.replaced(id=item_id))
-            index += 1
-
-
-def _agreed(several: Iterable[Mapping[str, Threshold]]) -> dict[str, Threshold]:
-    """The thresholds of all cases, but for those that differ from case to case."""
-    found: dict[str, set[Threshold]] = {}
-    for thresholds in several:
-        for name, one in thresholds.items():
-            found.setdefault(name, set()).add(one)
-    return {name: next(iter(ones)) for name, ones in found.items() if len(ones) == 1}
-
-
-def _total(several: Sequence[Counts]) -> Counts:
-    numbers = {
-        name: sum(getattr(one, name) for one in several)
-        for name in ("items", "scored", "sut_errors", "annotator_errors", "unscored")
-    }
-    calls = {
-        name: CallCounts(
-            paid=sum(getattr(one, name).paid for one in several),
-            cached=sum(getattr(one, name).cached for one in several),
-        )
-        for name in ("sut_calls", "annotator_calls", "judge_calls")
-    }
-    return Counts(**numbers, **calls)
 
 
 def current_test() -> str | None:

@@ -1,0 +1,56 @@
+"""The secrets of a session of pytest: what one of its processes looked up, none of them records."""
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+from modelgauge.engine.journal import whole_lines
+from modelgauge.errors import SettingsError
+from modelgauge.secrets import SecretDescription, SecretStore
+
+_LEFT = "secrets-{}.jsonl"
+
+
+class SessionSecrets(SecretStore):
+    """Looks secrets up, and leaves their names, never their values, for the other processes of the session.
+
+    The process that makes one record of all cases knows by them what to take out: under xdist it has looked up
+    nothing itself, and a case may have been refused before its process knew the secret that stands in it.
+
+    Args:
+        folder: of the session.
+        file: `secrets.toml`.
+    """
+
+    def __init__(self, folder: Path, file: Path) -> None:
+        super().__init__(file=file)
+        self._folder = folder
+        self._known: set[SecretDescription] = set()
+
+    def find(self, description: SecretDescription) -> str | None:
+        """As every store does; the name of what is found is left."""
+        found = super().find(description)
+        if found is not None and description not in self._known:
+            self._known.add(description)
+            with (self._folder / _LEFT.format(os.getpid())).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(description)) + "\n")
+        return found
+
+    def learn(self) -> list[str]:
+        """Look up what all processes of the session did.
+
+        Returns:
+            What a reader of the record should know.
+        """
+        left = [line for path in sorted(self._folder.glob(_LEFT.format("*"))) for line in whole_lines(path)]
+        notes: list[str] = []
+        for description in dict.fromkeys(SecretDescription(**json.loads(line)) for line in left):
+            try:
+                self.find(description)
+            except SettingsError as error:
+                notes.append(
+                    f"The value of {description.name} may stand here, since it could not be looked up again: "
+                    f"{error.problem}"
+                )
+        return notes
