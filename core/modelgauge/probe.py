@@ -243,7 +243,7 @@ def _explained(
     if why is not None:
         raise UsageError(f"Nothing is ever cached: {why}.", fix="Each run makes such calls anew.")
     role = "sut" if isinstance(owner, PromptResponseSUT) else "annotator"
-    key = KeyMaker(role, owner.identity(asked), runner.options.redact).key(request)
+    key = KeyMaker(role, owner.identity(asked), runner.options.redactor.redact_json_text).key(request)
     folder = runner.options.data_dir / "cache"
     if not (folder / "cache.db").exists():
         return Explanation(key=key.digest, hit=False)

@@ -59,6 +59,13 @@ class Redactor:
         search = self._search
         return search.replace(text) if search.finds(text) else text
 
+    def redact_json_text(self, text: str) -> str:
+        """A JSON text with every text in it redacted; it stays JSON of the same structure."""
+        if not self.finds(text):
+            return text
+        json = import_module("json")
+        return str(json.dumps(self.redact_json(json.loads(text)), separators=(",", ":")))
+
     def redact_json(self, value: Any) -> Any:
         """A JSON value with every text in it redacted, keys too; it stays JSON of the same structure."""
         if not self._names:

@@ -57,13 +57,16 @@ class ToolCall(Frozen):
     )
 
 
-class Usage(Frozen):
-    """What a call cost, as far as the SUT says: tokens by its own tokenizer, and US dollars."""
+TokenCount = Annotated[int, Field(ge=0, le=2**53)]  # so that sums of any number of calls are numbers still
 
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    cost_usd: FiniteFloat | None = None
+
+class Usage(Frozen):
+    """What a call cost, as far as the SUT says: tokens by its own tokenizer, and US dollars; nothing below 0."""
+
+    input_tokens: TokenCount | None = None
+    output_tokens: TokenCount | None = None
+    reasoning_tokens: TokenCount | None = None
+    cost_usd: Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)] | None = None
 
 
 class SUTCompletion(Frozen):

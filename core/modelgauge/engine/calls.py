@@ -105,7 +105,9 @@ class Target:
         self._succeeded = False
         self._keys: KeyMaker | None = None
         if services.caching and self.why_uncacheable is None and not owner.is_cheap:
-            self._keys = KeyMaker("sut" if is_sut else "annotator", owner.identity(asked), options.redact)
+            self._keys = KeyMaker(
+                "sut" if is_sut else "annotator", owner.identity(asked), options.redactor.redact_json_text
+            )
         self._send = self._sender(method, batched=batched)
         # Of those that send nothing themselves there is nothing to cap.
         self._is_sent = is_sut or not (owner.is_cheap or isinstance(self.limiter, NoLimit))
@@ -225,7 +227,7 @@ class Target:
         self.services.flights.pop(key.digest, None)
 
     def _text(self, response: Any) -> str:
-        return self.services.options.redact(self.codec.dump(response))
+        return self.services.options.redactor.redact_json_text(self.codec.dump(response))
 
     def _revived(self, response: Any) -> Any:
         """A response that is not cached, in the form that it would have if it were."""
@@ -236,7 +238,7 @@ class Target:
         if comes_back and not redactor.knows_secrets:
             return response
         text = self.codec.dump(response)
-        clean = redactor.redact(text)
+        clean = redactor.redact_json_text(text)
         return response if comes_back and clean == text else self.codec.load(clean)
 
     async def _paid(self, request: Any) -> tuple[Any, Told | None]:
@@ -270,7 +272,8 @@ class Target:
                         blamed(error, use.failed(error))
                     raise
                 attempt += 1
-                log.info(_FAILED, self.owner.uid, attempt, failed.value, message_of(error), wait)
+                why = options.redactor.redact(message_of(error))
+                log.info(_FAILED, self.owner.uid, attempt, failed.value, why, wait)
                 if failed is Outcome.rate_limited:  # the place is kept: no other call is sent in its stead
                     self.limiter.note(failed)
                     outcome = None
@@ -325,7 +328,12 @@ class Target:
         return now + wait + needed < deadline
 
     def _use(self, request: Any) -> Use:
-        return Use(self.owner.uid, request, self.services.options.redact, needs_root=self._needs_root)
+        return Use(
+            self.owner.uid,
+            request,
+            self.services.options.redactor.redact_json_text,
+            needs_root=self._needs_root,
+        )
 
     async def _admitted(self) -> None:
         """Wait for a place; what stops the run is found out after the wait, so that no call slips through."""

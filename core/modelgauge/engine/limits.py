@@ -5,7 +5,7 @@ Concurrency adapts apart from the calls: a limiter counts, and looks at its coun
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -16,6 +16,7 @@ from modelgauge.data.records import ConcurrencyChange
 
 START = 20
 CEILING = 256
+_MOST_IN_FLIGHT = 1024  # items
 _MOST_CHANGES = 200
 _MOST_BORNE = 0.2  # the share of refusals
 _LEAST_BORNE = 0.01
@@ -262,6 +263,16 @@ class _Round:
     @property
     def over(self) -> bool:
         return self.complete or (self.stage is not _Stage.settling and self.refused > self.bearable)
+
+
+def window_of(limiters: Iterable[Limiter]) -> int:
+    """How many items may be in flight: enough to keep every stage of a pair busy.
+
+    Args:
+        limiters: of its SUT and its annotators.
+    """
+    places = sum(limiter.most or CEILING for limiter in limiters)
+    return min(_MOST_IN_FLIGHT, 2 * places)
 
 
 class Rate:

@@ -1,6 +1,5 @@
 """How a run is done: the options that the command line and `Runner` share."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -66,12 +65,6 @@ class RunOptions:
     def runs(self) -> Path:
         """The folder that holds the folders of runs."""
         return self.runs_dir if self.runs_dir is not None else self.data_dir / "runs"
-
-    def redact(self, text: str) -> str:
-        """Take secrets out of a JSON text, which stays JSON of the same structure."""
-        if not self.redactor.finds(text):
-            return text
-        return json.dumps(self.redactor.redact_json(json.loads(text)), separators=(",", ":"))
 
     def recorded(self) -> dict[str, Any]:
         """The options as a run's manifest keeps them."""

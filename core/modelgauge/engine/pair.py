@@ -15,13 +15,13 @@ from modelgauge.engine.calls import Target
 from modelgauge.engine.failures import run_failure
 from modelgauge.engine.item import ItemWorker
 from modelgauge.engine.journal import JournalFile, RunFolder
-from modelgauge.engine.limits import CEILING
+from modelgauge.engine.limits import window_of
 from modelgauge.engine.measured import JournalIndex
 from modelgauge.engine.observers import Observers
 from modelgauge.engine.options import RunOptions
 from modelgauge.engine.recorded import Continued, Rescorer
 from modelgauge.engine.source import Ids, ItemSource, NumberedItem, chosen
-from modelgauge.engine.summary import changes_of, identity_of, manifest_of, record_of
+from modelgauge.engine.summary import changes_of, identity_of, line_of, manifest_of, record_of
 from modelgauge.engine.tally import current_tally
 from modelgauge.engine.threads import in_thread
 from modelgauge.engine.totals import TotalsFile
@@ -32,7 +32,6 @@ from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.interfaces.test import PromptResponseTest
 
-_MOST_WORKERS = 1024
 _TURN = 0.005  # seconds that a worker may keep the loop, when nothing makes it wait
 
 
@@ -99,6 +98,7 @@ class PairRun:
         folder: of the run; empty, unless the run is continued.
         worker: takes items through their stages.
         shared: what the pairs of the run share.
+        judges: the SUTs that its annotators ask.
         notes: what the record shall say.
         continued: what the folder's journal holds already.
     """
@@ -110,6 +110,7 @@ class PairRun:
         worker: ItemWorker,
         shared: Surroundings,
         *,
+        judges: Sequence[Target] = (),
         notes: tuple[str, ...] = (),
         continued: Continued | None = None,
     ) -> None:
@@ -120,7 +121,8 @@ class PairRun:
         self._continued = continued
         self._failure: RunFailure | None = None
         self._worker = worker
-        self._targets = [*([worker.sut] if worker.sut is not None else []), *worker.annotators.values()]
+        targets = [*([worker.sut] if worker.sut is not None else []), *worker.annotators.values()]
+        self._targets = [*targets, *judges]
         self._index = JournalIndex(folder.journal, pair.test.measurement_ranges)
         self._ids = Ids(pair.test.uid)
         self._source: ItemSource | None = None
@@ -131,7 +133,7 @@ class PairRun:
         self._error: BaseException | None = None
         self._idle = 0
         self._last: asyncio.Task[None] | None = None  # the worker that did the last item
-        self._window = _window(self._targets)
+        self._window = window_of([one.limiter for one in targets])
         self._began = datetime.now(UTC) if continued is None else continued.began
         self._made: int | None = None  # items that the test makes, where that is known before they are read
         self._journal: JournalFile | None = None
@@ -155,7 +157,8 @@ class PairRun:
         manifest = self._manifest()
         if self._continued is None or manifest != self._continued.manifest:
             await in_thread(
-                lambda: self.folder.write_manifest(manifest, self.shared.options.redact), "manifest"
+                lambda: self.folder.write_manifest(manifest, self.shared.options.redactor.redact_json_text),
+                "manifest",
             )
         self.shared.observers.run_started(manifest)
         journal = await self._open_journal()
@@ -293,8 +296,8 @@ class PairRun:
         record = await self._worker.process(index, item)
         if self.shared.writer.is_crowded:  # many long answers that come at once are not made lines of at once
             await self.shared.writer.room()
-        line = self.shared.options.redact(record.model_dump_json()).encode("utf-8") + b"\n"
-        self.shared.writer.append(journal, line, lambda offset: self._done(record, offset))
+        clean, line = line_of(record, self.shared.options.redactor.redact_json_text)
+        self.shared.writer.append(journal, line, lambda offset: self._done(clean, offset))
 
     def _done(self, record: ItemRecord, offset: int) -> None:
         """An item's record is committed."""
@@ -327,7 +330,7 @@ class PairRun:
 
     def _finish(self, result: dict[str, Any], manifest: dict[str, Any]) -> TestRecord:
         """Write the record; where the disk refuses it, what came out is told all the same."""
-        redact, seconds = self.shared.options.redact, self._totals.seconds
+        redact, seconds = self.shared.options.redactor.redact_json_text, self._totals.seconds
         record = self._record(result, seconds)
         try:
             if self._ids.repeated and self._continued is None:
@@ -391,9 +394,3 @@ class PairRun:
             dependency_versions=pair.dependency_versions,
             began=self._began,
         )
-
-
-def _window(targets: Sequence[Target]) -> int:
-    """How many items may be in flight: enough to keep every stage of the pair busy."""
-    places = sum(target.limiter.most or CEILING for target in targets)
-    return min(_MOST_WORKERS, 2 * places)

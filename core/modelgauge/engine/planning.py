@@ -99,7 +99,11 @@ class Planner:
         is_sut = isinstance(owner, PromptResponseSUT)
         keys: KeyMaker | None = None
         if self._cache is not None and owner.why_uncacheable(asked) is None and not owner.is_cheap:
-            keys = KeyMaker("sut" if is_sut else "annotator", owner.identity(asked), self._options.redact)
+            keys = KeyMaker(
+                "sut" if is_sut else "annotator",
+                owner.identity(asked),
+                self._options.redactor.redact_json_text,
+            )
         codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
         return _Side(keys, codec, self._cache, self._seen)
 

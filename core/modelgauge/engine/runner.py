@@ -213,27 +213,31 @@ class Run:
             "repeats": options.repeats,
             "reduce": reducer(options.reduce, options.repeats),
         }
-        self._judges(pair)
-        notes = self._notes(pair)
+        told: dict[str, Any] = {"judges": self._judges(pair), "notes": self._notes(pair)}
         if rescoring is not None:
             recorded = RecordedItems(rescoring.journal)
             complete = await in_thread(rescoring.is_complete, "record")
             await in_thread(recorded.read, "journal")  # a damaged one makes no run
             folder = await in_thread(lambda: RunFolder.create(options.runs), "folder")
             shared = replace(shared, manifest={**shared.manifest, "rescores": rescoring.run_id})
-            return PairRun(
-                pair, folder, Rescorer(**worker, recorded=recorded, complete=complete), shared, notes=notes
-            )
+            rescorer = Rescorer(**worker, recorded=recorded, complete=complete)
+            return PairRun(pair, folder, rescorer, shared, **told)
         if continuing is not None:
-            continued = await in_thread(lambda: Continued.of(continuing, options.redact), "run")
-            return PairRun(pair, continuing, ItemWorker(**worker), shared, notes=notes, continued=continued)
+            continued = await in_thread(
+                lambda: Continued.of(continuing, options.redactor.redact_json_text), "run"
+            )
+            return PairRun(pair, continuing, ItemWorker(**worker), shared, **told, continued=continued)
         folder = await in_thread(lambda: RunFolder.create(options.runs), "folder")
-        return PairRun(pair, folder, ItemWorker(**worker), shared, notes=notes)
+        return PairRun(pair, folder, ItemWorker(**worker), shared, **told)
 
-    def _judges(self, pair: Pair) -> None:
+    def _judges(self, pair: Pair) -> list[Target]:
+        """The SUTs that the pair's annotators ask, each once."""
+        judges: dict[int, Target] = {}
         for key, suts in pair.judge_suts.items():
             for name, judge in suts.items():
-                self._asked[id(pair.annotators[key]), name] = self._target(judge)
+                target = judges[id(judge)] = self._target(judge)
+                self._asked[id(pair.annotators[key]), name] = target
+        return list(judges.values())
 
     def _notes(self, pair: Pair) -> tuple[str, ...]:
         """What cannot be cached, and why."""

@@ -9,6 +9,7 @@ from pydantic_core import from_json
 from modelgauge import SUTCompletion, SUTResponse, TokenProbability, ToolCall, TopTokens, Usage
 from modelgauge_openai import protocol
 
+_MOST_TOKENS = 2**53
 _NEVER = -9999.0  # the protocol's own figure for a token that has no chance
 
 
@@ -19,11 +20,11 @@ class Prices:
     input: float
     output: float
 
-    def cost(self, usage: protocol.TokenUsage) -> float | None:
+    def cost(self, read: int | None, written: int | None) -> float | None:
         """The cost of a response, in US dollars; None where the server does not count tokens."""
-        if usage.prompt_tokens is None or usage.completion_tokens is None:
+        if read is None or written is None:
             return None
-        return (usage.prompt_tokens * self.input + usage.completion_tokens * self.output) / 1e6
+        return (read * self.input + written * self.output) / 1e6
 
 
 def sut_response(response: protocol.ChatResponse, prices: Prices | None) -> SUTResponse:
@@ -36,12 +37,18 @@ def sut_response(response: protocol.ChatResponse, prices: Prices | None) -> SUTR
 
 def _usage(usage: protocol.TokenUsage, prices: Prices | None) -> Usage:
     details = usage.completion_tokens_details
+    read, written = _count(usage.prompt_tokens), _count(usage.completion_tokens)
     return Usage(
-        input_tokens=usage.prompt_tokens,
-        output_tokens=usage.completion_tokens,
-        reasoning_tokens=None if details is None else details.reasoning_tokens,
-        cost_usd=None if prices is None else prices.cost(usage),
+        input_tokens=read,
+        output_tokens=written,
+        reasoning_tokens=None if details is None else _count(details.reasoning_tokens),
+        cost_usd=None if prices is None else prices.cost(read, written),
     )
+
+
+def _count(tokens: int | None) -> int | None:
+    """A number of tokens; None where the server tells one that there cannot be: the answer is good all the same."""
+    return tokens if tokens is not None and 0 <= tokens <= _MOST_TOKENS else None
 
 
 def _completion(choice: protocol.Choice) -> SUTCompletion:

@@ -127,6 +127,8 @@ def test_usage_that_is_not_counted():
     assert translated({"content": "x"}, usage=None).usage is None
     partial = translated({"content": "x"}, usage={"prompt_tokens": 5}, prices=Prices(1, 1)).usage
     assert partial == Usage(input_tokens=5)
+    wrong = {"prompt_tokens": -1, "completion_tokens": 10**30}
+    assert translated({"content": "x"}, usage=wrong, prices=Prices(1, 1)).usage == Usage()
 
 
 def test_what_it_does_not_know_is_kept():

@@ -94,7 +94,7 @@ completions = st.builds(
     finish_reason=optional(texts),
     metadata=json_objects,
 )
-usages = st.builds(Usage, input_tokens=optional(st.integers(0)), cost_usd=optional(floats))
+usages = st.builds(Usage, input_tokens=optional(st.integers(0, 2**53)), cost_usd=optional(st.floats(0, 1e15)))
 responses = st.builds(SUTResponse, st.lists(completions, min_size=1, max_size=2), optional(usages))
 annotated = st.builds(
     PromptInteractionAnnotations,

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge import Fatal, FunctionSUT, Retry, TestItem, Usage
+from modelgauge import CompletionAnnotator, Fatal, FunctionSUT, Retry, TestItem, Usage
 from modelgauge.engine import runner as engine_runner
 from modelgauge.engine.limits import Outcome
 from modelgauge.engine.retries import Backoff, classify, outcome_of
 from modelgauge.errors import InvalidResponseError, RunStoppedError
+from modelgauge.secrets import SecretStore
 
 
 class Flaky(FunctionSUT):
@@ -372,3 +373,58 @@ def test_a_cap_of_calls_counts_what_is_sent_and_no_judgement_that_asks_or_costs_
         run(make_test(4, annotators=test.annotators), make_sut(), max_calls=1, caching=True).failure
         is not None
     )
+
+
+def test_a_cap_that_a_judge_cannot_be_held_to_is_told_too(make_test, make_sut, run):
+    class Judge(CompletionAnnotator):
+        def get_suts(self):
+            return {"judge": make_sut(uid="judges")}
+
+        def translate_request(self, prompt, completion):
+            return completion.text
+
+        async def annotate(self, request):
+            return (await self.ask("judge", request)).completions[0].text
+
+        def translate_response(self, request, response):
+            return response
+
+    class Priced(FunctionSUT):
+        def translate_response(self, request, response):
+            return super().translate_response(request, response).replaced(usage=Usage(cost_usd=0.01))
+
+    test = make_test(3, annotators={"j": Judge("j")})
+    record = run(test, Priced("sut", lambda text: "yes"), caching=False, max_cost=1.0)
+    assert [one for one in record.notes if "does not hold" in one] == [
+        "--max-cost does not hold for 'judges': its responses tell no cost (some SUTs take prices as options)."
+    ]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"cost_usd": -1e-6}, {"cost_usd": 1e308}, {"input_tokens": -4}, {"output_tokens": 10**600}]
+)
+def test_a_usage_that_there_cannot_be_fails_its_item_and_nothing_else(wrong, make_test, run):
+    class Wrong(FunctionSUT):
+        def translate_response(self, request, response):
+            usage = Usage(**wrong) if request == "question 1" else Usage(cost_usd=0.5)
+            return super().translate_response(request, response).replaced(usage=usage)
+
+    record = run(make_test(3), Wrong("sut", lambda text: "yes"), caching=False)
+    assert (record.counts.scored, record.counts.sut_errors, record.spent.cost_usd) == (2, 1, 1.0)
+    assert f"Usage: {next(iter(wrong))}" in record.test_item_exceptions[0].message
+
+
+def test_the_log_of_further_attempts_holds_no_secret(make_test, run, slept, caplog):
+    secrets = SecretStore({})
+    secrets.redactor.add("scope.key", "s3cret-value-1234")
+    failing = iter([ConnectionError("refused with s3cret-value-1234")])
+
+    async def ask(text):
+        for error in failing:
+            raise error
+        return "yes"
+
+    with caplog.at_level("INFO"):
+        run(make_test(1), FunctionSUT("sut", ask), secrets=secrets, max_retries=1)
+    assert "refused with [secret scope.key]" in caplog.text
+    assert "s3cret" not in caplog.text

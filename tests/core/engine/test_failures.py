@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from modelgauge import FunctionSUT, PromptResponseSUT, SUTCompletion, SUTResponse, TestItem, load_record
 from modelgauge.cache import DiskCache
 from modelgauge.engine.journal import RunFolder
+from modelgauge.secrets import SecretStore
 
 
 class Strange(BaseException):
@@ -472,3 +473,28 @@ def test_a_cache_that_cannot_be_closed_does_not_keep_the_run(make_test, make_sut
     record = run(make_test(3, measure=lambda item: {"x": 1}), make_sut())
     assert (record.counts.scored, record.failure) == (3, None)
     assert "could not close what it used" in caplog.text
+
+
+def test_those_who_watch_a_run_are_told_no_secret(make_test, run):
+    class Watching:
+        def __init__(self):
+            self.records = []
+
+        def run_started(self, run): ...
+        def run_finished(self, record): ...
+
+        def item_finished(self, run_id, record):
+            self.records.append(record)
+
+    def answer(text):
+        if text == "question 1":
+            raise ValueError("no access with s3cret-value-1234")
+        return "s3cret-value-1234"
+
+    secrets, watching = SecretStore({}), Watching()
+    secrets.redactor.add("scope.key", "s3cret-value-1234")
+    run(make_test(3), FunctionSUT("sut", answer), secrets=secrets, observers=[watching])
+    assert len(watching.records) == 3
+    told = "".join(record.model_dump_json() for record in watching.records)
+    assert told.count("[secret scope.key]") >= 3
+    assert "s3cret" not in told

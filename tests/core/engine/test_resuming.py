@@ -61,7 +61,9 @@ def answer(text):
 
 
 def comparable(record):
-    data = record.model_dump(exclude={"run_id", "invocation_id", "run_timestamp", "seconds", "counts"})
+    data = record.model_dump(
+        exclude={"run_id", "invocation_id", "run_timestamp", "seconds", "counts", "spent"}
+    )
     counts = record.counts.model_dump(exclude={"sut_calls", "annotator_calls", "judge_calls"})
     exceptions = [one.model_dump(exclude={"traceback"}) for one in record.test_item_exceptions]
     return data, counts, [one.model_dump() for one in record.test_item_records], exceptions
