@@ -46,7 +46,9 @@ class Readers(ABC):
             encoding_type: of the file; a byte order mark is skipped.
             delimiter: between cells.
             columns: of the other fields, and what separates the parts of a cell that holds a list: | for
-                contexts, ; for tools and tags. A JSON list is always read as one.
+                contexts, ; for tools and tags. A JSON list is always read as one: of tools, a cell that begins
+                with a bracket or brace; of texts, one that begins with `["`, or stands in brackets as a whole,
+                as `[1, 2]` does and `[1] Smith et al.` does not. One that is malformed is an error.
 
         Raises:
             InputFileError: a row cannot be read, or a column is not there; the message names file, line and

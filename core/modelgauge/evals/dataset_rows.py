@@ -1,10 +1,10 @@
 """Goldens and test cases made of the rows of a table, and the rows that say the same again.
 
-Tables are read in `dataset_tables.py`; which column is which field is in `dataset_columns.py`.
+Tables are read in `dataset_tables.py`; which column is which field is in `dataset_columns.py`, what a cell means
+in `dataset_cells.py`.
 """
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,19 +21,14 @@ from modelgauge.data.test_cases import (
     prefilled,
 )
 from modelgauge.errors import InputFileError, InvalidDataError
+from modelgauge.evals.dataset_cells import CUSTOM, UnfitError, shown, value_of, value_of_cell
 from modelgauge.evals.dataset_columns import ALIASES, FIELDS, Chosen, claimed, is_conversation, misspelt
-from modelgauge.evals.dataset_tables import DECODER, Row, Table
+from modelgauge.evals.dataset_tables import Row, Table
 
 AnyGolden: TypeAlias = Golden | ConversationalGolden
 AnyTestCase: TypeAlias = LLMTestCase | ConversationalTestCase
 Member: TypeAlias = AnyGolden | AnyTestCase
 
-CUSTOM = "custom_column_key_values"
-_TEXTS = ("context", "retrieval_context", "tags")
-_TOOLS = ("tools_called", "expected_tools")
-_NUMBERS = ("token_cost", "completion_time")
-_JSON = ("additional_metadata", CUSTOM, "turns")
-_TYPED = (*_TEXTS, *_TOOLS, *_NUMBERS, *_JSON)
 # What a row must say: one of these.
 _NEEDED: dict[type[Member], tuple[str, ...]] = {
     Golden: ("input",),
@@ -130,9 +125,10 @@ def _member(table: Table, row: Row, columns: Mapping[str, str], chosen: Chosen, 
         if value is None:
             continue
         try:
-            made = _of_cell(field, value, chosen) if table.cells_are_text else _of_value(field, value)
-        except ValueError as error:
-            raise _problem(table, row, column, f"{_shown(value)} is not {error}") from None
+            delimiter = chosen.delimiters.get(field, "")
+            made = value_of_cell(field, value, delimiter) if table.cells_are_text else value_of(field, value)
+        except UnfitError as error:
+            raise _problem(table, row, column, f"{shown(value)} is not {error}", error.fix) from None
         if made is not None:
             data[field] = made
     needed = _NEEDED[kind]
@@ -155,22 +151,20 @@ def _validated(
         field = str(first["loc"][0]) if first["loc"] else ""
         column = columns.get(ALIASES.get(field, field))
         if first["type"] == "string_type" and len(first["loc"]) == 1:
-            problem = f"{_shown(first['input'])} is not a text: put it in quotes"
-        else:
-            problem = explain(error, kind).problem.removeprefix(f"{kind.__name__}: ").rstrip(".")
-        raise _problem(table, row, column, problem) from None
+            raise _problem(
+                table, row, column, f"{shown(first['input'])} is not a text: put it in quotes"
+            ) from None
+        told = explain(error, kind)
+        problem = told.problem.removeprefix(f"{kind.__name__}: ").rstrip(".")
+        inside = len(first["loc"]) > 1  # of a tool or a turn, which have fields of their own
+        raise _problem(table, row, column, problem, told.fix if inside else "") from None
     except InvalidDataError as error:  # of a test case among the turns
         raise _problem(table, row, columns.get("turns"), error.problem.rstrip(".")) from None
 
 
-def _problem(table: Table, row: Row, column: str | None, problem: str) -> InputFileError:
+def _problem(table: Table, row: Row, column: str | None, problem: str, fix: str = "") -> InputFileError:
     where = row.place if column is None else f"{row.place}, column {column!r}"
-    return InputFileError(f"{where}: {problem}.", fix=table.columns_are())
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else text[:100] + "…"
+    return InputFileError(f"{where}: {problem}.", fix=f"{fix} {table.columns_are()}".lstrip())
 
 
 def _add_custom(data: dict[str, Any], table: Table, row: Row, columns: Mapping[str, str]) -> None:
@@ -191,68 +185,6 @@ def _add_custom(data: dict[str, Any], table: Table, row: Row, columns: Mapping[s
             )
     if others and isinstance(data.get(CUSTOM, {}), dict):
         data[CUSTOM] = others | data.get(CUSTOM, {})
-
-
-# --- what a value means -------------------------------------------------------------------------------------
-# These raise ValueError with what the value should have been.
-
-
-def _of_cell(field: str, cell: str, chosen: Chosen) -> Any:
-    """The value of a cell of a CSV file; None where it is blank."""
-    if field not in _TYPED:
-        return cell
-    if not cell.strip():
-        return None
-    if field in _NUMBERS:
-        return _number(cell)
-    if field in _JSON:
-        try:
-            return DECODER.decode(cell)
-        except (ValueError, RecursionError):
-            raise ValueError("JSON") from None
-    return _list_of_cell(field, cell, chosen.delimiters[field])
-
-
-def _list_of_cell(field: str, cell: str, delimiter: str) -> Any:
-    """A JSON list, or the parts between delimiters."""
-    listed = _json_list(cell)
-    if field in _TEXTS:
-        texts = listed is not None and all(isinstance(one, str) for one in listed)
-        return listed if texts else cell.split(delimiter)
-    if listed is None:
-        listed = [part.strip() for part in cell.split(delimiter) if part.strip()]
-    return _of_value(field, listed)
-
-
-def _json_list(cell: str) -> list[Any] | None:
-    if not cell.lstrip().startswith("["):
-        return None
-    try:
-        value = DECODER.decode(cell)
-    except (ValueError, RecursionError):  # a text that happens to begin with a bracket
-        return None
-    return value if isinstance(value, list) else None
-
-
-def _number(cell: str) -> float:
-    try:
-        number = float(cell)
-    except ValueError:
-        raise ValueError("a number") from None
-    if not math.isfinite(number):
-        raise ValueError("a finite number")
-    return number
-
-
-def _of_value(field: str, value: Any) -> Any:
-    """A typed value: one text stands for a list of one, and the name of a tool for the tool."""
-    if field in (*_TEXTS, *_TOOLS) and isinstance(value, str):
-        value = [value]
-    if field in _TOOLS and isinstance(value, list | tuple):
-        return [{"name": one} if isinstance(one, str) else one for one in value]
-    if field in _NUMBERS and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise ValueError("a number")
-    return value
 
 
 # --- and back -----------------------------------------------------------------------------------------------
