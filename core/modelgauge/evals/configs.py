@@ -10,6 +10,7 @@ from modelgauge.api import Runner
 from modelgauge.did_you_mean import did_you_mean
 from modelgauge.engine.options import RunOptions
 from modelgauge.errors import InvalidOptionError
+from modelgauge.interfaces.arguments import explains_arguments
 
 Display = Literal["all", "failing", "passing"]
 
@@ -27,6 +28,7 @@ def _check_flags(config: Any, *names: str) -> None:
             raise InvalidOptionError(f"{name} is {value!r}.", fix="Give True or False.")
 
 
+@explains_arguments
 @dataclass(frozen=True, slots=True)
 class AsyncConfig:
     """How much is done at once.
@@ -62,6 +64,7 @@ class AsyncConfig:
         return made
 
 
+@explains_arguments
 @dataclass(frozen=True, slots=True)
 class DisplayConfig:
     """What is shown.
@@ -84,6 +87,7 @@ class DisplayConfig:
             )
 
 
+@explains_arguments
 @dataclass(frozen=True, slots=True)
 class CacheConfig:
     """What is kept.
@@ -98,6 +102,7 @@ class CacheConfig:
         _check_flags(self, "use_cache")
 
 
+@explains_arguments
 @dataclass(frozen=True, slots=True)
 class ErrorConfig:
     """What becomes of cases that cannot be judged. They never pass.

@@ -34,6 +34,7 @@ from modelgauge.evals.dataset_rows import (
     row_of,
 )
 from modelgauge.evals.dataset_tables import Table
+from modelgauge.interfaces.arguments import explains_arguments
 
 # As in the tools that people come from: goldens separate contexts by |, test cases by ;.
 _BETWEEN_CONTEXTS = {"context": ";", "retrieval_context": ";"}
@@ -52,6 +53,7 @@ _INSTEAD = {
 """What other libraries' data sets do, and how it is done here."""
 
 
+@explains_arguments
 class EvaluationDataset(Readers):
     """Goldens, and the test cases that runs of the app made of them: all single-turn, or all multi-turn.
 
@@ -61,6 +63,7 @@ class EvaluationDataset(Readers):
         name: what runs call the data set; without one, that of the first file that is read.
 
     Raises:
+        ArgumentError: there is no such argument.
         TypeError: single-turn and multi-turn members are mixed.
     """
 

@@ -1,10 +1,14 @@
-"""What is said of constructor arguments that do not exist. Nothing here runs while the arguments are right."""
+"""What is said of constructor arguments that do not exist. Nothing is looked at while the arguments are right."""
 
+import functools
 import inspect
 from collections.abc import Collection
+from typing import Any, TypeVar
 
 from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import ArgumentError
+
+T = TypeVar("T")
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -35,6 +39,29 @@ def refused_argument(cls: type, error: TypeError, named: Collection[str]) -> Arg
         if name not in known and f"unexpected keyword argument '{name}'" in str(error):
             return _unknown(cls, name, known)
     return None
+
+
+def explains_arguments(cls: type[T]) -> type[T]:
+    """Decorate a class whose constructor is to say, in our words, what it does not take.
+
+    It raises ArgumentError then; its other TypeErrors stay as they are.
+    """
+    written = cls.__init__
+
+    @functools.wraps(written)
+    def __init__(self: T, *args: Any, **kwargs: Any) -> None:  # noqa: N807  # it becomes one
+        __tracebackhide__ = True  # pytest shows whose line it is
+        try:
+            written(self, *args, **kwargs)
+        except TypeError:
+            try:
+                inspect.signature(written).bind(self, *args, **kwargs)
+            except TypeError as unbound:
+                raise unbound_arguments(type(self), unbound, kwargs) from None
+            raise
+
+    cls.__init__ = __init__  # type: ignore[assignment]  # as its signature says, it takes all
+    return cls
 
 
 def _unknown(cls: type, name: str, known: list[str]) -> ArgumentError:
