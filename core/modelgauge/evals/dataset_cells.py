@@ -23,7 +23,7 @@ _MEND_TOOLS = (
     f"{_QUOTES}."
 )
 _MEND_NUMBER = "Write a number such as 0.02, or nothing."
-_MEND_OBJECT = f'Write {{"page": 3}}, say {_QUOTES}.'
+_MEND_OBJECT = f'Write {{"page": 3}}, say {_QUOTES}; a column that has a name of its own is kept as it is.'
 _MEND_TURNS = f'Write [{{"role": "user", "content": "Hello"}}], say {_QUOTES}.'
 
 

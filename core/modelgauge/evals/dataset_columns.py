@@ -117,7 +117,14 @@ FIELDS = ("input", *(name.removesuffix("_col_name") for name in RowColumns.__ann
 """All that a row can say, in the order in which files are written."""
 
 ALIASES = {"metadata": "additional_metadata"}
-"""How test cases call what the columns are named after goldens."""
+"""Other names of fields: test cases call so what goldens, and therefore FIELDS, call otherwise."""
+
+
+def names_of(field: str) -> list[str]:
+    """The names under which a column is found for a field without being named, its own first."""
+    own = ALIASES.get(field, field)
+    return [own, *(alias for alias, name in ALIASES.items() if name == own)]
+
 
 _DELIMITERS = {
     "context": "|",
@@ -150,7 +157,7 @@ def chosen(given: Mapping[str, Any], delimiters: Mapping[str, str] | None = None
         delimiters: of fields, where none is given and it is not the usual one.
 
     Raises:
-        InvalidOptionError: there is no such argument, or it is no text.
+        InvalidOptionError: there is no such argument, it is no text, or two name different columns for a field.
     """
     columns: dict[str, str] = {}
     between = {**_DELIMITERS, **(delimiters or {})}
@@ -160,6 +167,11 @@ def chosen(given: Mapping[str, Any], delimiters: Mapping[str, str] | None = None
             continue
         if not isinstance(value, str) or not value:
             raise InvalidOptionError(f"{name}={value!r} is no text.", fix="Give the name as the file has it.")
+        if into is columns and columns.get(field, value) != value:
+            raise InvalidOptionError(
+                f"The column of {field!r} is named twice: {columns[field]!r} and {value!r}.",
+                fix=f"Name one of them, {field}_col_name={value!r}, say.",
+            )
         into[field] = value
     return Chosen(columns, between)
 
@@ -205,25 +217,33 @@ def claimed(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any],
 
     Raises:
         InvalidOptionError: a column was named for a field that the class does not have.
-        InputFileError: there is no column of a name that was given.
+        InputFileError: there is no column of a name that was given, or two that hold one field.
     """
-    names = {ALIASES.get(name, name): name for name in fields}
+    free = {ALIASES.get(name, name): names_of(name) for name in fields}
     for field, column in columns.items():
-        if field not in names:
+        if field not in free:
             raise InvalidOptionError(
                 f"A {what} has no {field!r}, for which the column {column!r} was named.",
-                fix=f"The fields are: {', '.join(names)}.",
+                fix=f"The fields are: {', '.join(free)}.",
             )
         if column not in table.columns:
             raise InputFileError(
                 f"{table.heading}: there is no column {column!r}, which was named for {field!r}.",
                 fix=did_you_mean(column, map(str, table.columns)) + table.columns_are(),
             )
+    taken = set(columns.values())
     found = dict(columns)
-    for field, name in names.items():
-        free = (one for one in (field, name) if one in table.columns and one not in found.values())
-        if field not in found and (own := next(free, None)) is not None:
-            found[field] = own
+    for field, names in free.items():
+        there = [name for name in names if name in table.columns and name not in taken]
+        if field in found or not there:
+            continue
+        if len(there) > 1:
+            raise InputFileError(
+                f"{table.heading}: the columns {' and '.join(map(repr, there))} hold the same field.",
+                fix=f"Keep one of them, or say which it is: {field}_col_name={there[-1]!r}; on the command line "
+                f"--column {field}={there[-1]}.",
+            )
+        found[field] = there[0]
     return found
 
 

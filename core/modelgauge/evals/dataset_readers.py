@@ -37,7 +37,8 @@ class Readers(ABC):
         """Add a golden for each row of a CSV file: all of them, or none where one cannot be read.
 
         Cells are texts as they stand ("NA" and "007" too); an empty cell is a field that is not given, unless
-        it is quoted (`""`). Columns that are no field are kept in `custom_column_key_values`. Rows with a
+        it is quoted (`""`). A column `metadata` is read as `additional_metadata`; a file with both is refused
+        unless one is named. Columns that are no field are kept in `custom_column_key_values`. Rows with a
         scenario or turns (a JSON list) in place of an input make conversational goldens.
 
         Args:

@@ -11,7 +11,7 @@ from typing import Any
 from modelgauge.data.records import DatasetReference
 from modelgauge.discovery import Plugins
 from modelgauge.errors import InputFileError
-from modelgauge.evals.dataset_columns import ALIASES
+from modelgauge.evals.dataset_columns import names_of
 from modelgauge.evals.dataset_forms import FileForm
 from modelgauge.evals.dataset_test import DatasetTest, reference_to
 from modelgauge.evals.datasets import EvaluationDataset
@@ -92,7 +92,7 @@ def inherited(
     lacking = {
         field: column
         for field, column in columns.items()
-        if field not in kept and not {field, ALIASES.get(field, field)} & set(there)
+        if field not in kept and not set(names_of(field)) & set(there)
     }
     return kept, lacking
 
