@@ -40,12 +40,6 @@ class UnfitError(ValueError):
         self.fix = fix
 
 
-def shown(value: Any) -> str:
-    """A value as messages have it."""
-    text = repr(value)
-    return text if len(text) <= 100 else text[:100] + "…"
-
-
 def value_of_cell(field: str, cell: str, delimiter: str) -> Any:
     """The value of a cell of a CSV file; None where it is blank.
 

@@ -38,8 +38,9 @@ class Readers(ABC):
 
         Cells are texts as they stand ("NA" and "007" too); an empty cell is a field that is not given, unless
         it is quoted (`""`). A column `metadata` is read as `additional_metadata`; a file with both is refused
-        unless one is named. Columns that are no field are kept in `custom_column_key_values`. Rows with a
-        scenario or turns (a JSON list) in place of an input make conversational goldens.
+        unless one is named. Columns that are no field are kept in `custom_column_key_values`; what stands in a
+        column without a name is refused, except numbers of rows (0, 1, …) in the first. Rows with a scenario
+        or turns (a JSON list) in place of an input make conversational goldens.
 
         Args:
             file_path: the file, whose first line names the columns.

@@ -21,9 +21,9 @@ from modelgauge.data.test_cases import (
     prefilled,
 )
 from modelgauge.errors import InputFileError, InvalidDataError
-from modelgauge.evals.dataset_cells import CUSTOM, UnfitError, shown, value_of, value_of_cell
+from modelgauge.evals.dataset_cells import CUSTOM, UnfitError, value_of, value_of_cell
 from modelgauge.evals.dataset_columns import ALIASES, FIELDS, Chosen, claimed, is_conversation, misspelt
-from modelgauge.evals.dataset_tables import Row, Table
+from modelgauge.evals.dataset_tables import Row, Table, shown
 
 AnyGolden: TypeAlias = Golden | ConversationalGolden
 AnyTestCase: TypeAlias = LLMTestCase | ConversationalTestCase

@@ -73,6 +73,12 @@ class Table:
 _TYPED = {"\t": "\\t"}  # as people write it on a command line
 
 
+def shown(value: Any) -> str:
+    """A value as messages have it."""
+    text = repr(value)
+    return text if len(text) <= 100 else text[:100] + "…"
+
+
 def read_table(
     path: str | PathLike[str], kind: str, *, encoding: str = "utf-8", delimiter: str = ","
 ) -> Table:
@@ -171,8 +177,8 @@ def _csv_table(source: str, text: str, delimiter: str) -> Table:
     repeated = next((name for name in columns if name and columns.count(name) > 1), None)
     if repeated is not None:
         raise InputFileError(f"{heading}: the column {repeated!r} is there twice.", fix="Rename one of them.")
-    named = tuple(filter(None, columns))  # pandas writes its index as a column without a name
-    rows = tuple(_csv_row(source, columns, record) for record in rest)
+    named = tuple(filter(None, columns))
+    rows = tuple(_csv_row(source, columns, record, number) for number, record in enumerate(rest))
     return Table(source, heading, named, rows, cells_are_text=True, name=Path(source).stem)
 
 
@@ -180,7 +186,7 @@ _MEND_TOO_MANY = "Put quotes around a cell that holds the delimiter or a quote."
 _MEND_TOO_FEW = "Write the delimiter for a cell that is empty, too."
 
 
-def _csv_row(source: str, columns: tuple[str, ...], record: Record) -> Row:
+def _csv_row(source: str, columns: tuple[str, ...], record: Record, number: int) -> Row:
     place = f"{source}, line {record.line}"
     if len(record.cells) != len(columns):
         problem = InputFileError(
@@ -189,7 +195,21 @@ def _csv_row(source: str, columns: tuple[str, ...], record: Record) -> Row:
             f"The columns are: {', '.join(map(repr, columns))}.",
         )
         return Row(place, {}, problem)
+    for index, (name, cell) in enumerate(zip(columns, record.cells, strict=True)):
+        is_row_number = index == 0 and cell == str(
+            number
+        )  # the index that pandas writes: no more than the order
+        if not name and (cell or "").strip() and not is_row_number:
+            return Row(place, {}, _nameless(place, index + 1, cell))
     return Row(place, {name: cell for name, cell in zip(columns, record.cells, strict=True) if name})
+
+
+def _nameless(place: str, column: int, cell: str | None) -> InputFileError:
+    return InputFileError(
+        f"{place}, column {column}: {shown(cell)} stands in a column without a name.",
+        fix=f"Name column {column} where the file names the others, or empty it; the index of a DataFrame is left "
+        "out by df.to_csv(…, index=False).",
+    )
 
 
 # --- JSON ---------------------------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ class EvaluationDataset(Readers):
         self._test_cases.append(test_case)
 
     def __iter__(self) -> Iterator[Any]:
-        """Over the test cases; where there are none yet, over the goldens."""
+        """Over the test cases; where there are none yet, over the goldens. So are `in` and `len`."""
         return iter(self._test_cases or self._goldens)
 
     def __len__(self) -> int:

@@ -100,6 +100,19 @@ def test_a_dataset_iterates_over_its_test_cases_or_else_its_goldens():
     assert len(dataset) == 1
 
 
+def test_what_a_dataset_contains_is_what_it_iterates_over():
+    dataset = EvaluationDataset([SINGLE])
+    assert Golden("hi") in dataset
+    assert Golden("ho") not in dataset
+    assert "hi" not in dataset
+    dataset.add_test_case(CASE)
+    assert LLMTestCase("hi", "ho") in dataset
+    assert SINGLE not in dataset
+    assert SINGLE in dataset.goldens
+    assert CASE not in EvaluationDataset()
+    assert not EvaluationDataset()
+
+
 # --- files give back what was saved -------------------------------------------------------------------------
 
 AWKWARD = ["NA", "007", "1.50", "nan", "null", "true", "", " x ", "a,b", "a|b;c", 'say "hi"', "two\nlines"]

@@ -76,3 +76,51 @@ def test_two_columns_for_one_field_are_refused(tmp_path, names):
     file = written(tmp_path, "csv", {"input": "q", "x": "1", "y": "2"})
     with pytest.raises(InvalidOptionError, match="named twice: 'x' and 'y'"):
         read(file, **dict(zip(names, "xy", strict=True)))
+
+
+# --- columns without a name ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def csv(tmp_path):
+    """Read goldens from a CSV file of this text."""
+
+    def goldens(text: str):
+        file = tmp_path / "data.csv"
+        file.write_text(text, encoding="utf-8", newline="")
+        return EvaluationDataset.from_file(file).goldens
+
+    return goldens
+
+
+def test_a_value_under_no_name_is_an_error(csv):
+    with pytest.raises(InputFileError) as caught:
+        csv("input,,lang\nq,,de\nr,kept where?,de\n")
+    assert (
+        "data.csv, line 3, column 2: 'kept where?' stands in a column without a name." in caught.value.problem
+    )
+    assert "Name column 2 where the file names the others, or empty it" in caught.value.fix
+
+
+@pytest.mark.parametrize("blank", ["", " ", '""', '"\t"'])
+def test_a_column_without_a_name_and_values_says_nothing(csv, blank):
+    assert csv(f"input,,\nq,{blank},\nr,,{blank}\n") == [Golden("q"), Golden("r")]
+
+
+def test_the_index_of_a_data_frame_says_no_more_than_the_order(csv):
+    assert csv(',input\n0,q\n1,"r\nr"\n2,s\n') == [Golden("q"), Golden("r\nr"), Golden("s")]
+
+
+@pytest.mark.parametrize(
+    "text", [",input\n0,q\n2,r\n", ",input\n1,q\n2,r\n", "input,\nq,0\n", ",input\na,q\n"]
+)
+def test_any_other_index_is_an_error_that_says_how_to_leave_it_out(csv, text):
+    with pytest.raises(InputFileError, match=r"a column without a name.*to_csv\(…, index=False\)"):
+        csv(text)
+
+
+def test_a_row_is_not_refused_twice(tmp_path):
+    file = tmp_path / "data.csv"
+    file.write_text("input,,token_cost\nq,lost,x\nr,,y\n", encoding="utf-8")
+    with pytest.raises(InputFileError, match=r"line 2, column 2: .* 1 more row cannot be read"):
+        EvaluationDataset.from_file(file)

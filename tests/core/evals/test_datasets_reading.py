@@ -201,10 +201,6 @@ def test_rows_of_nothing_are_skipped(goldens):
     assert goldens("input,context\nq,\n,\n\nr,\n,\n") == [Golden("q"), Golden("r")]
 
 
-def test_a_column_without_a_name_is_the_index_of_a_data_frame(goldens):
-    assert goldens(",input\n0,q\n1,r\n") == [Golden("q"), Golden("r")]
-
-
 def test_another_encoding_can_be_named(goldens, refused):
     text = "input,lang\nq,de\nGrüße,de\n".encode("cp1252")
     assert "data.csv, line 3: this is not utf-8" in refused(text)
