@@ -44,63 +44,82 @@ def datasets() -> None:
 def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm, as_json: bool) -> None:
     """List the data sets of a folder.
 
-    These are its CSV, JSON and JSONL files with a column 'input', 'scenario' or 'turns'. Which others there are is
-    told as well.
+    These are its CSV, JSON and JSONL files with a column 'input', 'scenario' or 'turns', and those that cannot be
+    read, with what is wrong; the exit code is 0 all the same, and that of `datasets validate` tells. Which other
+    files of these types there are is told as well. Hidden files and folders, the data folder of runs, virtual
+    environments and node_modules are left out.
 
     \b
     Examples:
       modelgauge datasets list
       modelgauge datasets list . --recursive
     """
-    from modelgauge.errors import InputFileError
+    from modelgauge.evals.dataset_files import find_files
+    from modelgauge.evals.dataset_tables import NoDataSetError
 
     rows, others = [], []
-    for path in _files(folder, recursive=recursive):
+    files, unreadable = find_files(folder, recursive=recursive, data_dir=app.settings.data_dir)
+    for path in files:
         try:
             rows.append(_listed(path, form))
-        except InputFileError as error:
+        except NoDataSetError as error:
             others.append({"path": str(path), "problem": error.problem})
+    for failure in unreadable:
+        app.note(f"Warning: {failure.filename} cannot be read: {failure.strerror}.")
+    broken = sum(bool(row["problem"]) for row in rows)
     if as_json:
-        app.show_json({"datasets": rows, "others": others})
+        app.show_json({"datasets": rows, "broken": broken, "others": others})
         return
     if others:
         named = ", ".join(one["path"] for one in others[:_MOST_NAMED])
         more = f" and {len(others) - _MOST_NAMED:,} more" if len(others) > _MOST_NAMED else ""
-        app.note(
-            f"No data sets, or not readable: {named}{more}. `modelgauge datasets validate FILE` says why."
-        )
+        app.note(f"No data sets: {named}{more}. `modelgauge datasets validate FILE` says why.")
     table = [
-        (row["path"], row["kind"], f"{row['goldens']:,}", row["content_hash"][:12], row["problem"])
+        (
+            row["path"],
+            row["kind"] or "?",
+            f"{row['goldens']:,}",
+            (row["content_hash"] or "")[:12],
+            row["problem"],
+        )
         for row in rows
     ]
     head = ("FILE", "KIND", "GOLDENS", "HASH", "PROBLEM")
     app.show(columns(table, head) or f"There are no data sets in {folder}.")
-
-
-def _files(folder: Path, *, recursive: bool) -> Iterator[Path]:
-    from modelgauge.evals.dataset_files import FILE_TYPES
-
-    found = folder.rglob("*") if recursive else folder.iterdir()
-    endings = {f".{kind}" for kind in FILE_TYPES}
-    return iter(sorted(path for path in found if path.suffix.lower() in endings and path.is_file()))
+    if broken:
+        app.note(
+            f"{broken:,} of {counted(len(rows), 'data set')} cannot be read, or not all of it. "
+            "`modelgauge datasets validate FILE` says all that is wrong."
+        )
 
 
 def _listed(path: Path, form: FileForm) -> dict[str, Any]:
     """A file as a row of the list.
 
     Raises:
-        InputFileError: it is no data set, but some other file of that type, or cannot be read.
+        NoDataSetError: it is some other file of that type.
     """
+    from modelgauge.errors import InputFileError
     from modelgauge.evals.dataset_columns import is_conversation
+    from modelgauge.evals.dataset_tables import NoDataSetError
 
-    table, reading = _read(path, form)
-    problems = reading.problems
-    return {
+    try:
+        table, reading = _read(path, form)
+    except NoDataSetError:
+        raise
+    except InputFileError as error:
+        problem = error.problem.removeprefix(str(path)).lstrip(",: ").rstrip(".")
+        unknown = {"name": path.stem, "kind": None, "goldens": 0, "content_hash": None}
+        return {"path": str(path), **unknown, "problem": problem}
+    listed = {
         "path": str(path),
         **_summary(_dataset(table, reading)),
         "kind": _kind(multi_turn=is_conversation(table, form.columns)),
-        "problem": "" if not problems else f"{counted(len(problems), 'row')} cannot be read",
+        "problem": "",
     }
+    if reading.problems:  # then the hash would be that of no data set
+        listed |= {"content_hash": None, "problem": f"{counted(len(reading.problems), 'row')} cannot be read"}
+    return listed
 
 
 def _read(path: Path, form: FileForm) -> tuple[Table, Reading]:

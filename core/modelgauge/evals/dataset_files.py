@@ -1,9 +1,10 @@
-"""The files that data sets are kept in: their types by name, and how rows are written.
+"""The files that data sets are kept in: their types by name, where they are found, and how rows are written.
 
 They are read in `dataset_tables.py`.
 """
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from modelgauge.errors import InputFileError
 from modelgauge.evals.csv_text import csv_text
 from modelgauge.evals.dataset_rows import csv_rows
+from modelgauge.settings import Settings
 
 FilePath: TypeAlias = str | PathLike[str]
 FileType: TypeAlias = Literal["csv", "json", "jsonl"]
@@ -31,6 +33,43 @@ def file_type_of(path: FilePath) -> str:
             f"{path} is no data set by its name.", fix="Name it .csv, .json (a list) or .jsonl (a line each)."
         )
     return ending
+
+
+def find_files(folder: Path, *, recursive: bool, data_dir: Path) -> tuple[list[Path], list[OSError]]:
+    """The files in a folder that may be data sets by their names, and why folders in it cannot be read.
+
+    Nothing hidden, and nothing in folders that hold no one's goldens: what runs write, virtual environments,
+    `node_modules`. The folder itself may be any of these.
+
+    Args:
+        folder: where to look.
+        recursive: whether to look into the folders inside too.
+        data_dir: where runs are written.
+    """
+    found: list[Path] = []
+    unreadable: list[OSError] = []
+    written = data_dir.resolve()
+    for place, inside, names in os.walk(folder, onerror=unreadable.append):
+        here = Path(place)
+        inside[:] = [one for one in inside if recursive and _holds_goldens(here / one, written)]
+        found.extend(here / name for name in names if _is_one_by_name(here / name))
+    return sorted(found), unreadable
+
+
+_SKIPPED = ("node_modules", "__pycache__", Settings.data_dir.name)
+_MARKS_OF_ENVIRONMENTS = ("pyvenv.cfg", "conda-meta")
+
+
+def _holds_goldens(folder: Path, data_dir: Path) -> bool:
+    if folder.name.startswith(".") or folder.name in _SKIPPED or folder.resolve() == data_dir:
+        return False
+    return not any((folder / mark).exists() for mark in _MARKS_OF_ENVIRONMENTS)
+
+
+def _is_one_by_name(path: Path) -> bool:
+    if path.name.startswith(".") or path.suffix.lower().lstrip(".") not in FILE_TYPES:
+        return False
+    return path.is_file() or not path.exists()  # a link to nothing is a broken one; pipes are none
 
 
 def write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]]) -> None:

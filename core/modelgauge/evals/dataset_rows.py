@@ -23,7 +23,7 @@ from modelgauge.data.test_cases import (
 from modelgauge.errors import InputFileError, InvalidDataError
 from modelgauge.evals.dataset_cells import CUSTOM, UnfitError, value_of, value_of_cell
 from modelgauge.evals.dataset_columns import ALIASES, FIELDS, Chosen, claimed, is_conversation, misspelt
-from modelgauge.evals.dataset_tables import Row, Table, shown
+from modelgauge.evals.dataset_tables import NoDataSetError, Row, Table, shown
 
 AnyGolden: TypeAlias = Golden | ConversationalGolden
 AnyTestCase: TypeAlias = LLMTestCase | ConversationalTestCase
@@ -81,14 +81,7 @@ def _read(table: Table, chosen: Chosen, kind: type[Member]) -> Reading:
     columns = claimed(table, chosen.columns, kind.model_fields, kind.__name__)
     needed = _NEEDED[kind]
     if not any(field in columns for field in needed) and (table.rows or table.columns):
-        wanted = " or ".join(map(repr, needed))
-        fix = table.columns_are()
-        if table.likely_delimiter() is None:
-            fix += (
-                f" Say which one it is: {needed[0]}_col_name={_likely(table)!r}, say; on the command line "
-                f"--column {needed[0]}={_likely(table)}."
-            )
-        raise InputFileError(f"{table.heading}: there is no column {wanted}.", fix=fix)
+        raise _no_column(table, needed)
     members: list[Member] = []
     problems: list[InputFileError] = []
     for row in table.rows:
@@ -114,8 +107,20 @@ def _prefilled(goldens: Iterable[AnyGolden]) -> list[str]:
     return [f"{several}, which a run of the app must say: that belongs to test cases"]
 
 
-def _likely(table: Table) -> str:
-    return str(table.columns[0]) if table.columns else "question"
+def _no_column(table: Table, needed: Sequence[str]) -> InputFileError:
+    wanted = " or ".join(map(repr, needed))
+    problem = f"{table.heading}: there is no column {wanted}."
+    delimiter = table.likely_delimiter()
+    if delimiter is not None:
+        named = {name for names in _NEEDED.values() for name in names}
+        ours = not named.isdisjoint(table.columns[0].split(delimiter))
+        return (InputFileError if ours else NoDataSetError)(problem, fix=table.columns_are())
+    likely = str(table.columns[0]) if table.columns else "question"
+    return NoDataSetError(
+        problem,
+        fix=f"{table.columns_are()} Say which one it is: {needed[0]}_col_name={likely!r}, say; on the command line "
+        f"--column {needed[0]}={likely}.",
+    )
 
 
 def _member(table: Table, row: Row, columns: Mapping[str, str], chosen: Chosen, kind: type[Member]) -> Member:

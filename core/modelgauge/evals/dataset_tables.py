@@ -15,6 +15,10 @@ from modelgauge.evals.csv_text import CsvError, Record, parse_csv
 from modelgauge.evals.plain_values import plain_value
 
 
+class NoDataSetError(InputFileError):
+    """A file that is well, and holds something else than goldens or test cases."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One row.
@@ -255,8 +259,11 @@ def _only_value(source: str, line: str, number: int) -> Any:
 def _json_rows(source: str, text: str) -> Iterator[tuple[str, Any]]:
     """The elements of the outermost list one by one, so that each has its line."""
     at = _skipped(text, 0)
+    if at == len(text):
+        raise InputFileError(f"{source} is empty.", fix='Write [{"input": …}, …], or [] for no rows.')
     if not text.startswith("[", at):
-        raise InputFileError(
+        of_another_kind = NoDataSetError if text.startswith("{", at) else InputFileError
+        raise of_another_kind(
             f"{source}: this is not a JSON list of objects.",
             fix='Write [{"input": …}, …]; a file with one object a line is for the JSONL methods.',
         )
@@ -303,8 +310,12 @@ def _decoded(source: str, text: str, at: int, line: int) -> tuple[Any, int]:
 
 
 def _no_row(place: str, row: Any, what: str) -> InputFileError:
-    return InputFileError(
-        f"{place}: this is of type {type(row).__name__}; each row must be one {what}.",
+    nested = isinstance(row, list) and any(isinstance(one, dict) for one in row)
+    problem = f"{place}: this is of type {type(row).__name__}; each row must be one {what}."
+    if nested:
+        return InputFileError(problem, fix=f"Take each {what} out of the list that it stands in.")
+    return NoDataSetError(
+        problem,
         fix='Rows are like {"input": "a question", "expected_output": "its answer"}; a DataFrame\'s '
         "are df.to_dict('records').",
     )

@@ -1,6 +1,7 @@
 """`modelgauge datasets`: list, show, validate, diff."""
 
 import json
+import os
 
 import pytest
 from click.testing import CliRunner
@@ -38,7 +39,7 @@ def as_json(*args, exit_code=0):
 def test_list_finds_data_sets_and_names_what_it_leaves_out(folder):
     result = run("list")
     shown = result.stdout
-    assert "No data sets, or not readable: package.json, table.csv." in result.stderr
+    assert "No data sets: package.json, table.csv." in result.stderr
     others = as_json("list")["others"]
     assert [one["path"] for one in others] == ["package.json", "table.csv"]
     assert "input" in others[1]["problem"]
@@ -56,6 +57,81 @@ def test_list_looks_into_folders_when_asked(folder):
     assert talks["name"] == "talks"
     assert (talks["kind"], talks["goldens"]) == ("multi-turn", 1)
     assert talks["content_hash"] == EvaluationDataset.from_file(folder / "more" / "talks.jsonl").content_hash
+
+
+def test_list_stays_out_of_folders_that_hold_no_ones_goldens(folder, monkeypatch):
+    monkeypatch.setenv("MODELGAUGE_DATA_DIR", "out")
+    environment = folder / "env"
+    for inside in (
+        "out/runs/1",
+        "old/run_data/runs/1",
+        ".git",
+        "web/node_modules/x",
+        "env/lib",
+        "conda/lib",
+        "src/__pycache__",
+    ):
+        (folder / inside).mkdir(parents=True)
+        (folder / inside / "goldens.csv").write_text("input\nq\n", encoding="utf-8")
+    (environment / "pyvenv.cfg").write_text("", encoding="utf-8")
+    (folder / "conda" / "conda-meta").mkdir()
+    (folder / "._goldens.csv").write_bytes(b"\x00\x05\x16\x07")
+    found = as_json("list", "-r")
+    assert [row["path"] for row in found["datasets"]] == ["broken.csv", "goldens.csv", "more/talks.jsonl"]
+    assert [one["path"] for one in found["others"]] == ["package.json", "table.csv"]
+    assert [row["path"] for row in as_json("list", "out/runs", "-r")["datasets"]] == [
+        "out/runs/1/goldens.csv"
+    ]
+
+
+BROKEN = {
+    "comma.json": (b'[{"input": "q"}\n{"input": "r"}]', "line 2: ',' or ']' is missing"),
+    "empty.csv": (b"", "is empty"),
+    "empty.json": (b" \n", "is empty"),
+    "excel.csv": (b"input;expected_output\nq;a\n", "no column 'input'"),
+    "latin.csv": (b"input\n\xfc\n", "line 2: this is not utf-8"),
+    "nested.json": (b'[[{"input": "q"}]]', "line 1: this is of type list"),
+    "pointer.json": (b"version https://example.org/spec/v1\n", "not a JSON list of objects"),
+    "quote.csv": (b'input\n"q\n', "line 2: a cell begins with a quote"),
+    "text.jsonl": (b"input\nq\n", "line 1: this is not JSON"),
+    "turns.jsonl": (b'{"turns": ', "line 1: this is not JSON"),
+}
+
+
+def test_list_shows_data_sets_that_are_broken_and_says_how_many(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, (content, _) in BROKEN.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "gone.csv").symlink_to(tmp_path / "nowhere.csv")
+    (tmp_path / "rows.csv").write_text("input,token_cost\nq,x\n", encoding="utf-8")
+    (tmp_path / "whole.csv").write_text("input\nq\n", encoding="utf-8")
+    result = run("list")
+    rows = {line.split()[0]: line for line in result.stdout.splitlines()[1:]}
+    expected = {name: problem for name, (_, problem) in BROKEN.items()}
+    expected |= {"gone.csv": "No such file", "rows.csv": "1 row cannot be read"}
+    assert sorted(rows) == sorted([*expected, "whole.csv"])
+    assert {name: problem in rows[name] for name, problem in expected.items()} == dict.fromkeys(
+        expected, True
+    )
+    assert "12 of 13 data sets cannot be read, or not all of it" in result.stderr
+    assert "No data sets:" not in result.stderr
+    listed = as_json("list")
+    assert listed["broken"] == 12
+    assert {row["path"]: bool(row["problem"]) for row in listed["datasets"]} == {
+        **dict.fromkeys(expected, True),
+        "whole.csv": False,
+    }
+    assert {row["content_hash"] is None for row in listed["datasets"] if row["problem"]} == {True}
+
+
+def test_list_says_which_folders_it_cannot_read(folder, monkeypatch):
+    def scandir(path, scan=os.scandir):
+        if str(path).endswith("more"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert "more cannot be read: Permission denied" in run("list", "-r").stderr
 
 
 def test_a_file_of_conversations_is_called_so_where_no_row_can_be_read(folder):

@@ -326,10 +326,15 @@ def test_json_rows_have_typed_values(goldens, kind):
         ("json", '[{"input": "q"}', "',' or ']' is missing."),
         ("json", '[{"input": "q"}] x', "data.json: more follows the list."),
         ("json", "[[1]]", "data.json, line 1: this is of type list; each row must be one object."),
+        (
+            "json",
+            '[[{"input": "q"}]]',
+            "each row must be one object. Take each object out of the list that it",
+        ),
         ("json", '[{"input": "q", "level": NaN}]', "data.json, line 1: NaN is no JSON."),
         ("json", '[{"input": "q", "input": "r"}]', "the key 'input' is there twice."),
         ("json", '[{"input": "q", "additional_metadata": {"a": ' + "9" * 5000 + "}}]", "data.json, line 1: "),
-        ("json", "", "data.json: this is not a JSON list of objects."),
+        ("json", "", "data.json is empty."),
         ("jsonl", '{"input": "q"}\n\n{"input": }\n', "data.jsonl, line 3: this is not JSON"),
         (
             "jsonl",
