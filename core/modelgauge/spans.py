@@ -33,14 +33,15 @@ _observed = threading.Event()  # set once anything is
 F = TypeVar("F")
 
 
-def marked(function: F, metrics: Sequence[Any] = ()) -> F:
+def marked(function: F, observation: object, metrics: Sequence[Any] = ()) -> F:
     """Mark a function whose calls make spans, or an object that calls such a one.
 
     Args:
         function: the function or object.
+        observation: stands in the spans too: a wrapper has the mark of what it wraps, and may call it often or never.
         metrics: judge the spans.
     """
-    setattr(function, _MARK, True)
+    setattr(function, _MARK, observation)
     setattr(function, _METRICS, tuple(metrics))
     _observed.set()
     return function
@@ -48,7 +49,12 @@ def marked(function: F, metrics: Sequence[Any] = ()) -> F:
 
 def is_observed(function: Any) -> bool:
     """Whether calls of this make spans: a function, a method, a partial, or an object that is called."""
-    return any(hasattr(one, _MARK) for one in _called(function))
+    return observation_of(function) is not None
+
+
+def observation_of(function: Any) -> object | None:
+    """What the spans of an observed function say that they are of; None where it is not observed."""
+    return next((getattr(one, _MARK) for one in _called(function) if hasattr(one, _MARK)), None)
 
 
 def metrics_of_observed(function: Any) -> tuple[Any, ...]:
@@ -120,7 +126,7 @@ class OpenTrace:
 
 @dataclass(eq=False)
 class OpenSpan:
-    """A span that is being recorded; `metrics` are objects or uids."""
+    """A span that is being recorded; `metrics` are objects or uids, and `of` is whose call it is (see `marked`)."""
 
     trace: OpenTrace
     parent: "OpenSpan | None"
@@ -128,6 +134,7 @@ class OpenSpan:
     type: str | None
     input: Any
     metrics: Sequence[Any] = ()
+    of: object = None
     metadata: dict[str, Any] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     output: Any = None
@@ -156,6 +163,13 @@ class OpenSpan:
         if self.parent is None:
             self.trace.seconds = perf_counter() - self.trace.begun
             self.trace.sink.traces.append(self.trace)
+
+    def adopt(self, traces: Sequence[OpenTrace]) -> None:
+        """Take in the spans of other traces, as calls that were made in this one."""
+        for span in [span for trace in traces for span in trace.spans]:
+            span.parent = self if span.parent is None else span.parent
+            span.trace, span.id = self.trace, next(self.trace.ids)
+            self.trace.spans.append(span)
 
     def case(self) -> LLMTestCase:
         """The span's own test case: what the author gave, else its input and output as texts."""
@@ -241,7 +255,7 @@ def begin(name: str, kind: str | None, inputs: Callable[[], Any], **told: Any) -
         name: of the span.
         kind: its type.
         inputs: gives the input; not called where nobody collects.
-        told: metrics, metadata.
+        told: metrics, metadata, whose call it is.
     """
     parent, sink = current_span(), _sink.get()
     if parent is not None:
@@ -252,6 +266,35 @@ def begin(name: str, kind: str | None, inputs: Callable[[], Any], **told: Any) -
     else:
         return None
     return OpenSpan(trace, parent, name, kind, shown(inputs()), **told)
+
+
+def begin_use(name: str, inputs: Any, observation: object, metrics: Sequence[Any] = ()) -> OpenSpan:
+    """Open a span for the use of an observed function, in case that nothing else stands for it; see `trace_of_use`."""
+    return OpenSpan(OpenTrace(Sink()), None, name, None, shown(inputs), metrics=metrics, of=observation)
+
+
+def trace_of_use(sink: Sink, use: OpenSpan, value: Any, error: BaseException | None) -> OpenTrace:
+    """What an observed function did in one use, where a wrapper around it may call it again, or not at all.
+
+    It is the trace of its last call that raised nothing; where the use failed, of its last call. Where the wrapper
+    answered by itself, it is that of the use, with all that was observed meanwhile.
+
+    Args:
+        sink: was open meanwhile.
+        use: begun before.
+        value: what came back.
+        error: what was raised instead.
+    """
+    calls = [one for one in sink.begun if one.root.of is use.of]
+    if error is not None and calls:
+        return calls[-1]
+    answers = [one for one in calls if one.root.error is None]
+    if answers:  # what still goes on has not answered, unless nothing else has
+        return max(reversed(answers), key=lambda one: one.seconds is not None)
+    use.adopt(sink.begun)
+    use.returned(value)
+    use.end(error)
+    return use.trace
 
 
 class inside:  # noqa: N801  likewise

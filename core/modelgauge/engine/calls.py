@@ -34,7 +34,7 @@ from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.retry import ErrorClass, Fatal, Retry
 from modelgauge.interfaces.sut import PromptResponseSUT
-from modelgauge.spans import is_anything_observed, is_observed
+from modelgauge.spans import is_anything_observed, observation_of
 
 _FATAL_CALLS = 3
 _FAILED = "'%s': attempt %d failed (%s: %s); the next one comes in %.1f s."
@@ -116,7 +116,7 @@ class Target:
         self._first_calls = FirstCalls(_FATAL_CALLS) if is_sut and not (batched or chosen) else None
         self._unreported: dict[str, str] = {}
         self._leaves_spans = is_sut and not batched  # those of a batch belong to no item
-        self._needs_root = not is_observed(owner) and not is_observed(method)
+        self._observation = observation_of(owner) or observation_of(method)
 
     def _sender(
         self, method: Callable[[Any], Any], *, batched: bool
@@ -332,7 +332,7 @@ class Target:
             self.owner.uid,
             request,
             self.services.options.redactor.redact_json_text,
-            needs_root=self._needs_root,
+            self._observation,
         )
 
     async def _admitted(self) -> None:

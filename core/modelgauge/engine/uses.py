@@ -13,7 +13,7 @@ from modelgauge.data.base import Frozen
 from modelgauge.data.responses import JsonObject, SUTResponse, ToolCall
 from modelgauge.data.spans import TRACE, Trace
 from modelgauge.data.test_cases import RUNTIME_FIELDS
-from modelgauge.spans import OpenSpan, OpenTrace, Sink, as_text, begin, collecting, inside
+from modelgauge.spans import OpenSpan, OpenTrace, Sink, as_text, begin_use, collecting, inside, trace_of_use
 
 _IN_METADATA = ("retrieval_context", "token_cost", "completion_time")
 """The runtime fields of a test case that a completion holds in its metadata."""
@@ -56,23 +56,24 @@ class Use:
         uid: what the outermost span is called.
         request: the native request, which is its input.
         redact: takes secrets out of what is recorded.
-        needs_root: whether there is an outermost span; not where the app's own function is observed, and is it.
+        observation: of the app's own function, whose call is the outermost span; None where it is not observed.
     """
 
-    def __init__(self, uid: str, request: Any, redact: Callable[[str], str], *, needs_root: bool) -> None:
+    def __init__(
+        self, uid: str, request: Any, redact: Callable[[str], str], observation: object | None
+    ) -> None:
         self._sink = Sink()
         self._uid, self._request, self._redact = uid, request, redact
-        self._needs_root = needs_root
-        self._root: OpenSpan | None = None
+        self._observation = observation
+        self._use: OpenSpan | None = None
 
     def going_on(self) -> ExitStack:
         """Record what the code inside calls: `with use.going_on():`."""
+        self._use = begin_use(self._uid, {"request": self._request}, self._observation)
         with ExitStack() as stack:
             stack.enter_context(collecting(self._sink))
-            if self._needs_root:
-                self._root = begin(self._uid, None, lambda: {"request": self._request})
-            if self._root is not None:
-                stack.enter_context(inside(self._root))
+            if self._observation is None:
+                stack.enter_context(inside(self._use))
             return stack.pop_all()
 
     def answered(self, response: Any) -> Told | None:
@@ -81,14 +82,12 @@ class Use:
         Args:
             response: the native one.
         """
-        if self._root is not None:
-            self._root.returned(response)
-        trace = self._ended(None)
+        trace = self._ended(response, None)
         return None if trace is None else self._clean(_told(trace, is_text=isinstance(response, str)))
 
     def failed(self, error: Exception) -> Trace | None:
         """What the app did until it failed, also where it still does it; None where nothing was observed."""
-        trace = self._ended(error)
+        trace = self._ended(None, error)
         return None if trace is None else self._clean(trace.frozen())
 
     def _clean(self, made: M) -> M:
@@ -96,15 +95,12 @@ class Use:
         clean = self._redact(written)
         return made if clean == written else type(made).model_validate_json(clean)
 
-    def _ended(self, error: Exception | None) -> OpenTrace | None:
-        if self._root is not None:
-            self._root.end(error)
-        trace = next(iter(self._sink.begun), None)
-        return trace if trace is not None and self._tells(trace) else None
-
-    def _tells(self, trace: OpenTrace) -> bool:
-        """Whether something was observed, beside the span that stands for the use itself."""
-        return self._root is None or len(trace.spans) > 1 or trace.updated
+    def _ended(self, response: Any, error: Exception | None) -> OpenTrace | None:
+        if self._use is None:
+            return None
+        trace = trace_of_use(self._sink, self._use, response, error)
+        is_empty = trace is self._use.trace and len(trace.spans) == 1 and not trace.updated
+        return None if is_empty else trace
 
 
 def _told(trace: OpenTrace, *, is_text: bool) -> Told:

@@ -20,10 +20,13 @@ from modelgauge.spans import (
     OpenTrace,
     Sink,
     as_text,
+    begin_use,
     collecting,
     is_observed,
     metrics_of_observed,
+    observation_of,
     shown,
+    trace_of_use,
 )
 
 App: TypeAlias = Callable[[str], Any]
@@ -117,7 +120,9 @@ def _uses_before(goldens: Sequence[Golden], app: App, judging: Judging, objects:
     if known:
         keyed(known)
     uses = [] if known else _uses(goldens[:1], app, 1)
-    if any(one.error is None and not any(span.metrics for span in one.trace.spans) for one in uses):
+    if any(
+        one.called and one.error is None and not any(span.metrics for span in one.trace.spans) for one in uses
+    ):
         known = objects([DEFAULT_METRIC])
     for metric in known:
         judging.ready(metric)
@@ -156,11 +161,12 @@ class _Objects:
 
 @dataclass(frozen=True, slots=True)
 class _Used:
-    """What the app did, and what it returned or raised."""
+    """What the app did, and what it returned or raised; `called` where the observed function itself was at work."""
 
     trace: OpenTrace
-    value: Any = None
-    error: Exception | None = None
+    value: Any
+    error: Exception | None
+    called: bool
 
 
 def _uses(goldens: Sequence[Golden], callback: App, at_once: int) -> list[_Used]:
@@ -175,38 +181,40 @@ async def _used(goldens: Sequence[Golden], callback: App, at_once: int) -> list[
 
     async def use(golden: Golden) -> _Used:
         async with places:
+            span = _begun(callback, golden.input)
             with collecting() as sink:  # plain code runs in a thread, where it may block
                 try:
                     value = await in_thread(lambda: _drained(callback(golden.input)), "app")
                     value = await _awaited(value)
                 except Exception as error:  # noqa: BLE001  the author's; it stands in the record
-                    return _failed(sink, error)
-            return _Used(sink.begun[0], value)
+                    return _ended(sink, span, error=error)
+            return _ended(sink, span, value)
 
     return list(await asyncio.gather(*map(use, goldens)))
 
 
 def _use_here(callback: App, asked: str) -> _Used:
     """Use the app once; plain code runs in this thread, whose debugger and fixtures it knows."""
+    span = _begun(callback, asked)
     with collecting() as sink:
         try:
             value = _drained(callback(asked))
             if inspect.isawaitable(value) or inspect.isasyncgen(value):
                 value = blocking(lambda: _awaited(value))
         except Exception as error:  # noqa: BLE001  likewise
-            return _failed(sink, error)
-    return _Used(sink.begun[0], value)
+            return _ended(sink, span, error=error)
+    return _ended(sink, span, value)
 
 
-def _failed(sink: Sink, error: Exception) -> _Used:
-    """A use that raised.
+def _begun(callback: App, asked: str) -> OpenSpan:
+    """What stands for a use of which the observed function knows nothing: a wrapper around it may answer by itself."""
+    name = str(getattr(callback, "__name__", type(callback).__name__))
+    return begin_use(name, {"input": asked}, observation_of(callback), metrics_of_observed(callback))
 
-    Raises:
-        Exception: this, where the observed function was not even called.
-    """
-    if not sink.begun:
-        raise error
-    return _Used(sink.begun[0], error=error)
+
+def _ended(sink: Sink, use: OpenSpan, value: Any = None, error: Exception | None = None) -> _Used:
+    trace = trace_of_use(sink, use, value, error)
+    return _Used(trace, value, error, called=trace is not use.trace)
 
 
 async def _awaited(value: Any) -> Any:
@@ -255,11 +263,21 @@ def _components(trace: OpenTrace, objects: Resolved) -> tuple[Component, ...]:
     found: list[Component] = []
     times: dict[str, int] = {}
     for span in sorted(trace.spans, key=lambda one: one.id):
-        if span is not trace.root and span.metrics:
+        if span is not trace.root and span.metrics and not _was_made_good(span):
             times[span.name] = times.get(span.name, 0) + 1
             name = _numbered(span, times[span.name])
             found.append(Component(name, span.case(), tuple(objects(span.metrics))))
     return tuple(found)
+
+
+def _was_made_good(span: OpenSpan) -> bool:
+    """Whether a call failed, and its caller got an answer by calling again, or gave one in its stead."""
+    return span.error is not None and any(
+        other is span.parent
+        or (other.parent is span.parent and other.input == span.input and other.id > span.id)
+        for other in span.trace.spans
+        if other.of is span.of and other.error is None
+    )
 
 
 def _numbered(span: OpenSpan, number: int) -> str:

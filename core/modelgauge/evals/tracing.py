@@ -108,6 +108,7 @@ class _Observation:
             self._kind,
             lambda: arguments(self._signature, args, kwargs),
             metrics=self.metrics,
+            of=self,
             metadata=dict(self._metadata),
         )
 
@@ -121,7 +122,7 @@ def _observed(target: Callable[..., Any], observation: _Observation) -> Callable
         wrapper = _coroutine(target, observation)
     else:
         wrapper = _function(target, observation)
-    return marked(wrapper, observation.metrics)
+    return marked(wrapper, observation, observation.metrics)
 
 
 def _function(target: Callable[..., Any], observation: _Observation) -> Callable[..., Any]:

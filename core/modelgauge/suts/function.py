@@ -8,7 +8,7 @@ from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.interfaces.identity import Identified
 from modelgauge.interfaces.sut import PromptResponseSUT
-from modelgauge.spans import is_observed, marked
+from modelgauge.spans import marked, observation_of
 
 Answer = str | SUTCompletion
 
@@ -38,8 +38,9 @@ class FunctionSUT(PromptResponseSUT[str, Answer]):
         self.cacheable = version is not None
         self.cache_version = version if version is not None else 0
         self.max_concurrency = max_concurrency
-        if is_observed(function):
-            marked(self)  # its spans need no other around them
+        observation = observation_of(function)
+        if observation is not None:
+            marked(self, observation)  # its spans need no other around them
         if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
             self.evaluate = self._evaluate_async  # type: ignore[method-assign]  # so it needs no thread
 

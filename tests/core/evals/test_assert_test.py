@@ -1,5 +1,4 @@
 import asyncio
-import functools
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -371,17 +370,6 @@ def test_an_exception_that_cannot_be_changed_reaches_the_caller_with_its_note(us
     assert raised.traceback[-1].name == "app"
     (note,) = denied.__notes__
     assert "stands in the record of the run" in note
-
-
-@pytest.mark.usefixtures("judge")
-def test_what_keeps_an_app_from_being_used_at_all_is_raised_without_a_run():
-    @functools.wraps(observed)
-    def guarded(question):
-        raise PermissionError("log in first")
-
-    with pytest.raises(PermissionError, match="log in first"):
-        assert_test(golden=GOLDEN, observed_callback=guarded)
-    assert not Path("run_data").exists()
 
 
 def test_methods_of_an_app(match):
