@@ -3,7 +3,7 @@
 from typing import Any
 
 from modelgauge.data.prompts import AnyPrompt
-from modelgauge.data.responses import SUTCompletion, SUTResponse
+from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
 from modelgauge.engine.calls import Target
 from modelgauge.engine.failures import add_note
 from modelgauge.engine.tally import CallTally
@@ -67,12 +67,21 @@ def translated(
         Exception: what it raised.
     """
     ours = sut.translate_response(request, response)
-    if not isinstance(ours, SUTResponse):
+    if not isinstance(ours, SUTResponse) or not _is_whole(ours):
+        what = f"a {type(ours).__name__}" + (" of wrong parts" if isinstance(ours, SUTResponse) else "")
         raise InvalidResponseError(
-            f"translate_response of '{sut.uid}' returned a {type(ours).__name__}.",
+            f"translate_response of '{sut.uid}' returned {what}.",
             fix="Return SUTResponse(completions=[SUTCompletion(text=…)]).",
         )
     return without_reasoning(sut, ours if told is None else told.added_to(ours))
+
+
+def _is_whole(response: SUTResponse) -> bool:
+    """Whether a response is what its class says: pydantic's `model_construct` and `model_copy` check nothing."""
+    usage: object = response.usage
+    parts: tuple[object, ...] = response.completions
+    is_whole = all(isinstance(one, SUTCompletion) and isinstance(one.text, str) for one in parts)
+    return is_whole and (usage is None or isinstance(usage, Usage))
 
 
 def without_reasoning(sut: PromptResponseSUT[Any, Any], response: SUTResponse) -> SUTResponse:

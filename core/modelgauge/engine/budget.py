@@ -26,11 +26,11 @@ class Budget:
     tokens: int = 0
     cost: float = 0.0
 
-    def spend_call(self) -> None:
-        """Count an attempt that is about to be sent.
+    def check(self) -> None:
+        """See that another attempt may be sent.
 
         Raises:
-            RunStoppedError: a cap is reached; the attempt must not be sent.
+            RunStoppedError: a cap is reached.
         """
         if self.max_calls is not None and self.calls >= self.max_calls:
             raise _reached(f"{self.max_calls} calls", "--max-calls")
@@ -38,6 +38,9 @@ class Budget:
             raise _reached(f"{self.max_tokens} tokens", "--max-tokens-total")
         if self.max_cost is not None and self.cost >= self.max_cost:
             raise _reached(f"${self.max_cost:g}", "--max-cost")
+
+    def spend_call(self) -> None:
+        """Count an attempt that is about to be sent."""
         self.calls += 1
         current_tally.get(_NOBODY).attempts += 1
 

@@ -59,6 +59,17 @@ class Services:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], float] = monotonic
     stopped: RunStoppedError | None = None
+    rates: list[Rate] = field(default_factory=list)
+
+    def stop(self, why: RunStoppedError) -> None:
+        """Send no further call."""
+        self.stopped = why
+        self.give_up_waiting()
+
+    def give_up_waiting(self) -> None:
+        """Let those go on who wait until a call may be sent: none will be."""
+        for rate in self.rates:
+            rate.give_up()
 
     @property
     def caching(self) -> bool:
@@ -99,6 +110,7 @@ class Target:
         self.rate = (
             Rate(options.requests_per_minute, options.tokens_per_minute) if is_sut else Rate(None, None)
         )
+        services.rates.append(self.rate)
         self.dead: RunStoppedError | None = None
         self.why_uncacheable = owner.why_uncacheable(asked)
         self._fatal_calls = 0
@@ -342,6 +354,7 @@ class Target:
             if self._first_calls is not None and not self._first_calls.over:
                 await self._first_calls.turn()
             if self.rate.limited:
+                self._check_allowed()  # nobody waits for a minute to learn that
                 await self.rate.before()
             self._check_allowed()
             if self._is_sent:
@@ -354,6 +367,12 @@ class Target:
         stopped = self.dead or self.services.stopped
         if stopped is not None:
             raise stopped
+        if self._is_sent:
+            try:
+                self.services.budget.check()
+            except RunStoppedError:
+                self.services.give_up_waiting()  # a cap is everybody's
+                raise
 
     def _note_failure(self, verdict: ErrorClass, error: Exception) -> None:
         """Three calls in a row that say "never" end the use of this object."""
@@ -369,6 +388,7 @@ class Target:
                 "goes on too, but leaves the items that failed as they are.",
             )
             self._tell_first_calls()
+            self.rate.give_up()
 
     def _tell_first_calls(self) -> None:
         if self._first_calls is not None and not self._first_calls.over:

@@ -13,7 +13,7 @@ from typing import Any
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, as_exception
 from modelgauge.errors import CallError, CallTimeoutError
 
-_CLEANING_UP = 5.0
+CLEANING_UP = 5.0
 """Seconds that an attempt gets to end after it was cancelled; then nobody waits for it any more."""
 
 
@@ -28,6 +28,10 @@ class _Watch:
     is_late: bool = False
     pauses: int = 0
     paused_at: float = 0.0
+
+
+_LONG = 0.001
+"""Seconds that an attempt which never waits may keep the loop."""
 
 
 _current: ContextVar[_Watch | None] = ContextVar("modelgauge_watch", default=None)
@@ -64,13 +68,17 @@ class Deadlines:
         self._watch(watch)
         task = watch.task = _begun(_attempt(watch, awaitable), self._loop)
         try:
+            if (
+                task.done() and self._clock() - now > _LONG
+            ):  # it kept the loop: others, and Ctrl-C, get a turn
+                await asyncio.sleep(0)
             return await watch.outcome
         except asyncio.CancelledError:
             if not watch.has_begun and asyncio.iscoroutine(awaitable):
                 awaitable.close()  # the loop ends, and it will not begin
             if not task.done():
                 task.cancel()
-                await asyncio.wait([task], timeout=_CLEANING_UP)
+                await asyncio.wait([task], timeout=CLEANING_UP)
             raise
         finally:
             self._watched.pop(watch, None)
@@ -137,7 +145,7 @@ class Deadlines:
                 watch.outcome.set_exception(timed_out(watch.seconds))
             if watch.task is not None:
                 watch.task.cancel()
-            watch.is_late, watch.expires = True, now + _CLEANING_UP
+            watch.is_late, watch.expires = True, now + CLEANING_UP
         running = [one.expires for one in self._watched if not one.pauses]
         if running:
             self._schedule(min(running))
@@ -183,11 +191,10 @@ async def _attempt(watch: _Watch, awaitable: Awaitable[Any]) -> None:
         if (task := asyncio.current_task()) is not None:
             task.add_done_callback(asyncio.Task.exception)
         raise
-    except GeneratorExit:
-        raise
     except BaseException as error:  # noqa: BLE001  it is the outcome, whatever it is
-        if not watch.outcome.done():
+        if not watch.outcome.done() and not watch.outcome.get_loop().is_closed():
             watch.outcome.set_exception(_told(error, watch))
+            watch.outcome.exception()  # where nobody waits for it any more, that is no news
     else:
         if not watch.outcome.done():
             watch.outcome.set_result(result)

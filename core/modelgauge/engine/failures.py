@@ -20,6 +20,20 @@ NOT_OF_THE_ITEM = (KeyboardInterrupt, asyncio.CancelledError, GeneratorExit)
 """What comes from outside while an author's code runs, and is passed on."""
 
 
+def is_from_outside(error: BaseException) -> bool:
+    """Whether what an author's code raised came from outside, and is passed on.
+
+    A cancellation that nobody asked for (some clients raise one when a connection is lost) is an error like any other.
+    """
+    if not isinstance(error, asyncio.CancelledError):
+        return isinstance(error, NOT_OF_THE_ITEM)
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # in a thread, where nobody cancels
+        return False
+    return task is None or task.cancelling() > 0
+
+
 def as_exception(error: BaseException) -> Exception:
     """What a future can carry: SystemExit of an author, say, becomes a plain error, which ends nothing but its item."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration):

@@ -1,7 +1,7 @@
 """The life of one item: asked, annotated, measured; and what is left of it, whatever happens: one record."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from modelgauge.data.records import ItemRecord, TestItemRecord
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.asking import ask_sut, tell_of_kept
 from modelgauge.engine.calls import Target
-from modelgauge.engine.failures import NOT_OF_THE_ITEM, StageError, as_exception, exception_record
+from modelgauge.engine.failures import StageError, as_exception, exception_record, is_from_outside
 from modelgauge.engine.measuring import Measured, Measurer
 from modelgauge.engine.repeats import Reducer, reduced
 from modelgauge.engine.tally import Tally
@@ -84,6 +84,11 @@ class ItemWorker:
             return await self.judged(index, item, answers)
         except StageError as failure:
             return self.failed(index, item, answers, failure)
+        except Exception as error:
+            if isinstance(error, RunStoppedError):
+                raise
+            # A defect, of ours or of an object of an author's: it shall not end the other items.
+            return self.failed(index, item, answers, StageError("measure", self.measurer.uid, error))
 
     async def judged(self, index: int, item: TestItem, answers: Sequence[Answered]) -> ItemRecord:
         """Annotate and measure answers.
@@ -95,12 +100,12 @@ class ItemWorker:
             await self._annotate_all(answers)
         if self.turns.needed:
             await self.turns.turn()
-        interactions = tuple([one.recorded() for one in answers])
         try:
+            interactions = tuple([one.recorded() for one in answers])
             measured, each = await self._measured_all(item, interactions)
-        except NOT_OF_THE_ITEM:
-            raise
         except BaseException as error:
+            if is_from_outside(error):
+                raise
             raise StageError("measure", self.measurer.uid, as_exception(error)) from error
         return TestItemRecord(
             index=index,
@@ -144,9 +149,9 @@ class ItemWorker:
                 raise TypeError("nobody to ask")  # noqa: TRY301  a defect of ours
             sent: Any = prompt.prompt if self.options is None else prompt.prompt.with_options(self.options)
             return await ask_sut(self.sut, sent, self.tally.sut_calls, repeat)
-        except NOT_OF_THE_ITEM:
-            raise
         except BaseException as error:
+            if is_from_outside(error):
+                raise
             raise StageError("sut", self.sut_uid, as_exception(error)) from error
 
     # --- judging -----------------------------------------------------------------------------------------------------
@@ -168,9 +173,9 @@ class ItemWorker:
         """The annotators that the test wants for a prompt."""
         try:
             return checked_choice(self.chosen(prompt) if self.chosen is not None else (), self.annotators)
-        except NOT_OF_THE_ITEM:
-            raise
         except BaseException as error:
+            if is_from_outside(error):
+                raise
             raise StageError("annotator", self.measurer.uid, as_exception(error)) from error
 
     async def _annotate(self, answered: Answered, place: int, name: str) -> Any:
@@ -187,9 +192,9 @@ class ItemWorker:
             except Exception as error:
                 tell_of_kept(target, error)
                 raise
-        except NOT_OF_THE_ITEM:
-            raise
         except BaseException as error:
+            if is_from_outside(error):
+                raise
             raise StageError("annotator", annotator.uid, as_exception(error)) from error
 
     async def _measured_all(
@@ -213,12 +218,17 @@ class ItemWorker:
         return [tuple([one for one in interactions if one.repeat == repeat]) for repeat in repeats]
 
 
-def checked_choice(names: Collection[str], annotators: Collection[str]) -> Collection[str]:
-    """What `choose_annotators` returned.
+def checked_choice(given: Iterable[str], annotators: Collection[str]) -> Collection[str]:
+    """The names that `choose_annotators` returned, each once.
 
     Raises:
-        DefinitionError: it names one that there is not.
+        DefinitionError: it returned something else, or names one that there is not.
     """
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise DefinitionError(
+            f"choose_annotators returned {given!r}.", fix="Return a list of names of get_annotators."
+        )
+    names = tuple(dict.fromkeys(given))  # a generator can be read but once
     unknown = [name for name in names if name not in annotators]
     if unknown:
         raise DefinitionError(

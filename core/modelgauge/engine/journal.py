@@ -219,15 +219,13 @@ class JournalFile:
 
     Args:
         path: opened for appending; a torn last line is cut off first.
-        before: called before lines are written.
 
     Raises:
         RunStoppedError: the disk refuses.
         RecordError: another process is writing it.
     """
 
-    def __init__(self, path: Path, before: Callable[[], None] = lambda: None) -> None:
-        self._before = before
+    def __init__(self, path: Path) -> None:
         try:
             self._file = path.open("ab", buffering=0)
             if not _locked(self._file):
@@ -243,7 +241,6 @@ class JournalFile:
 
     def append(self, data: bytes) -> None:
         """Write whole lines; they survive the process from then on. All of them are written, or none."""
-        self._before()
         view = memoryview(data)
         try:
             while view:

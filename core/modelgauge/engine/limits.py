@@ -290,6 +290,7 @@ class Rate:
         self._requests = AsyncLimiter(1, 60 / requests) if requests else None
         self._tokens = AsyncLimiter(tokens, 60) if tokens else None
         self._most_tokens = tokens or 0
+        self._given_up = asyncio.Event()
 
     @property
     def limited(self) -> bool:
@@ -297,13 +298,30 @@ class Rate:
         return self._requests is not None
 
     async def before(self) -> None:
-        """Wait until a request may be sent."""
+        """Wait until a request may be sent, or none will be any more."""
         if self._requests is not None:
-            await self._requests.acquire()
+            await self._acquired(self._requests, 1)
 
     async def after(self, tokens: int) -> None:
-        """Wait until the tokens of a call fit into the minute."""
+        """Wait until the tokens of a call fit into the minute, or it is the last one."""
         while self._tokens is not None and tokens > 0:
             part = min(tokens, self._most_tokens)
-            await self._tokens.acquire(part)
+            await self._acquired(self._tokens, part)
             tokens -= part
+
+    def give_up(self) -> None:
+        """Let all that wait go on: no further call is sent, and nobody shall wait to learn that."""
+        self._given_up.set()
+
+    async def _acquired(self, limiter: AsyncLimiter, amount: int) -> None:
+        if self._given_up.is_set():
+            return
+        if limiter.has_capacity(amount):
+            await limiter.acquire(amount)
+            return
+        waits = [asyncio.ensure_future(one) for one in (limiter.acquire(amount), self._given_up.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()

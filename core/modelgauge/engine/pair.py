@@ -16,12 +16,13 @@ from modelgauge.engine.failures import run_failure
 from modelgauge.engine.item import ItemWorker
 from modelgauge.engine.journal import JournalFile, RunFolder
 from modelgauge.engine.limits import window_of
+from modelgauge.engine.lines import line_of
 from modelgauge.engine.measured import JournalIndex
 from modelgauge.engine.observers import Observers
 from modelgauge.engine.options import RunOptions
 from modelgauge.engine.recorded import Continued, Rescorer
 from modelgauge.engine.source import Ids, ItemSource, NumberedItem, chosen
-from modelgauge.engine.summary import changes_of, identity_of, line_of, manifest_of, record_of
+from modelgauge.engine.summary import changes_of, identity_of, manifest_of, record_of
 from modelgauge.engine.tally import current_tally
 from modelgauge.engine.threads import in_thread
 from modelgauge.engine.totals import TotalsFile
@@ -164,6 +165,7 @@ class PairRun:
         journal = await self._open_journal()
         await in_thread(self._totals.open, "totals")
         self.shared.at_end(self._totals.close)
+        self.shared.writer.before_each_group(self._totals.write)
         await self._stage("items", lambda: self._work_through(journal))
         self._ids.forget()
         await self.shared.writer.drained()
@@ -184,7 +186,7 @@ class PairRun:
 
     async def _open_journal(self) -> JournalFile:
         if self._journal is None:
-            journal = await in_thread(lambda: JournalFile(self.folder.journal, self._totals.write), "journal")
+            journal = await in_thread(lambda: JournalFile(self.folder.journal), "journal")
             # Not sooner: where this task is cancelled, the writer still has lines for it.
             self.shared.at_end(journal.close)
             self._journal = journal
@@ -296,7 +298,7 @@ class PairRun:
         record = await self._worker.process(index, item)
         if self.shared.writer.is_crowded:  # many long answers that come at once are not made lines of at once
             await self.shared.writer.room()
-        clean, line = line_of(record, self.shared.options.redactor.redact_json_text)
+        clean, line = line_of(record, self.pair.test.uid, self.shared.options.redactor.redact_json_text)
         self.shared.writer.append(journal, line, lambda offset: self._done(clean, offset))
 
     def _done(self, record: ItemRecord, offset: int) -> None:
@@ -339,6 +341,7 @@ class PairRun:
         except RunStoppedError as error:
             self._fail("run", error)
             self._notes += (error.problem,)
+            self._totals.write()
             return self._record(result, seconds)
         self._totals.write(ended=True)
         return record

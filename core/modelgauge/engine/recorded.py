@@ -15,6 +15,7 @@ from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, StageError, message_of
 from modelgauge.engine.item import Answered, ItemWorker
 from modelgauge.engine.journal import MANIFEST, RECORD, RunFolder, whole_lines
+from modelgauge.engine.lines import without_contexts
 from modelgauge.engine.measured import JournalIndex
 from modelgauge.engine.source import NumberedItem
 from modelgauge.engine.tally import Tally
@@ -185,7 +186,7 @@ class Continued:
             line = self.recorded.take(one.item)
             if line is None:
                 continue
-            if json.loads(line)["test_item"] != _recorded_form(one.item, self.redact):
+            if not self._is_of(one.item, json.loads(line)):
                 raise RecordError(
                     f"Item '{one.item.id}' is not what it was when {self.recorded.path} was written.",
                     fix="Use the test and the data of that run, or start a new run: the cache pays for "
@@ -194,6 +195,16 @@ class Continued:
             index.note_context(one.index, one.item)
         self.recorded.check_all_taken()
         return number
+
+    def _is_of(self, item: TestItem, line: dict[str, Any]) -> bool:
+        """Whether a line is of an item as it is now."""
+        recorded = line["test_item"]
+        if recorded == _recorded_form(item, self.redact):
+            return True
+        # An author's code may have put something into its contexts that cannot be written.
+        return bool(
+            line["kind"] == "exception" and recorded == _recorded_form(without_contexts(item), self.redact)
+        )
 
     def remaining(self, items: Iterable[NumberedItem]) -> Iterator[NumberedItem]:
         """The items that have no record yet.

@@ -14,8 +14,8 @@ from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.asking import ask_sut
 from modelgauge.engine.budget import Budget
 from modelgauge.engine.calls import Services, Target
-from modelgauge.engine.deadlines import Deadlines, in_this_task
-from modelgauge.engine.failures import NOT_OF_THE_ITEM, message_of
+from modelgauge.engine.deadlines import CLEANING_UP, Deadlines, in_this_task
+from modelgauge.engine.failures import NOT_OF_THE_ITEM, message_of, printable
 from modelgauge.engine.item import ItemWorker
 from modelgauge.engine.journal import RunFolder, new_id
 from modelgauge.engine.lookups import Lookups
@@ -56,9 +56,15 @@ def check_pair(pair: Pair) -> None:
     """Refuse a pair that cannot run, before any call.
 
     Raises:
-        DefinitionError: the SUT lacks a step.
+        DefinitionError: the SUT lacks a step, or an annotator has no name that can be recorded.
         IncompatibleError: the SUT lacks a capability that the test asks for.
     """
+    for name in pair.annotators:
+        if type(name) is not str or not name or printable(name) != name:
+            raise DefinitionError(
+                f"get_annotators of test '{pair.test.uid}' names an annotator {name!r}.",
+                fix="Name it with a plain text, which stands in the records.",
+            )
     if isinstance(pair.sut, RecordedSUT):
         return
     check_sut(pair.sut)
@@ -134,7 +140,10 @@ class Run:
                 bar = asyncio.create_task(show_progress(self._standing))
                 stack.callback(bar.cancel)
             tasks = [asyncio.create_task(one.run()) for one in self._pairs]
-            await self._finished(tasks)
+            try:
+                await self._finished(tasks)
+            finally:
+                await self._ended(tasks)
             return await asyncio.gather(*tasks)
 
     async def ask(self, annotator: CompletionAnnotator[Any], name: str, prompt: AnyPrompt) -> SUTResponse:
@@ -303,9 +312,7 @@ class Run:
         try:
             await asyncio.wait(tasks)
         except asyncio.CancelledError:
-            self._services.stopped = RunStoppedError(
-                "The run was interrupted.", fix="Run `modelgauge resume`."
-            )
+            self._services.stop(RunStoppedError("The run was interrupted.", fix="Run `modelgauge resume`."))
             for pair in self._pairs:
                 pair.stop()
             under_way = self._services.deadlines.under_way + self._services.pool.under_way
@@ -317,6 +324,18 @@ class Run:
                     pair.abandon()
                 _, late = await asyncio.wait(late, timeout=self.options.grace)
             raise
+
+    async def _ended(self, tasks: "list[asyncio.Task[TestRecord]]") -> None:
+        """Leave nothing behind in a loop that goes on, also where the wait for the end was interrupted in its turn."""
+        if all(task.done() for task in tasks):
+            return
+        for pair in self._pairs:
+            pair.abandon()
+        _, late = await asyncio.wait(tasks, timeout=CLEANING_UP)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=CLEANING_UP)
 
     def _standing(self) -> Standing:
         tallies = [pair.tally for pair in self._pairs]
@@ -337,7 +356,7 @@ class Run:
     def _disk_failed(self, error: ModelGaugeError) -> None:
         if self.failure is None:
             self.failure = error
-            self._services.stopped = RunStoppedError(error.problem, fix=error.fix)
+            self._services.stop(RunStoppedError(error.problem, fix=error.fix))
             for pair in self._pairs:
                 pair.stop(error)
 

@@ -1,7 +1,7 @@
-"""What a run says of itself: the manifest before its first call, a line for each item, the record after its last."""
+"""What a run says of itself: the manifest before its first call, the record after its last."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -9,11 +9,9 @@ from modelgauge.data.records import (
     SCHEMA_VERSION,
     ConcurrencyChange,
     Counts,
-    ItemRecord,
     RunFailure,
     Spent,
     TestRecord,
-    item_from_json,
     record_from_json,
 )
 from modelgauge.engine.calls import Target
@@ -121,14 +119,6 @@ def record_of(
     written = record.model_dump_json()
     clean = options.redactor.redact_json_text(written)  # what the caller gets holds no secret either
     return record if clean == written else record_from_json(json.loads(clean), "The record")
-
-
-def line_of(record: ItemRecord, redact: Callable[[str], str]) -> tuple[ItemRecord, bytes]:
-    """An item's record as those who watch get it, without secrets too, and its line in the journal."""
-    written = record.model_dump_json()
-    clean = redact(written)
-    line = clean.encode("utf-8")
-    return record if clean == written else item_from_json(line, "The record of an item"), line + b"\n"
 
 
 def changes_of(targets: Iterable[Target], earlier: Changes, before: float) -> Changes:

@@ -4,6 +4,7 @@ A session is one process that works on the run: the one that began it, and each 
 """
 
 import logging
+from threading import Lock
 from time import monotonic
 from typing import IO, Any
 
@@ -93,6 +94,8 @@ class TotalsFile:
         self._folder = folder
         self._tally = tally
         self._file: IO[bytes] | None = None
+        self._writing = Lock()
+        self._ended = False
         self._begun = monotonic()
         self.earlier_seconds = 0.0 if earlier is None else earlier.seconds
 
@@ -118,17 +121,18 @@ class TotalsFile:
     def write(self, *, ended: bool = False) -> None:
         """Put what is counted now in place of what stands there; a kill leaves the one or the other.
 
-        Called by the writer before each group of lines, so that no item stands in the journal whose calls are not
-        counted.
+        Called by the writer before each group, so that no call is committed that is not counted.
 
         Args:
-            ended: whether the session has come to its end.
+            ended: whether the session has come to its end; what is written after that is of other pairs.
         """
-        if self._file is None:
-            return
-        totals = Totals.of(self._tally, self.seconds, ended=ended)
-        self._file.seek(0)
-        self._file.write(f"{totals.model_dump_json():<{_WIDTH}}\n".encode())
+        with self._writing:
+            if self._file is None or self._ended:
+                return
+            self._ended = ended
+            totals = Totals.of(self._tally, self.seconds, ended=ended)
+            self._file.seek(0)
+            self._file.write(f"{totals.model_dump_json():<{_WIDTH}}\n".encode())
 
     def close(self) -> None:
         """Free the file."""

@@ -67,9 +67,14 @@ class Writer:
         self._pending = 0
         self._bytes = 0
         self._room: asyncio.Future[None] | None = None
+        self._before: list[Callable[[], None]] = []
         self._thread: BatchThread[_Job] = BatchThread(
             "writer", self._write, self._written, closing=close_cache, linger=_LINGER
         )
+
+    def before_each_group(self, count: Callable[[], None]) -> None:
+        """Have something written before all that is committed from now on: what it cost."""
+        self._before.append(count)
 
     def put(self, entry: Entry, committed: Callable[[], None]) -> None:
         """Queue a cache row."""
@@ -112,6 +117,8 @@ class Writer:
         if self._broken is not None:
             raise self._broken
         try:
+            for count in self._before:
+                count()
             rows = [job.entry for job in group if isinstance(job, _Row)]
             if rows and self._cache is not None:
                 self._cache.put_many(rows)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from contextvars import ContextVar
 
 import pytest
@@ -52,6 +53,32 @@ def test_an_attempt_ends_when_its_time_is_up_and_not_before():
         deadlines.close()
 
     in_loop(main)
+
+
+def test_attempts_that_keep_the_loop_leave_others_a_turn():
+    async def main():
+        deadlines, others = Deadlines(), []
+
+        async def other():
+            while True:
+                others.append(len(done))
+                await asyncio.sleep(0)
+
+        async def blocks():
+            end = time.monotonic() + 0.003
+            while time.monotonic() < end:  # an author's fault
+                pass
+
+        done = []
+        beside = asyncio.create_task(other())
+        for _ in range(5):
+            await deadlines.within(10, blocks())
+            done.append(True)
+        beside.cancel()
+        deadlines.close()
+        assert set(range(1, 5)) <= set(others)
+
+    asyncio.run(main())
 
 
 def test_what_an_author_raises_or_cancels_is_told_from_the_deadline_and_from_outside():
@@ -358,7 +385,7 @@ def test_a_process_ends_although_a_call_hangs_for_ever(how, tmp_path):
         from modelgauge import FunctionSUT, PromptResponseTest, TestItem, run_test
         from modelgauge.engine import deadlines
 
-        deadlines._CLEANING_UP = 0.05
+        deadlines.CLEANING_UP = 0.05
 
         class Asks(PromptResponseTest):
             def make_test_items(self, dependencies):

@@ -10,9 +10,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from modelgauge import FunctionSUT, PromptResponseSUT, SUTCompletion, SUTResponse, TestItem, load_record
+from modelgauge import (
+    FunctionSUT,
+    PromptResponseSUT,
+    PromptWithContext,
+    SUTCompletion,
+    SUTResponse,
+    TestItem,
+    TextPrompt,
+    load_record,
+)
 from modelgauge.cache import DiskCache
-from modelgauge.engine.journal import RunFolder
+from modelgauge.engine.journal import RunFolder, refused
+from modelgauge.engine.totals import read_totals
+from modelgauge.errors import DefinitionError
 from modelgauge.secrets import SecretStore
 
 
@@ -35,6 +46,7 @@ FAULTS = {
     "speechless": SpeechlessError(),
     "cancelled": asyncio.CancelledError(),
     "timeout": TimeoutError("mine"),
+    "generator exit": GeneratorExit(),
 }
 
 
@@ -498,3 +510,160 @@ def test_those_who_watch_a_run_are_told_no_secret(make_test, run):
     told = "".join(record.model_dump_json() for record in watching.records)
     assert told.count("[secret scope.key]") >= 3
     assert "s3cret" not in told
+
+
+def test_a_sut_that_raises_what_closes_generators_fails_its_item_at_once(make_test, run):
+    async def ask(text):
+        if text == "question 1":
+            raise GeneratorExit
+        return "yes"
+
+    record = run(make_test(3), FunctionSUT("sut", ask), attempt_timeout=60)
+    assert (record.counts.scored, record.counts.sut_errors) == (2, 1)
+    assert record.test_item_exceptions[0].message == "GeneratorExit: "
+
+
+class Lost(FunctionSUT):
+    """Its client cancels a call when the connection is lost."""
+
+    def translate_response(self, request, response):
+        if request == "question 1":
+            raise asyncio.CancelledError
+        return super().translate_response(request, response)
+
+
+class Built(FunctionSUT):
+    """Builds a response past pydantic's checks."""
+
+    def translate_response(self, request, response):
+        if request != "question 1":
+            return super().translate_response(request, response)
+        return SUTResponse.model_construct(**self.parts)
+
+
+@pytest.mark.parametrize(
+    ("cls", "parts"),
+    [
+        (Lost, None),
+        (Built, {"completions": ("text",)}),
+        (Built, {"completions": (SUTCompletion.model_construct(text=None),)}),
+        (Built, {"completions": (SUTCompletion("x"),), "usage": {"input_tokens": 3}}),
+    ],
+)
+def test_a_bad_response_fails_its_item_and_not_the_run(cls, parts, make_test, run, accounted):
+    sut = cls("sut", lambda text: "yes", version=1)
+    sut.parts = {"usage": None, **(parts or {})}
+    record = accounted(run(make_test(5), sut))
+    assert (record.counts.scored, record.counts.sut_errors, record.failure) == (4, 1, None)
+
+
+class Parsed:
+    """No JSON."""
+
+
+def put(where):
+    def measure(item):
+        if item.text == "mutate":
+            if where == "annotation":
+                item.interactions[0].response.completions[0].annotations["j"]["parsed"] = Parsed()
+            else:
+                context = item.context if where == "item" else item.interactions[0].prompt.context
+                context["parsed"] = Parsed()
+        return {"x": 1}
+
+    return measure
+
+
+@pytest.mark.parametrize("where", ["item", "prompt", "annotation"])
+def test_what_cannot_be_written_fails_its_item_and_the_run_can_be_resumed(
+    where, make_test, make_annotator, run, resumed, accounted
+):
+    def items():
+        asked = PromptWithContext(TextPrompt("?"), context={"kept": 1})
+        given = [("yes", "a"), ("mutate", "b"), ("yes", "c"), ("yes", "d")]
+        return [
+            TestItem([asked.replaced(prompt=TextPrompt(text))], id=name, context={"kept": 2})
+            for text, name in given
+        ]
+
+    test = make_test(items, measure=put(where), annotators={"j": make_annotator(lambda *_: {"good": True})})
+    sut = FunctionSUT("sut", lambda text: text)
+    stopped = run(test, sut, max_calls=5, concurrency=1, caching=False)
+    (failed,) = stopped.test_item_exceptions
+    assert (failed.test_item.id, failed.stage, failed.source_uid) == ("b", "measure", "test")
+    assert "cannot be written" in failed.message
+    assert "measure_quality" in failed.message
+    if where != "annotation":
+        assert failed.interactions[0].response.completions[0].completion.text == "mutate"  # what is paid is kept
+    whole = accounted(resumed(stopped, test, sut, max_calls=20))
+    assert (whole.counts.scored, whole.counts.unscored, whole.failure) == (3, 1, None)
+
+
+@pytest.mark.parametrize("name", ["", 1, None, "\ud800"])
+def test_an_annotator_needs_a_name_that_can_be_recorded(name, make_test, make_sut, make_annotator, run):
+    sut = make_sut()
+    with pytest.raises(DefinitionError, match="names an annotator"):
+        run(make_test(2, annotators={name: make_annotator(lambda *_: 1)}), sut)
+    assert sut.asked == []
+
+
+def test_annotators_may_be_chosen_by_a_generator(make_test, make_sut, make_annotator, run):
+    class Choosing(type(make_test())):
+        def choose_annotators(self, prompt):
+            return (name for name in ("b", "b", "a"))
+
+    judged = []
+    annotators = {name: make_annotator(lambda *_: judged.append(1) or 1, name) for name in "abc"}
+    test = make_test(1, cls=Choosing, annotators=annotators)
+    (item,) = run(test, make_sut(), caching=False).test_item_records
+    assert set(item.interactions[0].response.completions[0].annotations) == {"a", "b"}
+    assert len(judged) == 2
+
+
+@pytest.mark.parametrize("chosen", ["a", None])
+def test_what_is_no_choice_of_annotators_is_told(chosen, make_test, make_sut, make_annotator, run):
+    class Choosing(type(make_test())):
+        def choose_annotators(self, prompt):
+            return chosen
+
+    test = make_test(1, cls=Choosing, annotators={"a": make_annotator(lambda *_: 1)})
+    (failed,) = run(test, make_sut()).test_item_exceptions
+    assert failed.message.startswith(f"choose_annotators returned {chosen!r}. Return a list of names")
+
+
+def test_a_run_that_is_cancelled_twice_leaves_nothing_behind(make_test, runner, run_folder):
+    waiting, cancelled = asyncio.Event(), runner(grace=60)
+
+    async def ask(text):
+        waiting.set()
+        await asyncio.Event().wait()
+
+    async def main():
+        task = asyncio.create_task(cancelled.run_async([make_test(8)], [FunctionSUT("sut", ask)]))
+        await waiting.wait()
+        task.cancel()
+        await asyncio.sleep(0.05)  # within the grace
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())
+    (folder,) = (run_folder / "runs").iterdir()
+    assert load_record(folder).cancelled
+
+
+def test_a_disk_that_refuses_the_record_leaves_the_totals(
+    make_test, make_sut, run, run_folder, resumed, monkeypatch
+):
+    def refuse(folder, record, redact):
+        raise refused(folder.path / "record.json", OSError("No space left on device"))
+
+    test, sut = make_test(3), make_sut()
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "write_record", refuse)
+        record = run(test, sut, caching=False)
+    assert record.failure is not None
+    (folder,) = (run_folder / "runs").iterdir()
+    assert read_totals(RunFolder(folder)).attempts == record.spent.attempts == 3
+    assert resumed(RunFolder(folder), test, sut).spent.attempts == 3

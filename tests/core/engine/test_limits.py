@@ -250,21 +250,22 @@ def test_no_limit_admits_everybody():
 def test_caps_are_exact():
     calls = Budget(max_calls=3)
     for _ in range(3):
+        calls.check()
         calls.spend_call()
     with pytest.raises(RunStoppedError, match="3 calls"):
-        calls.spend_call()
+        calls.check()
     assert calls.calls == 3
     tokens = Budget(max_tokens=10)
     tokens.spend_call()
     tokens.spend(Usage(input_tokens=4, output_tokens=5))
-    tokens.spend_call()
+    tokens.check()
     tokens.spend(Usage(output_tokens=1))
     with pytest.raises(RunStoppedError, match="10 tokens"):
-        tokens.spend_call()
+        tokens.check()
     cost = Budget(max_cost=0.5)
     cost.spend(Usage(cost_usd=0.5))
     with pytest.raises(RunStoppedError, match=r"\$0\.5"):
-        cost.spend_call()
+        cost.check()
 
 
 @pytest.mark.parametrize("caching", [True, False])
@@ -327,3 +328,25 @@ def test_requests_a_minute_are_kept(monkeypatch):
     assert all(len([one for one in sent if t <= one < t + 60]) <= 31 for t in sent)
     assert sent[-1] == pytest.approx(120, abs=1)
     assert waited == pytest.approx(120, abs=1)
+
+
+def test_nobody_waits_for_a_minute_to_learn_that_no_call_is_sent_any_more():
+    async def main():
+        rate = Rate(requests=1, tokens=10)
+        await rate.before()
+        await rate.after(10)
+        waiting = [asyncio.create_task(one) for one in (rate.before(), rate.before(), rate.after(35))]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not any(task.done() for task in waiting)
+        rate.give_up()
+        await asyncio.wait_for(asyncio.gather(*waiting, rate.before()), timeout=10)
+
+    asyncio.run(main())
+
+
+def test_a_cap_ends_a_run_whose_calls_wait_for_their_minute(make_test, make_sut, run):
+    sut = make_sut()
+    record = run(make_test(20), sut, max_calls=1, requests_per_minute=1, concurrency=5, caching=False)
+    assert (len(sut.asked), record.counts.scored) == (1, 1)
+    assert "The cap of 1 calls is reached" in record.failure.message

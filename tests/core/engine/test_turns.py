@@ -73,4 +73,4 @@ def test_when_answers_come_at_once_the_next_calls_are_sent_before_all_of_them_ar
     )
     assert record.counts.scored == 2 * PLACES
     last_sent = len(events) - 1 - events[::-1].index("sent")
-    assert events[:last_sent].count("scored") < PLACES / 2
+    assert events[:last_sent].count("scored") < PLACES  # else all of the first answers go before

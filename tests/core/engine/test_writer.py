@@ -57,3 +57,26 @@ async def long_texts():
     await asyncio.wait_for(writer.room(), timeout=10)
     await writer.close()
     assert cache.rows == 20
+
+
+def test_what_a_group_cost_is_written_before_it():
+    asyncio.run(counted())
+
+
+async def counted():
+    written = []
+
+    class Cache:
+        def put_many(self, entries):
+            written.extend(entry.key.digest for entry in entries)
+
+    writer = Writer(Cache(), failed=pytest.fail, close_cache=lambda: None)
+    for name in ("first pair", "second pair"):
+        writer.before_each_group(lambda name=name: written.append(name))
+    for row in ("a", "b"):
+        writer.put(Entry(Key(row, ""), "x"), lambda: None)
+        await writer.drained()
+    await writer.close()
+    groups = [place for place, what in enumerate(written) if what in ("a", "b")]
+    assert len(groups) == 2
+    assert all(written[place - 2 : place] == ["first pair", "second pair"] for place in groups)
