@@ -68,6 +68,10 @@ def assert_test(
         if call is not None:
             call.refused(test_case if test_case is not None else golden, error)
         raise error.with_traceback(_of_users(error))  # noqa: B904  it is the same error, with causes of its own
+    except BaseException as error:
+        if call is not None:
+            call.left(error)
+        raise
     if call is not None:
         call.note(result)
     _assert_passed(result, chosen, in_session=session is not None)

@@ -17,7 +17,7 @@ from typing import Any
 
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import TextPrompt
-from modelgauge.data.records import SCHEMA_VERSION, Stage, TestRecord, normalized_result, record_from_json
+from modelgauge.data.records import SCHEMA_VERSION, Stage, TestRecord, normalized_result
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.discovery import Plugins, discover
 from modelgauge.engine.failures import StageError, exception_record
@@ -27,7 +27,7 @@ from modelgauge.engine.measured import JournalIndex
 from modelgauge.errors import MissingParameterError
 from modelgauge.evals.configs import Display, ErrorConfig
 from modelgauge.evals.dataset_test import prompt_of
-from modelgauge.evals.display import LONGEST_TITLE, Shown, rendered, style_of
+from modelgauge.evals.display import Shown, rendered, style_of
 from modelgauge.evals.given import GIVEN
 from modelgauge.evals.pytest_plugin import UNREPEATED
 from modelgauge.evals.results import EvaluationResult
@@ -43,7 +43,6 @@ from modelgauge.evals.session_parts import (
 )
 from modelgauge.evals.session_secrets import SessionSecrets
 from modelgauge.metrics.cases import title_of
-from modelgauge.report.plain import one_line
 from modelgauge.settings import Settings, load_settings
 from modelgauge.stats import mean_of_each
 
@@ -127,30 +126,33 @@ class Session:
 
     # --- the end --------------------------------------------------------------------------------------------
 
-    def finish(self, args: Sequence[str]) -> TestRecord | None:
-        """Make one run of all cases, and say in `summary` what came out; None where there was no case.
+    def finish(self, args: Sequence[str]) -> None:
+        """Make one run of all cases, if there were any, and say in `summary` what came out.
 
         Args:
             args: the command line of pytest.
         """
         parts = parts_of(self.folder)
-        if not any(part.items for part in parts):
-            shutil.rmtree(self.folder)
-            return None
-        notes = [*self._secrets.learn(), *self._unrepeated()]
+        if parts:
+            notes = [*self._secrets.learn(), *self._unrepeated()]
+            folder = self._written(parts, notes, args)
+            shown = told_apart([(self._secrets.redact(one.test), one.shown(self._redact)) for one in parts])
+            told = folder.read_record().notes  # without secrets
+            self.summary = rendered(shown, folder.path, self.options.display, style_of(sys.stdout), told)
+            if self.options.told is not None:
+                Path(self.options.told).write_text(str(folder.path), encoding="utf-8")
+        shutil.rmtree(self.folder)
+
+    def _written(self, parts: Sequence[Part], notes: Iterable[str], args: Sequence[str]) -> RunFolder:
+        """The folder of the one run, with all its files."""
         folder = RunFolder.create(self._settings.data_dir / "runs")
         result = self._journal(folder, parts)
-        record = self._clean(self._record(folder, parts, result, notes))
+        record = self._record(folder, parts, result, notes)
         manifest = record.model_dump(mode="json", exclude={"counts", "result", "seconds", "spent"})
         facts = surroundings(["pytest", *args], [])
         folder.write_manifest({**manifest, **facts, "options": asdict(self.options)}, self._redact)
         folder.write_record(record, self._redact)
-        shown = told_apart([(part.test, one) for part in parts for one in part.shown(self._redact)])
-        self.summary = rendered(shown, folder.path, self.options.display, style_of(sys.stdout), record.notes)
-        if self.options.told is not None:
-            Path(self.options.told).write_text(str(folder.path), encoding="utf-8")
-        shutil.rmtree(self.folder)
-        return record
+        return folder
 
     def _journal(self, folder: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
         """Write the items of all cases, and say what came out."""
@@ -163,10 +165,6 @@ class Session:
         journal.close()
         items = index.items()
         return normalized_result(mean_of_each(items)) if len(items) else {}
-
-    def _clean(self, record: TestRecord) -> TestRecord:
-        """The record without secrets, as the files hold it."""
-        return record_from_json(json.loads(self._redact(record.model_dump_json())), "The record")
 
     def _unrepeated(self) -> list[str]:
         """What `--repeat` could not repeat."""
@@ -182,7 +180,7 @@ class Session:
     def _record(
         self, folder: RunFolder, parts: Sequence[Part], result: dict[str, Any], notes: Iterable[str]
     ) -> TestRecord:
-        records = [part.record for part in parts if part.items and part.record is not None]
+        records = [record for part in parts for record in part.records]
         uid = self.options.identifier or UID
         hyperparameters: dict[str, Any] = {}
         for one in records:
@@ -203,7 +201,7 @@ class Session:
             thresholds=agreed(one.thresholds for one in records),
             counts=total_counts(parts),
             result=result,
-            seconds=round(sum(part.seconds for part in parts), 3),
+            seconds=round(sum(one.seconds for part in parts for one in part.used), 3),
             spent=total_spent(parts),
             notes=tuple(dict.fromkeys([*(note for part in parts for note in part.notes), *notes])),
         )
@@ -239,8 +237,8 @@ class Call:
 
     def note(self, result: EvaluationResult) -> None:
         """Leave what is shown of its case at the end."""
-        named = [replace(one, name=self._secrets.redact(one.name)) for one in result.test_results]
-        self._show(self._folder / result.run_id, [Shown.of(one) for one in named])
+        (one,) = result.test_results
+        self._show(self._folder / result.run_id, replace(Shown.of(one), title=one.name))
 
     def refused(self, case: Any, error: Exception) -> None:
         """Leave a record of a case that was not judged: it counts as failed, like any other.
@@ -257,12 +255,20 @@ class Call:
         record = exception_record(0, item, [], StageError(stage, "assert_test", error))
         journal.append(self._redact(record.model_dump_json()).encode("utf-8") + b"\n")
         journal.close()
-        named = self._secrets.redact(str((title_of(case) if known else "") or self._test))
-        title = one_line(named, LONGEST_TITLE)
-        self._show(run.path, [Shown(title, False, (), f"{record.error_type}: {record.message}")])
+        title = str((title_of(case) if known else "") or self._test)
+        self._show(run.path, Shown(title, False, (), f"{record.error_type}: {record.message}"))
 
-    def _show(self, run: Path, shown: Iterable[Shown]) -> None:
-        write_atomically(run / SHOWN, "\n".join(self._redact(one.as_json()) for one in shown))
+    def left(self, error: BaseException) -> None:
+        """Forget a case whose test is skipped; any other that is left early counts, though nothing judged it.
+
+        Args:
+            error: what ends the test, where it is no `Exception`.
+        """
+        if isinstance(error, sys.modules["pytest"].skip.Exception):
+            shutil.rmtree(self._folder)
+
+    def _show(self, run: Path, shown: Shown) -> None:
+        write_atomically(run / SHOWN, self._redact(shown.as_json()))
 
 
 def told_apart(shown: Sequence[tuple[str, Shown]]) -> list[Shown]:

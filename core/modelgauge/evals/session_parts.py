@@ -1,6 +1,7 @@
-"""The runs of which the run of a pytest session is made: one for each `assert_test`, whole or cut short."""
+"""The cases of which the run of a pytest session is made: what each `assert_test` left, however it ended."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from modelgauge.data.records import (
@@ -19,100 +20,82 @@ from modelgauge.errors import RecordError
 from modelgauge.evals.display import LONGEST_TITLE, Shown
 from modelgauge.report.plain import one_line
 
-SHOWN = "shown.jsonl"
-"""Beside the journal of a run: what is shown of its cases at the end."""
+SHOWN = "shown.json"
+"""Beside the journal of a run: what is shown of its case at the end, with its title uncut."""
 
 TEST = "test.txt"
 """In the folder of an `assert_test`: the id of the test that called it."""
 
 _CUT_SHORT = "Its process ended before it could say why."
+_UNJUDGED = "It was begun and not judged: it was interrupted, or its process ended."
 
 
 class Part:
-    """The run of one `assert_test`. Where its process ended before it wrote its record, journal and totals tell.
+    """One `assert_test`: one case.
+
+    Its folder holds the folder of its run; none where its process ended before, a second one where it was refused.
 
     Args:
         path: its folder.
 
     Attributes:
         test: the id of the test.
-        items: one, but where its process ended before it was judged.
-        record: None where its process ended before, and where nothing was run.
+        item: what became of its case; None where it was not judged, since its process ended.
+        records: of its runs that came to their end.
+        used: by the calls of its runs, as far as their totals tell.
+        notes: what a reader should know of it.
     """
 
     def __init__(self, path: Path) -> None:
-        folder = RunFolder(path)
-        self.test = (path.parent / TEST).read_text(encoding="utf-8")
-        self.items: list[ItemRecord] = list(folder.items())
-        self.record: TestRecord | None = folder.read_record() if (path / RECORD).exists() else None
-        self._path = path
-        self._totals, self._damage = Totals(), ""
+        self.test = (path / TEST).read_text(encoding="utf-8")
+        self.item: ItemRecord | None = None
+        self.records: list[TestRecord] = []
+        self.used: list[Totals] = []
+        self.notes: list[str] = []
+        self._shown: str | None = None
+        for run in sorted(path.glob("*/")):
+            self._read(RunFolder(run))
+        if self.item is None:
+            self.notes.append(f"{self.test}: {_UNJUDGED}")
+
+    def _read(self, run: RunFolder) -> None:
+        file = run.path / SHOWN
+        for item in run.items():  # of a refused case the later one says why
+            self.item, self._shown = item, file.read_text(encoding="utf-8") if file.exists() else None
+        if (run.path / RECORD).exists():
+            self.records.append(run.read_record())
+            self.notes.extend(self.records[-1].notes)
         try:
-            self._totals = read_totals(folder) or Totals()
+            self.used.append(read_totals(run) or Totals())
         except RecordError as error:
-            self._damage = f"What {self.test} used is not known: {error.problem}"
+            self.notes.append(f"What {self.test} used is not known: {error.problem}")
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know of it."""
-        if self.record is not None:
-            return self.record.notes
-        return (self._damage,) if self._damage else ()
-
-    @property
-    def seconds(self) -> float:
-        """How long it took."""
-        return self._totals.seconds if self.record is None else self.record.seconds or 0.0
-
-    @property
-    def spent(self) -> Spent:
-        """What its calls took."""
-        return self._totals.spent if self.record is None else self.record.spent or Spent()
-
-    @property
-    def counts(self) -> Counts:
-        """Its calls, and what became of its cases."""
-        if self.record is not None:
-            return self.record.counts
-        stages = [item.stage for item in self.items if isinstance(item, TestItemExceptionRecord)]
-        return Counts(
-            items=len(self.items),
-            scored=len(self.items) - len(stages),
-            sut_errors=stages.count("sut"),
-            annotator_errors=stages.count("annotator"),
-            unscored=stages.count("measure"),
-            sut_calls=self._totals.sut_calls,
-            annotator_calls=self._totals.annotator_calls,
-            judge_calls=self._totals.judge_calls,
-        )
-
-    def shown(self, redact: Callable[[str], str]) -> list[Shown]:
-        """What is shown of its cases.
+    def shown(self, redact: Callable[[str], str]) -> Shown:
+        """What is shown of its case.
 
         Args:
             redact: takes secrets out of a JSON text.
         """
-        file = self._path / SHOWN
-        if not file.exists():
-            return [self._shown(item, redact) for item in self.items]
-        return [Shown.from_json(redact(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+        shown = Shown.from_json(redact(self._shown or self._without_its_say().as_json()))
+        return replace(shown, title=one_line(shown.title, LONGEST_TITLE))
 
-    def _shown(self, item: ItemRecord, redact: Callable[[str], str]) -> Shown:
-        if isinstance(item, TestItemExceptionRecord):
-            error = f"{item.error_type}: {item.message}"
-        else:
-            error = "" if item.measurements[PASSED] else _CUT_SHORT
-        shown = Shown(one_line(self.test, LONGEST_TITLE), not error, (), error or None)
-        return Shown.from_json(redact(shown.as_json()))
+    def _without_its_say(self) -> Shown:
+        """The same where its process ended before it said what is shown."""
+        error = _UNJUDGED
+        if isinstance(self.item, TestItemExceptionRecord):
+            error = f"{self.item.error_type}: {self.item.message}"
+        elif self.item is not None:
+            error = "" if self.item.measurements[PASSED] else _CUT_SHORT
+        return Shown(self.test, not error, (), error or None)
 
 
 def parts_of(folder: Path) -> list[Part]:
-    """The runs of all `assert_test` of a session, in the order of its tests.
+    """All `assert_test` of a session, in the order of its tests.
 
     Args:
         folder: of the session.
     """
-    return [Part(path) for call in sorted(folder.glob("*/")) for path in sorted(call.glob("*/"))]
+    return [Part(file.parent) for file in sorted(folder.glob(f"*/{TEST}"))]
 
 
 def numbered(parts: Sequence[Part]) -> Iterator[ItemRecord]:
@@ -122,14 +105,11 @@ def numbered(parts: Sequence[Part]) -> Iterator[ItemRecord]:
         parts: of a session.
     """
     times: dict[str, int] = {}
-    index = 0
-    for part in parts:
-        for record in part.items:
-            times[part.test] = times.get(part.test, 0) + 1
-            number = times[part.test]
+    for index, part in enumerate(parts):
+        times[part.test] = number = times.get(part.test, 0) + 1
+        if part.item is not None:
             item_id = part.test if number == 1 else f"{part.test}~{number}"
-            yield record.replaced(index=index, test_item=record.test_item.replaced(id=item_id))
-            index += 1
+            yield part.item.replaced(index=index, test_item=part.item.test_item.replaced(id=item_id))
 
 
 def agreed(several: Iterable[Mapping[str, Threshold]]) -> dict[str, Threshold]:
@@ -146,25 +126,28 @@ def agreed(several: Iterable[Mapping[str, Threshold]]) -> dict[str, Threshold]:
 
 
 def total_counts(parts: Sequence[Part]) -> Counts:
-    """The cases that were judged, and all calls, also those of cases that never were.
+    """What became of all cases, those that were not judged too, and their calls.
 
     Args:
         parts: of a session.
     """
-    judged = [part.counts for part in parts if part.items]
-    called = [part.counts for part in parts]
-    numbers = {
-        name: sum(getattr(one, name) for one in judged)
-        for name in ("items", "scored", "sut_errors", "annotator_errors", "unscored")
-    }
-    calls = {
-        name: CallCounts(
-            paid=sum(getattr(one, name).paid for one in called),
-            cached=sum(getattr(one, name).cached for one in called),
-        )
-        for name in ("sut_calls", "annotator_calls", "judge_calls")
-    }
-    return Counts(**numbers, **calls)
+    failed = [part.item.stage for part in parts if isinstance(part.item, TestItemExceptionRecord)]
+    used = [one for part in parts for one in part.used]
+    return Counts(
+        items=len(parts),
+        scored=sum(part.item is not None for part in parts) - len(failed),
+        sut_errors=failed.count("sut"),
+        annotator_errors=failed.count("annotator"),
+        unscored=failed.count("measure"),
+        sut_calls=_sum(one.sut_calls for one in used),
+        annotator_calls=_sum(one.annotator_calls for one in used),
+        judge_calls=_sum(one.judge_calls for one in used),
+    )
+
+
+def _sum(calls: Iterable[CallCounts]) -> CallCounts:
+    listed = list(calls)
+    return CallCounts(paid=sum(one.paid for one in listed), cached=sum(one.cached for one in listed))
 
 
 def total_spent(parts: Sequence[Part]) -> Spent:
@@ -173,8 +156,9 @@ def total_spent(parts: Sequence[Part]) -> Spent:
     Args:
         parts: of the session.
     """
+    used = [one for part in parts for one in part.used]
     return Spent(
-        attempts=sum(part.spent.attempts for part in parts),
-        tokens=sum(part.spent.tokens for part in parts),
-        cost_usd=sum(part.spent.cost_usd for part in parts),
+        attempts=sum(one.attempts for one in used),
+        tokens=sum(one.tokens for one in used),
+        cost_usd=sum(one.cost for one in used),
     )

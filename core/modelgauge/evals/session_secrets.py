@@ -1,4 +1,4 @@
-"""The secrets of a session of pytest: what one of its processes looked up, none of them records."""
+"""The secrets of a session of pytest: what any of its processes looked up is in no file of the session's run."""
 
 import json
 import os
@@ -44,13 +44,18 @@ class SessionSecrets(SecretStore):
             What a reader of the record should know.
         """
         left = [line for path in sorted(self._folder.glob(_LEFT.format("*"))) for line in whole_lines(path)]
-        notes: list[str] = []
-        for description in dict.fromkeys(SecretDescription(**json.loads(line)) for line in left):
-            try:
-                self.find(description)
-            except SettingsError as error:
-                notes.append(
-                    f"The value of {description.name} may stand here, since it could not be looked up again: "
-                    f"{error.problem}"
-                )
-        return notes
+        named = dict.fromkeys(SecretDescription(**json.loads(line)) for line in left)
+        problems = {one.name: self._problem(one) for one in named if one not in self._known}
+        return [
+            f"The value of {name} may stand here, since it could not be looked up again: {problem}"
+            for name, problem in problems.items()
+            if problem is not None
+        ]
+
+    def _problem(self, description: SecretDescription) -> str | None:
+        """Why a secret is found no more; None where it is."""
+        try:
+            found = self.find(description)
+        except SettingsError as error:
+            return error.problem
+        return None if found is not None else "it was there for a while only, in another process."

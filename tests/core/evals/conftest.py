@@ -1,9 +1,13 @@
 """Fixtures for tests of evals: a working directory of their own, and metrics whose scores are plain."""
 
+import sys
+
 import pytest
 
 from modelgauge import Score
 from modelgauge.evals.hyperparameters import forget_hyperparameters
+from modelgauge.evals.pytest_plugin import OPTIONS
+from modelgauge.evals.session import TestRunOptions
 from modelgauge.metrics import Metric
 
 
@@ -17,6 +21,27 @@ def here(tmp_path, monkeypatch):
     forget_hyperparameters()
     yield tmp_path
     forget_hyperparameters()
+
+
+@pytest.fixture
+def session(here, monkeypatch, capsys):
+    """Runs `test_app.py` in a session inside this process; returns its exit code and what it printed."""
+
+    def run(*args, source=None, **options):
+        if source is not None:
+            (here / "test_app.py").write_text(source, encoding="utf-8")
+        if options:
+            monkeypatch.setenv(OPTIONS, TestRunOptions(**options).as_json())
+        command = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", ".", *args, "test_app.py"]
+        with monkeypatch.context() as patched:
+            patched.delenv("PYTEST_CURRENT_TEST")
+            patched.setattr(sys, "dont_write_bytecode", True)
+            patched.delitem(sys.modules, "test_app", raising=False)
+            code = pytest.main(command)
+            sys.modules.pop("test_app", None)
+        return int(code), capsys.readouterr().out
+
+    return run
 
 
 class Match(Metric):

@@ -9,12 +9,12 @@ import sys
 import time
 
 import pytest
+from pytest_sessions import in_process_of_its_own, process_of_its_own, records, summary_of
 
 from modelgauge import load_record, rescore, resume
 from modelgauge.data.records import Threshold
 from modelgauge.errors import RecordError
-from modelgauge.evals.pytest_plugin import OPTIONS, VARIABLE
-from modelgauge.evals.session import TestRunOptions
+from modelgauge.evals.pytest_plugin import VARIABLE
 
 TEST_FILE = """
 import pytest
@@ -43,8 +43,7 @@ def app(question):
 def test_app():
     assert_test(golden=Golden("q", expected_output="right"), observed_callback=app)
 
-def test_without_modelgauge():
-    pass
+def test_without_modelgauge(): pass
 """
 
 PASSING = """
@@ -69,50 +68,6 @@ def project(here):
     """The working directory, with one test file."""
     (here / "test_app.py").write_text(TEST_FILE, encoding="utf-8")
     return here
-
-
-@pytest.fixture
-def session(project, monkeypatch, capsys):
-    """Runs a session inside this process; returns its exit code and what it printed."""
-
-    def run(*args, source=None, **options):
-        if source is not None:
-            (project / "test_app.py").write_text(source, encoding="utf-8")
-        if options:
-            monkeypatch.setenv(OPTIONS, TestRunOptions(**options).as_json())
-        command = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", ".", *args, "test_app.py"]
-        with monkeypatch.context() as patched:
-            patched.delenv("PYTEST_CURRENT_TEST")
-            patched.setattr(sys, "dont_write_bytecode", True)
-            patched.delitem(sys.modules, "test_app", raising=False)
-            code = pytest.main(command)
-            sys.modules.pop("test_app", None)
-        return int(code), capsys.readouterr().out
-
-    return run
-
-
-def process_of_its_own(*command):
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "MODELGAUGE"))}
-    return subprocess.Popen(
-        [sys.executable, "-m", *command],
-        env={**env, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        start_new_session=True,
-    )
-
-
-def in_process_of_its_own(*command):
-    with process_of_its_own(*command) as process:
-        output, errors = process.communicate(timeout=300)
-    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
-
-
-def records(project):
-    return [load_record(run) for run in sorted((project / "run_data" / "runs").iterdir())]
 
 
 def check_record(record, output):
@@ -185,15 +140,15 @@ def test_repeats_are_cases_of_their_own(session, project):
     assert {"test_app.py::test_number[run1-3]", "test_app.py::test_number[run2-3]"} < {
         item.test_item.id for item in record.test_item_records
     }
-    table = output.partition("= modelgauge =")[2].partition("short test summary")[0]
+    table = summary_of(output)
     assert table.count("failed") == 2
     assert "  passed" not in table
     assert "10 of 12 test cases passed." in table
 
 
-def test_display_of_those_that_pass(session):
+def test_display_of_those_that_pass(session, project):
     _, output = session("-k", "number", display="passing")
-    table = output.partition("= modelgauge =")[2].partition("short test summary")[0]
+    table = summary_of(output)
     assert table.count("  passed") == 5
     assert "failed" not in table
 
@@ -352,9 +307,6 @@ def test_the_run_of_a_session_is_complete_and_is_measured_anew_by_running_its_te
         rescore(record.run_id)
     assert "Run the tests again: pytest -q" in refused.value.fix
     assert refused.value.fix.endswith("-k number test_app.py. What judges answered is in the cache.")
-
-
-# --- the command ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

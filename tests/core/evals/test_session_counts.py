@@ -1,13 +1,9 @@
 """Every `assert_test` of a session of pytest counts, in the order of the tests, and under a name of its own."""
 
 import re
-import sys
 
 import pytest
-
-from modelgauge import load_record
-from modelgauge.evals.pytest_plugin import OPTIONS
-from modelgauge.evals.session import TestRunOptions
+from pytest_sessions import records, summary_of
 
 SOURCE = """
 import unittest
@@ -48,27 +44,19 @@ class TestOfUnittest(unittest.TestCase):
 
 
 @pytest.fixture
-def session(here, monkeypatch, capsys):
-    """Runs `SOURCE` in a session inside this process; returns the summary and the record."""
-    (here / "test_counts.py").write_text(SOURCE, encoding="utf-8")
+def counted(session, here, monkeypatch):
+    """Runs `SOURCE`; returns the summary and the record."""
 
     def run(*args, **options):
         monkeypatch.setenv("COLUMNS", "140")
-        monkeypatch.setenv(OPTIONS, TestRunOptions(**options).as_json())
-        command = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", ".", *args]
-        with monkeypatch.context() as patched:
-            patched.delenv("PYTEST_CURRENT_TEST")
-            patched.setattr(sys, "dont_write_bytecode", True)
-            pytest.main([*command, "test_counts.py"])
-            sys.modules.pop("test_counts", None)
-        (folder,) = (here / "run_data" / "runs").iterdir()
-        return capsys.readouterr().out.partition("= modelgauge =")[2], load_record(folder)
+        _, output = session("--tb=no", *args, source=SOURCE, **options)
+        return summary_of(output), records(here)[0]
 
     return run
 
 
-def test_refused_cases_count_as_failed_with_their_reasons(session):
-    summary, record = session()
+def test_refused_cases_count_as_failed_with_their_reasons(counted):
+    summary, record = counted()
     assert "13 of 18 test cases passed." in summary
     counts = record.counts
     assert (counts.items, counts.scored, counts.annotator_errors, counts.unscored) == (18, 14, 2, 2)
@@ -84,8 +72,8 @@ def test_refused_cases_count_as_failed_with_their_reasons(session):
         assert reason in summary.partition("test cases passed")[0]
 
 
-def test_cases_stand_in_the_order_of_the_tests(session):
-    _, record = session()
+def test_cases_stand_in_the_order_of_the_tests(counted):
+    _, record = counted()
     items = sorted([*record.test_item_records, *record.test_item_exceptions], key=lambda item: item.index)
     assert [item.test_item.id.partition("::")[2] for item in items] == [
         *(f"test_number[{number}]" for number in range(11)),
@@ -99,16 +87,16 @@ def test_cases_stand_in_the_order_of_the_tests(session):
     ]
 
 
-def test_cases_of_one_input_are_told_apart_by_their_tests(session):
-    summary, _ = session("-k", "number or twice or missing")
+def test_cases_of_one_input_are_told_apart_by_their_tests(counted):
+    summary, _ = counted("-k", "number or twice or missing")
     rows = re.findall(r"^(same \(\S+\)|lacking)  ", summary, re.MULTILINE)
     numbered = [f"same (test_number[{number}])" for number in range(11)]
     assert rows == [*numbered, "lacking", "same (test_twice)", "same (test_twice~2)"]
 
 
-def test_what_cannot_be_repeated_is_told(session):
-    summary, record = session("-k", "method or missing", repeat=2)
+def test_what_cannot_be_repeated_is_told(counted):
+    summary, record = counted("-k", "method or missing", repeat=2)
     assert record.counts.items == 3
     (note,) = record.notes
-    assert note.startswith("--repeat 2 did not repeat test_counts.py::TestOfUnittest::test_method: ")
+    assert note.startswith("--repeat 2 did not repeat test_app.py::TestOfUnittest::test_method: ")
     assert "unittest.TestCase" in summary
