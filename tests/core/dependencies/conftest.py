@@ -132,3 +132,20 @@ def directory(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(directory: Path) -> DependencyStore:
     return DependencyStore(directory)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where an archive is unpacked to; the folder that holds it is empty."""
+    folder = tmp_path / "inside" / "out"
+    folder.parent.mkdir()
+    return folder
+
+
+@pytest.fixture
+def nothing_outside(tmp_path: Path, folder: Path) -> Iterator[None]:
+    """Nothing is left but an archive and the folder that it was unpacked to."""
+    yield
+    assert {path.name for path in folder.parent.iterdir()} <= {"out", "out.source"}
+    assert {path.name for path in tmp_path.iterdir()} == {"inside"}
+    assert not any(path.is_symlink() for path in folder.rglob("*"))

@@ -2,12 +2,10 @@
 
 import contextlib
 import gzip
-import hashlib
-import io
 import re
-import tarfile
 
 import pytest
+from archives import files_in, sha, tar_gz
 
 from modelgauge.dependencies import DependencyStore, LocalData, WebData
 from modelgauge.errors import (
@@ -18,25 +16,6 @@ from modelgauge.errors import (
     UnknownNameError,
     UnsafeArchiveError,
 )
-
-
-def sha(content):
-    return hashlib.sha256(content).hexdigest()
-
-
-def tar_gz(**files):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        for name, content in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()
-
-
-def files_in(directory):
-    return {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
-
 
 # --- pins ---------------------------------------------------------------------------------------------------
 

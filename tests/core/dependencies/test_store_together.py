@@ -1,14 +1,12 @@
 """The store with several processes at once, offline, and with many dependencies at once."""
 
 import gzip
-import hashlib
-import io
 import re
-import tarfile
 import threading
 from pathlib import Path
 
 import pytest
+from archives import sha, tar_gz
 
 from modelgauge.dependencies import DependencyStore, LocalData, WebData
 from modelgauge.errors import (
@@ -16,21 +14,6 @@ from modelgauge.errors import (
     DependencyError,
     DependencyMissingError,
 )
-
-
-def sha(content):
-    return hashlib.sha256(content).hexdigest()
-
-
-def tar_gz(**files):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        for name, content in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()
-
 
 # --- several at once ----------------------------------------------------------------------------------------
 

@@ -5,34 +5,24 @@ import gzip
 import io
 import tarfile
 import tempfile
+from functools import partial
 from pathlib import Path
 
+import archives
 import pytest
+from archives import member, tar_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modelgauge.dependencies.limits import UnpackLimits
-from modelgauge.dependencies.unpack import Steps, apply_steps
+from modelgauge.dependencies.unpack import Steps
 from modelgauge.errors import UnsafeArchiveError
+
+TAR = Steps(unpack="tar")
+unpack = partial(archives.unpack, steps=TAR)
+refused = partial(archives.refused, steps=TAR)
 
 END = bytes(1024)
 FORMATS = [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]
-
-
-def member(name, content=b"", kind=tarfile.REGTYPE, linkname="", **fields):
-    info = tarfile.TarInfo(name)
-    info.size, info.type, info.linkname = len(content), kind, linkname
-    for field, value in fields.items():
-        setattr(info, field, value)
-    return info, content
-
-
-def tar_of(*members, form=tarfile.PAX_FORMAT):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=form) as archive:
-        for info, content in members:
-            archive.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()
 
 
 def block(name=b"file", size=b"00000000000\0", kind=b"0", magic=b"ustar\x0000", prefix=b""):
@@ -69,38 +59,9 @@ def pax(*records, kind=b"x"):
     return block(b"pax", octal(len(body)), kind) + padded(body)
 
 
-def unpack(raw, folder, **limits):
-    source = folder.parent / f"{folder.name}.source"
-    source.write_bytes(raw)
-    folder.mkdir()
-    apply_steps(
-        source, folder, Steps(unpack="tar"), name="x", archive="the tar", limits=UnpackLimits(**limits)
-    )
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-    }
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "inside" / "out"
-
-
 @pytest.fixture(autouse=True)
-def nothing_outside(tmp_path: Path, folder: Path):
-    """After every test, hostile or not: nothing but the archive and its folder is there."""
-    folder.parent.mkdir()
-    yield
-    assert {path.name for path in folder.parent.iterdir()} <= {"out", "out.source"}
-    assert {path.name for path in tmp_path.iterdir()} == {"inside"}
-    assert not any(path.is_symlink() for path in folder.rglob("*"))
-
-
-def refused(raw, folder, reason, **limits):
-    with pytest.raises(UnsafeArchiveError, match=reason) as caught:
-        unpack(raw, folder, **limits)
-    assert "the tar" in str(caught.value)
-    return str(caught.value)
+def whatever_comes(nothing_outside):
+    """Hostile or not: nothing but the archive and its folder is there after any test."""
 
 
 # --- sound archives -----------------------------------------------------------------------------------------

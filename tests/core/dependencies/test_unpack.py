@@ -1,54 +1,23 @@
 """Decompression, and the choice of steps by declaration and by first bytes."""
 
 import gzip
-import io
-import tarfile
-import zipfile
-from pathlib import Path
 
 import pytest
 import zstandard
+from archives import member, tar_of, unpack, zip_of
 
 from modelgauge.dependencies.limits import UnpackLimits
-from modelgauge.dependencies.unpack import Steps, apply_steps, steps_for, unpacked_name
+from modelgauge.dependencies.unpack import Steps, steps_for, unpacked_name
 from modelgauge.errors import DefinitionError, UnsafeArchiveError
 
 TEXT = b"one line of text\n" * 5000
 
 
+TAR, ZIP = tar_of(member("a", b"1")), zip_of(("a", b"1"))
+
+
 def zstd(content):
     return zstandard.ZstdCompressor(write_checksum=True).compress(content)
-
-
-def tar(content=b"1"):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        info = tarfile.TarInfo("a")
-        info.size = len(content)
-        archive.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()
-
-
-def zipped(content=b"1"):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("a", content)
-    return buffer.getvalue()
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "out"
-
-
-def unpack(raw, folder, steps, **limits):
-    source = folder.with_name("source")
-    source.write_bytes(raw)
-    folder.mkdir()
-    apply_steps(source, folder, steps, name="text", archive="the file", limits=UnpackLimits(**limits))
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-    }
 
 
 @pytest.mark.parametrize(
@@ -116,30 +85,30 @@ def test_bombs_are_stopped_early(folder, monkeypatch, compress, kind, limits):
 @pytest.mark.parametrize(
     ("raw", "steps"),
     [
-        (tar(), Steps(unpack="tar")),
-        (gzip.compress(tar()), Steps(unpack="tar")),
-        (zstd(tar()), Steps(unpack="tar")),
-        (gzip.compress(tar()), Steps("gzip", "tar")),
-        (zstd(tar()), Steps("zstd", "tar")),
-        (zipped(), Steps(unpack="zip")),
-        (gzip.compress(zipped()), Steps("gzip", "zip")),
-        (zstd(zipped()), Steps("zstd", "zip")),
+        (TAR, Steps(unpack="tar")),
+        (gzip.compress(TAR), Steps(unpack="tar")),
+        (zstd(TAR), Steps(unpack="tar")),
+        (gzip.compress(TAR), Steps("gzip", "tar")),
+        (zstd(TAR), Steps("zstd", "tar")),
+        (ZIP, Steps(unpack="zip")),
+        (gzip.compress(ZIP), Steps("gzip", "zip")),
+        (zstd(ZIP), Steps("zstd", "zip")),
     ],
 )
 def test_archives_are_unpacked_also_through_compression(folder, raw, steps):
     assert unpack(raw, folder, steps) == {"a": b"1"}
-    assert {path.name for path in folder.parent.iterdir()} == {"out", "source"}
+    assert {path.name for path in folder.parent.iterdir()} == {"out", "out.source"}
 
 
 @pytest.mark.parametrize(
     ("raw", "steps"),
     [
-        (zipped(), Steps(unpack="tar")),
-        (tar(), Steps(unpack="zip")),
-        (tar(), Steps("gzip", "tar")),
-        (gzip.compress(tar()), Steps("zstd", "tar")),
+        (ZIP, Steps(unpack="tar")),
+        (TAR, Steps(unpack="zip")),
+        (TAR, Steps("gzip", "tar")),
+        (gzip.compress(TAR), Steps("zstd", "tar")),
         (gzip.compress(TEXT), Steps(unpack="tar")),
-        (gzip.compress(gzip.compress(tar())), Steps("gzip", "tar")),
+        (gzip.compress(gzip.compress(TAR)), Steps("gzip", "tar")),
     ],
 )
 def test_another_kind_than_declared_is_refused(folder, raw, steps):
@@ -155,12 +124,12 @@ def test_another_kind_than_declared_is_refused(folder, raw, steps):
         (TEXT, Steps("gzip"), Steps()),
         (gzip.compress(TEXT), Steps("gzip"), Steps("gzip")),
         (zstd(TEXT), Steps("gzip"), Steps("zstd")),
-        (tar(), Steps(unpack="tar"), Steps(unpack="tar")),
-        (tar(), Steps("gzip", "tar"), Steps(unpack="tar")),
-        (gzip.compress(tar()), Steps("gzip", "tar"), Steps(unpack="tar")),
-        (zipped(), Steps("gzip", "tar"), Steps(unpack="zip")),
-        (gzip.compress(tar()), Steps(unpack="zip"), Steps(unpack="tar")),
-        (gzip.compress(zipped()), Steps("gzip", "zip"), Steps("gzip", "zip")),
+        (TAR, Steps(unpack="tar"), Steps(unpack="tar")),
+        (TAR, Steps("gzip", "tar"), Steps(unpack="tar")),
+        (gzip.compress(TAR), Steps("gzip", "tar"), Steps(unpack="tar")),
+        (ZIP, Steps("gzip", "tar"), Steps(unpack="zip")),
+        (gzip.compress(TAR), Steps(unpack="zip"), Steps(unpack="tar")),
+        (gzip.compress(ZIP), Steps("gzip", "zip"), Steps("gzip", "zip")),
         (TEXT, Steps(unpack="tar"), Steps()),
         (b"", Steps("gzip", "tar"), Steps()),
     ],

@@ -1,70 +1,30 @@
 """Zip archives: what Python's writer makes is read back; what is hostile or damaged is refused."""
 
 import contextlib
-import io
 import stat
 import struct
 import tempfile
 import zipfile
+from functools import partial
 from pathlib import Path
 
+import archives
 import pytest
+from archives import entry, zip_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modelgauge.dependencies.limits import UnpackLimits
-from modelgauge.dependencies.unpack import Steps, apply_steps
+from modelgauge.dependencies.unpack import Steps
 from modelgauge.errors import UnsafeArchiveError
 
-
-def entry(name, mode=0, method=zipfile.ZIP_DEFLATED):
-    info = zipfile.ZipInfo("placeholder")
-    info.filename = info.orig_filename = name  # the constructor would clean it
-    info.external_attr = mode << 16
-    info.compress_type = method
-    return info
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "inside" / "out"
+ZIP = Steps(unpack="zip")
+unpack = partial(archives.unpack, steps=ZIP)
+refused = partial(archives.refused, steps=ZIP)
 
 
 @pytest.fixture(autouse=True)
-def nothing_outside(tmp_path: Path, folder: Path):
-    """After every test, hostile or not: nothing but the archive and its folder is there."""
-    folder.parent.mkdir()
-    yield
-    assert {path.name for path in folder.parent.iterdir()} <= {"out", "out.source"}
-    assert {path.name for path in tmp_path.iterdir()} == {"inside"}
-    assert not any(path.is_symlink() for path in folder.rglob("*"))
-
-
-def zip_of(*members):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for info, content in members:
-            archive.writestr(entry(info) if isinstance(info, str) else info, content)
-    return buffer.getvalue()
-
-
-def unpack(raw, folder, **limits):
-    source = folder.parent / f"{folder.name}.source"
-    source.write_bytes(raw)
-    folder.mkdir()
-    apply_steps(
-        source, folder, Steps(unpack="zip"), name="x", archive="the zip", limits=UnpackLimits(**limits)
-    )
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-    }
-
-
-def refused(raw, folder, reason, **limits):
-    with pytest.raises(UnsafeArchiveError, match=reason) as caught:
-        unpack(raw, folder, **limits)
-    assert "the zip" in str(caught.value)
-    return str(caught.value)
+def whatever_comes(nothing_outside):
+    """Hostile or not: nothing but the archive and its folder is there after any test."""
 
 
 def changed(raw, signature, offset, form, value):
