@@ -26,7 +26,7 @@ def _columns(_: click.Context, param: click.Parameter, given: tuple[str, ...]) -
     from modelgauge.did_you_mean import did_you_mean
     from modelgauge.evals.dataset_columns import ALIASES, FIELDS
 
-    found = {}
+    found: dict[str, str] = {}
     for text in given:
         field, __, column = text.partition("=")
         if not (field and column):
@@ -34,7 +34,10 @@ def _columns(_: click.Context, param: click.Parameter, given: tuple[str, ...]) -
         if field not in FIELDS and field not in ALIASES:
             listed = f"{did_you_mean(field, FIELDS)}The fields are: {', '.join(FIELDS)}."
             raise click.BadParameter(f"There is no field {field!r}. {listed}", param=param)
-        found[field] = column
+        if found.setdefault(field, column) != column:
+            raise click.BadParameter(
+                f"{field!r} has two columns, {found[field]!r} and {column!r}.", param=param
+            )
     return found
 
 

@@ -54,6 +54,7 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm,
       modelgauge datasets list
       modelgauge datasets list . --recursive
     """
+    from modelgauge.errors import InvalidOptionError
     from modelgauge.evals.dataset_files import find_files
     from modelgauge.evals.dataset_tables import NoDataSetError
 
@@ -62,7 +63,10 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm,
     for path in files:
         try:
             rows.append(_listed(path, form))
-        except NoDataSetError as error:
+        except (
+            NoDataSetError,
+            InvalidOptionError,
+        ) as error:  # the latter: --column names what goldens of it lack
             others.append({"path": str(path), "problem": error.problem})
     for failure in unreadable:
         app.note(f"Warning: {failure.filename} cannot be read: {failure.strerror}.")

@@ -30,11 +30,13 @@ class CsvError(ValueError):
     Args:
         line: where, from 1.
         problem: what is wrong with it.
+        found: the character that follows a closing quote, where that is wrong; else a blank.
     """
 
-    def __init__(self, line: int, problem: str) -> None:
+    def __init__(self, line: int, problem: str, found: str = " ") -> None:
         super().__init__(problem)
         self.line = line
+        self.found = found
 
 
 def parse_csv(text: str, delimiter: str = ",") -> list[Record]:
@@ -91,6 +93,7 @@ def _end_of_record(text: str, at: int, line: int, record: Record) -> tuple[int, 
         raise CsvError(
             line,
             f'text follows the closing quote (") of cell {len(record.cells)}; a quote inside is written ""',
+            text[at],
         )
     return end.end(), line + 1
 

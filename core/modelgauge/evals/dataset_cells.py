@@ -7,7 +7,7 @@ import math
 import re
 from typing import Any
 
-from modelgauge.evals.dataset_tables import DECODER
+from modelgauge.evals.dataset_tables import DECODER, told_of_json
 
 CUSTOM = "custom_column_key_values"
 _TEXTS = ("context", "retrieval_context", "tags")
@@ -25,6 +25,15 @@ _MEND_TOOLS = (
 _MEND_NUMBER = "Write a number such as 0.02, or nothing."
 _MEND_OBJECT = f'Write {{"page": 3}}, say {_QUOTES}; a column that has a name of its own is kept as it is.'
 _MEND_TURNS = f'Write [{{"role": "user", "content": "Hello"}}], say {_QUOTES}.'
+
+
+_MENDS = {
+    **dict.fromkeys(_TEXTS, _MEND_TEXTS),
+    **dict.fromkeys(_TOOLS, _MEND_TOOLS),
+    **dict.fromkeys(_NUMBERS, _MEND_NUMBER),
+    **dict.fromkeys(_JSON, _MEND_OBJECT),
+    "turns": _MEND_TURNS,
+}
 
 
 class UnfitError(ValueError):
@@ -58,7 +67,7 @@ def value_of_cell(field: str, cell: str, delimiter: str) -> Any:
     if field in _NUMBERS:
         return _number(cell)
     if field in _JSON:
-        return _json(cell, "JSON", _MEND_TURNS if field == "turns" else _MEND_OBJECT)
+        return _json(cell, "JSON", mend(field))
     return _texts(cell, delimiter) if field in _TEXTS else _tools(cell, delimiter)
 
 
@@ -75,6 +84,11 @@ def value_of(field: str, value: Any) -> Any:
     if field in _NUMBERS and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise UnfitError("a number", _MEND_NUMBER)
     return value
+
+
+def mend(field: str) -> str:
+    """How to write the value of a field, as the end of an error."""
+    return _MENDS.get(field, "Write a text that UTF-8 can hold.")
 
 
 def is_list_meant(cell: str) -> bool:
@@ -124,7 +138,7 @@ def _json(cell: str, wanted: str, fix: str) -> Any:
     try:
         return DECODER.decode(cell)
     except (ValueError, RecursionError) as error:
-        raise UnfitError(f"{wanted} ({error})", fix) from None
+        raise UnfitError(f"{wanted} ({told_of_json(error)})", fix) from None
 
 
 def _number(cell: str) -> float:

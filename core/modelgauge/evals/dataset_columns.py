@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from modelgauge.did_you_mean import closest, did_you_mean
 from modelgauge.errors import InputFileError, InvalidOptionError
-from modelgauge.evals.dataset_tables import Table
+from modelgauge.evals.dataset_tables import NoDataSetError, Table
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -190,7 +190,13 @@ def _place_of(name: str, columns: dict[str, str], delimiters: dict[str, str]) ->
     field = name.removesuffix(_DELIMITER_END)
     if name.endswith(_DELIMITER_END) and field in _DELIMITERS:
         return field, delimiters
-    known = ["input_col_name", *CsvColumns.__annotations__, "input_key_name", *JsonKeys.__annotations__]
+    known = [
+        "encoding_type",
+        "input_col_name",
+        *CsvColumns.__annotations__,
+        "input_key_name",
+        *JsonKeys.__annotations__,
+    ]
     raise InvalidOptionError(
         f"There is no argument {name!r}.",
         fix=did_you_mean(name, known)
@@ -227,7 +233,7 @@ def claimed(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any],
                 fix=f"The fields are: {', '.join(free)}.",
             )
         if column not in table.columns:
-            raise InputFileError(
+            raise NoDataSetError(
                 f"{table.heading}: there is no column {column!r}, which was named for {field!r}.",
                 fix=did_you_mean(column, map(str, table.columns)) + table.columns_are(),
             )

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from modelgauge.errors import InputFileError
 from modelgauge.evals.csv_text import csv_text
 from modelgauge.evals.dataset_rows import csv_rows
+from modelgauge.evals.dataset_texts import path_of
 from modelgauge.settings import Settings
 
 FilePath: TypeAlias = str | PathLike[str]
@@ -26,11 +27,13 @@ def file_type_of(path: FilePath) -> str:
 
     Raises:
         InputFileError: it is none of these.
+        InvalidOptionError: it is no path.
     """
-    ending = Path(path).suffix.lower().lstrip(".")
+    ending = path_of(path).suffix.lower().lstrip(".")
     if ending not in FILE_TYPES:
         raise InputFileError(
-            f"{path} is no data set by its name.", fix="Name it .csv, .json (a list) or .jsonl (a line each)."
+            f"{str(path)!r} is no data set by its name.",
+            fix="Save it as CSV, JSON (a list) or JSONL (an object a line), and name it .csv, .json or .jsonl.",
         )
     return ending
 

@@ -43,6 +43,8 @@ class Members(list[T], Generic[T]):
         if isinstance(given, BaseModel):  # whose fields would be the members
             one = type(given).__name__
             raise TypeError(f"Give a list, such as [{one}(…)], where one {one} was given.")
+        if not isinstance(given, Iterable):
+            raise TypeError(f"Give a list, where a value of type {type(given).__name__} was given.")
         before = len(self)
         try:
             for member in members:

@@ -20,8 +20,9 @@ from modelgauge.data.test_cases import (
     LLMTestCase,
     prefilled,
 )
+from modelgauge.did_you_mean import closest
 from modelgauge.errors import InputFileError, InvalidDataError
-from modelgauge.evals.dataset_cells import CUSTOM, UnfitError, value_of, value_of_cell
+from modelgauge.evals.dataset_cells import CUSTOM, UnfitError, mend, value_of, value_of_cell
 from modelgauge.evals.dataset_columns import ALIASES, FIELDS, Chosen, claimed, is_conversation, misspelt
 from modelgauge.evals.dataset_tables import NoDataSetError, Row, Table, shown
 
@@ -115,12 +116,24 @@ def _no_column(table: Table, needed: Sequence[str]) -> InputFileError:
         named = {name for names in _NEEDED.values() for name in names}
         ours = not named.isdisjoint(table.columns[0].split(delimiter))
         return (InputFileError if ours else NoDataSetError)(problem, fix=table.columns_are())
-    likely = str(table.columns[0]) if table.columns else "question"
+    first = str(table.columns[0]) if table.columns else ""
+    if table.cells_are_text and first.lstrip().startswith(("[", "{")):
+        return InputFileError(
+            problem, fix="This looks like JSON: name it .json, or .jsonl with an object a line."
+        )
+    if "\0" in first:
+        fix = "The names are UTF-16, it seems: say encoding_type='utf-16-le'; on the command line --encoding utf-16-le."
+        return InputFileError(problem, fix=f"{table.columns_are()} {fix}")
+    near = closest(needed[0], map(str, table.columns))
+    likely = near[0] if near else first or "question"
     return NoDataSetError(
         problem,
         fix=f"{table.columns_are()} Say which one it is: {needed[0]}_col_name={likely!r}, say; on the command line "
         f"--column {needed[0]}={likely}.",
     )
+
+
+_FILL_IN = "Fill it in, or leave the row out."
 
 
 def _member(table: Table, row: Row, columns: Mapping[str, str], chosen: Chosen, kind: type[Member]) -> Member:
@@ -139,7 +152,15 @@ def _member(table: Table, row: Row, columns: Mapping[str, str], chosen: Chosen, 
     needed = _NEEDED[kind]
     if not any(field in data for field in needed):
         missing = next(field for field in needed if field in columns)
-        raise _problem(table, row, columns[missing], "there is nothing in it")
+        apart = [
+            name for name in ("input", "scenario", "turns") if name not in columns and row.values.get(name)
+        ]
+        fix = (
+            f"{apart[0]!r} is of the other kind of goldens, which go into a file of their own."
+            if apart
+            else _FILL_IN
+        )
+        raise _problem(table, row, columns[missing], "there is nothing in it", fix)
     _add_custom(data, table, row, columns)
     if kind in (LLMTestCase, ConversationalTestCase) and "additional_metadata" in data:
         data["metadata"] = data.pop("additional_metadata")
@@ -161,8 +182,9 @@ def _validated(
             ) from None
         told = explain(error, kind)
         problem = told.problem.removeprefix(f"{kind.__name__}: ").rstrip(".")
-        inside = len(first["loc"]) > 1  # of a tool or a turn, which have fields of their own
-        raise _problem(table, row, column, problem, told.fix if inside else "") from None
+        own = field in ("turns", "tools_called", "expected_tools") and len(first["loc"]) > 2
+        fix = told.fix if own else mend(ALIASES.get(field, field))  # turns and tools have fields of their own
+        raise _problem(table, row, column, problem, fix) from None
     except InvalidDataError as error:  # of a test case among the turns
         raise _problem(table, row, columns.get("turns"), error.problem.rstrip(".")) from None
 
@@ -176,7 +198,7 @@ def _add_custom(data: dict[str, Any], table: Table, row: Row, columns: Mapping[s
     """Keep the columns that are no field.
 
     Raises:
-        InputFileError: JSON cannot hold what stands in one.
+        InputFileError: JSON cannot hold what stands in one, or it is said elsewhere, too.
     """
     used = set(columns.values())
     others = {name: value for name, value in row.values.items() if name not in used and value is not None}
@@ -188,8 +210,16 @@ def _add_custom(data: dict[str, Any], table: Table, row: Row, columns: Mapping[s
                 fix=f"Leave the column out (of a Hugging Face dataset: dataset.remove_columns({column!r})), or "
                 f"make texts or numbers of what stands in it. {table.columns_are()}",
             )
-    if others and isinstance(data.get(CUSTOM, {}), dict):
-        data[CUSTOM] = others | data.get(CUSTOM, {})
+    given = data.get(CUSTOM, {})
+    if not others or not isinstance(given, dict):
+        return
+    twice = next((column for column in others if column in given), None)
+    if twice is not None:
+        raise InputFileError(
+            f"{row.place}, column {twice!r}: {columns[CUSTOM]!r} of this row says {twice!r}, too.",
+            fix=f"Keep one of them. {table.columns_are()}",
+        )
+    data[CUSTOM] = others | given
 
 
 # --- and back -----------------------------------------------------------------------------------------------

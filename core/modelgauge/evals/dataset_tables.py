@@ -4,7 +4,8 @@ What the columns mean is in `dataset_rows.py`.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -12,7 +13,10 @@ from typing import Any
 
 from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.evals.csv_text import CsvError, Record, parse_csv
+from modelgauge.evals.dataset_texts import path_of, text_of
 from modelgauge.evals.plain_values import plain_value
+
+_DELIMITERS = ";\t|,"
 
 
 class NoDataSetError(InputFileError):
@@ -58,23 +62,35 @@ class Table:
         """The sentence that lists them, for errors."""
         if not self.columns:
             return "There are no columns."
-        listed = f"The columns are: {', '.join(map(repr, self.columns))}."
+        listed = columns_are(self.columns)
         delimiter = self.likely_delimiter()
         if delimiter is None:
             return listed
-        return (
-            f"{listed} {delimiter!r} seems to separate the cells of this file: say delimiter={delimiter!r}; "
-            f'on the command line --delimiter "{_TYPED.get(delimiter, delimiter)}".'
-        )
+        return f"{listed} {say_delimiter(delimiter)}"
 
     def likely_delimiter(self) -> str | None:
         """What separates the cells where a CSV file seems to have one column only; None where it has more."""
         if not self.cells_are_text or len(self.columns) != 1:
             return None
-        return next((one for one in ";\t|," if one in self.columns[0]), None)
+        return next((one for one in _DELIMITERS if one in self.columns[0]), None)
 
 
-_TYPED = {"\t": "\\t"}  # as people write it on a command line
+_MOST_LISTED = 30
+
+
+def columns_are(columns: Sequence[str]) -> str:
+    """The sentence that lists columns, not too many of them."""
+    more = f" and {len(columns) - _MOST_LISTED:,} more" if len(columns) > _MOST_LISTED else ""
+    return f"The columns are: {', '.join(map(repr, columns[:_MOST_LISTED]))}{more}."
+
+
+def say_delimiter(delimiter: str) -> str:
+    """How to say what separates the cells of a file."""
+    typed = {"\t": "\\t"}.get(delimiter, delimiter)  # as people write it on a command line
+    return (
+        f"{delimiter!r} seems to separate the cells of this file: say delimiter={delimiter!r}; "
+        f'on the command line --delimiter "{typed}".'
+    )
 
 
 def shown(value: Any) -> str:
@@ -98,16 +114,17 @@ def read_table(
         InputFileError: it cannot be read as what it should be; the message names file and line.
         InvalidOptionError: the delimiter is not one character that can be one.
     """
-    if len(delimiter) != 1 or delimiter in '"\r\n':
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
         raise InvalidOptionError(
             f"delimiter={delimiter!r} cannot separate cells.", fix="Use one character: ',', ';' or '\\t'."
         )
-    source = str(path)
-    text = _text_of(Path(path), source, encoding)
+    file, source = path_of(path), str(path)
+    text = text_of(file, source, encoding, may_hold_nul=kind == "csv")
     if kind == "csv":
         return _csv_table(source, text, delimiter)
+    text = text.replace("\r\n", "\n").replace("\r", "\n")  # the texts in JSON hold none as it is
     lines = _json_rows(source, text) if kind == "json" else _jsonl_rows(source, text)
-    return _table_of(source, lines, "object", Path(source).stem)
+    return _table_of(source, lines, "object", file.stem)
 
 
 def table_of_rows(rows: Any, source: str = "the dataset") -> Table:
@@ -133,34 +150,19 @@ def table_of_rows(rows: Any, source: str = "the dataset") -> Table:
             fix="Give a datasets.Dataset or an iterable of dicts.",
         )
     name = getattr(getattr(rows, "info", None), "dataset_name", None)
-    numbered = ((f"{source}, row {number}", _plain_row(row)) for number, row in enumerate(rows, 1))
-    return _table_of(source, numbered, "dict", name)
+    places = ((f"{source}, row {number}", row) for number, row in enumerate(rows, 1))
+    plain = ((place, _plain_row(place, row)) for place, row in places)
+    return _table_of(source, plain, "dict", name)
 
 
-def _plain_row(row: Any) -> Any:
-    return {name: plain_value(value) for name, value in row.items()} if isinstance(row, Mapping) else row
-
-
-def _text_of(path: Path, source: str, encoding: str) -> str:
+def _plain_row(place: str, row: Any) -> Any:
+    """A row whose values are JSON; for one that has no end, what is wrong with it."""
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputFileError(
-            f"{source} cannot be read: {error.strerror or type(error).__name__}.",
-            fix="Give the path of a file that is there.",
-        ) from error
-    try:
-        text = data.decode(encoding)
-    except LookupError:
-        raise InputFileError(f"There is no encoding {encoding!r}.", fix="Use 'utf-8', say.") from None
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputFileError(
-            f"{source}, line {line}: this is not {encoding}.",
-            fix="Save the file as UTF-8, or say what it is: encoding_type='cp1252', say; on the command line "
-            "--encoding cp1252.",
-        ) from None
-    return text.removeprefix("\ufeff")
+        return {name: plain_value(value) for name, value in row.items()} if isinstance(row, Mapping) else row
+    except RecursionError:
+        return InputFileError(
+            f"{place}: a value of it holds itself, or is nested too deep.", fix="Make texts or numbers of it."
+        )
 
 
 # --- CSV ----------------------------------------------------------------------------------------------------
@@ -170,15 +172,17 @@ def _csv_table(source: str, text: str, delimiter: str) -> Table:
     try:
         records = parse_csv(text, delimiter)
     except CsvError as error:
+        other = error.found in _DELIMITERS and error.line == 1
         raise InputFileError(
-            f"{source}, line {error.line}: {error}.", fix="Close the quote, or write it twice inside a cell."
+            f"{source}, line {error.line}: {error}.",
+            fix=say_delimiter(error.found) if other else "Close the quote, or write it twice inside a cell.",
         ) from None
     if not records:
         raise InputFileError(f"{source} is empty.", fix="Its first line must name the columns.")
     head, *rest = records
     columns = tuple(cell or "" for cell in head.cells)
     heading = f"{source}, line {head.line}"
-    repeated = next((name for name in columns if name and columns.count(name) > 1), None)
+    repeated = next((name for name, times in Counter(columns).items() if name and times > 1), None)
     if repeated is not None:
         raise InputFileError(f"{heading}: the column {repeated!r} is there twice.", fix="Rename one of them.")
     named = tuple(filter(None, columns))
@@ -196,7 +200,7 @@ def _csv_row(source: str, columns: tuple[str, ...], record: Record, number: int)
         problem = InputFileError(
             f"{place}: there are {len(record.cells)} cells, and the first line names {len(columns)} columns.",
             fix=f"{_MEND_TOO_FEW if len(record.cells) < len(columns) else _MEND_TOO_MANY} "
-            f"The columns are: {', '.join(map(repr, columns))}.",
+            f"{columns_are(columns)}",
         )
         return Row(place, {}, problem)
     for index, (name, cell) in enumerate(zip(columns, record.cells, strict=True)):
@@ -220,7 +224,7 @@ def _nameless(place: str, column: int, cell: str | None) -> InputFileError:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is no JSON, where null stands for nothing")
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -246,12 +250,15 @@ def _jsonl_rows(source: str, text: str) -> Iterator[tuple[str, Any]]:
                 yield f"{source}, line {number}", problem
 
 
+_MEND_LINE = "Write one whole object a line; a list of objects is named .json, and for the JSON methods."
+
+
 def _only_value(source: str, line: str, number: int) -> Any:
-    value, end = _decoded(source, line, _skipped(line, 0), number)
+    value, end = _decoded(source, line, _skipped(line, 0), number, _MEND_LINE)
     if _skipped(line, end) < len(line):
         raise InputFileError(
             f"{source}, line {number}: more follows the first JSON value.",
-            fix="Write one object a line; a list of objects is for the JSON methods.",
+            fix=_MEND_LINE,
         )
     return value
 
@@ -265,7 +272,7 @@ def _json_rows(source: str, text: str) -> Iterator[tuple[str, Any]]:
         of_another_kind = NoDataSetError if text.startswith("{", at) else InputFileError
         raise of_another_kind(
             f"{source}: this is not a JSON list of objects.",
-            fix='Write [{"input": …}, …]; a file with one object a line is for the JSONL methods.',
+            fix='Write [{"input": …}, …]; a file with one object a line is named .jsonl, and for the JSONL methods.',
         )
     at = _skipped(text, at + 1)
     line, counted = 1, 0
@@ -294,19 +301,27 @@ def _skipped(text: str, at: int) -> int:
     return at
 
 
-def _decoded(source: str, text: str, at: int, line: int) -> tuple[Any, int]:
+def _decoded(
+    source: str, text: str, at: int, line: int, fix: str = "Mend it there, or just before."
+) -> tuple[Any, int]:
     try:
         return DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:
         where = line + text.count("\n", at, error.pos)
-        raise InputFileError(
-            f"{source}, line {where}: this is not JSON: {error.msg}.", fix="Mend it there, or just before."
-        ) from None
+        told = error.msg.removesuffix(" at")
+        raise InputFileError(f"{source}, line {where}: this is not JSON: {told}.", fix=fix) from None
     except (
         ValueError,
         RecursionError,
     ) as error:  # our own two, an int of too many digits, too deep a nesting
-        raise InputFileError(f"{source}, line {line}: {error}.", fix="Mend the object there.") from None
+        raise InputFileError(
+            f"{source}, line {line}: {told_of_json(error)}.", fix="Mend the object there."
+        ) from None
+
+
+def told_of_json(error: Exception) -> str:
+    """What is wrong with JSON that cannot be read."""
+    return "it is nested too deep" if isinstance(error, RecursionError) else str(error)
 
 
 def _no_row(place: str, row: Any, what: str) -> InputFileError:

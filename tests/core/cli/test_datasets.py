@@ -124,6 +124,26 @@ def test_list_shows_data_sets_that_are_broken_and_says_how_many(tmp_path, monkey
     assert {row["content_hash"] is None for row in listed["datasets"] if row["problem"]} == {True}
 
 
+def test_list_goes_on_where_a_named_column_does_not_fit_a_file(folder):
+    found = as_json("list", "-r", "--column", "input=x")
+    assert [row["path"] for row in found["datasets"]] == ["table.csv"]
+    assert {one["path"] for one in found["others"]} >= {"goldens.csv", "broken.csv", "more/talks.jsonl"}
+    found = as_json("list", "-r", "--column", "expected_outcome=expected_output")
+    assert (
+        "A Golden has no 'expected_outcome'"
+        in {one["path"]: one["problem"] for one in found["others"]}["goldens.csv"]
+    )
+
+
+def test_a_field_has_one_column(folder):
+    refused = run("show", "table.csv", "--column", "input=x", "--column", "input=y", exit_code=2).stderr
+    assert "'input' has two columns, 'x' and 'y'" in refused
+    refused = run(
+        "show", "table.csv", "--column", "metadata=x", "--column", "additional_metadata=y", exit_code=2
+    )
+    assert "named twice: 'x' and 'y'" in refused.stderr
+
+
 def test_list_says_which_folders_it_cannot_read(folder, monkeypatch):
     def scandir(path, scan=os.scandir):
         if str(path).endswith("more"):

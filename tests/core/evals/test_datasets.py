@@ -305,7 +305,7 @@ def test_conversations_without_a_scenario_differ_by_their_turns():
 
 
 def test_from_file_goes_by_the_ending(tmp_path):
-    with pytest.raises(InputFileError, match=r"goldens.txt is no data set"):
+    with pytest.raises(InputFileError, match=r"goldens.txt' is no data set"):
         EvaluationDataset.from_file(tmp_path / "goldens.txt")
 
 

@@ -78,6 +78,17 @@ def test_two_columns_for_one_field_are_refused(tmp_path, names):
         read(file, **dict(zip(names, "xy", strict=True)))
 
 
+@pytest.mark.parametrize("kind", ["csv", "json", "jsonl"])
+def test_a_custom_column_that_is_said_twice_is_an_error(tmp_path, kind):
+    file = written(tmp_path, kind, {"input": "q", "lang": "de", "custom_column_key_values": {"lang": "fr"}})
+    with pytest.raises(
+        InputFileError, match="column 'lang': 'custom_column_key_values' of this row says 'lang'"
+    ):
+        read(file)
+    file = written(tmp_path, kind, {"input": "q", "lang": "de", "custom_column_key_values": {"level": 1}})
+    assert read(file) == [Golden("q", custom_column_key_values={"lang": "de", "level": 1})]
+
+
 # --- columns without a name ---------------------------------------------------------------------------------
 
 

@@ -331,7 +331,7 @@ def test_json_rows_have_typed_values(goldens, kind):
             '[[{"input": "q"}]]',
             "each row must be one object. Take each object out of the list that it",
         ),
-        ("json", '[{"input": "q", "level": NaN}]', "data.json, line 1: NaN is no JSON."),
+        ("json", '[{"input": "q", "level": NaN}]', "data.json, line 1: NaN is no JSON, "),
         ("json", '[{"input": "q", "input": "r"}]', "the key 'input' is there twice."),
         ("json", '[{"input": "q", "additional_metadata": {"a": ' + "9" * 5000 + "}}]", "data.json, line 1: "),
         ("json", "", "data.json is empty."),
