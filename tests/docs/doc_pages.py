@@ -65,6 +65,11 @@ class Block:
     is_next: bool = False
 
     @property
+    def is_done(self) -> bool:
+        """Whether a reader does something with it, and does not only read it."""
+        return self.language in ("python", "console", "sh") or "title" in self.attributes
+
+    @property
     def where(self) -> str:
         return f"{self.page}:{self.line}"
 
