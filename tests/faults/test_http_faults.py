@@ -105,7 +105,7 @@ def test_every_transient_fault_is_retried_until_all_items_are_scored(asked, serv
 def test_a_server_that_refuses_a_share_of_all_calls_is_not_asked_one_at_a_time(asked, server, slept):
     faults = (Fault("429", share=0.1), Fault("500", share=0.02), Fault("hang", share=0.01))
     server.set_plan(Plan(faults=faults))
-    result = asked(*(f"prompt {n}" for n in range(600)), concurrency=40, attempt_timeout=1.0)
+    result = asked(*(f"prompt {n}" for n in range(600)), concurrency=40, attempt_timeout=3.0)
     stats = server.stats()
     assert result.counts.scored == stats.completed == 600
     assert stats.after_success == 0

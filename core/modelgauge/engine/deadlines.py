@@ -13,7 +13,7 @@ from typing import Any
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, as_exception
 from modelgauge.errors import CallError, CallTimeoutError
 
-CLEANING_UP = 5.0
+_CLEANING_UP = 5.0
 """Seconds that an attempt gets to end after it was cancelled; then nobody waits for it any more."""
 
 
@@ -78,7 +78,7 @@ class Deadlines:
                 awaitable.close()  # the loop ends, and it will not begin
             if not task.done():
                 task.cancel()
-                await asyncio.wait([task], timeout=CLEANING_UP)
+                await asyncio.wait([task], timeout=_CLEANING_UP)
             raise
         finally:
             self._watched.pop(watch, None)
@@ -145,7 +145,7 @@ class Deadlines:
                 watch.outcome.set_exception(timed_out(watch.seconds))
             if watch.task is not None:
                 watch.task.cancel()
-            watch.is_late, watch.expires = True, now + CLEANING_UP
+            watch.is_late, watch.expires = True, now + _CLEANING_UP
         running = [one.expires for one in self._watched if not one.pauses]
         if running:
             self._schedule(min(running))

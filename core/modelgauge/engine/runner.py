@@ -14,7 +14,7 @@ from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.asking import ask_sut
 from modelgauge.engine.budget import Budget
 from modelgauge.engine.calls import Services, Target
-from modelgauge.engine.deadlines import CLEANING_UP, Deadlines, in_this_task
+from modelgauge.engine.deadlines import Deadlines, in_this_task
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, message_of, printable
 from modelgauge.engine.item import ItemWorker
 from modelgauge.engine.journal import RunFolder, new_id
@@ -46,6 +46,7 @@ from modelgauge.interfaces.sut import PromptResponseSUT, capabilities_of, check_
 log = logging.getLogger(__name__)
 
 _LONG = 5.0  # seconds, after which whoever waits is told what for
+_AT_ONCE = 1.0  # seconds that a run which is interrupted twice gets to write its records
 _OPENING = "'%s' is still being opened; it is given up after %g s (--call-timeout)."
 _STOPPING = "Stopping: %d calls under way get %g s to end; Ctrl-C again stops at once."
 
@@ -331,11 +332,11 @@ class Run:
             return
         for pair in self._pairs:
             pair.abandon()
-        _, late = await asyncio.wait(tasks, timeout=CLEANING_UP)
+        _, late = await asyncio.wait(tasks, timeout=_AT_ONCE)
         for task in late:
             task.cancel()
         if late:
-            await asyncio.wait(late, timeout=CLEANING_UP)
+            await asyncio.wait(late, timeout=_AT_ONCE)
 
     def _standing(self) -> Standing:
         tallies = [pair.tally for pair in self._pairs]

@@ -385,7 +385,7 @@ def test_a_process_ends_although_a_call_hangs_for_ever(how, tmp_path):
         from modelgauge import FunctionSUT, PromptResponseTest, TestItem, run_test
         from modelgauge.engine import deadlines
 
-        deadlines.CLEANING_UP = 0.05
+        deadlines._CLEANING_UP = 0.05
 
         class Asks(PromptResponseTest):
             def make_test_items(self, dependencies):
