@@ -16,17 +16,8 @@ from pathlib import Path, PurePath
 from typing import Any, Literal, Union
 
 from modelgauge.names import decode, encode
+from modelgauge.settings import BOOLEANS
 
-_BOOLEANS = {
-    "true": True,
-    "yes": True,
-    "on": True,
-    "1": True,
-    "false": False,
-    "no": False,
-    "off": False,
-    "0": False,
-}
 _SEQUENCES: dict[Any, type] = {
     list: list,
     tuple: tuple,
@@ -152,7 +143,7 @@ def _convert_scalar(text: str, hint: Any) -> Any:
 
 
 def _boolean(text: str) -> bool:
-    return bool(_choose(text.lower(), _BOOLEANS))
+    return bool(_choose(text.lower(), BOOLEANS))
 
 
 def _finite(text: str) -> float:

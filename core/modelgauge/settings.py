@@ -23,6 +23,18 @@ SETTINGS_FILE = "modelgauge.toml"
 SECRETS_FILE = "secrets.toml"
 PREFIX = "MODELGAUGE_"
 
+BOOLEANS = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "1": True,
+    "false": False,
+    "no": False,
+    "off": False,
+    "0": False,
+}
+"""How true and false are written, in settings and in the options of names."""
+
 
 class Source(NamedTuple):
     """Where a value was written: `label` for errors, `folder` where relative paths start (None: as is)."""
@@ -37,18 +49,8 @@ class Source(NamedTuple):
 def _boolean(value: object, _: Source) -> bool:
     if isinstance(value, bool):
         return value
-    words = {
-        "true": True,
-        "yes": True,
-        "on": True,
-        "1": True,
-        "false": False,
-        "no": False,
-        "off": False,
-        "0": False,
-    }
-    if isinstance(value, str) and value.strip().lower() in words:
-        return words[value.strip().lower()]
+    if isinstance(value, str) and value.strip().lower() in BOOLEANS:
+        return BOOLEANS[value.strip().lower()]
     raise ValueError("true or false")
 
 
