@@ -15,6 +15,9 @@ from modelgauge.data.test_cases import LLMTestCase
 TRACE = "trace"
 """The name under which a completion's metadata holds the trace of the app that gave it."""
 
+SPAN = "span"
+"""The name under which the metadata of a completion that stands for a part of an app holds the name of its span."""
+
 
 def _exact(value: Any) -> Any:
     return check_exact(value, "a span")

@@ -8,13 +8,14 @@ from typing import Any, TypeAlias
 
 from modelgauge.blocking import blocking
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.data.test_cases import Golden
+from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.engine.asking import split_off
 from modelgauge.engine.threads import in_thread
 from modelgauge.errors import InvalidDataError
 from modelgauge.evals.dataset_test import keyed
 from modelgauge.evals.given import Answered, Component
 from modelgauge.metrics.base import Metric
+from modelgauge.metrics.cases import Origin, a_class, check_case
 from modelgauge.spans import (
     OpenSpan,
     OpenTrace,
@@ -114,6 +115,7 @@ def _uses_before(goldens: Sequence[Golden], app: App, judging: Judging, objects:
 
     Raises:
         InvalidDataError: something among the metrics is none.
+        MissingParameterError: a metric judges conversations.
         UsageError: a metric has no judge.
     """
     known = [*judging.metrics, *objects(metrics_of_observed(app))]
@@ -125,11 +127,13 @@ def _uses_before(goldens: Sequence[Golden], app: App, judging: Judging, objects:
     ):
         known = objects([DEFAULT_METRIC])
     for metric in known:
+        if not judging.skip:  # what else the metric needs the app may say
+            check_case(LLMTestCase(""), metric.test_case_type, (), metric.name, Origin("app"))
         judging.ready(metric)
     return uses
 
 
-def check_goldens(goldens: Sequence[Golden]) -> None:
+def check_goldens(goldens: Sequence[object]) -> None:
     """Refuse what no app can be asked.
 
     Raises:
@@ -137,9 +141,13 @@ def check_goldens(goldens: Sequence[Golden]) -> None:
     """
     for golden in goldens:
         if not isinstance(golden, Golden):
+            fix = "Give goldens with an input: Golden(input=…)."
+            if isinstance(golden, ConversationalGolden):
+                fix += " Of a conversation make a test case, and judge that: golden.to_test_case(turns)."
+            elif isinstance(golden, LLMTestCase | ConversationalTestCase):
+                fix += " What was answered already is judged without the app: evaluate(test_cases, metrics)."
             raise InvalidDataError(
-                f"observed_callback answers a Golden, and got a {type(golden).__name__}.",
-                fix="Give single-turn goldens; make test cases of conversations: golden.to_test_case(turns).",
+                f"observed_callback answers a Golden, and got {a_class(type(golden))}.", fix=fix
             )
         golden.check()
 

@@ -32,7 +32,7 @@ from modelgauge.interfaces.capabilities import AcceptsChatPrompt, AcceptsTextPro
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.cases import check_case
+from modelgauge.metrics.cases import Origin, check_case
 
 Member: TypeAlias = LLMTestCase | ConversationalTestCase | Golden | ConversationalGolden
 
@@ -127,11 +127,14 @@ class DatasetTest(PromptResponseTest):
                 measured[f"{name}.{PASSED}"] = good
                 passed = passed and good
         if not measured:
-            raise InvalidDataError(
-                f"Nothing judged '{item.test_item.id}': every metric was skipped.",
-                fix="Give the case what its metrics need, or use metrics that need less.",
-            )
+            raise self._nothing_judged(item)
         return {**measured, PASSED: passed}
+
+    def _nothing_judged(self, item: TestItemAnnotations) -> InvalidDataError:
+        """Why an item has no score."""
+        return InvalidDataError(
+            f"Nothing judged '{item.test_item.id}'.", fix="Let choose_annotators choose at least one metric."
+        )
 
     def component(self, prompt: PromptWithContext) -> str | None:
         """The name of the part of the app that a prompt belongs to; None for the app as a whole."""
@@ -201,12 +204,18 @@ def check_references(members: Sequence[Member], metrics: Iterable[Metric]) -> No
         MissingParameterError: it is not; the message names metric, parameter and member.
     """
     for metric in metrics:
-        check_case(_without_answer(members[0]), metric.test_case_type, (), metric.name)  # all are of one kind
+        first = members[0]  # all are of one kind
+        check_case(_without_answer(first), metric.test_case_type, (), metric.name, _origin(first))
         needed = [name for name in metric.required_params if name not in (*RUNTIME_FIELDS, "turns")]
         for member in members:
             if any(_reference(member, name) is None for name in needed):
-                golden = type(member) if isinstance(member, Golden | ConversationalGolden) else None
-                check_case(_without_answer(member), metric.test_case_type, needed, metric.name, golden=golden)
+                case = _without_answer(member)
+                check_case(case, metric.test_case_type, needed, metric.name, _origin(member))
+
+
+def _origin(member: Member) -> Origin:
+    is_golden = isinstance(member, Golden | ConversationalGolden)
+    return Origin("golden", type(member).__name__) if is_golden else Origin()
 
 
 def _reference(member: Member, name: str) -> Any:

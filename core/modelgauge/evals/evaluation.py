@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from modelgauge.api import Runner
 from modelgauge.blocking import blocking
 from modelgauge.data.records import DatasetReference, ItemRecord, TestRecord
-from modelgauge.data.test_cases import ConversationalTestCase, Golden, LLMTestCase
+from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.engine.failures import add_note
 from modelgauge.engine.journal import RunFolder
 from modelgauge.errors import CallError, InvalidDataError, RunStoppedError
@@ -273,10 +273,15 @@ def checked_case(case: Any) -> TestCase:
         InvalidDataError: it is none.
     """
     if not isinstance(case, LLMTestCase | ConversationalTestCase):
-        raise InvalidDataError(
-            f"A {type(case).__name__} is no test case.",
-            fix="Give LLMTestCase(input=…, actual_output=…), or ConversationalTestCase(turns=[…]).",
-        )
+        fix = "Give LLMTestCase(input=…, actual_output=…), or ConversationalTestCase(turns=[…])."
+        if isinstance(case, Golden):
+            fix = (
+                "Let your app answer it: goldens=… (of assert_test: golden=…) and observed_callback=your_app; or make "
+                'a case of an answer: golden.to_test_case("…").'
+            )
+        if isinstance(case, ConversationalGolden):
+            fix = "Make a case of the conversation: golden.to_test_case(turns)."
+        raise InvalidDataError(f"A {type(case).__name__} is no test case.", fix=fix)
     return case
 
 

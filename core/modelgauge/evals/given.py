@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.data.items import PromptWithContext, TestItem, derived_id
+from modelgauge.data.measured import TestItemAnnotations
 from modelgauge.data.records import DatasetReference
 from modelgauge.data.responses import SUTCompletion, SUTResponse
-from modelgauge.data.spans import TRACE, Trace
+from modelgauge.data.spans import SPAN, TRACE, Trace
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.engine.pair import RecordedSUT
 from modelgauge.engine.uses import blamed
@@ -172,11 +173,32 @@ class GivenTest(DatasetTest):
 
     def choose_annotators(self, prompt: PromptWithContext) -> Collection[str]:
         """The metrics of the case, or those of a component."""
-        part = self._parts.get(prompt.source_id or "")
-        keys = self._of_cases if part is None else [self._keys[id(metric)] for metric in part.metrics]
+        keys = self._keys_of(prompt)
         if not self._skip:
             return keys
         return [key for key in keys if _judges(self.metrics[key], prompt.context)]
+
+    def _keys_of(self, prompt: PromptWithContext) -> Sequence[str]:
+        part = self._parts.get(prompt.source_id or "")
+        return self._of_cases if part is None else [self._keys[id(metric)] for metric in part.metrics]
+
+    def _nothing_judged(self, item: TestItemAnnotations) -> InvalidDataError:
+        """Why an answer of an app has no score: its metrics lack something, or there are none for it."""
+        prompts = [one.prompt for one in item.interactions]
+        name = called(prompts[0].context)
+        lacking = [
+            _why_skipped(self.metrics[key], one.context) for one in prompts for key in self._keys_of(one)
+        ]
+        if lacking:
+            return InvalidDataError(
+                f"Every metric was skipped for {name}, so it cannot pass: {'; '.join(lacking)}.",
+                fix="Give the golden what its metrics need, let the app say it: update_current_trace(…), or use "
+                "metrics that need less.",
+            )
+        return InvalidDataError(
+            f"No metric judges {name}: the app called nothing that has one.",
+            fix="Give the app itself metrics: @observe(metrics=[…]), or evaluate(…, metrics=[…]).",
+        )
 
     def component(self, prompt: PromptWithContext) -> str | None:
         """The name of the span."""
@@ -193,8 +215,10 @@ class GivenTest(DatasetTest):
         if use is not None and use.error is not None:
             blamed(use.error, use.trace)
             raise use.error
-        output = _output(prompt.context)
+        output, part = _output(prompt.context), self.component(prompt)
         metadata: dict[str, Any] = dict(NO_OUTPUT) if output is None else {}
+        if part is not None:
+            metadata[SPAN] = part
         if use is not None and use.trace is not None:
             metadata[TRACE] = use.trace.model_dump(mode="json")
         said = use.completion if use is not None and use.completion is not None else SUTCompletion("")
@@ -209,6 +233,12 @@ class GivenTest(DatasetTest):
 
 def _judges(metric: Metric, case: TestCase) -> bool:
     return isinstance(case, metric.test_case_type) and not metric.missing_params(case)
+
+
+def _why_skipped(metric: Metric, case: TestCase) -> str:
+    if not isinstance(case, metric.test_case_type):
+        return f"{metric.name} judges a {metric.test_case_type.__name__}"
+    return f"{metric.name} needs {', '.join(map(repr, metric.missing_params(case)))}"
 
 
 def _output(case: TestCase) -> str | None:

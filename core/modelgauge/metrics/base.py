@@ -20,13 +20,12 @@ from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
-from modelgauge.data.spans import TRACE
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidOptionError, InvalidResponseError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, interface_method
 from modelgauge.interfaces.sut import PromptResponseSUT
-from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters
+from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters, origin_of
 from modelgauge.metrics.definition import (
     check_required_params,
     name_in_uid,
@@ -256,8 +255,8 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
     def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
         """The test case of a prompt, its context and a completion; see `cases.case_of`."""
         case = case_of(prompt, completion)
-        by_app = TRACE in completion.metadata
-        check_case(case, self.test_case_type, self.required_params, self.name, by_app=by_app)
+        origin = origin_of(prompt, completion)
+        check_case(case, self.test_case_type, self.required_params, self.name, origin)
         return case
 
     def translate_response(self, request: TestCase, response: Score) -> Score:

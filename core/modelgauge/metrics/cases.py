@@ -4,13 +4,15 @@ The classes of test cases are in `data/test_cases.py`.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel
 
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt, TextPrompt
 from modelgauge.data.responses import SUTCompletion
+from modelgauge.data.spans import SPAN, TRACE
 from modelgauge.data.test_cases import (
     ConversationalGolden,
     ConversationalTestCase,
@@ -27,10 +29,6 @@ NO_OUTPUT = {"actual_output": None}
 
 _OF_A_COMPLETION = ("retrieval_context", "tools_called", "token_cost", "completion_time")
 _LONGEST_TITLE = 60
-_SUT_GIVES_IT = (
-    " An app that is asked gives it: update_current_trace({name}=…), where it is observed; any other SUT in its "
-    "completion: SUTCompletion(text, {where})."
-)
 _CONVERSATION = frozenset(ConversationalTestCase.model_fields)
 _EXCHANGE = frozenset(LLMTestCase.model_fields)
 
@@ -70,14 +68,34 @@ def missing_parameters(case: TestCase, names: Iterable[str]) -> list[str]:
     return [name for name in names if getattr(case, name, None) is None]
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a case is from, which decides who can mend it.
+
+    Args:
+        kind: the case was given; it is made of a golden that nobody has answered yet, of an item and what a SUT
+            answered, of a golden and what an observed app answered; or it is a part of such an app.
+        name: the class of the golden, or the name of the part.
+    """
+
+    kind: Literal["given", "golden", "item", "app", "part"] = "given"
+    name: str = ""
+
+
+GIVEN = Origin()
+
+
+def origin_of(prompt: PromptWithContext, completion: SUTCompletion) -> Origin:
+    """Where the case of a prompt and a completion is from."""
+    if SPAN in completion.metadata:
+        return Origin("part", completion.metadata[SPAN])
+    if TRACE in completion.metadata:
+        return Origin("app", type(prompt.context).__name__)
+    return GIVEN if isinstance(prompt.context, TestCase) else Origin("item", type(prompt.context).__name__)
+
+
 def check_case(
-    case: Any,
-    kind: type[BaseModel],
-    names: Iterable[str],
-    metric: str,
-    *,
-    by_app: bool = False,
-    golden: type[BaseModel] | None = None,
+    case: Any, kind: type[BaseModel], names: Iterable[str], metric: str, origin: Origin = GIVEN
 ) -> None:
     """Refuse a case that a metric cannot judge.
 
@@ -86,33 +104,126 @@ def check_case(
         kind: the class of cases that the metric judges.
         names: the fields that it needs.
         metric: its name, for the message.
-        by_app: whether the case is what an observed app made of a golden.
-        golden: the class of the golden of which the case was made, where its author has made no case.
+        origin: where the case is from.
 
     Raises:
         MissingParameterError: it is of another kind, or lacks a field.
     """
     if not isinstance(case, kind):
-        raise MissingParameterError(
-            f"{metric} judges a {kind.__name__}, and got a {type(case).__name__}.",
-            fix=f"Give it a {kind.__name__}, or use another metric.",
-        )
+        raise _of_another_kind(case, kind, metric, origin)
     for name in [one for one in names if getattr(case, one, None) is None]:
-        if by_app and name == "actual_output":
-            raise MissingParameterError(
-                f"{metric} needs 'actual_output', and the app returned None for {called(case)}.",
-                fix="Let the function that is observed return its answer.",
-            )
-        what, made = ("test case", kind) if golden is None else ("golden", golden)
-        raise MissingParameterError(
-            f"{metric} needs '{name}', which the {what} {called(case)} does not have.",
-            fix=f"Make the {what.split()[-1]} with it: {made.__name__}(…, {name}=…)."
-            + (_SUT_GIVES_IT.format(name=name, where=_where(name)) if name in _OF_A_COMPLETION else ""),
-        )
+        problem, fix = _lacking(name, case, origin)
+        raise MissingParameterError(f"{metric} needs '{name}', {problem}.", fix=fix)
 
 
-def _where(name: str) -> str:
-    return "tool_calls=[…]" if name == "tools_called" else f'metadata={{"{name}": …}}'
+_OTHER_KIND = {
+    "golden": ("the golden {case} makes {got}", "Use a metric that judges {answers}, or give {goldens}."),
+    "app": (
+        "an app's answer makes {got}",
+        (
+            "Use a metric that judges {answers}; a conversation is judged as a test case: "
+            "ConversationalTestCase(turns=[…])."
+        ),
+    ),
+    "part": ("'{origin}' makes {got}", "Give '{origin}' a metric that judges {answers}."),
+}
+_GIVEN_OTHER_KIND = ("got {got}", "Give it {kind}, or use a metric that judges {answers}.")
+
+_OF_ONE_ANSWER = (
+    "single answers",
+    "goldens with an input: Golden(input=…); in a file it is the column input",
+)
+_OF_CONVERSATIONS = (
+    "conversations",
+    "goldens of conversations: ConversationalGolden(scenario=…); in a file it is the column scenario",
+)
+
+
+def _of_another_kind(case: Any, kind: type[BaseModel], metric: str, origin: Origin) -> MissingParameterError:
+    said, fix = _OTHER_KIND.get(origin.kind, _GIVEN_OTHER_KIND)
+    told = {
+        "case": called(case) if isinstance(case, TestCase) else "",
+        "got": a_class(type(case)),
+        "kind": a_class(kind),
+        "origin": origin.name,
+        "answers": (_OF_ONE_ANSWER if isinstance(case, LLMTestCase) else _OF_CONVERSATIONS)[0],
+        "goldens": (_OF_ONE_ANSWER if kind is LLMTestCase else _OF_CONVERSATIONS)[1],
+    }
+    return MissingParameterError(
+        f"{metric} judges {a_class(kind)}, and {said.format(**told)}.", fix=fix.format(**told)
+    )
+
+
+_LACKING = {
+    "golden": (
+        "which the golden {case} does not have",
+        "Make the golden with it: {origin}(…, {name}=…); in a file it is the column {name}.",
+    ),
+    "app": (
+        "which the golden {case} does not have and the app did not say",
+        (
+            "Make the golden with it: Golden(…, {name}=…); or let the app say it: update_current_trace({name}=…), or "
+            "in the test case that it gives."
+        ),
+    ),
+    "part": (
+        "which '{origin}' did not say of its own test case {case}",
+        "Let it say so: update_current_span({name}=…).",
+    ),
+    "item": (
+        "which the test case {case} does not have",
+        "Give it in the prompt's context: PromptWithContext(prompt, context=Golden(…, {name}=…)), or a mapping.",
+    ),
+    "given": (
+        "which the test case {case} does not have",
+        "Make the case with it: {case_class}(…, {name}=…).",
+    ),
+}
+_ANSWERER_LACKS = {
+    "app": (
+        "which the app did not say of {case}",
+        (
+            "Let it say so: update_current_trace({name}=…) in the observed function. Where that is not called (a "
+            "cached answer, say), return SUTCompletion(text, {where})."
+        ),
+    ),
+    "item": (
+        "which the SUT did not say of {case}",
+        (
+            "Let the SUT say it: SUTCompletion(text, {where}); where its function is observed, "
+            "update_current_trace({name}=…)."
+        ),
+    ),
+}
+_NO_OUTPUT = {
+    "app": (
+        "and the app returned None for {case}",
+        "Let the function that is observed return its answer.",
+    ),
+    "part": (
+        "and '{origin}' returned None or raised",
+        "Let it return what is to be judged, or say it: update_current_span(output=…).",
+    ),
+}
+
+
+def _lacking(name: str, case: BaseModel, origin: Origin) -> tuple[str, str]:
+    """What is said of a field that is not there, and what can be done about it."""
+    special = _NO_OUTPUT if name == "actual_output" else _ANSWERER_LACKS if name in _OF_A_COMPLETION else {}
+    told = {
+        "case": called(case),
+        "case_class": type(case).__name__,
+        "name": name,
+        "origin": origin.name,
+        "where": "tool_calls=[…]" if name == "tools_called" else f'metadata={{"{name}": …}}',
+    }
+    problem, fix = special.get(origin.kind, _LACKING[origin.kind])
+    return problem.format(**told), fix.format(**told)
+
+
+def a_class(kind: type) -> str:
+    """The name of a class as messages call an object of it."""
+    return f"{'an' if kind.__name__[0] in 'AEIOL' else 'a'} {kind.__name__}"
 
 
 def text_of(prompt: AnyPrompt) -> str:
