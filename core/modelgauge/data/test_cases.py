@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 RUNTIME_FIELDS = ("actual_output", "retrieval_context", "tools_called", "token_cost", "completion_time")
 """What only a run of the app can say; the other fields are inputs, references and notes."""
 
+IN_METADATA = ("retrieval_context", "token_cost", "completion_time")
+"""Those of them that the metadata of a completion may hold; it has fields of its own for the other two."""
+
 
 class LLMTestCaseParams(StrEnum):
     """The parts of an `LLMTestCase` that a metric can look at."""

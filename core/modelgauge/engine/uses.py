@@ -12,11 +12,8 @@ from typing import Any, TypeVar
 from modelgauge.data.base import Frozen
 from modelgauge.data.responses import JsonObject, SUTResponse, ToolCall
 from modelgauge.data.spans import TRACE, Trace
-from modelgauge.data.test_cases import RUNTIME_FIELDS
+from modelgauge.data.test_cases import IN_METADATA, RUNTIME_FIELDS
 from modelgauge.spans import OpenSpan, OpenTrace, Sink, as_text, begin_use, collecting, inside, trace_of_use
-
-_IN_METADATA = ("retrieval_context", "token_cost", "completion_time")
-"""The runtime fields of a test case that a completion holds in its metadata."""
 
 _ON_ERRORS = "__modelgauge_trace__"
 _BEGINS, _GOES_ON = '{"modelgauge_told":', ',"response":'
@@ -112,7 +109,7 @@ def _told(trace: OpenTrace, *, is_text: bool) -> Told:
         trace=trace.frozen(),
         text=as_text(output) if case is None else case.actual_output,
         tool_calls=None if tools is None else tuple(tools),
-        metadata={name: said[name] for name in _IN_METADATA if said.get(name) is not None},
+        metadata={name: said[name] for name in IN_METADATA if said.get(name) is not None},
     )
 
 

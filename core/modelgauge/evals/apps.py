@@ -8,7 +8,13 @@ from typing import Any, TypeAlias
 
 from modelgauge.blocking import blocking
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
+from modelgauge.data.test_cases import (
+    IN_METADATA,
+    ConversationalGolden,
+    ConversationalTestCase,
+    Golden,
+    LLMTestCase,
+)
 from modelgauge.engine.asking import split_off
 from modelgauge.engine.threads import in_thread
 from modelgauge.errors import InvalidDataError
@@ -35,8 +41,6 @@ Resolved: TypeAlias = Callable[[Sequence[Any]], list[Metric]]
 
 DEFAULT_METRIC = "answer_relevancy"
 """What judges an app that names no metric of its own."""
-
-_RUNTIME_OF_COMPLETION = ("retrieval_context", "token_cost", "completion_time")
 
 
 def checked_app(callback: Any) -> App:
@@ -252,7 +256,7 @@ def _said(used: _Used) -> tuple[SUTCompletion | None, dict[str, Any]]:
     """What the app answered, None where it was nothing, and what it said of the test case besides."""
     said, value = used.trace.said(), used.value
     if isinstance(value, SUTCompletion):
-        runtime = {name: value.metadata[name] for name in _RUNTIME_OF_COMPLETION if name in value.metadata}
+        runtime = {name: value.metadata[name] for name in IN_METADATA if name in value.metadata}
         tools = {} if value.tool_calls is None else {"tools_called": list(value.tool_calls)}
         return split_off(value), {**runtime, **tools, **said}
     output = _text(used.trace.fields.get("output", value))
