@@ -2,8 +2,11 @@
 
 The method: Liu et al. 2023, "G-Eval: NLG Evaluation using GPT-4 with Better Human Alignment"
 (arXiv:2303.16634): the judge writes evaluation steps for the criterion, grades by them, and the grade is
-weighted by the probabilities of the judge's own tokens. The scale, 0 to 10, the rubric and the names of the
-arguments are DeepEval's (deepeval.com/docs/metrics-llm-evals).
+weighted by the probabilities of the judge's own tokens. There (section 2, "Scoring Function") a score is one of a set
+that the prompt defines, and what lies between two comes of the probabilities alone. So a judge that says 7.5 where
+whole numbers are asked for has given none of the scores: it is asked once more, and then the case has no score. (The
+authors' script takes any number, and 0 where it reads none.) 7.0 is 7. The scale, 0 to 10, the rubric and the names
+of the arguments are DeepEval's (deepeval.com/docs/metrics-llm-evals).
 """
 
 import asyncio
@@ -79,8 +82,9 @@ class GEval(JudgeMetric):
     """A grade from 0 to 1 by a criterion in words.
 
     With `criteria`, the judge first writes the steps of the evaluation, once for the metric; with
-    `evaluation_steps` it takes these. It gives a score from 0 to 10, of which the grade is a tenth. Where the
-    judge has log-probabilities, the grade is the mean of those that it could have given, weighted by their
+    `evaluation_steps` it takes these. It gives a whole score from 0 to 10, of which the grade is a tenth;
+    where it says 7.5, it is asked once more, and then the case has no score. Where the judge has log-
+    probabilities, the grade is the mean of those that it could have given, weighted by their
     probabilities; not so in `strict_mode`, for which only the score 10 itself is perfect.
 
     Args:

@@ -28,6 +28,14 @@ T = TypeVar("T", bound=BaseModel)
 _NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
+def _whole(said: Any) -> Any:
+    """A whole number, also where the judge wrote it with a point, as 7.0."""
+    return int(said) if isinstance(said, float) and said.is_integer() else said
+
+
+_Whole = Annotated[int, BeforeValidator(_whole)]
+
+
 class UnusableReplyError(ValueError):
     """A reply cannot be understood; the message says why, in words that the judge can mend it by."""
 
@@ -66,7 +74,7 @@ class Verdict(_Reply):
         reason: why.
     """
 
-    item: int | None = None
+    item: _Whole | None = None
     verdict: str
     reason: str | None = None
 
@@ -80,7 +88,7 @@ class Verdicts(_Reply):
 class Points(_Reply):
     """A grade on a scale of whole points."""
 
-    score: int
+    score: _Whole
     reason: str | None = None
 
 
@@ -156,7 +164,7 @@ def points_shape(grades: tuple[int, ...], *, reasons: bool) -> Shape[Points]:
         reasons: whether the judge shall say why.
     """
     model = create_model(
-        "Points", __base__=Points, score=(Annotated[int, AfterValidator(_one_of(grades))], ...)
+        "Points", __base__=Points, score=(Annotated[_Whole, AfterValidator(_one_of(grades))], ...)
     )
     example = f'{{"score": NUMBER{_REASON if reasons else ""}}}'
     return Shape(
@@ -230,7 +238,8 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
     Raises:
         UnusableReplyError: something begins like an object and is none: what stands inside it is nothing.
     """
-    decoder = json.JSONDecoder(object_pairs_hook=_without_repeats, parse_constant=_no_number)
+    # Not strict: judges break the lines of their texts where JSON wants \n, and what is meant is plain.
+    decoder = json.JSONDecoder(object_pairs_hook=_without_repeats, parse_constant=_no_number, strict=False)
     end = 0
     while (start := _OBJECT.search(text, end)) is not None:
         try:

@@ -225,6 +225,22 @@ def test_a_rubric_may_end_below_the_best_score(scripted):
     assert metric.is_successful(score)
 
 
+def test_a_whole_score_may_be_written_with_a_point_and_a_reason_over_lines(scripted):
+    judge = scripted('{"score": 7.0, "reason": "first\nsecond"}')
+    score = GEval("C", evaluation_steps=["Look."], model=judge).measure(CASE)
+    assert (score.value, score.reason, score.breakdown["score"]) == (0.7, "first\nsecond", 7)
+    assert len(judge.asked) == 1
+
+
+def test_a_score_between_two_is_asked_for_once_more_and_then_there_is_none(scripted):
+    between = '{"score": 7.5, "reason": "almost"}'
+    judge = scripted(between, EIGHT)
+    assert GEval("C", evaluation_steps=["Look."], model=judge).measure(CASE).value == 0.8
+    assert "valid integer" in judge.asked[1]
+    with pytest.raises(InvalidResponseError, match="the case has no score"):
+        GEval("C", evaluation_steps=["Look."], model=scripted(between, between)).measure(CASE)
+
+
 # --- weighting ----------------------------------------------------------------------------------------------
 
 
@@ -266,6 +282,11 @@ def test_a_grade_is_weighted_by_the_probabilities_of_the_grades():
 )
 def test_where_the_grade_is_not_one_token_it_is_not_weighted(positions, said):
     assert weighted_score(completion(*positions), said) is None
+
+
+def test_a_grade_with_a_point_is_weighted_too():
+    said = completion('{"score": ', GRADES, ".", "0", "}", text='{"score": 8.0}')
+    assert weighted_score(said, 8) == pytest.approx(WEIGHTED)
 
 
 def test_of_two_places_the_last_counts():

@@ -33,6 +33,8 @@ NO = YES.replace("yes", "no")
         YES.replace('"item": 1, ', ""),
         YES.replace('"so"', "null"),
         YES.replace('"so"', '"a {brace} in it"'),
+        YES.replace('"so"', '"a line\nand\ta tab"'),
+        YES.replace('"item": 1', '"item": 1.0'),
     ],
 )
 def test_one_thing_can_be_meant(text):
@@ -71,7 +73,24 @@ def test_what_cannot_be_used(text, problem):
         read_reply(text, ONE)
 
 
-@pytest.mark.parametrize("said", ["11", "-1", "7.5", '"8"', "true", "null"])
+def test_line_breaks_in_texts_are_kept_and_hide_no_second_answer():
+    text = '{"steps": ["first\nof all", "then"]}'
+    assert read_reply(text, STEPS).steps == ["first\nof all", "then"]
+    with pytest.raises(UnusableReplyError, match="contradict"):
+        read_reply(f"{YES}\n{NO.replace('so', chr(10))}", ONE)
+    with pytest.raises(UnusableReplyError, match="broken"):
+        read_reply(YES.replace('so"', "so\n"), ONE)
+
+
+@pytest.mark.parametrize(("said", "score"), [("7.0", 7), ("10.00", 10), ("1e1", 10), ("0.0", 0), ("-0.0", 0)])
+def test_whole_numbers_may_be_written_with_a_point(said, score):
+    read = read_reply(f'{{"score": {said}, "reason": "a\nb"}}', GRADE)
+    assert (read.score, type(read.score)) == (score, int)
+
+
+@pytest.mark.parametrize(
+    "said", ["11", "-1", "7.5", "7.0000001", "11.0", "1e999", '"8"', '"7.0"', "true", "null"]
+)
 def test_grades_are_whole_and_on_the_scale(said):
     with pytest.raises(UnusableReplyError, match="score"):
         read_reply(f'{{"score": {said}}}', GRADE)
