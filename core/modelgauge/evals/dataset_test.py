@@ -4,7 +4,7 @@ How given answers are judged, without a SUT, is in `given.py`; how files become 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -122,7 +122,7 @@ class DatasetTest(PromptResponseTest):
                 metric = self.metrics[key]
                 good = all(metric.is_successful(score) for score in scores)
                 # One metric has one name in all items; that of a component, numbered only where names meet.
-                name = key if component is None else _free_name(f"{component}.{metric.name}", measured)
+                name = key if component is None else self._name_of_part(component, metric, measured)
                 measured[name] = sum(score.value for score in scores) / len(scores)
                 measured[f"{name}.{PASSED}"] = good
                 passed = passed and good
@@ -135,6 +135,14 @@ class DatasetTest(PromptResponseTest):
         return InvalidDataError(
             f"Nothing judged '{item.test_item.id}'.", fix="Let choose_annotators choose at least one metric."
         )
+
+    def _name_of_part(self, component: str, metric: Metric, taken: Collection[str] = ()) -> str:
+        """What the measurement of a part is called: never like one of the whole."""
+        return _free_name(f"{component}.{metric.name}", {*self._of_whole(), *taken})
+
+    def _of_whole(self) -> Collection[str]:
+        """The names of the metrics that judge an item as a whole."""
+        return self.metrics
 
     def component(self, prompt: PromptWithContext) -> str | None:
         """The name of the part of the app that a prompt belongs to; None for the app as a whole."""
@@ -257,7 +265,7 @@ def _check_metric(metric: object) -> None:
     raise InvalidDataError(f"Among the metrics is {what}.", fix="Give metrics: [ExactMatchMetric()].")
 
 
-def _free_name(name: str, taken: Mapping[str, Any]) -> str:
+def _free_name(name: str, taken: Collection[str]) -> str:
     number = 1
     free = name
     while free in taken:

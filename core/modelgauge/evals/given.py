@@ -118,12 +118,15 @@ class GivenTest(DatasetTest):
     def _named(self) -> dict[str, Metric]:
         """The metrics by the names of their measurements."""
         parts = {
-            f"{part.name}.{metric.name}": metric
+            self._name_of_part(part.name, metric): metric
             for one in self.answered
             for part in one.components
             for metric in part.metrics
         }
         return {**{key: self.metrics[key] for key in self._of_cases}, **parts}
+
+    def _of_whole(self) -> Collection[str]:
+        return self._of_cases
 
     def _check(self) -> None:
         if not self.answered:
@@ -221,14 +224,18 @@ class GivenTest(DatasetTest):
             metadata[SPAN] = part
         if use is not None and use.trace is not None:
             metadata[TRACE] = use.trace.model_dump(mode="json")
-        said = use.completion if use is not None and use.completion is not None else SUTCompletion("")
+        said = use.completion if use is not None and use.completion is not None else _SAID_NOTHING
         # The case says the rest itself, and is judged as it is.
-        return SUTResponse((said.replaced(text=output or "", tool_calls=None, metadata=metadata),))
+        completion = said.replaced(text=output or "", tool_calls=None, metadata=metadata)
+        return SUTResponse.of_valid(completions=(completion,), usage=None)
 
     def sut(self) -> RecordedSUT:
         """Who answered."""
         again = "Then evaluate again, since answers that were given cannot be resumed."
         return RecordedSUT(GIVEN, Initialization(uid=GIVEN, class_name=GIVEN), self.answer, again)
+
+
+_SAID_NOTHING = SUTCompletion("")
 
 
 def _judges(metric: Metric, case: TestCase) -> bool:

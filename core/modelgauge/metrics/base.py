@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar
 
+from modelgauge.coroutines import never_waits, result_of
 from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
@@ -28,7 +29,7 @@ from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters, origin_of
 from modelgauge.metrics.definition import (
     check_required_params,
-    name_in_uid,
+    name_of,
     not_in_a_metric,
     refused_call,
 )
@@ -130,7 +131,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
             `score`, its declaration and its wording stay the same.
 
     Raises:
-        InvalidOptionError: an argument is of a wrong type.
+        InvalidOptionError: an argument is of a wrong type, or the name is one that results need for something else.
         ArgumentError: there is no argument of that name.
     """
 
@@ -208,7 +209,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
     @property
     def name(self) -> str:
         """What reports call it: the class, or the name that it was given."""
-        return self._name or _name_of(self)
+        return self._name or name_of(type(self), self.uid, self.default_uid())
 
     def measure(self, test_case: TestCase) -> Score:
         """Judge one case now, through the engine: cached, retried, limited. Blocks.
@@ -305,6 +306,10 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         by_judge = scores_of_all(dict(zip(names, scores, strict=True)), uids, self.combine)
         return combined(by_judge, self.combine, higher_is_better=self.higher_is_better)
 
+    async def _annotate_at_once(self, request: TestCase) -> Score:
+        made: Any = self.score(request)
+        return self._as_score(result_of(made))
+
     async def _scored_by(self, name: str, request: TestCase) -> Score:
         asking = _Asking(name)
         token = _asking.set(asking)
@@ -342,10 +347,12 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
             if name not in passed and "__init__" not in vars(first):
                 setattr(self, name, getattr(first, name))
         _check_settings(self)
-        self._name = _name_of(self)
+        self._name = self.name
         if self.strict_mode and self.best_score is not None:
             self.threshold = self.best_score
         self._judges = judges_of(self.model, self.name)
+        if not self._judges and type(self).annotate is Metric._annotate_async and never_waits(type(self).score):
+            setattr(self, "annotate", self._annotate_at_once)  # noqa: B010  which costs no task
         if self.needs_judge or self._judges:
             self.is_cheap = False
             of_class = {
@@ -392,8 +399,3 @@ def _check_settings(metric: Metric) -> None:
         )
     if metric.combine not in ("mean", "majority"):
         raise InvalidOptionError(f"{name} got combine={metric.combine!r}.", fix="Give 'mean' or 'majority'.")
-
-
-def _name_of(metric: Metric) -> str:
-    given = name_in_uid(metric.uid) or metric.uid.partition("?")[0]
-    return type(metric).__name__ if given == metric.default_uid() else given

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from modelgauge.data.results import PASSED
 from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import ArgumentError, DefinitionError, InvalidOptionError, ModelGaugeError
 from modelgauge.interfaces.arguments import refused_argument
@@ -87,7 +88,27 @@ def not_in_a_metric(cls: type, name: str) -> str:
     return f"{cls.__name__!r} object has no attribute {name!r}"
 
 
-def name_in_uid(uid: str) -> str | None:
+def name_of(cls: type, uid: str, default: str) -> str:
+    """What reports call a metric: the class, or the name that its uid gives.
+
+    Args:
+        cls: the metric's class.
+        uid: of the metric.
+        default: the uid of those that are given no name.
+
+    Raises:
+        InvalidOptionError: results call something else so: whether a metric has passed, or all have.
+    """
+    given = _name_in_uid(uid) or uid.partition("?")[0]
+    if given == PASSED or given.endswith(f".{PASSED}"):
+        raise InvalidOptionError(
+            f"{cls.__qualname__} got {given!r} as its name, and results call so whether a case has passed.",
+            fix=f"Choose a name that is not '{PASSED}' and does not end in '.{PASSED}'.",
+        )
+    return cls.__name__ if given == default else given
+
+
+def _name_in_uid(uid: str) -> str | None:
     """The name that options give to a metric, `g_eval?name=Kindness&criteria=…`; None where they give none."""
     for option in uid.partition("?")[2].split("&"):
         key, _, value = option.partition("=")

@@ -316,3 +316,27 @@ def test_the_folder_of_the_run_is_told_in_one_line(match, here, capsys):
     far = here.parent / ("far_" * 25)
     result = evaluate(RIGHT, match(), data_dir=far)
     assert f"Run: {far / 'runs' / result.run_id}" in capsys.readouterr().out.splitlines()
+
+
+def test_measurements_of_parts_are_kept_apart_from_those_of_the_whole(match, length):
+    @observe(metrics=[match(threshold=0.7)], name="part")
+    def part(question):
+        update_current_span(expected_output="no")
+        return "yes"
+
+    @observe(metrics=[length("part.Match", threshold=3)])
+    def app(question):
+        return part(question)
+
+    result = evaluate(goldens=[Golden("q")], observed_callback=app, print_results=False)
+    assert result.record.test_item_records[0].measurements == {
+        "part.Match": 1.0,
+        "part.Match.passed": 1.0,
+        "part.Match~2": 0.5,
+        "part.Match~2.passed": 0.0,
+        "passed": 0.0,
+    }
+    assert result.record.thresholds == {
+        "part.Match": Threshold(value=3, higher_is_better=False),
+        "part.Match~2": Threshold(value=0.7),
+    }

@@ -436,3 +436,24 @@ def test_a_metric_may_have_abstract_methods():
     with pytest.raises(TypeError, match="abstract"):
         Base()
     assert Polite().measure(LLMTestCase("q", "yes, please")) == 1.0
+
+
+@pytest.mark.parametrize("name", ["passed", "Kind.passed", "a.b.passed"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        ExactMatchMetric,
+        lambda name: GEval(name, evaluation_steps=["Look."]),
+        lambda name: GEval(f"g_eval?name={name}", evaluation_steps=["Look."]),
+    ],
+)
+def test_a_name_that_results_need_is_refused(make, name):
+    with pytest.raises(
+        InvalidOptionError, match=r"results call so whether a case has passed\. Choose a name"
+    ):
+        make(name)
+
+
+@pytest.mark.parametrize("name", ["Passed", "has passed", "passed.Kind", "not_passed"])
+def test_a_name_like_it_is_taken(name):
+    assert ExactMatchMetric(name).name == name
