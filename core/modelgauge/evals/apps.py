@@ -100,14 +100,11 @@ def answered_goldens(
     uses = _uses_before(goldens, callback, judging, objects)
     uses += _uses(goldens[len(uses) :], callback, at_once)
     answers = [one for one in uses if one.error is None]
-    of_whole = [objects(one.trace.root.metrics) for one in answers]
-    parts = {id(one): _components(one.trace, objects) for one in answers}
-    whole = list({id(metric): metric for metrics in of_whole for metric in metrics}.values())
-    if not judging.metrics and answers and not whole and not any(parts.values()):
+    whole = objects([metric for one in answers for metric in one.trace.root.metrics])
+    parts = [_components(one.trace, objects) if one.error is None else () for one in uses]
+    if not judging.metrics and answers and not whole and not any(parts):
         whole = objects([DEFAULT_METRIC])
-    answered = [
-        _answered(golden, one, parts.get(id(one), ())) for golden, one in zip(goldens, uses, strict=True)
-    ]
+    answered = [_answered(*one) for one in zip(goldens, uses, parts, strict=True)]
     return answered, [*judging.metrics, *whole]
 
 
@@ -157,18 +154,18 @@ def check_goldens(goldens: Sequence[object]) -> None:
 
 
 class _Objects:
-    """Makes one object for each metric, however many spans name it."""
+    """Makes one object for each metric, however many spans name it, and gives it once."""
 
     def __init__(self, resolved: Resolved) -> None:
         self._resolved = resolved
         self._made: dict[Any, Metric] = {}
 
     def __call__(self, metrics: Sequence[Any]) -> list[Metric]:
-        for metric in metrics:
-            key = metric if isinstance(metric, str) else id(metric)
+        named = {metric if isinstance(metric, str) else id(metric): metric for metric in metrics}
+        for key, metric in named.items():
             if key not in self._made:
                 self._made[key] = self._resolved([metric])[0]
-        return [self._made[metric if isinstance(metric, str) else id(metric)] for metric in metrics]
+        return [self._made[key] for key in named]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,7 @@ from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, interface_method
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters, origin_of
-from modelgauge.metrics.definition import (
-    check_required_params,
-    name_of,
-    not_in_a_metric,
-    refused_call,
-)
+from modelgauge.metrics.definition import check_required_params, name_of, not_in_a_metric, refused_call
 from modelgauge.metrics.fingerprints import Fingerprint, fingerprint
 from modelgauge.metrics.judges import JudgeLike, JudgeSUT, default_judge, judge_names, judges_of
 from modelgauge.metrics.measuring import judged
@@ -351,7 +346,11 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         if self.strict_mode and self.best_score is not None:
             self.threshold = self.best_score
         self._judges = judges_of(self.model, self.name)
-        if not self._judges and type(self).annotate is Metric._annotate_async and never_waits(type(self).score):
+        if (
+            not self._judges
+            and type(self).annotate is Metric._annotate_async
+            and never_waits(type(self).score)
+        ):
             setattr(self, "annotate", self._annotate_at_once)  # noqa: B010  which costs no task
         if self.needs_judge or self._judges:
             self.is_cheap = False
