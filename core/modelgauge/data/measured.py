@@ -131,16 +131,16 @@ def interaction(
         prompt: what was asked.
         response: what was answered.
         repeat: which time the prompt was asked, from 0.
-        annotations: of each completion, by the annotators' names.
+        annotations: of each completion, by the annotators' names; JSON, or what comes back from it.
     """
-    completions = [  # one validation makes all the objects
-        {"completion": one, "annotations": said}
-        for one, said in zip(response.completions, annotations, strict=True)
-    ]
-    annotated = {"completions": completions, "usage": response.usage}
-    return PromptInteractionAnnotations.model_validate(
-        {"prompt": prompt, "response": annotated, "repeat": repeat}
+    completions = tuple(
+        [
+            SUTCompletionAnnotations.of_valid(completion=one, annotations=dict(said))
+            for one, said in zip(response.completions, annotations, strict=True)
+        ]
     )
+    annotated = SUTResponseAnnotations.of_valid(completions=completions, usage=response.usage)
+    return PromptInteractionAnnotations.of_valid(prompt=prompt, response=annotated, repeat=repeat)
 
 
 def measurement(name: str, value: Any) -> float:

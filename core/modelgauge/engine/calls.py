@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from modelgauge.cache import Entry, Key, KeyMaker
+from modelgauge.coroutines import never_waits
 from modelgauge.data.responses import Usage
 from modelgauge.engine.batches import BatchCollector
 from modelgauge.engine.budget import Budget, tokens_of
@@ -136,6 +137,9 @@ class Target:
         services, owner = self.services, self.owner
         if batched and isinstance(owner, PromptResponseSUT):
             return BatchCollector(owner, services.pool, services.deadlines).send
+        if never_waits(method):
+            at_once = services.deadlines.at_once
+            return lambda request, _: at_once(method(request))
         if inspect.iscoroutinefunction(method):
             within = services.deadlines.within
             return lambda request, seconds: within(seconds, method(request))

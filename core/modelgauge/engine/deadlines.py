@@ -5,11 +5,12 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import Any
 
+from modelgauge.coroutines import result_of
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, as_exception
 from modelgauge.errors import CallError, CallTimeoutError
 
@@ -84,6 +85,25 @@ class Deadlines:
             self._watched.pop(watch, None)
             if not task.done():
                 self._left_behind.add(task)
+
+    async def at_once(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """What a coroutine that never waits returns; nothing could end it before it does.
+
+        Raises:
+            CallError: it says that it was cancelled.
+        """
+        begun = self._clock()
+        try:
+            return copy_context().run(result_of, coroutine)
+        except KeyboardInterrupt:
+            raise
+        except asyncio.CancelledError as error:
+            raise _cancelled_itself() from error
+        except BaseException as error:  # noqa: BLE001  likewise
+            raise as_exception(error) from None
+        finally:
+            if self._clock() - begun > _LONG:
+                await asyncio.sleep(0)
 
     @contextmanager
     def paused(self) -> Iterator[None]:

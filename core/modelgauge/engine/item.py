@@ -107,7 +107,8 @@ class ItemWorker:
             if is_from_outside(error):
                 raise
             raise StageError("measure", self.measurer.uid, as_exception(error)) from error
-        return TestItemRecord(
+        return TestItemRecord.of_valid(
+            kind="item",
             index=index,
             test_item=item,
             interactions=interactions,
@@ -211,7 +212,7 @@ class ItemWorker:
         ), each
 
     def _measured(self, item: TestItem, interactions: Interactions) -> Coroutine[Any, Any, Measured]:
-        return self.measurer.measure(TestItemAnnotations(test_item=item, interactions=interactions))
+        return self.measurer.measure(TestItemAnnotations.of_valid(test_item=item, interactions=interactions))
 
     def _by_repeat(self, interactions: Interactions) -> list[Interactions]:
         repeats = range(self.repeats)
