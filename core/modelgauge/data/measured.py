@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, SupportsFloat, TypeV
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from modelgauge.data.base import Frozen, Text, items_of, typed
+from modelgauge.data.base import Frozen, Text, items_of, of_valid, typed
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import check_exact
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
@@ -135,12 +135,12 @@ def interaction(
     """
     completions = tuple(
         [
-            SUTCompletionAnnotations.of_valid(completion=one, annotations=dict(said))
+            of_valid(SUTCompletionAnnotations, completion=one, annotations=dict(said))
             for one, said in zip(response.completions, annotations, strict=True)
         ]
     )
-    annotated = SUTResponseAnnotations.of_valid(completions=completions, usage=response.usage)
-    return PromptInteractionAnnotations.of_valid(prompt=prompt, response=annotated, repeat=repeat)
+    annotated = of_valid(SUTResponseAnnotations, completions=completions, usage=response.usage)
+    return of_valid(PromptInteractionAnnotations, prompt=prompt, response=annotated, repeat=repeat)
 
 
 def measurement(name: str, value: Any) -> float:

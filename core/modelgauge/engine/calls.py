@@ -3,33 +3,26 @@
 Here and nowhere else calls are made; SUTs, annotators and judges' questions all come through `Target.call`.
 """
 
-import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from time import monotonic
 from typing import Any, NamedTuple
 
 from modelgauge.cache import Entry, Key, KeyMaker
 from modelgauge.coroutines import never_waits
 from modelgauge.data.responses import Usage
 from modelgauge.engine.batches import BatchCollector
-from modelgauge.engine.budget import Budget, tokens_of
-from modelgauge.engine.deadlines import Deadlines, call_timed_out
+from modelgauge.engine.budget import tokens_of
+from modelgauge.engine.deadlines import call_timed_out
 from modelgauge.engine.failures import add_note, message_of
 from modelgauge.engine.first_calls import FirstCalls
 from modelgauge.engine.flights import Flight
-from modelgauge.engine.limits import Limiter, NoLimit, Outcome, Rate
-from modelgauge.engine.lookups import Lookups
-from modelgauge.engine.options import RunOptions
-from modelgauge.engine.owners import declared_response, is_batched, limiter_of
-from modelgauge.engine.retries import Backoff, classify, outcome_of
+from modelgauge.engine.limits import Limiter, Outcome, Rate
+from modelgauge.engine.owners import declared_response, is_batched, is_immediate, limiter_of
+from modelgauge.engine.retries import classify, outcome_of
+from modelgauge.engine.services import Services
 from modelgauge.engine.tally import CallTally
-from modelgauge.engine.threads import CallPool
-from modelgauge.engine.turns import Turns
 from modelgauge.engine.uses import Told, Use, blamed, opened, sealed, unblamed
-from modelgauge.engine.writer import Writer
 from modelgauge.errors import CallTimeoutError, RunStoppedError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.codec import ResponseCodec
@@ -42,39 +35,6 @@ _FAILED = "'%s': attempt %d failed (%s: %s); the next one comes in %.1f s."
 _UNKNOWN = "%s does not hold for '%s': its responses tell no %s."
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class Services:
-    """What all calls of a run share."""
-
-    options: RunOptions
-    writer: Writer
-    lookups: Lookups | None
-    pool: CallPool
-    deadlines: Deadlines
-    budget: Budget
-    turns: Turns = field(default_factory=Turns)
-    backoff: Backoff = field(default_factory=Backoff)
-    flights: dict[str, Flight] = field(default_factory=dict)
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    clock: Callable[[], float] = monotonic
-    stopped: RunStoppedError | None = None
-    rates: list[Rate] = field(default_factory=list)
-
-    def stop(self, why: RunStoppedError) -> None:
-        """Send no further call."""
-        self.stopped = why
-        self.give_up_waiting()
-
-    def give_up_waiting(self) -> None:
-        """Let those go on who wait until a call may be sent: none will be."""
-        for rate in self.rates:
-            rate.give_up()
-
-    @property
-    def caching(self) -> bool:
-        return self.lookups is not None
 
 
 class Called(NamedTuple):
@@ -122,8 +82,10 @@ class Target:
                 "sut" if is_sut else "annotator", owner.identity(asked), options.redactor.redact_json_text
             )
         self._send = self._sender(method, batched=batched)
+        # What never waits and costs nothing needs no limits and no further attempts.
+        self._immediate: Any = method if is_immediate(owner) else None
         # Of those that send nothing themselves there is nothing to cap.
-        self._is_sent = is_sut or not (owner.is_cheap or isinstance(self.limiter, NoLimit))
+        self._is_sent = is_sut or not (owner.is_cheap or asked)
         # Who says how many calls there shall be at once is heeded from the first.
         chosen = services.options.concurrency is not None or owner.max_concurrency is not None
         self._first_calls = FirstCalls(_FATAL_CALLS) if is_sut and not (batched or chosen) else None
@@ -163,6 +125,10 @@ class Target:
             RunStoppedError: no call may be sent any more; this one was not.
             Exception: what the last attempt raised; nothing is cached then.
         """
+        if self._immediate is not None:
+            response = self._revived(await self.services.deadlines.at_once(self._immediate(request)))
+            tally.paid += 1
+            return Called(response, True)
         if self._keys is None:
             response, told = await self._paid(request)
             try:

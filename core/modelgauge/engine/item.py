@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from modelgauge.data.base import of_valid
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import check_exact
 from modelgauge.data.measured import PromptInteractionAnnotations, TestItemAnnotations, interaction
@@ -107,7 +108,8 @@ class ItemWorker:
             if is_from_outside(error):
                 raise
             raise StageError("measure", self.measurer.uid, as_exception(error)) from error
-        return TestItemRecord.of_valid(
+        return of_valid(
+            TestItemRecord,
             kind="item",
             index=index,
             test_item=item,
@@ -212,7 +214,7 @@ class ItemWorker:
         ), each
 
     def _measured(self, item: TestItem, interactions: Interactions) -> Coroutine[Any, Any, Measured]:
-        return self.measurer.measure(TestItemAnnotations.of_valid(test_item=item, interactions=interactions))
+        return self.measurer.measure(of_valid(TestItemAnnotations, test_item=item, interactions=interactions))
 
     def _by_repeat(self, interactions: Interactions) -> list[Interactions]:
         repeats = range(self.repeats)

@@ -64,8 +64,12 @@ class Measurer:
         binary: list[str] = []
         for given, value in raw.items():
             name = str(given)
+            if value is True or value is False:  # nearly always one of these or a float
+                values[name] = float(value)
+                binary.append(name)
+                continue
             values[name] = measurement(name, value)
-            if _is_bool(value):
+            if type(value) is not float and _is_numpys_bool(value):
                 binary.append(name)
         for name, (low, high) in self._ranges.items():
             if name in values and not low <= values[name] <= high:
@@ -93,7 +97,5 @@ class Measurer:
                 self._seconds = None
 
 
-def _is_bool(value: Any) -> bool:
-    return (
-        value is True or value is False or type(value).__name__ in ("bool_", "bool")
-    )  # numpy's, without importing it
+def _is_numpys_bool(value: object) -> bool:
+    return type(value).__name__ in ("bool_", "bool")  # without importing numpy

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from modelgauge.coroutines import never_waits
 from modelgauge.engine.limits import CEILING, START, AdaptiveLimiter, Limiter, NoLimit
 from modelgauge.engine.options import RunOptions
 from modelgauge.errors import DefinitionError
@@ -20,8 +21,8 @@ def limiter_of(
     Raises:
         DefinitionError: its author allows no calls.
     """
-    if isinstance(owner, CompletionAnnotator) and owner.get_suts():
-        return NoLimit()  # its questions are limited where they are asked
+    if isinstance(owner, CompletionAnnotator) and (owner.get_suts() or never_waits(owner.annotate)):
+        return NoLimit()  # its questions are limited where they are asked; what never waits is alone anyhow
     own = _places(owner, "max_concurrency")
     ceiling = min(own or options.concurrency or CEILING, options.concurrency or 2**31)
     start = options.concurrency or START
@@ -50,6 +51,16 @@ def _places(owner: Any, name: str) -> int | None:
 def is_batched(owner: object) -> bool:
     """Whether it answers several requests at once."""
     return isinstance(owner, PromptResponseSUT) and overrides(type(owner), "evaluate_batch")
+
+
+def is_immediate(owner: object) -> bool:
+    """Whether it is an annotator that only computes, in no time: nothing that it does is worth another attempt."""
+    return (
+        isinstance(owner, CompletionAnnotator)
+        and owner.is_cheap
+        and never_waits(owner.annotate)
+        and not overrides(type(owner), "classify_error")
+    )
 
 
 def declared_response(owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any]) -> Any:

@@ -13,7 +13,7 @@ from modelgauge.data.records import TestRecord
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.asking import ask_sut
 from modelgauge.engine.budget import Budget
-from modelgauge.engine.calls import Services, Target
+from modelgauge.engine.calls import Target
 from modelgauge.engine.deadlines import Deadlines, in_this_task
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, message_of, printable
 from modelgauge.engine.item import ItemWorker
@@ -26,6 +26,7 @@ from modelgauge.engine.pair import Pair, PairRun, RecordedSUT, Surroundings
 from modelgauge.engine.progress import Standing, show_progress
 from modelgauge.engine.recorded import Continued, RecordedItems, Rescorer
 from modelgauge.engine.repeats import reducer
+from modelgauge.engine.services import Services
 from modelgauge.engine.tally import Tally, current_tally
 from modelgauge.engine.threads import CallPool, in_thread
 from modelgauge.engine.totals import count_spent

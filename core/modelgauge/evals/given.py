@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from modelgauge.data.base import of_valid
 from modelgauge.data.items import PromptWithContext, TestItem, derived_id
 from modelgauge.data.measured import TestItemAnnotations
 from modelgauge.data.records import DatasetReference
@@ -227,7 +228,7 @@ class GivenTest(DatasetTest):
         said = use.completion if use is not None and use.completion is not None else _SAID_NOTHING
         # The case says the rest itself, and is judged as it is.
         completion = said.replaced(text=output or "", tool_calls=None, metadata=metadata)
-        return SUTResponse.of_valid(completions=(completion,), usage=None)
+        return of_valid(SUTResponse, completions=(completion,), usage=None)
 
     def sut(self) -> RecordedSUT:
         """Who answered."""

@@ -1,0 +1,51 @@
+"""What all calls of a run share, and how they learn that no further one is sent."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from time import monotonic
+
+from modelgauge.engine.budget import Budget
+from modelgauge.engine.deadlines import Deadlines
+from modelgauge.engine.flights import Flight
+from modelgauge.engine.limits import Rate
+from modelgauge.engine.lookups import Lookups
+from modelgauge.engine.options import RunOptions
+from modelgauge.engine.retries import Backoff
+from modelgauge.engine.threads import CallPool
+from modelgauge.engine.turns import Turns
+from modelgauge.engine.writer import Writer
+from modelgauge.errors import RunStoppedError
+
+
+@dataclass(slots=True)
+class Services:
+    """What all calls of a run share."""
+
+    options: RunOptions
+    writer: Writer
+    lookups: Lookups | None
+    pool: CallPool
+    deadlines: Deadlines
+    budget: Budget
+    turns: Turns = field(default_factory=Turns)
+    backoff: Backoff = field(default_factory=Backoff)
+    flights: dict[str, Flight] = field(default_factory=dict)
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    clock: Callable[[], float] = monotonic
+    stopped: RunStoppedError | None = None
+    rates: list[Rate] = field(default_factory=list)
+
+    def stop(self, why: RunStoppedError) -> None:
+        """Send no further call."""
+        self.stopped = why
+        self.give_up_waiting()
+
+    def give_up_waiting(self) -> None:
+        """Let those go on who wait until a call may be sent: none will be."""
+        for rate in self.rates:
+            rate.give_up()
+
+    @property
+    def caching(self) -> bool:
+        return self.lookups is not None
