@@ -594,7 +594,9 @@ def test_what_cannot_be_written_fails_its_item_and_the_run_can_be_resumed(
     assert "cannot be written" in failed.message
     assert "measure_quality" in failed.message
     if where != "annotation":
-        assert failed.interactions[0].response.completions[0].completion.text == "mutate"  # what is paid is kept
+        assert (
+            failed.interactions[0].response.completions[0].completion.text == "mutate"
+        )  # what is paid is kept
     whole = accounted(resumed(stopped, test, sut, max_calls=20))
     assert (whole.counts.scored, whole.counts.unscored, whole.failure) == (3, 1, None)
 
