@@ -21,6 +21,7 @@ from modelgauge.errors import DefinitionError
 from modelgauge.interfaces.test import PromptResponseTest
 
 _CHUNK = 256
+_FIRST_CHUNK = 32  # so that the first calls are sent soon
 _LOW = 128
 _CHUNK_SECONDS = 0.02
 
@@ -201,7 +202,8 @@ class ItemSource:
             self._pull = asyncio.get_running_loop().create_task(self._pull_chunk())
 
     async def _pull_chunk(self) -> None:
-        chunk, more, error = await in_thread(lambda: _chunk(self._items), "items")
+        most = min(_CHUNK, _FIRST_CHUNK + self._pulled)
+        chunk, more, error = await in_thread(lambda: _chunk(self._items, most), "items")
         if not self._exhausted:
             self._ready.extend(chunk)
             self._pulled += len(chunk)
@@ -213,14 +215,14 @@ class ItemSource:
         self._wake(len(self._waiting) if self._exhausted else len(chunk))
 
 
-def _chunk(items: Iterator[NumberedItem]) -> tuple[list[NumberedItem], bool, Exception | None]:
-    """Some items, whether there may be more, and what ended them; few where each takes long."""
+def _chunk(items: Iterator[NumberedItem], most: int) -> tuple[list[NumberedItem], bool, Exception | None]:
+    """Up to `most` items, whether there may be more, and what ended them; few where each takes long."""
     chunk: list[NumberedItem] = []
     start = monotonic()
     try:
         for item in items:
             chunk.append(item)
-            if len(chunk) >= _CHUNK or monotonic() - start > _CHUNK_SECONDS:
+            if len(chunk) >= most or monotonic() - start > _CHUNK_SECONDS:
                 return chunk, True, None
     except BaseException as error:  # noqa: BLE001  the author's; the items before it are kept
         return chunk, False, as_exception(error)
