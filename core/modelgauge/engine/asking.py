@@ -41,7 +41,7 @@ async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: i
     if called.told is not None:
         tally.note_metrics(called.told.trace)
     if called.paid:
-        await target.settle(response.usage)
+        target.settle(response.usage)
     return response
 
 

@@ -17,8 +17,9 @@ from modelgauge.engine.deadlines import call_timed_out
 from modelgauge.engine.failures import add_note, message_of
 from modelgauge.engine.first_calls import FirstCalls
 from modelgauge.engine.flights import Flight
-from modelgauge.engine.limits import Limiter, Outcome, Rate
+from modelgauge.engine.limits import Limiter, Outcome
 from modelgauge.engine.owners import declared_response, is_batched, is_immediate, limiter_of
+from modelgauge.engine.rates import Rate
 from modelgauge.engine.retries import classify, outcome_of
 from modelgauge.engine.services import Services
 from modelgauge.engine.tally import CallTally
@@ -147,12 +148,12 @@ class Target:
                 return Called(self.codec.load(text), False, told)
         return await self._first(key, request, tally)
 
-    async def settle(self, usage: Usage | None) -> None:
-        """Count what a paid call cost, and wait where the tokens do not fit into the minute."""
+    def settle(self, usage: Usage | None) -> None:
+        """Count what a paid call cost."""
         self._check_reported(usage)
         if usage is not None:
             self.services.budget.spend(usage)
-            await self.rate.after(tokens_of(usage))
+            self.rate.after(tokens_of(usage))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -266,6 +267,7 @@ class Target:
                 self._tell_first_calls()
                 return response, None if use is None else use.answered(response)
             finally:
+                self.rate.ended()
                 self.limiter.release(outcome)
             if failed is not Outcome.rate_limited:
                 await services.sleep(wait)
@@ -326,7 +328,11 @@ class Target:
             if self.rate.limited:
                 self._check_allowed()  # nobody waits for a minute to learn that
                 await self.rate.before()
-            self._check_allowed()
+            try:
+                self._check_allowed()
+            except RunStoppedError:
+                self.rate.ended()
+                raise
             if self._is_sent:
                 self.services.budget.spend_call()
         except BaseException:

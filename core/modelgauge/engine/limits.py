@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from aiolimiter import AsyncLimiter
-
 from modelgauge.data.records import ConcurrencyChange
 
 START = 20
@@ -273,55 +271,3 @@ def window_of(limiters: Iterable[Limiter]) -> int:
     """
     places = sum(limiter.most or CEILING for limiter in limiters)
     return min(_MOST_IN_FLIGHT, 2 * places)
-
-
-class Rate:
-    """Requests and tokens a minute, for one target.
-
-    Tokens are known only after a call; then the call keeps its place until they fit, which holds back those behind it.
-
-    Args:
-        requests: a minute; None for no limit.
-        tokens: a minute; None for no limit.
-    """
-
-    def __init__(self, requests: int | None, tokens: int | None) -> None:
-        # One request's worth of burst: a provider counts the first minute too.
-        self._requests = AsyncLimiter(1, 60 / requests) if requests else None
-        self._tokens = AsyncLimiter(tokens, 60) if tokens else None
-        self._most_tokens = tokens or 0
-        self._given_up = asyncio.Event()
-
-    @property
-    def limited(self) -> bool:
-        """Whether there is anything to wait for."""
-        return self._requests is not None
-
-    async def before(self) -> None:
-        """Wait until a request may be sent, or none will be any more."""
-        if self._requests is not None:
-            await self._acquired(self._requests, 1)
-
-    async def after(self, tokens: int) -> None:
-        """Wait until the tokens of a call fit into the minute, or it is the last one."""
-        while self._tokens is not None and tokens > 0:
-            part = min(tokens, self._most_tokens)
-            await self._acquired(self._tokens, part)
-            tokens -= part
-
-    def give_up(self) -> None:
-        """Let all that wait go on: no further call is sent, and nobody shall wait to learn that."""
-        self._given_up.set()
-
-    async def _acquired(self, limiter: AsyncLimiter, amount: int) -> None:
-        if self._given_up.is_set():
-            return
-        if limiter.has_capacity(amount):
-            await limiter.acquire(amount)
-            return
-        waits = [asyncio.ensure_future(one) for one in (limiter.acquire(amount), self._given_up.wait())]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for one in waits:
-                one.cancel()

@@ -8,9 +8,9 @@ from time import monotonic
 from modelgauge.engine.budget import Budget
 from modelgauge.engine.deadlines import Deadlines
 from modelgauge.engine.flights import Flight
-from modelgauge.engine.limits import Rate
 from modelgauge.engine.lookups import Lookups
 from modelgauge.engine.options import RunOptions
+from modelgauge.engine.rates import Rate
 from modelgauge.engine.retries import Backoff
 from modelgauge.engine.threads import CallPool
 from modelgauge.engine.turns import Turns

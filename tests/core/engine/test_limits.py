@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from modelgauge.data.responses import Usage
 from modelgauge.engine.budget import Budget
-from modelgauge.engine.limits import AdaptiveLimiter, NoLimit, Outcome, Rate
+from modelgauge.engine.limits import AdaptiveLimiter, NoLimit, Outcome
 from modelgauge.errors import RunStoppedError
 
 
@@ -293,60 +293,3 @@ def test_a_cap_of_calls_stops_a_run_at_exactly_that_many_and_a_resume_goes_on(
     assert whole.counts.scored == 10
     if caching:
         assert len(sut.asked) == len(set(sut.asked)) == len(judged) == 10
-
-
-def test_requests_a_minute_are_kept(monkeypatch):
-    now, sent = 0.0, []
-
-    async def main():
-        nonlocal now
-        loop = asyncio.get_running_loop()
-        real = loop._selector.select
-
-        def select(timeout):  # the clock jumps to the next timer
-            nonlocal now
-            if timeout:
-                now += timeout
-            return real(0)
-
-        monkeypatch.setattr(loop, "time", lambda: now)
-        monkeypatch.setattr(loop._selector, "select", select)
-        rate = Rate(30, 100)
-
-        async def call(tokens):
-            await rate.before()
-            sent.append(now)
-            await rate.after(tokens)
-
-        await asyncio.gather(*(call(0) for _ in range(61)))
-        begun = now
-        for _ in range(3):
-            await rate.after(100)
-        return now - begun
-
-    waited = asyncio.run(main())
-    assert all(len([one for one in sent if t <= one < t + 60]) <= 31 for t in sent)
-    assert sent[-1] == pytest.approx(120, abs=1)
-    assert waited == pytest.approx(120, abs=1)
-
-
-def test_nobody_waits_for_a_minute_to_learn_that_no_call_is_sent_any_more():
-    async def main():
-        rate = Rate(requests=1, tokens=10)
-        await rate.before()
-        await rate.after(10)
-        waiting = [asyncio.create_task(one) for one in (rate.before(), rate.before(), rate.after(35))]
-        for _ in range(5):
-            await asyncio.sleep(0)
-        assert not any(task.done() for task in waiting)
-        rate.give_up()
-        await asyncio.wait_for(asyncio.gather(*waiting, rate.before()), timeout=10)
-
-    asyncio.run(main())
-
-
-def test_a_cap_ends_a_run_whose_calls_wait_for_their_minute(make_test, make_sut, run):
-    sut = make_sut()
-    record = run(make_test(20), sut, max_calls=1, requests_per_minute=1, concurrency=5, caching=False)
-    assert (len(sut.asked), record.counts.scored) == (1, 1)
-    assert "The cap of 1 calls is reached" in record.failure.message
