@@ -1,6 +1,7 @@
 """What an `async def` that never waits is, and what it returns."""
 
 import asyncio
+import inspect
 from functools import partial
 
 import pytest
@@ -73,6 +74,18 @@ def test_what_holds_no_await_never_waits(function):
 )
 def test_all_else_may_wait(function):
     assert not never_waits(function)
+
+
+def test_a_plain_function_that_is_marked_as_a_coroutine_function_may_wait(monkeypatch):
+    def marked(x):
+        return awaits(x)
+
+    if hasattr(inspect, "markcoroutinefunction"):
+        inspect.markcoroutinefunction(marked)
+    else:  # before Python 3.12
+        monkeypatch.setattr(inspect, "iscoroutinefunction", lambda function: True)
+    assert inspect.iscoroutinefunction(marked)
+    assert not never_waits(marked)
 
 
 def test_the_result_comes_without_a_loop():
