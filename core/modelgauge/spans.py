@@ -23,6 +23,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from modelgauge.data.json_values import is_exact
 from modelgauge.data.spans import Span, Trace
 from modelgauge.data.test_cases import LLMTestCase
+from modelgauge.shortening import beginning
 from modelgauge.thread_context import Inheritance
 
 _LONGEST = 10_000  # characters of what is shown of an object that has no JSON
@@ -368,7 +369,7 @@ def _said_by(error: BaseException) -> str:
 def _printable(text: str) -> str:
     """A text that UTF-8 can hold, and not too long for each of many spans."""
     text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return beginning(text, _LONGEST)
 
 
 def only_value(inputs: Any) -> Any:

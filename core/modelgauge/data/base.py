@@ -20,6 +20,7 @@ from pydantic_core import ErrorDetails
 
 from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import InvalidDataError
+from modelgauge.shortening import beginning
 
 T = TypeVar("T")
 FrozenT = TypeVar("FrozenT", bound="Frozen")
@@ -335,8 +336,7 @@ def _is_one(value: Any, cls: type[T]) -> TypeGuard[T]:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else text[:200] + "…"
+    return beginning(repr(value), 200)
 
 
 def items_of(mapping: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from modelgauge.data.base import Frozen, Text, explain
 from modelgauge.data.responses import JsonObject, ToolCall
 from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import InvalidDataError
+from modelgauge.shortening import quoted
 
 _LONGEST_NAME = 60
 Amount = Annotated[FiniteFloat, Field(ge=0)]
@@ -125,7 +126,7 @@ class Editable(Frozen):
         """By its name, else by how it begins."""
         fields = self.__dict__
         said = next((str(fields[name]) for name in ("name", "input", "scenario") if fields.get(name)), "")
-        return repr(said) if len(said) <= _LONGEST_NAME else f"{said[:_LONGEST_NAME]!r}…"
+        return quoted(said, _LONGEST_NAME)
 
     def __setattr__(self, name: str, value: Any) -> None:
         fields = type(self).model_fields

@@ -10,6 +10,7 @@ from modelgauge.data.measured import PromptInteractionAnnotations
 from modelgauge.data.records import RunFailure, RunStage, Stage, TestItemExceptionRecord
 from modelgauge.engine.uses import traces_of
 from modelgauge.errors import RunStoppedError
+from modelgauge.shortening import ends
 
 _RESUME = re.compile(r",? ?(and continue with|then run|Run)? ?`modelgauge resume.*", re.DOTALL)
 _OPTION = re.compile(r"--([a-z-]+)")  # of the command line; in Python it is an argument
@@ -114,11 +115,11 @@ def message_of(error: BaseException) -> str:
         raise
     except BaseException as second:  # noqa: BLE001  likewise the author's
         text = f"(no message: its __str__ raised {type(second).__name__})"
-    text = _shortened(text, _LONGEST_MESSAGE)
+    text = ends(text, _LONGEST_MESSAGE)
     notes = [one for one in getattr(error, "__notes__", ()) if isinstance(one, str)]
     if notes:
         text = " ".join([f"{text.rstrip(' .')}." if text.strip() else "", *notes]).strip()
-    return printable(_shortened(text, _LONGEST_MESSAGE))
+    return printable(ends(text, _LONGEST_MESSAGE))
 
 
 def printable(text: str) -> str:
@@ -127,12 +128,4 @@ def printable(text: str) -> str:
 
 
 def _traceback(error: Exception) -> str:
-    return printable(_shortened("".join(traceback.format_exception(error)), _LONGEST_TRACEBACK))
-
-
-def _shortened(text: str, most: int) -> str:
-    """A text without its middle, where it is too long to be kept for each of many items: a page of a server, say."""
-    left_out = len(text) - most
-    if left_out <= 0:
-        return text
-    return f"{text[: most // 2]} […{left_out:,} characters…] {text[-(most // 2) :]}"
+    return printable(ends("".join(traceback.format_exception(error)), _LONGEST_TRACEBACK))

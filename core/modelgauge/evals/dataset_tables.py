@@ -15,6 +15,7 @@ from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.evals.csv_text import CsvError, Record, parse_csv
 from modelgauge.evals.dataset_texts import path_of, text_of
 from modelgauge.evals.plain_values import plain_value
+from modelgauge.shortening import beginning
 
 _DELIMITERS = ";\t|,"
 
@@ -95,8 +96,7 @@ def say_delimiter(delimiter: str) -> str:
 
 def shown(value: Any) -> str:
     """A value as messages have it."""
-    text = repr(value)
-    return text if len(text) <= 100 else text[:100] + "…"
+    return beginning(repr(value), 100)
 
 
 def read_table(

@@ -18,6 +18,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from modelgauge.data.json_values import inexact_parts, is_exact
 from modelgauge.errors import DefinitionError, InvalidResponseError
+from modelgauge.shortening import beginning
 
 
 class ResponseCodec:
@@ -157,8 +158,7 @@ def _shown(value: Any) -> str:
     if value is None:
         return "None"
     kind = type(value).__name__
-    text = repr(value)
-    return f"{'an' if kind == 'int' else 'a'} {kind} ({text if len(text) <= 60 else text[:60] + '…'})"
+    return f"{'an' if kind == 'int' else 'a'} {kind} ({beginning(repr(value), 60)})"
 
 
 def _without_models(value: Any) -> Any:

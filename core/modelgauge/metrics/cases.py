@@ -21,6 +21,7 @@ from modelgauge.data.test_cases import (
     Turn,
 )
 from modelgauge.errors import MissingParameterError
+from modelgauge.shortening import quoted
 
 TestCase: TypeAlias = LLMTestCase | ConversationalTestCase
 
@@ -282,5 +283,4 @@ def title_of(case: BaseModel) -> str:
 
 def called(case: BaseModel) -> str:
     """A case as messages call it: its title in quotes, where it is long only its beginning."""
-    said = title_of(case)
-    return repr(said) if len(said) <= _LONGEST_TITLE else f"{said[:_LONGEST_TITLE]!r}…"
+    return quoted(title_of(case), _LONGEST_TITLE)

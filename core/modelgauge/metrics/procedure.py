@@ -38,6 +38,7 @@ from modelgauge.metrics.replies import (
     read_reply,
     verdicts_shape,
 )
+from modelgauge.shortening import quoted
 
 T = TypeVar("T")
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
@@ -280,7 +281,7 @@ class JudgeMetric(Metric):
         except UnusableReplyError as problem:
             raise InvalidResponseError(
                 f"The judge of {self.name} replied twice in a way that cannot be used: {problem}: "
-                f"{_short(completion.text)}.",
+                f"{quoted(completion.text, 200)}.",
                 fix="Choose a judge that follows the format; the case has no score.",
             ) from None
 
@@ -343,7 +344,3 @@ async def _all(steps: Iterable[Awaitable[T]]) -> list[T]:
             raise one
         results.append(one)
     return results
-
-
-def _short(text: str) -> str:
-    return repr(text) if len(text) <= 200 else f"{text[:200]!r}…"

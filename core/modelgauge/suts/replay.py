@@ -15,6 +15,7 @@ from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.errors import InputFileError, MissingAnswerError
 from modelgauge.interfaces.sut import PromptResponseSUT
+from modelgauge.shortening import quoted
 
 if TYPE_CHECKING:
     import _csv
@@ -87,7 +88,7 @@ class ReplaySUT(PromptResponseSUT[str, str]):
 
 
 def _start(text: str) -> str:
-    return repr(text) if len(text) <= 80 else f"{text[:80]!r}… ({len(text):,} characters)"
+    return quoted(text, 80) + (f" ({len(text):,} characters)" if len(text) > 80 else "")
 
 
 def _read(path: Path) -> bytes:
