@@ -59,6 +59,10 @@ def _loop_is_running() -> bool:
     return True
 
 
+_INTERRUPTIONS = 3
+"""That work which ends may meet; the last leaves the rest to the loop."""
+
+
 class _Main:
     """The loop of the main thread."""
 
@@ -68,11 +72,34 @@ class _Main:
     def run(self, work: Work[T]) -> T:
         if self._runner is None:
             self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)  # and no default of the thread
+        tasks: list[asyncio.Task[Any] | None] = []
+
+        async def main() -> T:
+            tasks.append(asyncio.current_task())
+            return await work()
+
         try:
-            return self._runner.run(work(), context=contextvars.copy_context())
+            return self._runner.run(main(), context=contextvars.copy_context())
         except KeyboardInterrupt:
-            self.close()  # what is left of the work must not go on in the next call
+            try:
+                self._end([task for task in tasks if task is not None])
+            finally:
+                self.close()  # what is left of the work must not go on in the next call
             raise
+
+    def _end(self, tasks: list[asyncio.Task[Any]]) -> None:
+        """Let work that was interrupted in the middle (by a second Ctrl-C, say) end before all that it has begun:
+        closing the loop would cancel all at once, and wait for what swallows that.
+        """
+        for _ in range(_INTERRUPTIONS):
+            for task in tasks:
+                task.cancel()
+            try:
+                if self._runner is not None and not all(task.done() for task in tasks):
+                    self._runner.get_loop().run_until_complete(asyncio.wait(tasks))
+            except KeyboardInterrupt:
+                continue
+            return
 
     def close(self) -> None:
         runner, self._runner = self._runner, None

@@ -68,7 +68,19 @@ class NeverOpens(Gated):
         await asyncio.Event().wait()
 
 
+class Stubborn(Gated):
+    """A SUT that swallows its cancellation for ever."""
+
+    async def evaluate(self, request: str) -> str:
+        while True:
+            try:
+                return await super().evaluate(request)
+            except asyncio.CancelledError:
+                pass
+
+
 @hookimpl
 def modelgauge_register_suts(register):
     register("gated", Gated)
+    register("stubborn", Stubborn)
     register("never_opens", NeverOpens)

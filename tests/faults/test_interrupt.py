@@ -12,15 +12,15 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSI
 CAP = 4
 
 
-def running(folder, *, free=6, number=30, more=()):
+def running(folder, *, free=6, number=30, more=(), kind="gated"):
     """A run whose first calls are answered, and whose next ones wait, as many as there may be at once."""
-    process = started(folder, *command(folder, free=free, number=number), *more)
+    process = started(folder, *command(folder, free=free, number=number, kind=kind), *more)
     until(lambda: len(calls(folder)) == free + CAP, process)
     return process
 
 
-def command(folder, *, free=6, number=30):
-    sut = f"gated?folder={folder}&free={free}"
+def command(folder, *, free=6, number=30, kind="gated"):
+    sut = f"{kind}?folder={folder}&free={free}"
     test = f"numbered?number={number}"
     return "run-test", "--test", test, "--sut", sut, "--concurrency", str(CAP), "--no-progress-bar"
 
@@ -89,6 +89,22 @@ def test_a_second_interrupt_ends_at_once_and_loses_nothing(tmp_path):
     assert code == 0, err
     assert len(calls(tmp_path)) == 30 + CAP  # what hung is asked again
     assert record(run)["counts"]["scored"] == 30
+
+
+@pytest.mark.parametrize("times", [2, 3])
+def test_further_interrupts_end_also_what_swallows_its_cancellation(times, tmp_path):
+    process = running(tmp_path, kind="stubborn")
+    [run] = runs(tmp_path)
+    until(lambda: (run / "items.jsonl").read_bytes().count(b"\n") == 6, process)
+    for _ in range(times):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+    code, _, err = ended(process)
+    assert code == 130, err
+    assert "Traceback" not in err
+    assert "destroyed" not in err
+    assert record(run)["cancelled"] is True
+    assert record(run)["counts"]["scored"] == 6
 
 
 def test_a_run_that_is_going_on_is_not_resumed_beside_it(tmp_path):

@@ -141,10 +141,11 @@ class Deadlines:
         return None if first is None else self._clock() - first.begun
 
     def close(self) -> None:
-        """Stop the timer, and let the loop end without what was left behind."""
+        """Stop the timer, and let the loop end without what was left behind, or is still waited for to end."""
         if self._timer is not None:
             self._timer.cancel()
-        for task in self._left_behind:
+        ending = {watch.task for watch in self._watched if watch.task is not None}
+        for task in self._left_behind | ending:
             if not task.done():
                 _forget(task)
 

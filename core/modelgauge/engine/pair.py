@@ -258,6 +258,11 @@ class PairRun:
         error = None if worker.cancelled() else worker.exception()
         if worker.cancelled() and not self._abandoned:
             error = RuntimeError("The work on an item was cancelled from within.")
+        if isinstance(
+            error, KeyboardInterrupt
+        ):  # it has ended the loop too: whoever runs that will cancel the run
+            self.stop()
+            error = None
         if error is not None:
             self._error = self._error or error
             if self._source is not None:

@@ -135,9 +135,11 @@ class TotalsFile:
             self._file.write(f"{totals.model_dump_json():<{_WIDTH}}\n".encode())
 
     def close(self) -> None:
-        """Free the file."""
-        if self._file is not None:
-            self._file.close()
+        """Free the file; nothing is written any more."""
+        with self._writing:
+            if self._file is not None:
+                self._file.close()
+            self._file = None
 
 
 def read_totals(folder: RunFolder) -> Totals | None:

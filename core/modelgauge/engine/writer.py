@@ -64,6 +64,7 @@ class Writer:
         self._cache = cache
         self._failed = failed
         self._broken: ModelGaugeError | None = None
+        self._closed = False
         self._pending = 0
         self._bytes = 0
         self._room: asyncio.Future[None] | None = None
@@ -103,7 +104,9 @@ class Writer:
         return self._pending > _ROOM or self._bytes > _ROOM_BYTES
 
     async def drained(self) -> None:
-        """Wait until all that is queued now is committed, or cannot be."""
+        """Wait until all that is queued now is committed, or cannot be; what is closed queues nothing."""
+        if self._closed:
+            return
         reached = asyncio.get_running_loop().create_future()
         self._submit(_Mark(reached))
         self._thread.hurry()
@@ -111,6 +114,7 @@ class Writer:
 
     async def close(self) -> None:
         """Write what is queued, and end the thread."""
+        self._closed = True
         await self._thread.close()
 
     def _write(self, group: list[_Job]) -> None:

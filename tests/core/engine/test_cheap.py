@@ -2,7 +2,7 @@
 
 import pytest
 
-from modelgauge import Score
+from modelgauge import Score, load_record
 
 
 @pytest.fixture
@@ -50,3 +50,34 @@ def test_secrets_stay_out_of_its_answers(scored, make_sut, runner):
     (clean,) = with_secret.run([scored(lambda _prompt, _text: Score(0.5, "a hunter"))[0]], [make_sut()])
     completion = clean.test_item_records[0].interactions[0].response.completions[0]
     assert completion.get_annotation("score", Score) == Score(0.5, "a hunter")
+
+
+def test_an_interrupt_in_the_middle_of_it_leaves_a_record_and_the_item_for_a_resume(
+    make_test, make_sut, judged_class, run, run_folder, resumed, accounted
+):
+    class AtOnce(judged_class):
+        is_cheap = True
+
+        async def annotate(self, request):
+            return self.function(*request)
+
+    interrupted = []
+
+    def annotate(prompt, _text):
+        if prompt == "question 5" and not interrupted:
+            interrupted.append(prompt)
+            raise KeyboardInterrupt
+        return 1
+
+    sut, test = make_sut(), make_test(10, annotators={"one": AtOnce("one", annotate)})
+    with pytest.raises(KeyboardInterrupt):
+        run(test, sut)
+    [folder] = run_folder.glob("runs/*")
+    record = load_record(folder.name, run_folder)
+    assert record.cancelled
+    assert record.failure is None
+    assert record.counts.failed == 0
+    assert record.counts.scored == len(list(record.iter_items())) < 10
+    whole = accounted(resumed(record, test, sut))
+    assert whole.counts.scored == 10
+    assert len(sut.asked) == len(set(sut.asked)) == 10
