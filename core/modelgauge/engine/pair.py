@@ -117,7 +117,7 @@ class PairRun:
     ) -> None:
         self.pair, self.folder, self.shared = pair, folder, shared
         self.tally = worker.tally
-        self.cancelled = False
+        self.cancelled = self._abandoned = False
         self._notes = notes
         self._continued = continued
         self._failure: RunFailure | None = None
@@ -130,7 +130,6 @@ class PairRun:
         self._workers: set[asyncio.Task[None]] = set()
         self._all_ended = asyncio.Event()
         self._author: asyncio.Task[Any] | None = None
-        self._abandoned = False
         self._error: BaseException | None = None
         self._idle = 0
         self._last: asyncio.Task[None] | None = None  # the worker that did the last item
@@ -258,12 +257,9 @@ class PairRun:
         error = None if worker.cancelled() else worker.exception()
         if worker.cancelled() and not self._abandoned:
             error = RuntimeError("The work on an item was cancelled from within.")
-        if isinstance(
-            error, KeyboardInterrupt
-        ):  # it has ended the loop too: whoever runs that will cancel the run
+        if isinstance(error, KeyboardInterrupt):  # it ends the loop too: whoever runs that cancels the run
             self.stop()
-            error = None
-        if error is not None:
+        elif error is not None:
             self._error = self._error or error
             if self._source is not None:
                 self._source.stop()
