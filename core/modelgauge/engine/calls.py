@@ -127,7 +127,7 @@ class Target:
             Exception: what the last attempt raised; nothing is cached then.
         """
         if self._immediate is not None:
-            response = self._revived(await self.services.deadlines.at_once(self._immediate(request)))
+            response = self._revived(await self._at_once(request))
             tally.paid += 1
             return Called(response, True)
         if self._keys is None:
@@ -147,6 +147,15 @@ class Target:
                 text, told = opened(text)
                 return Called(self.codec.load(text), False, told)
         return await self._first(key, request, tally)
+
+    async def _at_once(self, request: Any) -> Any:
+        """The response of what only computes; where it fails as what is sent does, it goes on like that."""
+        try:
+            return await self.services.deadlines.at_once(self._immediate(request))
+        except Exception as error:
+            if not self.services.options.max_retries or classify(self.owner, error) is None:
+                raise
+        return (await self._paid(request, 1))[0]
 
     def settle(self, usage: Usage | None) -> None:
         """Count what a paid call cost."""
@@ -224,15 +233,18 @@ class Target:
         clean = redactor.redact_json_text(text)
         return response if comes_back and clean == text else self.codec.load(clean)
 
-    async def _paid(self, request: Any) -> tuple[Any, Told | None]:
+    async def _paid(self, request: Any, attempt: int = 0) -> tuple[Any, Told | None]:
         """Send the request until it is answered, or no further attempt is worth it.
 
         What an observed app did in the last attempt comes with the answer, or with the error.
+
+        Args:
+            request: the native one.
+            attempt: how many have failed already.
         """
         options, services = self.services.options, self.services
         queued = services.clock()
         deadline = queued + options.call_timeout
-        attempt = 0
         while True:
             await self._admitted()
             begun = services.clock()

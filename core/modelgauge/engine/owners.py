@@ -54,12 +54,12 @@ def is_batched(owner: object) -> bool:
 
 
 def is_immediate(owner: object) -> bool:
-    """Whether it is an annotator that only computes, in no time: nothing that it does is worth another attempt."""
+    """Whether it is an annotator that only computes, as far as can be told, and says nothing of its errors."""
     return (
         isinstance(owner, CompletionAnnotator)
         and owner.is_cheap
         and never_waits(owner.annotate)
-        and not overrides(type(owner), "classify_error")
+        and type(owner).classify_error is CompletionAnnotator.classify_error
     )
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from modelgauge import Score, load_record
+from modelgauge.engine.owners import is_immediate
 
 
 @pytest.fixture
@@ -81,3 +82,55 @@ def test_an_interrupt_in_the_middle_of_it_leaves_a_record_and_the_item_for_a_res
     whole = accounted(resumed(record, test, sut))
     assert whole.counts.scored == 10
     assert len(sut.asked) == len(set(sut.asked)) == 10
+
+
+@pytest.mark.parametrize("max_retries", [0, 2])
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_lost_connection_is_tried_again_whether_it_ever_waits_or_not(
+    waits, max_retries, make_test, make_sut, judged_class, run, slept
+):
+    """An `async def` may call a client that blocks."""
+
+    class Waiting(judged_class):
+        is_cheap = True
+
+    class AtOnce(Waiting):
+        async def annotate(self, request):
+            return self.function(*request)
+
+    asked = []
+
+    def annotate(prompt, _text):
+        asked.append(prompt)
+        if prompt == "question 1" or asked.count(prompt) < 3:
+            raise ConnectionError("reset")
+        return 1
+
+    annotator = (Waiting if waits else AtOnce)("one", annotate)
+    record = run(make_test(2, annotators={"one": annotator}), make_sut(), max_retries=max_retries)
+    assert [asked.count(f"question {n}") for n in range(2)] == [max_retries + 1] * 2
+    assert record.counts.scored == (1 if max_retries else 0)
+    assert [one.error_type for one in record.test_item_exceptions] == [
+        "ConnectionError"
+    ] * record.counts.failed
+
+
+def test_what_only_computes_is_known_by_its_code_and_by_its_author(judged_class):
+    class AtOnce(judged_class):
+        is_cheap = True
+
+        async def annotate(self, request):
+            return 1
+
+    class Dear(AtOnce):
+        is_cheap = False
+
+    class Knowing(AtOnce):
+        def classify_error(self, error):
+            return None
+
+    class Waiting(judged_class):
+        is_cheap = True
+
+    made = [cls("one", None) for cls in (AtOnce, Dear, Knowing, Waiting)]
+    assert [is_immediate(one) for one in made] == [True, False, False, False]
