@@ -92,15 +92,20 @@ class Deadlines:
         Raises:
             CallError: it says that it was cancelled.
         """
-        begun = self._clock()
+        begun, task = self._clock(), asyncio.current_task()
+        cancelled_before = 0 if task is None else task.cancelling()
         try:
-            return copy_context().run(result_of, coroutine)
+            result = copy_context().run(result_of, coroutine)
+            if task is not None and task.cancelling() > cancelled_before:
+                await _taken_back(task)
         except KeyboardInterrupt:
             raise
         except asyncio.CancelledError as error:
             raise _cancelled_itself() from error
         except BaseException as error:  # noqa: BLE001  likewise
             raise as_exception(error) from None
+        else:
+            return result
         finally:
             if self._clock() - begun > _LONG:
                 await asyncio.sleep(0)
@@ -254,6 +259,19 @@ def _forget(task: "asyncio.Task[Any]") -> None:
 def _keep(task: "asyncio.Task[Any]") -> None:
     while not task.done():
         sleep(3600)
+
+
+async def _taken_back(task: "asyncio.Task[Any]") -> None:
+    """Take back that a coroutine cancelled the task that it ran in, which is not its own.
+
+    Raises:
+        CancelledError: in any case.
+    """
+    try:
+        await asyncio.sleep(0)
+    finally:
+        task.uncancel()
+    raise asyncio.CancelledError
 
 
 def _cancelled_itself() -> CallError:

@@ -1,5 +1,7 @@
 """What costs next to nothing is asked each time, and its answers go the way of all others in everything else."""
 
+import asyncio
+
 import pytest
 
 from modelgauge import Score, load_record
@@ -134,3 +136,20 @@ def test_what_only_computes_is_known_by_its_code_and_by_its_author(judged_class)
 
     made = [cls("one", None) for cls in (AtOnce, Dear, Knowing, Waiting)]
     assert [is_immediate(one) for one in made] == [True, False, False, False]
+
+
+def test_one_that_cancels_the_task_it_runs_in_fails_its_item_alone(
+    make_test, make_sut, judged_class, run, accounted
+):
+    class AtOnce(judged_class):
+        is_cheap = True
+
+        async def annotate(self, request):
+            if request[0] == "question 1":
+                asyncio.current_task().cancel()
+            return 1
+
+    record = accounted(run(make_test(4, annotators={"one": AtOnce("one", None)}), make_sut()))
+    assert record.failure is None
+    assert record.counts.scored == 3
+    assert [one.error_type for one in record.test_item_exceptions] == ["CallError"]
