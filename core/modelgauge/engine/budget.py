@@ -39,6 +39,15 @@ class Budget:
         if self.max_cost is not None and self.cost >= self.max_cost:
             raise _reached(f"${self.max_cost:g}", "--max-cost")
 
+    @property
+    def is_reached(self) -> bool:
+        """Whether no further attempt may be sent."""
+        try:
+            self.check()
+        except RunStoppedError:
+            return True
+        return False
+
     def spend_call(self) -> None:
         """Count an attempt that is about to be sent."""
         self.calls += 1

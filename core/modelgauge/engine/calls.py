@@ -163,6 +163,8 @@ class Target:
         if usage is not None:
             self.services.budget.spend(usage)
             self.rate.after(tokens_of(usage))
+            if self.services.budget.is_reached:
+                self.services.give_up_waiting()
 
     @property
     def notes(self) -> tuple[str, ...]:

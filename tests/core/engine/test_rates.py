@@ -9,6 +9,7 @@ import pytest
 
 from modelgauge import FunctionSUT
 from modelgauge.data.responses import Usage
+from modelgauge.engine import rates
 from modelgauge.engine.rates import Rate
 
 
@@ -167,3 +168,27 @@ def test_a_cap_ends_a_run_whose_calls_wait_for_their_minute(make_test, make_sut,
     record = run(make_test(20), sut, max_calls=1, requests_per_minute=1, concurrency=5, caching=False)
     assert (len(sut.asked), record.counts.scored) == (1, 1)
     assert "The cap of 1 calls is reached" in record.failure.message
+
+
+def test_a_cap_that_the_last_answer_reaches_ends_a_run_whose_calls_wait_for_their_minute(
+    make_test, run, monkeypatch
+):
+    class Telling(FunctionSUT):
+        def translate_response(self, request, response):
+            return super().translate_response(request, response).replaced(usage=Usage(input_tokens=10))
+
+    class Spied(rates.AsyncLimiter):
+        async def acquire(self, amount=1):
+            await super().acquire(amount)
+            waited.append(amount)
+
+    def answer(text):
+        asked.append(text)
+        return "yes"
+
+    asked, waited = [], []
+    monkeypatch.setattr(rates, "AsyncLimiter", Spied)
+    limits = {"max_tokens_total": 10, "requests_per_minute": 1, "concurrency": 2}
+    record = run(make_test(2), Telling("sut", answer), caching=False, **limits)
+    assert (len(asked), record.counts.scored, record.counts.failed) == (1, 1, 0)
+    assert waited == [1]  # the second did not wait to the end
