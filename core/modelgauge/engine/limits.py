@@ -50,9 +50,14 @@ class Limiter(Protocol):
 
 
 class NoLimit:
-    """Everybody may call."""
+    """Everybody may call.
 
-    most = None
+    Args:
+        most: how many do at once, where that is known.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most = most
 
     async def acquire(self) -> None:
         """At once."""

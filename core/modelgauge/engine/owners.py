@@ -21,8 +21,11 @@ def limiter_of(
     Raises:
         DefinitionError: its author allows no calls.
     """
-    if isinstance(owner, CompletionAnnotator) and (owner.get_suts() or never_waits(owner.annotate)):
-        return NoLimit()  # its questions are limited where they are asked; what never waits is alone anyhow
+    if isinstance(owner, CompletionAnnotator):
+        if owner.get_suts():
+            return NoLimit()  # its questions are limited where they are asked
+        if never_waits(owner.annotate):
+            return NoLimit(1)  # alone anyhow
     own = _places(owner, "max_concurrency")
     ceiling = min(own or options.concurrency or CEILING, options.concurrency or 2**31)
     start = options.concurrency or START

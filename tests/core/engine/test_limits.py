@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from modelgauge import CompletionAnnotator
 from modelgauge.data.responses import Usage
 from modelgauge.engine.budget import Budget
 from modelgauge.engine.limits import AdaptiveLimiter, NoLimit, Outcome
@@ -293,3 +294,21 @@ def test_a_cap_of_calls_stops_a_run_at_exactly_that_many_and_a_resume_goes_on(
     assert whole.counts.scored == 10
     if caching:
         assert len(sut.asked) == len(set(sut.asked)) == len(judged) == 10
+
+
+@pytest.mark.parametrize("kind", ["plain", "never waits"])
+def test_what_only_computes_lets_no_more_items_begin(kind, make_test, make_sut, run):
+    class Computing(CompletionAnnotator):
+        def translate_request(self, prompt, completion):
+            return completion.text
+
+        async def annotate(self, request):
+            return request
+
+        def translate_response(self, request, response):
+            return response
+
+    annotators = {} if kind == "plain" else {"a": Computing("a")}
+    record = run(make_test(500, annotators=annotators), make_sut(), max_calls=1, concurrency=1, caching=False)
+    assert record.counts.items < 10
+    assert record.counts.items + record.counts.not_begun == 500
