@@ -192,9 +192,8 @@ class Plugins:
         try:
             self.manager.register(plugin, registered_name)
         except PluginValidationError as error:
-            reasons = [
-                line.strip() for line in str(error).splitlines()[1:]
-            ]  # the first line names the plugin
+            _, *lines = str(error).splitlines()  # the first names the plugin
+            reasons = [line.strip() for line in lines]
             raise PluginError(
                 f"A hook is not as specified: {'; '.join(reasons)}.",
                 fix="Give it the arguments of its specification in modelgauge.hookspecs, by name.",

@@ -40,10 +40,8 @@ class Redactor:
         for form in _forms(value):
             names.setdefault(form, name)
         if names != self._names:
-            self._names, self._search = (
-                names,
-                _Search(names),
-            )  # replaced whole: readers see the old or the new
+            # Replaced whole: readers see the old or the new.
+            self._names, self._search = names, _Search(names)
 
     def finds(self, text: str) -> bool:
         """Whether a secret may stand in a text or in the texts of a JSON text: quick, never wrongly False."""

@@ -144,9 +144,8 @@ class Leases:
             database.execute("INSERT INTO processes VALUES (?, ?, ?, ?, ?, ?)", row)
         others = database.execute("SELECT count(*) FROM processes WHERE id != ?", (self._id,)).fetchone()[0]
         with self._guard:
-            if others and not (
-                known and self._shared
-            ):  # what is under way must be leased before the others ask
+            if others and not (known and self._shared):
+                # What is under way must be leased before the others ask.
                 rows = [(digest, self._id) for digest in self._in_flight]
                 database.executemany("INSERT OR IGNORE INTO leases VALUES (?, ?)", rows)
             elif self._shared and not others:  # nobody waits for them
@@ -242,9 +241,8 @@ class Leases:
             connection.text_factory = lambda text: text.decode("utf-8", "replace")
             connection.execute("PRAGMA journal_mode = PERSIST")
             connection.execute("PRAGMA synchronous = OFF")  # it need not outlive the machine, only a process
-            connection.execute(
-                "BEGIN IMMEDIATE"
-            )  # at once: one that reads first would not be let wait to write
+            # At once: one that reads first would not be let wait to write.
+            connection.execute("BEGIN IMMEDIATE")
             for table in _TABLES:
                 connection.execute(table)
             connection.execute("COMMIT")
@@ -257,10 +255,8 @@ class Leases:
         if damaged != file_at(self.path):
             return  # another thread or process was first
         journal = self.path.with_name(f"{self.path.name}-journal")
-        for path in (
-            journal,
-            self.path,
-        ):  # in this order: a journal must not be played back into the new file
+        # In this order: a journal must not be played back into the new file.
+        for path in (journal, self.path):
             path.unlink(missing_ok=True)
         log.warning("The leases in %s were damaged (%s), and are begun anew.", self.path, error)
 

@@ -55,9 +55,8 @@ class DiskCache:
             )
         self.damaged = 0
         self._store: Any = None
-        self._former: list[
-            Any
-        ] = []  # of files that were set aside; threads may have connections to them still
+        # Of files that were set aside: threads may have connections to them still.
+        self._former: list[Any] = []
         self._file: tuple[int, int] | None = None
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)

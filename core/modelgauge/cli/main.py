@@ -96,8 +96,7 @@ def cli() -> None:
 def main() -> None:
     """What the `modelgauge` command runs; ends the process with an exit code of its own."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(
-            stream, TextIOWrapper
-        ):  # what the encoding cannot hold is shown as an escape, not an error
+        # What the encoding cannot hold is shown as an escape, not an error.
+        if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     cli.main(prog_name="modelgauge")

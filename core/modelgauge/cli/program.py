@@ -162,9 +162,8 @@ def _reader_left(app: App) -> int:
     """The reader of stdout went away (`| head`): what it did not want is no error."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(
-            nowhere, sys.stdout.fileno()
-        )  # so that the interpreter's last flush finds a stdout that works
+        # So that the interpreter's last flush finds a stdout that works.
+        os.dup2(nowhere, sys.stdout.fileno())
     except (OSError, ValueError):
         return app.exit_code
     return app.exit_code

@@ -27,14 +27,8 @@ if TYPE_CHECKING:
 FAILED = 1
 _STDERR = 2  # the file descriptor
 _STOPPED_BY_PYTEST = 2  # by Ctrl-C; but also by a file that cannot be collected, and by -x with workers
-_EXIT_CODES = {
-    0: 0,
-    1: FAILED,
-    _STOPPED_BY_PYTEST: FAILED,
-    3: INTERNAL,
-    4: USAGE,
-    5: USAGE,
-}  # its codes, and ours
+# Its codes, and ours.
+_EXIT_CODES = {0: 0, 1: FAILED, _STOPPED_BY_PYTEST: FAILED, 3: INTERNAL, 4: USAGE, 5: USAGE}
 
 
 @click.group("test", cls=LazyGroup)

@@ -55,9 +55,8 @@ class PromptWithContext(Frozen):
 def _as_prompts(value: Any) -> Any:
     """Give each prompt a place for its context; one prompt stands for a list of one, and so does a str."""
     kind = type(value)
-    listed = (
-        value if kind is list or kind is tuple else _listed(value)
-    )  # isinstance of a model takes its time
+    # Not isinstance: of a model, that takes its time.
+    listed = value if kind is list or kind is tuple else _listed(value)
     return tuple([_with_context(one) for one in listed]) if type(listed) in (list, tuple) else value
 
 

@@ -125,11 +125,8 @@ def _comes_back(model: BaseModel) -> bool:
     try:
         written = model.model_dump_json()
         return bool(type(model).model_validate_json(written, by_alias=True, by_name=True) == model)
-    except (
-        ValueError,
-        TypeError,
-        RecursionError,
-    ):  # pydantic's own errors are ValueErrors; a validator may raise others
+    # pydantic's own errors are ValueErrors; a validator may raise others.
+    except (ValueError, TypeError, RecursionError):
         return False
 
 

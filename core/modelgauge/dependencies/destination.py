@@ -22,9 +22,8 @@ class Destination:
     def __init__(self, folder: Path, guard: Guard) -> None:
         self.folder = folder
         self.guard = guard
-        self._known: dict[
-            tuple[str, ...], tuple[tuple[str, ...], bool]
-        ] = {}  # folded path: (path, is a folder)
+        # By the folded path: the path, and whether it is a folder.
+        self._known: dict[tuple[str, ...], tuple[tuple[str, ...], bool]] = {}
 
     def add_folder(self, name: str) -> None:
         """Makes a folder; one that is there already under the same spelling stays.

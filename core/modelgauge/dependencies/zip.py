@@ -46,9 +46,8 @@ def unpack_zip(path: Path, destination: Destination) -> None:
         _check_overlaps(entries, archive.start_dir, guard)
         size = path.stat().st_size
         for entry in entries:
-            name = (
-                entry.orig_filename
-            )  # as stored: `filename` is cut at a NUL, and its backslashes depend on the system
+            # As stored: `filename` is cut at a NUL, and its backslashes depend on the system.
+            name = entry.orig_filename
             if name.endswith("/"):
                 destination.add_folder(name)
             else:

@@ -43,9 +43,8 @@ class BatchCollector:
         return await future
 
     def _flush(self) -> None:
-        batch = [
-            one for one in self._waiting if not one[1].done()
-        ]  # without those that nobody waits for any more
+        # Without those that nobody waits for any more.
+        batch = [one for one in self._waiting if not one[1].done()]
         self._waiting, self._timer = [], None
         if batch:
             task = asyncio.get_running_loop().create_task(self._run(batch))

@@ -69,9 +69,8 @@ class Deadlines:
         self._watch(watch)
         task = watch.task = _begun(_attempt(watch, awaitable), self._loop)
         try:
-            if (
-                task.done() and self._clock() - now > _LONG
-            ):  # it kept the loop: others, and Ctrl-C, get a turn
+            # Where it kept the loop, others, and Ctrl-C, get a turn.
+            if task.done() and self._clock() - now > _LONG:
                 await asyncio.sleep(0)
             return await watch.outcome
         except asyncio.CancelledError:

@@ -45,9 +45,8 @@ class Observers:
                 event(one)
             except KeyboardInterrupt:
                 raise
-            except (
-                BaseException
-            ):  # a CancelledError too: it is the observer's own, since nothing is awaited here
+            # A CancelledError too: it is the observer's own, since nothing is awaited here.
+            except BaseException:
                 if id(one) not in self._failed:
                     log.exception("An observer of the run failed; the run goes on.")
                 self._failed.add(id(one))

@@ -72,8 +72,7 @@ def declared_response(owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[A
         if not is_batched(owner):
             return response_type(owner.evaluate, type(owner))
         kind = response_type(owner.evaluate_batch, type(owner))
-        one_of = (
-            "return" in type(owner).evaluate_batch.__annotations__
-        )  # else it is the class's generic argument
+        # Else it is the class's generic argument.
+        one_of = "return" in type(owner).evaluate_batch.__annotations__
         return next(iter(getattr(kind, "__args__", ())), Any) if one_of else kind
     return response_type(owner.annotate, type(owner))

@@ -180,9 +180,8 @@ def _items(job: Mapping[str, Any]) -> dict[str, Any]:
     plugins = _discovered(discovery, job)
     answer: dict[str, Any] = {}
     for name, dependencies in job["tests"].items():
-        test = plugins.tests.make(
-            name, secrets=subjects.CanaryStore()
-        )  # it could be made before: see the job
+        # It could be made before: see the job.
+        test = plugins.tests.make(name, secrets=subjects.CanaryStore())
         paths = {key: Path(path) for key, path in dependencies.items()}
         collected = collecting.collect(test, paths)
         answer[name] = {
