@@ -3,9 +3,9 @@
 import sys
 
 import pytest
+from pytest_sessions import outside_of_any_session
 
 from modelgauge import Score
-from modelgauge.evals.hyperparameters import forget_hyperparameters
 from modelgauge.evals.pytest_plugin import OPTIONS
 from modelgauge.evals.session import TestRunOptions
 from modelgauge.metrics import Metric
@@ -14,13 +14,8 @@ from modelgauge.metrics import Metric
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """A working directory without settings; nothing is logged, and no session of pytest is known."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("modelgauge.evals.pytest_plugin._open", [])
-    for name in ("MODELGAUGE_JUDGE", "MODELGAUGE_DATA_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    forget_hyperparameters()
-    yield tmp_path
-    forget_hyperparameters()
+    with outside_of_any_session(tmp_path, monkeypatch) as folder:
+        yield folder
 
 
 @pytest.fixture

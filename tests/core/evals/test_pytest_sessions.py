@@ -1,66 +1,18 @@
-"""`assert_test` in sessions of pytest: most inside this process, those with workers in their own."""
+"""`assert_test` in sessions of pytest inside this process; those in processes of their own are `tests/sessions`."""
 
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
-from pytest_sessions import in_process_of_its_own, process_of_its_own, records, summary_of
+from pytest_sessions import PASSING, TEST_FILE, check_record, records, summary_of
 
-from modelgauge import load_record, rescore, resume
+from modelgauge import rescore, resume
 from modelgauge.data.records import Threshold
 from modelgauge.errors import RecordError
 from modelgauge.evals.pytest_plugin import VARIABLE
-
-TEST_FILE = """
-import pytest
-from modelgauge.evals import Golden, LLMTestCase, assert_test, log_hyperparameters, observe
-from modelgauge.metrics import Metric
-
-class Match(Metric):
-    required_params = ("actual_output", "expected_output")
-
-    def score(self, test_case):
-        return 1.0 if test_case.actual_output == test_case.expected_output else 0.5
-
-@log_hyperparameters(model="m", prompt_template="p")
-def hyperparameters():
-    return {"temperature": 1}
-
-@pytest.mark.parametrize("number", range(6))
-def test_number(number):
-    answer = "wrong" if number == 3 else "right"
-    assert_test(LLMTestCase(f"question {number}", answer, "right"), [Match(threshold=0.7)])
-
-@observe(metrics=[Match()])
-def app(question):
-    return "right"
-
-def test_app():
-    assert_test(golden=Golden("q", expected_output="right"), observed_callback=app)
-
-def test_without_modelgauge(): pass
-"""
-
-PASSING = """
-from modelgauge.evals import LLMTestCase, assert_test
-from modelgauge.metrics import Metric
-
-class Always(Metric):
-    def score(self, test_case):
-        return 1.0
-
-class Needy(Always):
-    required_params = ("context",)
-
-class Broken(Metric):
-    def score(self, test_case):
-        raise ZeroDivisionError("no way")
-"""
 
 
 @pytest.fixture
@@ -70,22 +22,6 @@ def project(here):
     return here
 
 
-def check_record(record, output):
-    """The record of `TEST_FILE`, whoever ran it."""
-    assert "Metric Match failed: score 0.5 < threshold 0.7" in output
-    assert "6 of 7 test cases passed." in output
-    assert record.run_id in output
-    assert [item.test_item.id for item in record.test_item_records] == [
-        *(f"test_app.py::test_number[{number}]" for number in range(6)),
-        "test_app.py::test_app",
-    ]
-    assert (record.counts.items, record.counts.scored) == (7, 7)
-    assert record.result["passed"].value == pytest.approx(6 / 7)
-    assert record.thresholds == {}  # the tests do not agree on that of Match
-    assert record.hyperparameters == {"model": "m", "prompt_template": "p", "temperature": 1}
-    assert record.test_item_records[-1].spans[0].name == "app"
-
-
 def test_all_cases_of_a_session_end_in_one_run_record(session, project):
     code, output = session()
     assert code == 1
@@ -93,32 +29,6 @@ def test_all_cases_of_a_session_end_in_one_run_record(session, project):
     check_record(record, output)
     assert record.test_uid == "pytest"
     assert VARIABLE not in os.environ or json.loads(os.environ[VARIABLE])["cwd"] != str(project)
-
-
-def test_the_cases_of_all_workers_end_in_one_run_record(project):
-    done = in_process_of_its_own(
-        "modelgauge", "test", "run", "test_app.py", "-n", "4", "-q", "--identifier", "v2", "--json"
-    )
-    assert done.returncode == 1, done.stdout + done.stderr
-    (record,) = records(project)
-    check_record(record, done.stderr)
-    assert [one["run_id"] for one in json.loads(done.stdout)["records"]] == [record.run_id]
-    assert (record.identifier, record.test_uid) == ("v2", "v2")
-
-
-def test_a_session_that_does_not_use_modelgauge_imports_and_prints_nothing_more_of_it(project):
-    (project / "test_app.py").write_text(
-        "import sys\n"
-        "def test_nothing():\n"
-        "    found = {name for name in sys.modules if name.partition('.')[0] in\n"
-        "        ('modelgauge', 'pydantic', 'numpy', 'click', 'rich', 'diskcache', 'tqdm')}\n"
-        "    assert found == {'modelgauge', 'modelgauge.evals', 'modelgauge.evals.pytest_plugin'}\n",
-        encoding="utf-8",
-    )
-    done = in_process_of_its_own("pytest", "-q", "test_app.py")
-    assert done.returncode == 0, done.stdout
-    assert "modelgauge" not in done.stdout + done.stderr
-    assert not (project / "run_data").exists()
 
 
 def test_the_plugin_imports_the_standard_library_alone():
@@ -291,14 +201,6 @@ def test_a():
     assert asked == [1, 1, 2]
 
 
-@pytest.mark.parametrize(("source", "code"), [("def test_a(): pass", 0), ("x = 1", 2)])
-def test_exit_codes(project, source, code):
-    (project / "test_app.py").write_text(source, encoding="utf-8")
-    done = in_process_of_its_own("modelgauge", "test", "run", "test_app.py", "-q", "--json")
-    assert done.returncode == code
-    assert json.loads(done.stdout) == {"records": []}
-
-
 def test_the_run_of_a_session_is_complete_and_is_measured_anew_by_running_its_tests(session, project):
     session("-k", "number")
     (record,) = records(project)
@@ -307,94 +209,3 @@ def test_the_run_of_a_session_is_complete_and_is_measured_anew_by_running_its_te
         rescore(record.run_id)
     assert "Run the tests again: pytest -q" in refused.value.fix
     assert refused.value.fix.endswith("-k number test_app.py. What judges answered is in the cache.")
-
-
-@pytest.mark.parametrize(
-    ("args", "told"),
-    [
-        (("--plugin", "gone.py"), "gone.py: there is no such file"),
-        (("--judge", "nobody"), "There is no SUT 'nobody'"),
-        (("--repeat", "0"), "--repeat"),
-        (("--display", "nothing"), "'nothing' is not one of"),
-        (("--nonsense",), "unrecognized arguments: --nonsense"),
-        (("gone.py",), "not found: gone.py"),
-    ],
-)
-def test_wrong_usage_is_told_before_any_test(project, args, told):
-    done = in_process_of_its_own("modelgauge", "test", "run", "test_app.py", "-q", *args)
-    assert done.returncode == 2, done.stdout
-    assert told in done.stderr
-    assert not (project / "run_data").exists()
-
-
-def test_a_file_that_cannot_be_collected_fails_and_is_no_interruption(project):
-    (project / "test_app.py").write_text("def test_a(:\n", encoding="utf-8")
-    done = in_process_of_its_own("modelgauge", "test", "run", "test_app.py", "-q")
-    assert done.returncode == 1
-    assert "SyntaxError" in done.stdout
-
-
-def test_workers_that_stop_at_the_first_failure_fail_and_leave_their_cases(project):
-    done = in_process_of_its_own("modelgauge", "test", "run", "test_app.py", "-n", "2", "-x", "-q")
-    assert done.returncode == 1, done.stdout
-    (record,) = records(project)
-    assert record.run_id in done.stdout
-    assert record.result["passed"].value < 1
-
-
-WAITING = (
-    PASSING
-    + """
-import time
-from pathlib import Path
-
-def test_a():
-    assert_test(LLMTestCase("q", "a"), [Always()])
-
-def test_b():
-    Path("waiting").touch()
-    time.sleep(60)
-"""
-)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no process groups to interrupt")
-def test_an_interrupted_session_keeps_the_cases_that_were_judged(project):
-    (project / "test_app.py").write_text(WAITING, encoding="utf-8")
-    with process_of_its_own("modelgauge", "test", "run", "test_app.py", "-q") as process:
-        while not (project / "waiting").exists():
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)
-        output, errors = process.communicate(timeout=120)
-    assert process.returncode == 130, output + errors
-    (record,) = records(project)
-    assert record.counts.scored == 1
-    assert "1 of 1 test case passed." in output
-
-
-def test_plugins_judge_and_data_folder_reach_the_workers(project):
-    (project / "plugin.py").write_text(
-        "from modelgauge import FunctionSUT, hookimpl\n"
-        "def judge(question):\n"
-        '    return \'{"verdicts": [{"verdict": "yes"}], "statements": ["a"], "reason": "ok"}\'\n'
-        "@hookimpl\n"
-        "def modelgauge_register_suts(register):\n"
-        "    register('judge', FunctionSUT, judge, version=1)\n",
-        encoding="utf-8",
-    )
-    (project / "test_app.py").write_text(
-        "from modelgauge.evals import Golden, assert_test, observe\n"
-        "@observe\n"
-        "def app(question):\n"
-        "    return 'an answer'\n"
-        "def test_app():\n"
-        "    assert_test(golden=Golden('q'), observed_callback=app)\n",
-        encoding="utf-8",
-    )
-    given = ("--plugin", "plugin.py", "--judge", "judge", "--data-dir", "data", "-n", "2", "-q")
-    done = in_process_of_its_own("modelgauge", "test", "run", "test_app.py", *given)
-    assert done.returncode == 0, done.stdout
-    (run,) = (project / "data" / "runs").iterdir()
-    assert load_record(run).result["AnswerRelevancyMetric"].value == 1
-    assert not (project / "run_data").exists()

@@ -1,9 +1,12 @@
-"""Every `assert_test` of a session of pytest counts, in the order of the tests, and under a name of its own."""
+"""Every `assert_test` of a session of pytest counts, in the order of the tests, and under a name of its own.
+
+So do cases that their tests left before they were judged.
+"""
 
 import re
 
 import pytest
-from pytest_sessions import records, summary_of
+from pytest_sessions import PASSING, records, shown_in, summary_of
 
 SOURCE = """
 import unittest
@@ -100,3 +103,63 @@ def test_what_cannot_be_repeated_is_told(counted):
     (note,) = record.notes
     assert note.startswith("--repeat 2 did not repeat test_app.py::TestOfUnittest::test_method: ")
     assert "unittest.TestCase" in summary
+
+
+UNJUDGED = (
+    PASSING
+    + """
+import pytest
+from modelgauge.evals import Golden, observe
+
+@observe(metrics=[Needy()])
+def app(question):
+    getattr(pytest, question)("no way")
+
+def use(question):
+    assert_test(golden=Golden(question), observed_callback=app)
+
+def test_passes():
+    assert_test(LLMTestCase("q", "a"), [Always()])
+
+def test_fails():
+    use("fail")
+
+def test_is_skipped():
+    use("skip")
+"""
+)
+
+
+def test_a_case_that_its_test_leaves_counts_unless_the_test_is_skipped(session, here):
+    _, output = session(source=UNJUDGED)
+    assert "1 failed, 1 passed, 1 skipped" in output
+    (record,) = records(here)
+    assert (record.counts.items, record.counts.scored) == (2, 1)
+    assert "1 of 2 test cases passed." in summary_of(output)
+    (note,) = record.notes
+    assert note.startswith("test_app.py::test_fails: It was begun and not judged: ")
+
+
+def test_a_session_of_skipped_cases_alone_leaves_no_run(session, here):
+    code, output = session("-k", "skipped", source=UNJUDGED)
+    assert code == 0
+    assert "test cases" not in output
+    assert not (here / "run_data" / "runs").exists()
+
+
+def test_totals_that_cannot_be_read_are_told(session, here):
+    source = PASSING + (
+        "import json, os\n"
+        "from pathlib import Path\n"
+        "def test_a():\n"
+        "    assert_test(LLMTestCase('q', 'a'), [Always()])\n"
+        "    where = json.loads(os.environ['MODELGAUGE_PYTEST_SESSION'])['folder']\n"
+        "    (totals,) = Path(where).rglob('totals.json')\n"
+        "    totals.write_text('{')\n"
+    )
+    code, output = session(source=source)
+    assert code == 0
+    (record,) = records(here)
+    assert record.counts.scored == 1
+    assert record.notes[0].startswith("What test_app.py::test_a used is not known: ")
+    assert shown_in(record.notes[0], summary_of(output))

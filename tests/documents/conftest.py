@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from pytest_sessions import outside_of_any_session
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parents[3] / "docs" / "tutorials" / "coming-from-deepeval.md"
+PAGE = HERE.parents[1] / "docs" / "tutorials" / "coming-from-deepeval.md"
 JUDGE = "gpt-4.1"
 
 
@@ -79,8 +80,9 @@ class Reader:
 
 
 @pytest.fixture
-def reader(here, monkeypatch):
+def reader(tmp_path, monkeypatch):
     """A reader in a folder of its own, with a default judge that needs no network."""
-    monkeypatch.setenv("MODELGAUGE_JUDGE", JUDGE)
-    monkeypatch.setenv("MODELGAUGE_PLUGINS", str(HERE / "scripted_judge.py"))
-    return Reader(here)
+    with outside_of_any_session(tmp_path, monkeypatch) as folder:
+        monkeypatch.setenv("MODELGAUGE_JUDGE", JUDGE)
+        monkeypatch.setenv("MODELGAUGE_PLUGINS", str(HERE / "scripted_judge.py"))
+        yield Reader(folder)

@@ -1,7 +1,8 @@
 """What a secret leaves in the run of a session, and what cases leave whose process ended: real sessions of pytest."""
 
 import pytest
-from pytest_sessions import in_process_of_its_own, records, summary_of
+from processes import in_process_of_its_own
+from pytest_sessions import records, shown_in, summary_of
 
 SECRET = "sk-4f9a7c21d0e8b6"
 STANDS_FOR_IT = "[secret acme.api_key]"
@@ -128,11 +129,6 @@ def shown_or_left(project, summary):
     return {"summary": summary, **{path.name: path.read_text(encoding="utf-8") for path in files}}
 
 
-def shown_in(text, summary):
-    """Whether a text is shown, broken into lines anywhere."""
-    return "".join(text.split()) in "".join(summary.split())
-
-
 WITH_WORKERS = ("-n", "2", "--dist", "loadgroup")
 
 
@@ -212,60 +208,3 @@ def test_a_secret_that_only_a_worker_had_is_named(run):
         "it was there for a while only, in another process."
     )
     assert record.counts.scored == 1
-
-
-UNJUDGED = (
-    METRICS
-    + """
-@observe(metrics=[Needy()])
-def app(question):
-    getattr(pytest, question)("no way")
-
-def use(question):
-    assert_test(golden=Golden(question), observed_callback=app)
-
-def test_passes():
-    assert_test(LLMTestCase("q", "a", context=[]), [Needy()])
-
-def test_fails():
-    use("fail")
-
-def test_is_skipped():
-    use("skip")
-"""
-)
-
-
-def test_a_case_that_its_test_leaves_counts_unless_the_test_is_skipped(session, here):
-    _, output = session(source=UNJUDGED)
-    assert "1 failed, 1 passed, 1 skipped" in output
-    (record,) = records(here)
-    assert (record.counts.items, record.counts.scored) == (2, 1)
-    assert "1 of 2 test cases passed." in summary_of(output)
-    (note,) = record.notes
-    assert note.startswith("test_app.py::test_fails: It was begun and not judged: ")
-
-
-def test_a_session_of_skipped_cases_alone_leaves_no_run(session, here):
-    code, output = session("-k", "skipped", source=UNJUDGED)
-    assert code == 0
-    assert "test cases" not in output
-    assert not (here / "run_data" / "runs").exists()
-
-
-def test_totals_that_cannot_be_read_are_told(session, here):
-    source = METRICS + (
-        "import json\n"
-        "from pathlib import Path\n"
-        "def test_a():\n"
-        "    assert_test(LLMTestCase('q', 'a', context=[]), [Needy()])\n"
-        "    where = json.loads(os.environ['MODELGAUGE_PYTEST_SESSION'])['folder']\n"
-        "    (totals,) = Path(where).rglob('totals.json')\n"
-        "    totals.write_text('{')\n"
-    )
-    code, output = session(source=source)
-    assert code == 0
-    (record,) = records(here)
-    assert record.counts.scored == 1
-    assert record.notes[0].startswith("What test_app.py::test_a used is not known: ")
-    assert shown_in(record.notes[0], summary_of(output))

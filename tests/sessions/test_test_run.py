@@ -1,0 +1,145 @@
+"""`pytest` and `modelgauge test run` in processes of their own: workers, exit codes, wrong usage, interruptions."""
+
+import json
+import os
+import signal
+import sys
+import time
+
+import pytest
+from processes import in_process_of_its_own, process_of_its_own
+from pytest_sessions import PASSING, TEST_FILE, check_record, records
+
+from modelgauge import load_record
+
+
+@pytest.fixture
+def project(here):
+    """The working directory, with one test file."""
+    (here / "test_app.py").write_text(TEST_FILE, encoding="utf-8")
+    return here
+
+
+def test_the_cases_of_all_workers_end_in_one_run_record(project):
+    done = in_process_of_its_own(
+        "modelgauge", "test", "run", "test_app.py", "-n", "4", "-q", "--identifier", "v2", "--json"
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    (record,) = records(project)
+    check_record(record, done.stderr)
+    assert [one["run_id"] for one in json.loads(done.stdout)["records"]] == [record.run_id]
+    assert (record.identifier, record.test_uid) == ("v2", "v2")
+
+
+def test_a_session_that_does_not_use_modelgauge_imports_and_prints_nothing_more_of_it(project):
+    (project / "test_app.py").write_text(
+        "import sys\n"
+        "def test_nothing():\n"
+        "    found = {name for name in sys.modules if name.partition('.')[0] in\n"
+        "        ('modelgauge', 'pydantic', 'numpy', 'click', 'rich', 'diskcache', 'tqdm')}\n"
+        "    assert found == {'modelgauge', 'modelgauge.evals', 'modelgauge.evals.pytest_plugin'}\n",
+        encoding="utf-8",
+    )
+    done = in_process_of_its_own("pytest", "-q", "test_app.py")
+    assert done.returncode == 0, done.stdout
+    assert "modelgauge" not in done.stdout + done.stderr
+    assert not (project / "run_data").exists()
+
+
+@pytest.mark.parametrize(("source", "code"), [("def test_a(): pass", 0), ("x = 1", 2)])
+def test_exit_codes(project, source, code):
+    (project / "test_app.py").write_text(source, encoding="utf-8")
+    done = in_process_of_its_own("modelgauge", "test", "run", "test_app.py", "-q", "--json")
+    assert done.returncode == code
+    assert json.loads(done.stdout) == {"records": []}
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("--plugin", "gone.py"), "gone.py: there is no such file"),
+        (("--judge", "nobody"), "There is no SUT 'nobody'"),
+        (("--repeat", "0"), "--repeat"),
+        (("--display", "nothing"), "'nothing' is not one of"),
+        (("--nonsense",), "unrecognized arguments: --nonsense"),
+        (("gone.py",), "not found: gone.py"),
+    ],
+)
+def test_wrong_usage_is_told_before_any_test(project, args, told):
+    done = in_process_of_its_own("modelgauge", "test", "run", "test_app.py", "-q", *args)
+    assert done.returncode == 2, done.stdout
+    assert told in done.stderr
+    assert not (project / "run_data").exists()
+
+
+def test_a_file_that_cannot_be_collected_fails_and_is_no_interruption(project):
+    (project / "test_app.py").write_text("def test_a(:\n", encoding="utf-8")
+    done = in_process_of_its_own("modelgauge", "test", "run", "test_app.py", "-q")
+    assert done.returncode == 1
+    assert "SyntaxError" in done.stdout
+
+
+def test_workers_that_stop_at_the_first_failure_fail_and_leave_their_cases(project):
+    done = in_process_of_its_own("modelgauge", "test", "run", "test_app.py", "-n", "2", "-x", "-q")
+    assert done.returncode == 1, done.stdout
+    (record,) = records(project)
+    assert record.run_id in done.stdout
+    assert record.result["passed"].value < 1
+
+
+WAITING = (
+    PASSING
+    + """
+import time
+from pathlib import Path
+
+def test_a():
+    assert_test(LLMTestCase("q", "a"), [Always()])
+
+def test_b():
+    Path("waiting").touch()
+    time.sleep(60)
+"""
+)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no process groups to interrupt")
+def test_an_interrupted_session_keeps_the_cases_that_were_judged(project):
+    (project / "test_app.py").write_text(WAITING, encoding="utf-8")
+    with process_of_its_own("modelgauge", "test", "run", "test_app.py", "-q") as process:
+        while not (project / "waiting").exists():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        output, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, output + errors
+    (record,) = records(project)
+    assert record.counts.scored == 1
+    assert "1 of 1 test case passed." in output
+
+
+def test_plugins_judge_and_data_folder_reach_the_workers(project):
+    (project / "plugin.py").write_text(
+        "from modelgauge import FunctionSUT, hookimpl\n"
+        "def judge(question):\n"
+        '    return \'{"verdicts": [{"verdict": "yes"}], "statements": ["a"], "reason": "ok"}\'\n'
+        "@hookimpl\n"
+        "def modelgauge_register_suts(register):\n"
+        "    register('judge', FunctionSUT, judge, version=1)\n",
+        encoding="utf-8",
+    )
+    (project / "test_app.py").write_text(
+        "from modelgauge.evals import Golden, assert_test, observe\n"
+        "@observe\n"
+        "def app(question):\n"
+        "    return 'an answer'\n"
+        "def test_app():\n"
+        "    assert_test(golden=Golden('q'), observed_callback=app)\n",
+        encoding="utf-8",
+    )
+    given = ("--plugin", "plugin.py", "--judge", "judge", "--data-dir", "data", "-n", "2", "-q")
+    done = in_process_of_its_own("modelgauge", "test", "run", "test_app.py", *given)
+    assert done.returncode == 0, done.stdout
+    (run,) = (project / "data" / "runs").iterdir()
+    assert load_record(run).result["AnswerRelevancyMetric"].value == 1
+    assert not (project / "run_data").exists()
