@@ -49,6 +49,19 @@ def test_an_interrupted_run_makes_no_new_call_keeps_what_is_under_way_and_is_res
     assert finished["counts"]["scored"] == finished["counts"]["items"] == 30
 
 
+def test_an_interrupt_that_also_ends_the_reader_of_stdout_says_how_to_go_on(tmp_path):
+    process = running(tmp_path)
+    process.stdout.close()  # as Ctrl-C ends all that stands in a pipe
+    process.send_signal(signal.SIGINT)
+    (tmp_path / "open").touch()
+    err = process.stderr.read()
+    process.stderr.close()
+    assert process.wait() == 130
+    [run] = runs(tmp_path)
+    assert f"To go on: modelgauge resume {run.name}\n" in err
+    assert "Traceback" not in err
+
+
 def test_calls_that_hang_are_given_up_after_a_grace(tmp_path):
     process = running(tmp_path)
     process.send_signal(signal.SIGINT)

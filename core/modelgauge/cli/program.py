@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 FAILED, USAGE, TOO_MANY_ERRORS, STOPPED, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 70, 130
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_MAKE_ROOM = (
+    "Make room, or send the output elsewhere. `modelgauge runs` lists the runs that were made, and "
+    "`modelgauge show RUN` shows one."
+)
+
 
 class Program(LazyGroup):
     """The `modelgauge` group: its own commands, then those that plugins add."""
@@ -88,7 +94,9 @@ class Program(LazyGroup):
                     raise
                 if _is_broken_pipe(error):
                     return _reader_left(app)
-                return told(app, error)
+                code = told(app, error)
+                if isinstance(error, OSError):
+                    _give_up_stdout()
             return code
 
     def _run(self, name: str, args: list[str], extra: dict[str, Any]) -> int:
@@ -137,6 +145,9 @@ def told(app: App, error: BaseException) -> int:
     if isinstance(error, ModelGaugeError):
         app.note(f"Error: {error.problem}\n{error.fix.strip()}")
         return error.exit_code
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        app.note(f"Error: the disk took no more of what was to be written: {error}\n{_MAKE_ROOM}")
+        return STOPPED
     told_of = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     app.note(f"Error: this should not have happened: {told_of}")
     if not app.debug:
@@ -160,10 +171,14 @@ def _is_broken_pipe(error: BaseException) -> bool:
 
 def _reader_left(app: App) -> int:
     """The reader of stdout went away (`| head`): what it did not want is no error."""
+    _give_up_stdout()
+    return app.exit_code
+
+
+def _give_up_stdout() -> None:
+    """Let stdout lead nowhere, so that the interpreter's last flush does not fail."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        # So that the interpreter's last flush finds a stdout that works.
         os.dup2(nowhere, sys.stdout.fileno())
-    except (OSError, ValueError):
-        return app.exit_code
-    return app.exit_code
+    except (OSError, ValueError):  # no stdout of the system's
+        return

@@ -147,18 +147,17 @@ def run_and_report(
     except KeyboardInterrupt:
         interrupted, records = True, sorted(watch.records, key=lambda record: record.run_id)
     app.exit_code = _exit_code(records, allowed, interrupted=interrupted)
-    _show(app, records, output, runs, as_json=given["as_json"])
-    for failure in app.plugins().failures[broken:]:
-        app.note(f"Warning: the plugin {failure.name} failed while it watched: {failure.cause}")
-    _say_why(app, records, allowed, runs, told=not given["as_json"] and _has_one_reader())
-    unfinished = watch.unfinished()
-    if interrupted:
-        for one in sorted(unfinished, key=lambda run: str(run["run_id"])):
-            app.note(f"Interrupted: {runs / one['run_id']}")
-        if not watch.started:
-            app.note("Interrupted before a run began: nothing was asked.")
-    if unfinished:
-        app.note(f"To go on: {again or _resume(unfinished)}{_data_dir(app)}{_higher_cap(records, again)}")
+    try:
+        _show(app, records, output, runs, as_json=given["as_json"])
+    finally:  # also where stdout takes no more: Ctrl-C ends all that stands in a pipe
+        for failure in app.plugins().failures[broken:]:
+            app.note(f"Warning: the plugin {failure.name} failed while it watched: {failure.cause}")
+        _say_why(app, records, allowed, runs, told=not given["as_json"] and _has_one_reader())
+        unfinished = watch.unfinished()
+        if interrupted:
+            _say_interrupted(app, unfinished if watch.started else None, runs)
+        if unfinished:
+            app.note(f"To go on: {again or _resume(unfinished)}{_data_dir(app)}{_higher_cap(records, again)}")
     return app.exit_code
 
 
@@ -235,6 +234,15 @@ def _say_why(app: App, records: Iterable[TestRecord], allowed: Allowance, runs: 
         elif not_passed is not None:
             show = RunFolder(runs / record.run_id).command("show")
             app.note(f"Failed: {pair}: {not_passed}. See which: {show} --items")
+
+
+def _say_interrupted(app: App, unfinished: Iterable[Mapping[str, Any]] | None, runs: Path) -> None:
+    """Which runs were interrupted; None where none had begun."""
+    if unfinished is None:
+        app.note("Interrupted before a run began: nothing was asked.")
+        return
+    for one in sorted(unfinished, key=lambda run: str(run["run_id"])):
+        app.note(f"Interrupted: {runs / one['run_id']}")
 
 
 def _resume(unfinished: Sequence[Mapping[str, Any]]) -> str:

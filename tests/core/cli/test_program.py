@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import click
 import pytest
@@ -205,6 +206,39 @@ def test_a_reader_that_leaves_is_no_error(here):
     process.stderr.close()
     assert process.wait(timeout=60) == 0
     assert errors == b""
+
+
+FULL = Path("/dev/full")
+needs_a_full_disk = pytest.mark.skipif(not FULL.exists(), reason="a file that never has room is Linux's")
+
+
+@needs_a_full_disk
+@pytest.mark.parametrize("args", [("list",), ("list-items", "--test", "numbers"), ("list", "--json")])
+def test_an_output_that_takes_no_more_is_said_without_a_guess_at_a_defect(here, args):
+    with FULL.open("w") as full:
+        ended = _into(full, here, *args)
+    assert ended.returncode == 4
+    assert "No space left on device" in ended.stderr
+    assert "Make room" in ended.stderr
+    assert "should not have happened" not in ended.stderr
+    assert "Exception ignored" not in ended.stderr
+
+
+@needs_a_full_disk
+def test_a_run_whose_report_has_no_room_still_says_how_to_go_on(here):
+    with FULL.open("w") as full:
+        ended = _into(full, here, "run-test", "--test", "numbers", "--sut", "echo", "--max-calls", "2")
+    assert ended.returncode == 4
+    (run,) = (here / "run_data" / "runs").iterdir()
+    assert f"To go on: modelgauge resume {run.name} --max-calls N\n" in ended.stderr
+    assert "Make room" in ended.stderr
+
+
+def _into(stdout, folder, *args):
+    command = [sys.executable, "-m", "modelgauge", "--plugin", "plugin.py", *args]
+    return subprocess.run(
+        command, cwd=folder, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+    )
 
 
 SLOW = """
