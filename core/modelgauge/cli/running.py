@@ -189,12 +189,14 @@ def _show(
     from modelgauge.report.items import ShownRun
 
     shown = [ShownRun(record, RunFolder(runs / record.run_id)) for record in records]
-    if output is not None:
-        _write(app, output, shown)
-    if as_json:
-        app.show_json({"records": [record.model_dump(mode="json") for record in records]})
-    elif shown:
-        app.show_report(shown)
+    try:
+        if output is not None:
+            _write(app, output, shown)
+    finally:  # also where the file has no room
+        if as_json:
+            app.show_json({"records": [record.model_dump(mode="json") for record in records]})
+        elif shown:
+            app.show_report(shown)
 
 
 def _write(app: App, output: OutputFile, shown: Sequence[ShownRun]) -> None:

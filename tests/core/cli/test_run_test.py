@@ -1,6 +1,7 @@
 """`run-test`: exit codes, output and what is refused before any call."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -288,6 +289,16 @@ def test_an_output_file_that_cannot_be_written_is_refused_before_any_call(run, h
     assert ended.code == 2
     assert "--output-file" in ended.err
     assert not (here / "run_data").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a file that never has room is Linux's")
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_what_came_out_is_shown_also_where_the_output_file_has_no_room(run, only_run, more):
+    ended = run("run-test", "--sut", "echo", "--test", "numbers", "--output-file", "/dev/full", *more)
+    assert ended.code == 4
+    assert "--output-file /dev/full cannot be written" in ended.err
+    assert only_run().name in ended.out
+    assert "accuracy" in ended.out
 
 
 def test_a_refused_run_leaves_an_old_output_file_alone(run, here):
