@@ -81,7 +81,8 @@ and the source of each formula; so does `help(modelgauge.NAME)`. What is not lis
 _OPTIONS_HEAD = """\
 ## Options of a run
 
-What `run_test`, `Runner`, `resume` and `rescore` take by name."""
+What `run_test`, `Runner`, `resume` and `rescore` take by name. `concurrency`, `max_retries` and `attempt_timeout`
+are what the [settings](settings.md) say, where these say anything."""
 
 
 # --- pages ------------------------------------------------------------------------------------------------

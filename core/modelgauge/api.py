@@ -76,7 +76,8 @@ class Runner:
         observers: told of runs and items as they finish, beside the plugins that observe.
         command: the command line, for the manifest.
         inputs: what else the command line gave, for the manifest: what `resume` makes the tests of.
-        options: see `RunOptions`: max_test_items, seed, sut_options, repeats, caching, progress, …
+        options: see `RunOptions`: max_test_items, seed, sut_options, repeats, caching, progress, …; concurrency,
+            max_retries and attempt_timeout are by default what the settings say.
 
     Raises:
         InvalidOptionError: an option does not exist.
@@ -103,7 +104,7 @@ class Runner:
         if not isinstance(data_dir, str | Path | None):
             raise InvalidOptionError(f"data_dir is {data_dir!r}.", fix="Give the path of a folder.")
         folder = Path(data_dir) if data_dir is not None else settings.data_dir
-        self.options = _options(folder, self.secrets.redactor, options)
+        self.options = _options(folder, self.secrets.redactor, {**settings.of_calls(), **options})
         self._plugins = plugins
         self._observers = observers
         self._command = command

@@ -152,6 +152,15 @@ class Settings:
     )
     file: Path | None = None  # the modelgauge.toml that was read; not a setting
 
+    def of_calls(self) -> dict[str, Any]:
+        """What is said of calls, under the names of a run's options; what is not said is left out."""
+        named = {
+            "concurrency": self.concurrency,
+            "max_retries": self.max_retries,
+            "attempt_timeout": self.timeout,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
 
 class SettingInfo(NamedTuple):
     """One row of the table of settings, for the loader and for the reference.

@@ -98,17 +98,12 @@ class App:
     def runner_arguments(self) -> dict[str, Any]:
         """What every `Runner` of this invocation is given; its data folder is the settings'."""
         settings = self.settings
-        numbers = {
-            "concurrency": settings.concurrency,
-            "max_retries": settings.max_retries,
-            "attempt_timeout": settings.timeout,
-        }
         return {
             "settings": settings,
             "plugins": self.plugins(),
             "secrets": self.secrets,
             "command": ["modelgauge", *map(self.redact, self.args)],
-            **{name: value for name, value in numbers.items() if value is not None},
+            **settings.of_calls(),
         }
 
     def redact(self, text: str) -> str:

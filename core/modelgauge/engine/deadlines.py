@@ -284,7 +284,7 @@ def call_timed_out(seconds: float) -> CallTimeoutError:
     """The error of a call whose time is up, with all its attempts."""
     return CallTimeoutError(
         f"A call and its further attempts did not end within {seconds:g} s.",
-        fix="Raise --call-timeout, or find out why the system takes so long.",
+        fix="Raise --call-timeout (in Python call_timeout), or find out why the system takes so long.",
     )
 
 
@@ -292,5 +292,6 @@ def timed_out(seconds: float) -> CallTimeoutError:
     """The error of an attempt whose time is up."""
     return CallTimeoutError(
         f"A call did not return within {seconds:g} s.",
-        fix="Raise --timeout, or find out why the system hangs.",
+        fix="Raise --timeout (in Python attempt_timeout, under pytest MODELGAUGE_TIMEOUT), or find out why the "
+        "system hangs.",
     )

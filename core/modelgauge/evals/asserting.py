@@ -1,6 +1,6 @@
 """`assert_test`: one test case, or one use of an observed app, in a test of pytest or anywhere else."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from itertools import zip_longest
 from types import TracebackType
 from typing import Any
@@ -10,6 +10,7 @@ from modelgauge.data.test_cases import Golden
 from modelgauge.errors import CallError, ModelGaugeError
 from modelgauge.evals import pytest_plugin
 from modelgauge.evals.apps import answered_goldens, checked_app
+from modelgauge.evals.configs import AsyncConfig
 from modelgauge.evals.evaluation import (
     AnyMetric,
     Items,
@@ -60,8 +61,8 @@ def assert_test(
     call = None if session is None else session.begin(pytest_plugin.place(current_test()))
     chosen = session.options if session is not None else TestRunOptions()
     options: dict[str, Any] = {} if call is None else call.runner_options()
-    options |= {"concurrency": None if run_async else 1, "progress": display_progress}
     try:
+        options |= {**AsyncConfig(run_async=run_async).options(), "progress": display_progress}
         _check_mode(test_case, metrics, golden, observed_callback)
         result = _judged((test_case, metrics), (golden, observed_callback), chosen, options)
     except Exception as error:  # noqa: BLE001  an app may raise anything
@@ -94,7 +95,7 @@ def _judged(
         answered, judges = answered_goldens([golden], callback, judging, at_once=1)
     else:
         test_case, metrics = given
-        answered, judges = [Answered(checked_case(test_case))], metrics_of(metrics or (), runner)
+        answered, judges = [Answered(checked_case(test_case))], metrics_of(metrics, runner)
     return Job(answered, judges, errors=chosen.errors(), uid="assert_test").run(runner, items)
 
 
@@ -129,7 +130,8 @@ def _check_mode(
         ValueError: they are not.
     """
     __tracebackhide__ = True
-    has_case, has_metrics = test_case is not None, metrics is not None and metrics not in ([], ())
+    has_case = test_case is not None
+    has_metrics = metrics is not None and not (isinstance(metrics, Sized) and len(metrics) == 0)
     has_golden, has_callback = golden is not None, callback is not None
     if has_golden and has_callback:
         checked_app(callback)

@@ -25,6 +25,7 @@ from modelgauge.evals.results import EvaluationResult, TestResult, test_result
 from modelgauge.evals.sampling import chosen
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import TestCase, called
+from modelgauge.shortening import beginning
 
 AnyMetric: TypeAlias = Metric | str
 """A metric, or its uid."""
@@ -80,7 +81,7 @@ def evaluate(
     configs, more = Configs.of(async_config, display_config, cache_config, error_config).with_options(options)
     items = Items()
     runner = _runner({**configs.runner_options(), **more}, items, hyperparameters or {}, identifier)
-    judges = metrics_of(metrics or (), runner)
+    judges = metrics_of(metrics, runner)
     if goldens is None and observed_callback is None:
         cases, dataset = _given(test_cases)
         answered, given = [Answered(case) for case in chosen(cases, runner.options)], len(cases)
@@ -196,12 +197,19 @@ class Items:
         """Of no interest."""
 
 
-def metrics_of(metrics: AnyMetric | Sequence[AnyMetric], runner: Runner) -> list[Metric]:
+def metrics_of(metrics: AnyMetric | Sequence[AnyMetric] | None, runner: Runner) -> list[Metric]:
     """Metrics as objects: those that are named by their uids are made.
 
     Raises:
+        InvalidDataError: they are neither a metric nor several.
         UnknownNameError: no metric has this uid.
     """
+    if metrics is None:
+        return []
+    if isinstance(metrics, Mapping) or not isinstance(metrics, Iterable | Metric | type):
+        raise InvalidDataError(
+            f"metrics is {beginning(repr(metrics), 60)}.", fix="Give a list: metrics=[ExactMatchMetric()]."
+        )
     listed = [metrics] if isinstance(metrics, Metric | str | type) else list(metrics)
     return [
         runner.plugins().metrics.make(one, secrets=runner.secrets) if isinstance(one, str) else one

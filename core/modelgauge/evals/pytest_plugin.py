@@ -8,6 +8,7 @@ test run` hands its options over in an environment variable, which xdist's worke
 import json
 import os
 import tempfile
+import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ UNREPEATED = "unrepeated.txt"
 
 _STEP = "modelgauge_repeat"
 _open: list["_OpenSession"] = []
+_lock = threading.Lock()
 
 
 class _OpenSession:
@@ -66,9 +68,10 @@ def session() -> "Session | None":
     if not _open:
         return None
     innermost = _open[-1]
-    if innermost.used is None:
-        innermost.used = _session(innermost)
-    return innermost.used
+    with _lock:  # several threads of one test may be the first
+        if innermost.used is None:
+            innermost.used = _session(innermost)
+        return innermost.used
 
 
 def place(test: str | None) -> int:

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -102,6 +103,7 @@ class Session:
         self.folder = Path(folder)
         self.options = TestRunOptions.from_json(options)
         self.summary = ""
+        self._lock = threading.Lock()  # a test may call `assert_test` from threads of its own
         self._calls = 0
         self._settings = load_settings(cwd)
         self._plugins: Plugins | None = None
@@ -115,13 +117,15 @@ class Session:
         Args:
             place: of its test among those of the session.
         """
-        self._calls += 1
-        folder = self.folder / f"{place:08}-{self._calls:08}-{os.getpid()}"
+        with self._lock:
+            self._calls += 1
+            number = self._calls
+            if self._plugins is None:
+                self._plugins = discover(self._settings.plugins)
+        folder = self.folder / f"{place:08}-{number:08}-{os.getpid()}"
         folder.mkdir(mode=0o700, parents=True)
         test = current_test()
         (folder / TEST).write_text(test or folder.name, encoding="utf-8")
-        if self._plugins is None:
-            self._plugins = discover(self._settings.plugins)
         return Call(folder, test, self._settings, self._plugins, self._secrets)
 
     # --- the end --------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def judged(annotator: CompletionAnnotator[Any], request: Any) -> Any:
     settings = load_settings()
     secrets = SecretStore(file=settings.secrets_file)
     suts = _suts_of(annotator, settings, secrets)
-    options = RunOptions(data_dir=settings.data_dir, redactor=secrets.redactor, **_limits(settings))
+    options = RunOptions(data_dir=settings.data_dir, redactor=secrets.redactor, **settings.of_calls())
     return blocking(lambda: _OneCall(options).response(annotator, suts, request))
 
 
@@ -59,13 +59,3 @@ def _suts_of(annotator: CompletionAnnotator[Any], settings: Settings, secrets: S
     for sut in made.values():
         check_sut(sut)
     return made
-
-
-def _limits(settings: Settings) -> dict[str, Any]:
-    """The settings of calls, where they say anything."""
-    named = {
-        "concurrency": settings.concurrency,
-        "max_retries": settings.max_retries,
-        "attempt_timeout": settings.timeout,
-    }
-    return {name: value for name, value in named.items() if value is not None}

@@ -163,3 +163,31 @@ def test_totals_that_cannot_be_read_are_told(session, here):
     assert record.counts.scored == 1
     assert record.notes[0].startswith("What test_app.py::test_a used is not known: ")
     assert shown_in(record.notes[0], summary_of(output))
+
+
+IN_THREADS = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from modelgauge.evals import LLMTestCase, assert_test
+from modelgauge.metrics import ExactMatchMetric
+
+def test_threads():
+    together = threading.Barrier(8)
+
+    def judge(number):
+        together.wait()
+        assert_test(LLMTestCase(f"question {number}", "a", "a"), [ExactMatchMetric()])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(judge, range(8)))
+"""
+
+
+def test_cases_of_the_threads_of_one_test_all_count(session, here):
+    code, output = session("--tb=short", source=IN_THREADS)
+    assert code == 0, output
+    (record,) = records(here)
+    assert (record.counts.items, record.counts.scored) == (8, 8)
+    assert {item.test_item.prompts[0].prompt.text for item in record.test_item_records} == {
+        f"question {number}" for number in range(8)
+    }
