@@ -5,7 +5,7 @@ A key is JSON; what differs is said in the words of those who ask: the argument 
 
 import json
 from collections.abc import Iterator, Mapping
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from typing import Any, Literal, NamedTuple
 
 from modelgauge.cache.keys import Key
@@ -47,7 +47,8 @@ class Explanation(Frozen):
     Args:
         key: of the request.
         hit: whether its answer is there.
-        nearest: the key of the entry that differs least; None in an empty cache.
+        nearest: the key of the entry that differs in the fewest parts, and of several the one whose texts are
+            most alike; None in an empty cache.
         differences: where it differs.
     """
 
@@ -72,10 +73,10 @@ def explain(cache: DiskCache, key: Key, texts: Mapping[str, str] | None = None) 
         return Explanation(key=key.digest, hit=True, nearest=key.digest)
     words = _Words(texts or {})
     asked = _named(key.parts)
-    nearest: tuple[int, str, list[_Change]] | None = None
+    nearest: tuple[tuple[int, int], str, list[_Change]] | None = None
     for entry in cache.entries():
         changes = list(_changes(asked, _named(entry.key.parts)))
-        distance = sum(words.distance(change) for change in changes)
+        distance = sum(words.distance(change) for change in changes), -sum(map(_alike, changes))
         if nearest is None or distance < nearest[0]:
             nearest = (distance, entry.key.digest, changes)
     if nearest is None:
@@ -114,6 +115,19 @@ def _changes(asked: Any, cached: Any, path: Path = ()) -> Iterator[_Change]:
             yield from _changes(one, other, (*path, place))
     elif type(asked) is not type(cached) or asked != cached:
         yield _Change(path, asked, cached)
+
+
+def _alike(change: _Change) -> int:
+    """How many characters two texts that differ have in common at their ends."""
+    if not (isinstance(change.asked, str) and isinstance(change.cached, str)):
+        return 0
+    before = _in_common(change.asked, change.cached)
+    return before + _in_common(change.asked[before:][::-1], change.cached[before:][::-1])
+
+
+def _in_common(one: str, other: str) -> int:
+    """The length of what two texts begin with both."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _untagged(value: Any) -> Any:

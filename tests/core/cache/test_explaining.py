@@ -154,6 +154,18 @@ def test_the_same_question_to_another_object_is_nearer_than_another_question(exp
     assert found == {"argument temperature": (1, 0, None)}
 
 
+def test_of_several_other_questions_the_one_most_alike_is_nearest(explained):
+    sut = SUT("s")
+    cities = ("Paris", "Rome", "Lima")
+    found = explained(
+        of(sut, "How old is Rome now?"),
+        *(of(sut, f"How old is {city}?") for city in cities),
+        **{"the prompt's text": "How old is Rome now?"},
+    )
+    asked, cached, _ = found["request (the prompt's text differs)"]
+    assert (asked, cached) == ("How old is Rome now?", "How old is Rome?")
+
+
 def test_an_answer_that_is_there_and_an_empty_cache(explained):
     asked = of(SUT("s"))
     nothing = explained.whole(asked)
