@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Unpack
+from typing import Any, Unpack
 
 from modelgauge.data.estimates import Score
 from modelgauge.data.responses import ToolCall
@@ -86,14 +86,23 @@ class ToolCorrectnessMetric(Metric):
         """How far one call is another: 0 to 1."""
         if expected.name != called.name:
             return 0.0
-        if ToolCallParams.OUTPUT in self.evaluation_params and expected.output != called.output:
+        if ToolCallParams.OUTPUT in self.evaluation_params and not alike(expected.output, called.output):
             return 0.0
         if ToolCallParams.INPUT_PARAMETERS not in self.evaluation_params:
             return 1.0
         wanted, given = expected.input_parameters or {}, called.input_parameters or {}
         names = wanted.keys() | given.keys()
-        right = sum(name in wanted and name in given and wanted[name] == given[name] for name in names)
+        right = sum(name in wanted and name in given and alike(wanted[name], given[name]) for name in names)
         return right / len(names) if names else 1.0
+
+
+def alike(first: Any, second: Any) -> bool:
+    """Whether two JSON values are one: 1 is 1.0, and neither is true, which Python takes for 1."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(alike(first[name], second[name]) for name in first)
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(alike, first, second))
+    return isinstance(first, bool) == isinstance(second, bool) and bool(first == second)
 
 
 def in_order(weights: Sequence[Sequence[float]]) -> float:

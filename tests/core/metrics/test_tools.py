@@ -63,6 +63,23 @@ def test_outputs_are_right_or_wrong():
     assert score(expected, [ToolCall(name="add", output="4")], evaluation_params=["output"]) == 0
 
 
+@pytest.mark.parametrize(
+    ("value", "other", "right"),
+    [
+        (1, 1.0, True),
+        (1, True, False),
+        (0, False, False),
+        ([{"a": True}], [{"a": 1}], False),
+        ([2.0], [2], True),
+    ],
+)
+def test_values_are_compared_as_json_has_them(value, other, right):
+    calls = [ToolCall(name="f", output=value)], [ToolCall(name="f", output=other)]
+    assert score(*calls, evaluation_params=["output"]) == right
+    calls = [ToolCall(name="f", input={"x": value})], [ToolCall(name="f", input={"x": other})]
+    assert score(*calls, evaluation_params=["input_parameters"]) == right
+
+
 def test_calls_are_matched_so_that_the_score_is_highest():
     expected = [ToolCall(name="f", input_parameters=one) for one in ({"a": 1, "b": 2}, {"a": 1})]
     called = [ToolCall(name="f", input_parameters=one) for one in ({"a": 1}, {"a": 1, "b": 2})]
