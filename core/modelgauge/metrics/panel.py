@@ -2,6 +2,7 @@
 
 import copy
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -21,7 +22,7 @@ def combined(scores: Mapping[str, Score], combine: Combine, *, higher_is_better:
     """
     values = sorted((one.value for one in scores.values()), reverse=not higher_is_better)
     middle = values[(len(values) - 1) // 2]
-    value = middle if combine == "majority" else math.fsum(values) / len(values)
+    value = middle if combine == "majority" else statistics.mean(values)  # exact: of equal ones, that one
     reasons = [f"{name} ({one.value:g}): {one.reason}" for name, one in scores.items() if one.reason]
     costs = [one.cost for one in scores.values() if one.cost is not None]
     return Score(

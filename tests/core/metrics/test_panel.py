@@ -59,3 +59,16 @@ def test_all_judges_that_failed_are_named():
 def test_one_judge_alone_is_told_of_as_it_is():
     with pytest.raises(InvalidResponseError, match=r"^The judge of Grade replied twice"):
         panel(babbling, combine="majority").measure(CASE)
+
+
+@pytest.mark.parametrize("grade", range(11))
+def test_the_mean_of_equal_scores_is_that_score(grade):
+    def judge(question):
+        return f'{{"score": {grade}, "reason": "so"}}'
+
+    metric = GEval(
+        "Grade", evaluation_steps=["Look."], model=[judge, judge, judge], threshold=grade / 10, combine="mean"
+    )
+    score = metric.measure(CASE)
+    assert score.value == grade / 10
+    assert metric.is_successful(score)
