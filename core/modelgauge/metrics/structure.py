@@ -29,7 +29,7 @@ class JsonCorrectnessMetric(Metric):
         model: taken, as other libraries' metric takes one, and without effect: the reason is what the parser says.
 
     Raises:
-        InvalidOptionError: the schema is neither.
+        InvalidOptionError: the schema is neither, or refers to what is not in it; nothing is fetched.
     """
 
     required_params = ("actual_output",)
@@ -161,7 +161,29 @@ def _schema_validator(schema: Mapping[str, Any], metric: str) -> Any:
         raise InvalidOptionError(
             f"expected_schema is no JSON Schema: {error.message}.", fix="Mend it: see json-schema.org."
         ) from None
-    return cls(schema)
+    _check_references(schema, metric)
+    return cls(schema, registry=extra_module("jsonschema_specifications", metric).REGISTRY)
+
+
+def _check_references(schema: Mapping[str, Any], metric: str) -> None:
+    """Refuse references to what is not there, which cases would meet later, and which must not be fetched."""
+    referencing = extra_module("referencing", metric)
+    dialect = extra_module("referencing.jsonschema", metric).DRAFT202012
+    whole = referencing.Resource.from_contents(schema, default_specification=dialect)
+    specifications = extra_module("jsonschema_specifications", metric).REGISTRY
+    left = [(specifications.resolver_with_root(whole), whole)]
+    while left:
+        resolver, part = left.pop()
+        reference = part.contents.get("$ref") if isinstance(part.contents, Mapping) else None
+        try:
+            if reference is not None:
+                resolver.lookup(reference)
+        except referencing.exceptions.Unresolvable:
+            raise InvalidOptionError(
+                f"expected_schema refers to {reference!r}, which is not in it.",
+                fix='Put it into the schema: under "$defs", say, for {"$ref": "#/$defs/NAME"}.',
+            ) from None
+        left += [(resolver.in_subresource(one), one) for one in part.subresources()]
 
 
 def _told(error: ValidationError) -> str:

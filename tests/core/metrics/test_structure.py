@@ -1,5 +1,8 @@
 """JSON, latency and cost."""
 
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
 import pytest
 from pydantic import BaseModel, RootModel
 
@@ -62,6 +65,49 @@ def test_the_reason_says_where_it_does_not_fit():
 def test_what_is_no_schema(schema):
     with pytest.raises(InvalidOptionError, match="schema"):
         JsonCorrectnessMetric(expected_schema=schema)
+
+
+REFERRING = {
+    "$defs": {"row": {"type": "object", "required": ["name"]}, "rows": {"items": {"$ref": "#/$defs/row"}}},
+    "$ref": "#/$defs/rows",
+}
+
+
+def test_a_schema_may_refer_to_its_own_parts_and_to_the_specifications():
+    judged = JsonCorrectnessMetric(expected_schema=REFERRING)
+    assert judged.measure(LLMTestCase("?", '[{"name": 1}]')).value == 1
+    assert judged.measure(LLMTestCase("?", '[{"age": 1}]')).value == 0
+    a_schema = JsonCorrectnessMetric(expected_schema={"$ref": "https://json-schema.org/draft/2020-12/schema"})
+    assert a_schema.measure(LLMTestCase("?", '{"type": "object"}')).value == 1
+    assert a_schema.measure(LLMTestCase("?", '{"type": 3}')).value == 0
+
+
+def test_what_a_schema_refers_to_is_never_fetched():
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(404)
+            self.end_headers()
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            elsewhere = f"http://127.0.0.1:{server.server_port}/schema.json"
+            for schema in ({"$ref": elsewhere}, {"items": {"properties": {"a": {"$ref": elsewhere}}}}):
+                with pytest.raises(InvalidOptionError, match=r"refers to 'http.*, which is not in it"):
+                    JsonCorrectnessMetric(expected_schema=schema)
+        finally:
+            server.shutdown()
+            thread.join()
+    assert not asked
+
+
+def test_a_reference_to_a_part_that_is_missing():
+    with pytest.raises(InvalidOptionError, match=r"refers to '#/\$defs/row', which is not in it"):
+        JsonCorrectnessMetric(expected_schema={"items": {"$ref": "#/$defs/row"}})
 
 
 @pytest.mark.parametrize(
