@@ -3,15 +3,19 @@
 They need an extra: `pip install "modelgauge[metrics]"`. The packages are imported when they are first used.
 """
 
+import re
 from importlib import import_module
 from typing import Any, Unpack
 
 from modelgauge.data.estimates import Score
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.errors import InvalidOptionError, UsageError
+from modelgauge.did_you_mean import did_you_mean
+from modelgauge.errors import InvalidDataError, InvalidOptionError, UsageError
 from modelgauge.metrics.base import Metric, MetricSettings
 
+_USUAL_TOKENIZER = "13a"
 _ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
+_OF_ROUGE = re.compile("[a-z0-9]")  # all that it sees of a text in small letters
 
 
 class BLEUMetric(Metric):
@@ -23,6 +27,9 @@ class BLEUMetric(Metric):
         uid: see `Metric`, as for the settings.
         tokenize: a tokenizer of sacrebleu: `13a`, `intl`, `zh`, `ja-mecab`, `char`, …
         lowercase: capitals do not count.
+
+    Raises:
+        InvalidOptionError: there is no such tokenizer.
     """
 
     required_params = ("actual_output", "expected_output")
@@ -32,11 +39,13 @@ class BLEUMetric(Metric):
         self,
         uid: str | None = None,
         *,
-        tokenize: str = "13a",
+        tokenize: str = _USUAL_TOKENIZER,
         lowercase: bool = False,
         **settings: Unpack[MetricSettings],
     ) -> None:
         super().__init__(uid, **settings)
+        if tokenize != _USUAL_TOKENIZER:  # which is there, so that nothing is imported yet
+            _check_tokenizer(tokenize, self.name)
         self.tokenize = tokenize
         self.lowercase = lowercase
 
@@ -61,6 +70,9 @@ class ChrFMetric(Metric):
     Args:
         uid: see `Metric`, as for the settings.
         word_order: n-grams of words beside those of characters; 2 makes it chrF++.
+
+    Raises:
+        InvalidOptionError: `word_order` is no such number.
     """
 
     required_params = ("actual_output", "expected_output")
@@ -70,6 +82,10 @@ class ChrFMetric(Metric):
         self, uid: str | None = None, *, word_order: int = 0, **settings: Unpack[MetricSettings]
     ) -> None:
         super().__init__(uid, **settings)
+        if not isinstance(word_order, int) or isinstance(word_order, bool) or word_order < 0:
+            raise InvalidOptionError(
+                f"{self.name} got word_order={word_order!r}.", fix="Give 0, or 2 for chrF++."
+            )
         self.word_order = word_order
 
     @classmethod
@@ -89,7 +105,8 @@ class ChrFMetric(Metric):
 class ROUGEMetric(Metric):
     """ROUGE F1 of two texts, 0 to 1, as Google's rouge-score computes it.
 
-    Source: Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries".
+    It sees the letters a to z and digits only. Where the expected output has none of them, as in another script,
+    there is no score. Source: Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries".
 
     Args:
         uid: see `Metric`, as for the settings.
@@ -122,6 +139,11 @@ class ROUGEMetric(Metric):
     def score(self, test_case: LLMTestCase) -> Score:
         """Compare."""
         module = extra_module("rouge_score.rouge_scorer", self.name)
+        if not _OF_ROUGE.search((test_case.expected_output or "").lower()):
+            raise InvalidDataError(
+                f"{self.name} sees the letters a to z and digits only, and the expected output has none.",
+                fix="Compare by a metric of characters: ChrFMetric, or LevenshteinMetric.",
+            )
         scorer = module.RougeScorer([self.rouge_type], use_stemmer=self.use_stemmer)
         found = scorer.score(test_case.expected_output, test_case.actual_output)[self.rouge_type]
         parts = {"precision": float(found.precision), "recall": float(found.recall)}
@@ -141,6 +163,15 @@ def extra_module(name: str, metric: str) -> Any:
         raise UsageError(
             f"{metric} needs {error.name}, which is not installed.", fix='pip install "modelgauge[metrics]"'
         ) from error
+
+
+def _check_tokenizer(name: str, metric: str) -> None:
+    known = [str(one) for one in extra_module("sacrebleu.metrics.bleu", metric).BLEU.TOKENIZERS]
+    if name not in known:
+        raise InvalidOptionError(
+            f"There is no tokenize={name!r}.",
+            fix=f"{did_you_mean(str(name), known)}Give one of {', '.join(known)}.",
+        )
 
 
 def _share(found: Any, name: str) -> Score:

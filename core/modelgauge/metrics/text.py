@@ -6,8 +6,8 @@ The n-gram scores that other packages compute (BLEU, ROUGE, chrF) are in `ngrams
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
-from typing import Literal, Unpack
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, Unpack
 
 from modelgauge.data.estimates import Score
 from modelgauge.data.test_cases import LLMTestCase
@@ -74,7 +74,7 @@ class PatternMatchMetric(Metric):
         super().__init__(uid, **settings)
         try:
             self.pattern = re.compile(pattern, re.IGNORECASE if ignore_case else 0)
-        except re.error as error:
+        except (re.error, TypeError) as error:
             raise InvalidOptionError(
                 f"pattern={pattern!r} is no regular expression: {error}.",
                 fix="Mend it; a literal text is escaped by re.escape.",
@@ -98,7 +98,7 @@ class ContainsMetric(Metric):
         threshold: 1 by default.
 
     Raises:
-        InvalidOptionError: `texts` is empty, or `require` is another word.
+        InvalidOptionError: `texts` is empty, or holds what is no text or an empty one, or `require` is another word.
     """
 
     required_params: Sequence[str] = ("actual_output", "expected_output")
@@ -116,15 +116,14 @@ class ContainsMetric(Metric):
     ) -> None:
         settings.setdefault("threshold", 1.0)
         super().__init__(uid, **settings)
-        self.texts = (texts,) if isinstance(texts, str) else None if texts is None else tuple(texts)
+        self.texts = None if texts is None else _texts(texts)
         self.require = require
         self.ignore_case = ignore_case
         if self.texts is not None:
             self.required_params = ("actual_output",)
-        if self.texts == () or require not in ("all", "any"):
+        if require not in ("all", "any"):
             raise InvalidOptionError(
-                f"ContainsMetric got texts={texts!r}, require={require!r}.",
-                fix="Give at least one text, and require 'all' or 'any'.",
+                f"ContainsMetric got require={require!r}.", fix="Require 'all' or 'any' of the texts."
             )
 
     async def score(self, test_case: LLMTestCase) -> Score:
@@ -206,6 +205,17 @@ def edit_distance(first: str, second: str) -> int:
         right_more, right_less = (right_more << 1 | 1) & mask, right_less << 1 & mask
         more, less = right_less | ~(zero | right_more) & mask, right_more & zero
     return distance
+
+
+def _texts(given: Any) -> tuple[str, ...]:
+    """What to look for; an empty text is in every output, so looking for it would tell nothing."""
+    texts = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else ()
+    if not texts or not all(isinstance(one, str) and one for one in texts):
+        raise InvalidOptionError(
+            f"ContainsMetric got texts={given!r}.",
+            fix="Give at least one text, and none that is empty: texts=['yes'].",
+        )
+    return texts
 
 
 def _folded(text: str, *, ignore_case: bool) -> str:

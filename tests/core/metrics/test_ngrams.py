@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from modelgauge.errors import InvalidOptionError, UsageError
+from modelgauge.errors import InvalidDataError, InvalidOptionError, UsageError
 from modelgauge.evals import LLMTestCase
 from modelgauge.metrics import BLEUMetric, ChrFMetric, ROUGEMetric
 
@@ -41,6 +41,27 @@ def test_rouge(rouge_type, value):
 def test_an_unknown_type_of_rouge():
     with pytest.raises(InvalidOptionError, match="rougeL"):
         ROUGEMetric(rouge_type="rouge9000")
+
+
+@pytest.mark.parametrize("expected", ["你好", "Привет", "…", ""])
+def test_rouge_gives_no_score_where_it_sees_nothing_to_compare_with(expected):
+    with pytest.raises(InvalidDataError, match="the letters a to z and digits only"):
+        score(ROUGEMetric(), expected, expected)
+    assert score(ROUGEMetric(), expected, "seen") == 0
+
+
+def test_an_unknown_tokenizer_is_told_at_once():
+    with pytest.raises(InvalidOptionError, match=r"Did you mean 'intl'\? Give one of none, .*13a"):
+        BLEUMetric(tokenize="int")
+    with pytest.raises(InvalidOptionError, match="There is no tokenize=3"):
+        BLEUMetric(tokenize=3)
+    assert score(BLEUMetric(tokenize="char"), "你好吗", "你好吗") == pytest.approx(1)
+
+
+@pytest.mark.parametrize("order", [-1, 1.5, True, "2"])
+def test_what_is_no_order_of_words(order):
+    with pytest.raises(InvalidOptionError, match="word_order="):
+        ChrFMetric(word_order=order)
 
 
 @pytest.mark.parametrize(

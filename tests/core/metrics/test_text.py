@@ -51,6 +51,8 @@ def test_pattern_match(settings, actual, value):
 def test_a_pattern_that_is_none():
     with pytest.raises(InvalidOptionError, match="regular expression"):
         PatternMatchMetric(pattern="(")
+    with pytest.raises(InvalidOptionError, match="regular expression"):
+        PatternMatchMetric(pattern=3)
 
 
 @pytest.mark.parametrize(
@@ -73,9 +75,19 @@ def test_contains_looks_for_the_expected_output_by_default():
     assert ContainsMetric().missing_params(LLMTestCase("?", "x")) == ["expected_output"]
 
 
-@pytest.mark.parametrize("settings", [{"texts": []}, {"texts": "a", "require": "most"}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"texts": []},
+        {"texts": ""},
+        {"texts": ["a", ""]},
+        {"texts": [3]},
+        {"texts": 3},
+        {"texts": "a", "require": "most"},
+    ],
+)
 def test_contains_refuses_what_makes_no_sense(settings):
-    with pytest.raises(InvalidOptionError):
+    with pytest.raises(InvalidOptionError, match="ContainsMetric got "):
         ContainsMetric(**settings)
 
 
