@@ -22,12 +22,18 @@ from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.errors import InvalidOptionError, InvalidResponseError
+from modelgauge.errors import InvalidResponseError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, interface_method
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters, origin_of
-from modelgauge.metrics.definition import check_required_params, name_of, not_in_a_metric, refused_call
+from modelgauge.metrics.definition import (
+    check_required_params,
+    check_settings,
+    name_of,
+    not_in_a_metric,
+    refused_call,
+)
 from modelgauge.metrics.fingerprints import Fingerprint, fingerprint
 from modelgauge.metrics.judges import JudgeLike, JudgeSUT, default_judge, judge_names, judges_of
 from modelgauge.metrics.measuring import judged
@@ -126,7 +132,8 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
             `score`, its declaration and its wording stay the same.
 
     Raises:
-        InvalidOptionError: an argument is of a wrong type, or the name is one that results need for something else.
+        InvalidOptionError: an argument is of a wrong type, the threshold lies beyond all scores, or the name is
+            one that results need for something else.
         ArgumentError: there is no argument of that name.
     """
 
@@ -341,7 +348,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
             first = next(cls for cls in type(self).__mro__ if not {name, "__init__"}.isdisjoint(vars(cls)))
             if name not in passed and "__init__" not in vars(first):
                 setattr(self, name, getattr(first, name))
-        _check_settings(self)
+        check_settings(self)
         self._name = self.name
         if self.strict_mode and self.best_score is not None:
             self.threshold = self.best_score
@@ -379,22 +386,3 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
                 f"Make another one: {type(self).__name__}({name}={value!r})."
             )
         super().__setattr__(name, value)
-
-
-def _check_settings(metric: Metric) -> None:
-    name = type(metric).__name__
-    threshold: Any = metric.threshold
-    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(threshold):
-        raise InvalidOptionError(
-            f"{name} got threshold={threshold!r}.", fix="Give a number, such as threshold=0.7."
-        )
-    for setting in ("strict_mode", "include_reason"):
-        value = getattr(metric, setting)
-        if not isinstance(value, bool):
-            raise InvalidOptionError(f"{name} got {setting}={value!r}.", fix="Give True or False.")
-    if metric.strict_mode and metric.best_score is None:
-        raise InvalidOptionError(
-            f"{name} has no perfect score, so it cannot be strict.", fix="Give a threshold instead."
-        )
-    if metric.combine not in ("mean", "majority"):
-        raise InvalidOptionError(f"{name} got combine={metric.combine!r}.", fix="Give 'mean' or 'majority'.")

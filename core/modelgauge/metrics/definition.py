@@ -4,14 +4,19 @@ Nothing here runs while cases are judged.
 """
 
 import inspect
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 from modelgauge.data.results import PASSED
 from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import ArgumentError, DefinitionError, InvalidOptionError, ModelGaugeError
 from modelgauge.interfaces.arguments import refused_argument
 from modelgauge.names import decode
+
+if TYPE_CHECKING:
+    from modelgauge.metrics.base import Metric
 
 
 def check_required_params(cls: type, names: object, fields: Sequence[str]) -> None:
@@ -57,6 +62,39 @@ def refused_call(
             fix=f"Name the argument: {cls.__qualname__}(threshold={first!r}).",
         )
     return error if isinstance(error, ArgumentError) else refused_argument(cls, error, kwargs)
+
+
+def check_settings(metric: "Metric") -> None:
+    """Refuse a metric that was made with what cannot be.
+
+    Raises:
+        InvalidOptionError: a setting is of a wrong type, or lets all cases pass, or none.
+    """
+    name = type(metric).__name__
+    _check_threshold(name, metric.threshold, metric.score_range)
+    for setting in ("strict_mode", "include_reason"):
+        value = getattr(metric, setting)
+        if not isinstance(value, bool):
+            raise InvalidOptionError(f"{name} got {setting}={value!r}.", fix="Give True or False.")
+    if metric.strict_mode and metric.best_score is None:
+        raise InvalidOptionError(
+            f"{name} has no perfect score, so it cannot be strict.", fix="Give a threshold instead."
+        )
+    if metric.combine not in ("mean", "majority"):
+        raise InvalidOptionError(f"{name} got combine={metric.combine!r}.", fix="Give 'mean' or 'majority'.")
+
+
+def _check_threshold(name: str, threshold: Any, score_range: tuple[float, float] | None) -> None:
+    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(threshold):
+        raise InvalidOptionError(
+            f"{name} got threshold={threshold!r}.", fix="Give a number, such as threshold=0.7."
+        )
+    lowest, highest = score_range or (-math.inf, math.inf)
+    if not lowest <= float(threshold) <= highest:
+        raise InvalidOptionError(
+            f"{name} got threshold={threshold!r}, and its scores lie between {lowest:g} and {highest:g}.",
+            fix="Give one that they can reach, such as threshold=0.7: else every case would pass, or none would.",
+        )
 
 
 _RETURNED = {

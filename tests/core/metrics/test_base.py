@@ -127,6 +127,25 @@ def test_strict_mode_leaves_the_best_score_or_the_worst():
     assert HallucinationMetric(strict_mode=True, threshold=0.2).threshold == 0.0
 
 
+@pytest.mark.parametrize(
+    ("make", "threshold"),
+    [(HallucinationMetric, 50), (AnswerRelevancyMetric, -0.1), (ExactMatchMetric, 1.01)],
+)
+def test_a_threshold_beyond_all_scores_would_tell_no_case_from_another(make, threshold):
+    with pytest.raises(InvalidOptionError, match=r"its scores lie between 0 and 1\. Give one that they can"):
+        make(threshold=threshold)
+    for edge in (0, 1):
+        assert make(threshold=edge).threshold == edge
+
+
+def test_a_threshold_may_be_any_number_where_the_scores_are_not_known():
+    class Words(Metric):
+        def score(self, test_case):
+            return len(test_case.input.split())
+
+    assert not Words(threshold=50).is_successful(Words().measure(LLMTestCase("two words")))
+
+
 def test_a_reason_is_left_out_where_it_is_not_wanted():
     assert ExactMatchMetric().measure(CASE).reason is not None
     assert ExactMatchMetric(include_reason=False).measure(CASE).reason is None
