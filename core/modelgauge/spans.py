@@ -18,15 +18,11 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any, TypeVar
 
-from pydantic_core import PydanticSerializationError, to_jsonable_python
-
-from modelgauge.data.json_values import is_exact
+from modelgauge.data.shown import said_by, shown
 from modelgauge.data.spans import Span, Trace
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.shortening import beginning
 from modelgauge.thread_context import Inheritance
 
-_LONGEST = 10_000  # characters of what is shown of an object that has no JSON
 _MARK = "__modelgauge_observed__"
 _METRICS = "__modelgauge_metrics__"
 _observed = threading.Event()  # set once anything is
@@ -159,7 +155,7 @@ class OpenSpan:
     def end(self, error: BaseException | None) -> None:
         """Stop the clock; a trace ends with its outermost span."""
         if error is not None:
-            self.error = _said_by(error)
+            self.error = said_by(error)
         self.seconds = perf_counter() - self.begun
         if self.parent is None:
             self.trace.seconds = perf_counter() - self.trace.begun
@@ -338,38 +334,6 @@ def arguments(signature: inspect.Signature | None, args: tuple[Any, ...], kwargs
         first = next(iter(signature.parameters), None)
         return {name: value for name, value in named.items() if name != first or name not in ("self", "cls")}
     return {"args": list(args), **kwargs}
-
-
-def shown(value: Any) -> Any:
-    """A value as JSON, as it is now; an object that has none by its repr."""
-    try:
-        made = to_jsonable_python(value, fallback=_repr)
-    except (PydanticSerializationError, ValueError, TypeError, RecursionError):
-        return _repr(value)
-    return made if is_exact(made) else _repr(value)
-
-
-def _repr(value: Any) -> str:
-    try:
-        text = repr(value)
-    except Exception as error:  # noqa: BLE001  an author's __repr__; a span must not break the app
-        text = f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
-    return _printable(text)
-
-
-def _said_by(error: BaseException) -> str:
-    """The class and message of an exception."""
-    try:
-        text = str(error)
-    except Exception as second:  # noqa: BLE001  likewise, an author's __str__
-        text = f"(no message: its __str__ raised {type(second).__name__})"
-    return _printable(f"{type(error).__name__}: {text}")
-
-
-def _printable(text: str) -> str:
-    """A text that UTF-8 can hold, and not too long for each of many spans."""
-    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return beginning(text, _LONGEST)
 
 
 def only_value(inputs: Any) -> Any:

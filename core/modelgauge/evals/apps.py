@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from modelgauge.blocking import blocking
 from modelgauge.data.responses import SUTCompletion
+from modelgauge.data.shown import is_stream, shown
 from modelgauge.data.test_cases import (
     IN_METADATA,
     ConversationalGolden,
@@ -32,7 +33,6 @@ from modelgauge.spans import (
     is_observed,
     metrics_of_observed,
     observation_of,
-    shown,
     trace_of_use,
 )
 
@@ -208,7 +208,7 @@ def _use_here(callback: App, asked: str) -> _Used:
     with collecting() as sink:
         try:
             value = _drained(callback(asked))
-            if inspect.isawaitable(value) or inspect.isasyncgen(value):
+            if inspect.isawaitable(value) or _is_async_stream(value):
                 value = blocking(lambda: _awaited(value))
         except Exception as error:  # noqa: BLE001  likewise
             return _ended(sink, span, error=error)
@@ -227,13 +227,18 @@ def _ended(sink: Sink, use: OpenSpan, value: Any = None, error: Exception | None
 
 
 async def _awaited(value: Any) -> Any:
-    if inspect.isasyncgen(value):
-        return [part async for part in value]
-    return await value if inspect.isawaitable(value) else value
+    answer = await value if inspect.isawaitable(value) else value
+    if _is_async_stream(answer):
+        return [part async for part in answer]
+    return _drained(answer)
 
 
 def _drained(value: Any) -> Any:
-    return list(value) if inspect.isgenerator(value) else value
+    return list(value) if is_stream(value) else value
+
+
+def _is_async_stream(value: Any) -> bool:
+    return hasattr(type(value), "__anext__")
 
 
 def _answered(golden: Golden, used: _Used, components: tuple[Component, ...]) -> Answered:

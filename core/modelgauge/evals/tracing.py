@@ -1,31 +1,21 @@
 """`observe` and what belongs to it: how an app says which of its calls are spans, and what judges them.
 
 Observed functions record only while somebody collects: `assert_test`, `evaluate`, or `collect_traces`. In
-production they just run. How spans are kept is in `modelgauge/spans.py`.
+production they just run. The functions around them are in `observed.py`; how spans are kept is in `spans.py`.
 """
 
-import functools
-import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from modelgauge.data.responses import ToolCall
+from modelgauge.data.shown import shown
 from modelgauge.data.spans import Trace
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.did_you_mean import closest, did_you_mean
 from modelgauge.errors import DefinitionError, InvalidDataError, InvalidOptionError
-from modelgauge.spans import (
-    OpenSpan,
-    arguments,
-    begin,
-    collecting,
-    current_span,
-    ending,
-    inside,
-    marked,
-    shown,
-)
+from modelgauge.evals.observed import Observation, observed
+from modelgauge.spans import collecting, current_span
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -73,158 +63,9 @@ def observe(
             )
 
     def decorated(target: Callable[..., Any]) -> Callable[..., Any]:
-        return _observed(target, _Observation(target, type, tuple(metrics or ()), name, metadata))
+        return observed(target, Observation(target, type, tuple(metrics or ()), name, metadata))
 
     return decorated if function is None else decorated(function)
-
-
-class _Observation:
-    """How the calls of one function become spans."""
-
-    def __init__(
-        self,
-        target: Callable[..., Any],
-        kind: str | None,
-        metrics: tuple[Any, ...],
-        name: str | None,
-        metadata: dict[str, Any],
-    ) -> None:
-        if isinstance(target, staticmethod | classmethod) or not callable(target) or inspect.isclass(target):
-            raise DefinitionError(
-                f"@observe got a {type(target).__name__}, not a function.",
-                fix="Write @observe directly above def, below @staticmethod, @classmethod and @property.",
-            )
-        self._name = name or str(getattr(target, "__name__", type(target).__name__))
-        self._kind, self.metrics, self._metadata = kind, metrics, shown(metadata)
-        try:
-            self._signature: inspect.Signature | None = inspect.signature(target)
-        except (TypeError, ValueError):  # a built-in without one
-            self._signature = None
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpenSpan | None:
-        """Open the span of a call; None where nobody collects."""
-        return begin(
-            self._name,
-            self._kind,
-            lambda: arguments(self._signature, args, kwargs),
-            metrics=self.metrics,
-            of=self,
-            metadata=dict(self._metadata),
-        )
-
-
-def _observed(target: Callable[..., Any], observation: _Observation) -> Callable[..., Any]:
-    if inspect.isasyncgenfunction(target):
-        wrapper: Callable[..., Any] = _async_generator(target, observation)
-    elif inspect.isgeneratorfunction(target):
-        wrapper = _generator(target, observation)
-    elif inspect.iscoroutinefunction(target):
-        wrapper = _coroutine(target, observation)
-    else:
-        wrapper = _function(target, observation)
-    return marked(wrapper, observation, observation.metrics)
-
-
-def _function(target: Callable[..., Any], observation: _Observation) -> Callable[..., Any]:
-    @functools.wraps(target)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        span = observation.begin(args, kwargs)
-        if span is None:
-            return target(*args, **kwargs)
-        try:
-            with inside(span):
-                value = target(*args, **kwargs)
-        except BaseException as error:
-            span.end(error)
-            raise
-        if inspect.iscoroutine(value):  # a plain function around an async one, such as decorators make
-            return _awaited(span, value)
-        span.returned(value)
-        span.end(None)
-        return value
-
-    return wrapper
-
-
-def _coroutine(target: Callable[..., Any], observation: _Observation) -> Callable[..., Any]:
-    @functools.wraps(target)
-    async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        span = observation.begin(args, kwargs)
-        work = target(*args, **kwargs)
-        return await (work if span is None else _awaited(span, work))
-
-    return wrapper
-
-
-async def _awaited(span: OpenSpan, work: Coroutine[Any, Any, Any]) -> Any:
-    with inside(span), ending(span):
-        value = await work
-        span.returned(value)
-        return value
-
-
-def _generator(target: Callable[..., Any], observation: _Observation) -> Callable[..., Any]:
-    @functools.wraps(target)
-    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        span = observation.begin(args, kwargs)
-        inner = target(*args, **kwargs)
-        if span is None:
-            return (yield from inner)
-        produced: list[Any] = []
-        resume: Callable[[], Any] = functools.partial(next, inner)
-        with ending(span, produced):
-            while True:
-                try:
-                    with inside(span):  # only while the body runs: the consumer is not inside
-                        value = resume()
-                except StopIteration as end:
-                    return end.value
-                produced.append(shown(value))
-                try:
-                    sent = yield value
-                except GeneratorExit:
-                    with inside(span):
-                        inner.close()
-                    raise
-                except BaseException as error:  # noqa: BLE001  thrown in by the consumer, for the body to handle
-                    resume = functools.partial(inner.throw, error)
-                else:
-                    resume = functools.partial(inner.send, sent)
-
-    return wrapper
-
-
-def _async_generator(target: Callable[..., Any], observation: _Observation) -> Callable[..., Any]:
-    @functools.wraps(target)
-    async def wrapper(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        span = observation.begin(args, kwargs)
-        inner = target(*args, **kwargs)
-        if span is None:
-            async for value in inner:
-                yield value
-            return
-        produced: list[Any] = []
-        resume: Callable[[], Any] = functools.partial(anext, inner)
-        with ending(span, produced):
-            while True:
-                try:
-                    with inside(span):
-                        value = await resume()
-                except StopAsyncIteration:
-                    return
-                produced.append(shown(value))
-                try:
-                    sent = yield value
-                except GeneratorExit:
-                    with inside(span):
-                        await inner.aclose()
-                    raise
-                except BaseException as error:  # noqa: BLE001  thrown in by the consumer, for the body to handle
-                    resume = functools.partial(inner.athrow, error)
-                else:
-                    resume = functools.partial(inner.asend, sent)
-
-    return wrapper
 
 
 # --- what the app says of its spans ---------------------------------------------------------------------
@@ -386,4 +227,5 @@ class _Collected:
 
     def __exit__(self, *raised: object) -> None:
         self._collecting.__exit__(*raised)
-        self._traces.extend(one.frozen() for one in self._sink.traces)
+        going_on = [one for one in self._sink.begun if one.seconds is None]
+        self._traces.extend(one.frozen() for one in [*self._sink.traces, *going_on])

@@ -1,0 +1,102 @@
+"""Any value as JSON for people to read, as an app's spans show it. Nothing is changed by being shown.
+
+A value that must come back as it was is the business of `json_values.py`.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+from modelgauge.data.json_values import is_exact
+from modelgauge.shortening import beginning
+
+_LONGEST = 10_000  # characters of what is shown of an object that has no JSON
+_ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
+_SEVERAL = (list, tuple, set, frozenset, deque)
+
+
+def shown(value: Any) -> Any:
+    """A value as JSON, as it is now; an object that has none by its repr.
+
+    A stream is shown by its repr too: whoever looks into it has read what the app was to read.
+    """
+    try:
+        made = to_jsonable_python(_without_streams(value), fallback=_repr)
+    except Exception:  # noqa: BLE001  of an author's model, say; what is looked at must not break the app
+        return _repr(value)
+    return made if is_exact(made) else _repr(value)
+
+
+def is_stream(value: Any) -> bool:
+    """Whether a value can be read only once: a generator, an open file, the chunks of an answer."""
+    return hasattr(type(value), "__next__")
+
+
+def said_by(error: BaseException) -> str:
+    """The class and message of an exception."""
+    try:
+        text = str(error)
+    except Exception as second:  # noqa: BLE001  an author's __str__
+        text = f"(no message: its __str__ raised {type(second).__name__})"
+    return _printable(f"{type(error).__name__}: {text}")
+
+
+def _without_streams(value: Any) -> Any:
+    """A value with the repr of each stream in it instead; the value itself where there is none."""
+    if not _holds_a_stream(value):
+        return value
+    if is_stream(value):
+        return _repr(value)
+    named = _named_parts(value)
+    if named is not None:
+        return {name: _without_streams(part) for name, part in named.items()}
+    return [_without_streams(part) for part in value]
+
+
+def _holds_a_stream(value: Any) -> bool:
+    left, seen = [value], set()
+    while left:
+        one = left.pop()
+        if type(one) in _ATOMS or id(one) in seen:
+            continue
+        if is_stream(one):
+            return True
+        seen.add(id(one))
+        left.extend(_parts(one))
+    return False
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """What stands in a value and would be shown as a part of it."""
+    if isinstance(value, _SEVERAL):
+        return value
+    return (_named_parts(value) or {}).values()
+
+
+def _named_parts(value: Any) -> Mapping[Any, Any] | None:
+    """The same of a mapping or of an object with fields; None for anything else."""
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, BaseModel):
+        return vars(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: getattr(value, one.name, None) for one in fields(value)}
+    return None
+
+
+def _repr(value: Any) -> str:
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001  an author's __repr__
+        text = f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
+    return _printable(text)
+
+
+def _printable(text: str) -> str:
+    """A text that UTF-8 can hold, and not too long for each of many spans."""
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return beginning(text, _LONGEST)
