@@ -113,17 +113,14 @@ def _listed(path: Path, form: FileForm) -> dict[str, Any]:
         raise
     except InputFileError as error:
         problem = error.problem.removeprefix(str(path)).lstrip(",: ").rstrip(".")
-        unknown = {"name": path.stem, "kind": None, "goldens": 0, "content_hash": None}
-        return {"path": str(path), **unknown, "problem": problem}
-    listed = {
+        return {"path": str(path), **_unknown(path), "problem": problem}
+    wrong = reading.problems
+    return {
         "path": str(path),
-        **_summary(_dataset(table, reading)),
+        **_summary(_dataset(table, reading), whole=not wrong),
         "kind": _kind(multi_turn=is_conversation(table, form.columns)),
-        "problem": "",
+        "problem": f"{counted(len(wrong), 'row')} cannot be read" if wrong else "",
     }
-    if reading.problems:  # then the hash would be that of no data set
-        listed |= {"content_hash": None, "problem": f"{counted(len(reading.problems), 'row')} cannot be read"}
-    return listed
 
 
 def _read(path: Path, form: FileForm) -> tuple[Table, Reading]:
@@ -140,12 +137,17 @@ def _dataset(table: Table, reading: Reading) -> EvaluationDataset:
     return EvaluationDataset(reading.members, name=table.name)
 
 
-def _summary(dataset: EvaluationDataset) -> dict[str, Any]:
+def _unknown(path: Path) -> dict[str, Any]:
+    """What is said of a file that cannot be read."""
+    return {"name": path.stem, "kind": None, "goldens": 0, "content_hash": None}
+
+
+def _summary(dataset: EvaluationDataset, *, whole: bool = True) -> dict[str, Any]:
     return {
         "name": dataset.name,
         "kind": _kind(multi_turn=dataset.is_multi_turn),
         "goldens": len(dataset.goldens),
-        "content_hash": dataset.content_hash,
+        "content_hash": dataset.content_hash if whole else None,  # which would be that of no data set
     }
 
 
@@ -258,7 +260,8 @@ def _validated(file: Path, form: FileForm) -> dict[str, Any]:
     try:
         table, reading = _read(file, form)
     except InputFileError as error:
-        return {"path": str(file), "valid": False, "problems": [str(error)], "warnings": [], "goldens": 0}
+        unread = {"valid": False, "problems": [str(error)], "warnings": []}
+        return {"path": str(file), **unread, **_unknown(file)}
     dataset = _dataset(table, reading)
     doubts = [*reading.doubts, *_repeated(dataset)]
     if not dataset.goldens and not reading.problems:
@@ -268,7 +271,7 @@ def _validated(file: Path, form: FileForm) -> dict[str, Any]:
         "valid": not reading.problems,
         "problems": [str(problem) for problem in reading.problems],
         "warnings": [f"{file}: {doubt}." for doubt in doubts],
-        **_summary(dataset),
+        **_summary(dataset, whole=not reading.problems),
         "kind": _kind(multi_turn=is_conversation(table, form.columns)),
     }
 

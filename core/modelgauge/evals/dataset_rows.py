@@ -124,13 +124,21 @@ def _no_column(table: Table, needed: Sequence[str]) -> InputFileError:
     if "\0" in first:
         fix = "The names are UTF-16, it seems: say encoding_type='utf-16-le'; on the command line --encoding utf-16-le."
         return InputFileError(problem, fix=f"{table.columns_are()} {fix}")
-    near = closest(needed[0], map(str, table.columns))
-    likely = near[0] if near else first or "question"
-    return NoDataSetError(
-        problem,
-        fix=f"{table.columns_are()} Say which one it is: {needed[0]}_col_name={likely!r}, say; on the command line "
-        f"--column {needed[0]}={likely}.",
-    )
+    return NoDataSetError(problem, fix=f"{table.columns_are()} {_name_it(table, needed[0])}")
+
+
+_ASKING = ("question", "query", "prompt", "instruction")
+
+
+def _name_it(table: Table, field: str) -> str:
+    """How to say which column holds a field: none that holds another."""
+    free = [str(one) for one in table.columns if one not in (*FIELDS, *ALIASES)]
+    if table.columns and not free:
+        return f"Add a column {field!r}."
+    asking = [one for one in free if any(word in one.lower() for word in _ASKING)]
+    likely = [*closest(field, free), *asking, *free, "question"][0]
+    typed = f"; on the command line --column {field}={likely}" if table.is_file else ""
+    return f"Say which one it is: {field}_col_name={likely!r}, say{typed}."
 
 
 _FILL_IN = "Fill it in, or leave the row out."
@@ -177,8 +185,9 @@ def _validated(
         field = str(first["loc"][0]) if first["loc"] else ""
         column = columns.get(ALIASES.get(field, field))
         if first["type"] == "string_type" and len(first["loc"]) == 1:
+            wrong = first["input"]
             raise _problem(
-                table, row, column, f"{shown(first['input'])} is not a text: put it in quotes"
+                table, row, column, f"{shown(wrong)} is not a text{_make_text(wrong, table)}"
             ) from None
         told = explain(error, kind)
         problem = told.problem.removeprefix(f"{kind.__name__}: ").rstrip(".")
@@ -187,6 +196,12 @@ def _validated(
         raise _problem(table, row, column, problem, fix) from None
     except InvalidDataError as error:  # of a test case among the turns
         raise _problem(table, row, columns.get("turns"), error.problem.rstrip(".")) from None
+
+
+def _make_text(value: Any, table: Table) -> str:
+    if isinstance(value, dict | list):
+        return ", which this field must be"
+    return ": put it in quotes" if table.is_file else ": make texts of what stands in the column"
 
 
 def _problem(table: Table, row: Row, column: str | None, problem: str, fix: str = "") -> InputFileError:

@@ -50,6 +50,7 @@ class Table:
         rows: in order.
         cells_are_text: whether values are the cells of a CSV file, which know no types.
         name: what the data set can be called.
+        is_file: whether the rows stand in a file, which command lines can name.
     """
 
     source: str
@@ -58,6 +59,7 @@ class Table:
     rows: tuple[Row, ...]
     cells_are_text: bool = False
     name: str | None = None
+    is_file: bool = True
 
     def columns_are(self) -> str:
         """The sentence that lists them, for errors."""
@@ -152,7 +154,7 @@ def table_of_rows(rows: Any, source: str = "the dataset") -> Table:
     name = getattr(getattr(rows, "info", None), "dataset_name", None)
     places = ((f"{source}, row {number}", row) for number, row in enumerate(rows, 1))
     plain = ((place, _plain_row(place, row)) for place, row in places)
-    return _table_of(source, plain, "dict", name)
+    return _table_of(source, plain, "dict", name, is_file=False)
 
 
 def _plain_row(place: str, row: Any) -> Any:
@@ -336,7 +338,9 @@ def _no_row(place: str, row: Any, what: str) -> InputFileError:
     )
 
 
-def _table_of(source: str, rows: Iterable[tuple[str, Any]], what: str, name: str | None) -> Table:
+def _table_of(
+    source: str, rows: Iterable[tuple[str, Any]], what: str, name: str | None, *, is_file: bool = True
+) -> Table:
     """The table of rows that are mappings; its columns are all that any row has."""
     columns: dict[str, None] = {}
     made = []
@@ -346,4 +350,4 @@ def _table_of(source: str, rows: Iterable[tuple[str, Any]], what: str, name: str
             made.append(Row(place, row))
         else:
             made.append(Row(place, {}, row if isinstance(row, InputFileError) else _no_row(place, row, what)))
-    return Table(source, source, tuple(columns), tuple(made), name=name)
+    return Table(source, source, tuple(columns), tuple(made), name=name, is_file=is_file)

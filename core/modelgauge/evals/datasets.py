@@ -165,8 +165,8 @@ class EvaluationDataset(Readers):
     def _check(self, member: object, single_turn: type, multi_turn: type) -> None:
         if not isinstance(member, single_turn | multi_turn):
             raise TypeError(
-                f"You cannot add a {type(member).__name__} here, "
-                f"only a {single_turn.__name__} or a {multi_turn.__name__}."
+                f"You cannot add a value of type {type(member).__name__} here, "
+                f"only one of type {single_turn.__name__} or {multi_turn.__name__}."
             )
         multi = isinstance(member, multi_turn)
         if (self._goldens or self._test_cases) and multi != self.is_multi_turn:
@@ -219,7 +219,7 @@ class EvaluationDataset(Readers):
 
     def _accept(self, reading: Reading, table: Table, into: Members[Any]) -> None:
         if reading.problems:
-            raise all_of(reading.problems)
+            raise all_of(reading.problems, is_file=table.is_file)
         into.extend(reading.members)
         self.name = self.name or table.name
         for doubt in reading.doubts:
@@ -278,15 +278,13 @@ def _rebuilt(goldens: list[Any], test_cases: list[Any], name: str | None) -> Eva
     return EvaluationDataset(goldens, test_cases=test_cases, name=name)
 
 
-def all_of(problems: list[InputFileError]) -> InputFileError:
+def all_of(problems: list[InputFileError], *, is_file: bool = True) -> InputFileError:
     first = problems[0]
     if len(problems) == 1:
         return first
     more = "1 more row" if len(problems) == 2 else f"{len(problems) - 1:,} more rows"
-    return InputFileError(
-        f"{first.problem} {more} cannot be read either.",
-        fix=f"{first.fix} `modelgauge datasets validate FILE` lists them all.",
-    )
+    listed = " `modelgauge datasets validate FILE` lists them all." if is_file else ""
+    return InputFileError(f"{first.problem} {more} cannot be read either.", fix=f"{first.fix}{listed}")
 
 
 def _asked(member: AnyGolden | AnyTestCase) -> dict[str, Any]:

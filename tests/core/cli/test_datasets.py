@@ -224,6 +224,14 @@ def test_validate_lists_every_problem(folder):
     assert [len(one["problems"]) for one in report["datasets"]] == [2, 1]
 
 
+def test_validate_gives_no_hash_of_a_data_set_that_is_not_whole(folder):
+    (folder / "half.csv").write_text("input,token_cost\nq,1\nr,x\n", encoding="utf-8")
+    report = as_json("validate", "half.csv", "nowhere.csv", "goldens.csv", exit_code=1)["datasets"]
+    assert [(one["goldens"], one["content_hash"] is None) for one in report[:2]] == [(1, True), (0, True)]
+    assert report[2]["content_hash"] == EvaluationDataset.from_file(folder / "goldens.csv").content_hash
+    assert [one["name"] for one in report] == ["half", "nowhere", "goldens"]
+
+
 def test_validate_lists_rows_that_cannot_be_taken_apart_too(folder):
     (folder / "ragged.csv").write_text("input,name\na\nb,c\nd,e,f\n", encoding="utf-8")
     (folder / "lines.jsonl").write_text(

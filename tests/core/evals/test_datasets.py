@@ -68,9 +68,9 @@ def test_every_way_into_the_lists_is_checked():
     ):
         with pytest.raises(TypeError, match="to a single-turn dataset"):
             put()
-    with pytest.raises(TypeError, match="You cannot add a Golden here"):
+    with pytest.raises(TypeError, match="You cannot add a value of type Golden here"):
         dataset.add_test_case(SINGLE)
-    with pytest.raises(TypeError, match="You cannot add a dict here"):
+    with pytest.raises(TypeError, match="You cannot add a value of type dict here"):
         dataset.add_golden({"input": "hi"})
     assert dataset.goldens == [SINGLE]
     assert dataset.test_cases == []

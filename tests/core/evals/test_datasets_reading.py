@@ -153,6 +153,19 @@ def test_a_missing_column_is_an_error_that_lists_the_columns(refused, columns, m
     assert message in refused("question,answer\nq,a\n", **columns)
 
 
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ("expected_output,answer", "input_col_name='answer'"),
+        ("id,metadata,User Query", "input_col_name='User Query'"),
+        ("id,prompt,inputs", "input_col_name='inputs'"),
+        ("expected_output,context", "Add a column 'input'."),
+    ],
+)
+def test_the_column_that_is_proposed_holds_no_other_field(refused, head, said):
+    assert said in refused(f"{head}\n")
+
+
 def test_an_unknown_argument_is_an_error(goldens):
     with pytest.raises(
         InvalidOptionError, match=r"no argument 'inputt_col_name'\. Did you mean 'input_col_name'"
@@ -404,6 +417,30 @@ def test_what_is_no_dataset_is_refused(rows, message):
     with pytest.raises(InputFileError) as caught:
         EvaluationDataset().add_goldens_from_hf_dataset(rows)
     assert message in str(caught.value)
+
+
+def test_errors_about_rows_that_stand_in_no_file_name_neither_files_nor_command_lines():
+    rows = [
+        {"input": "q", "answers": {"text": ["a"]}},
+        {"input": "q", "answers": 3},
+        {"input": "q", "answers": 4},
+    ]
+    for columns, told in (
+        (
+            {"input_col_name": None, "expected_output_col_name": "answers"},
+            "is not a text, which this field must be",
+        ),
+        ({"input_col_name": "answers"}, "is not a text, which this field must be. 2 more rows"),
+    ):
+        with pytest.raises(InputFileError) as caught:
+            EvaluationDataset().add_goldens_from_hf_dataset(rows, **columns)
+        assert told in str(caught.value)
+        assert "FILE" not in str(caught.value)
+    with pytest.raises(InputFileError, match="3 is not a text: make texts of what stands in the column"):
+        EvaluationDataset().add_goldens_from_hf_dataset(rows[1:], expected_output_col_name="answers")
+    with pytest.raises(InputFileError, match="input_col_name='question', say") as caught:
+        EvaluationDataset().add_goldens_from_hf_dataset([{"question": "q"}])
+    assert "command line" not in str(caught.value)
 
 
 # --- test cases ---------------------------------------------------------------------------------------------
