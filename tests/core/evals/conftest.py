@@ -27,7 +27,8 @@ def session(here, monkeypatch, capsys):
             (here / "test_app.py").write_text(source, encoding="utf-8")
         if options:
             monkeypatch.setenv(OPTIONS, TestRunOptions(**options).as_json())
-        command = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", ".", *args, "test_app.py"]
+        off = [f"-pno:{name}" for name in ("cacheprovider", "xdist", "unraisableexception")]
+        command = ["-q", *off, "--rootdir", ".", *args, "test_app.py"]
         with monkeypatch.context() as patched:
             patched.delenv("PYTEST_CURRENT_TEST")
             patched.setattr(sys, "dont_write_bytecode", True)

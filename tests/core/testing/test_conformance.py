@@ -190,31 +190,6 @@ def test_without_pytest_a_case_is_skipped_as_unittest_does(monkeypatch):
         cases["annotator-demo_starts_with_y-secrets"].check()
 
 
-def test_three_lines_under_pytest(tmp_path):
-    (tmp_path / "plugin.py").write_text(
-        PROVIDER.replace("return prompt.text", "return 'constant'"), encoding="utf-8"
-    )
-    (tmp_path / "test_plugin.py").write_text(
-        "import pytest\nfrom modelgauge.testing import conformance\n\n"
-        "@pytest.mark.parametrize(**conformance('plugin.py', examples=['acme/tiny']))\n"
-        "def test_conformance(case):\n    case.check()\n",
-        encoding="utf-8",
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", "test_plugin.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "FAILED test_plugin.py::test_conformance[sut-acme/tiny-distinct]" in done.stdout
-    assert "Put the prompt into the request." in done.stdout
-    assert "1 failed" in done.stdout
-    assert not (tmp_path / "run_data").exists()
-
-
 def test_a_report_without_problems_raises_nothing():
     Report("nothing", []).raise_for_problems()
     check_sut(FakeSUT("s")).raise_for_problems()

@@ -321,21 +321,19 @@ def checked(check_source, tmp_path_factory):
         return check_source(SOURCE, beside=beside, local=[str(neighbour)], call=True)
 
 
-@pytest.mark.parametrize("uid", SOUND)
-def test_sound_objects_keep_every_promise(checked, uid):
-    assert checked.broken(uid) == set()
+def test_sound_objects_keep_every_promise(checked):
+    assert {uid: checked.broken(uid) for uid in SOUND} == {uid: set() for uid in SOUND}
 
 
-@pytest.mark.parametrize(("uid", "rule"), [(uid, rule) for uid, (rule, _) in BROKEN.items()])
-def test_each_broken_object_is_caught_by_exactly_its_rule(checked, uid, rule):
-    assert checked.broken(uid) == {rule}
+def test_each_broken_object_is_caught_by_exactly_its_rule(checked):
+    assert {uid: checked.broken(uid) for uid in BROKEN} == {uid: {rule} for uid, (rule, _) in BROKEN.items()}
 
 
-@pytest.mark.parametrize(("uid", "rule", "said"), [(uid, rule, said) for uid, (rule, said) in BROKEN.items()])
-def test_the_finding_says_what_and_how_to_mend_it(checked, uid, rule, said):
-    findings = [one for one in checked.of(uid) if one.rule == rule and one.status is Status.problem]
-    assert said in " ".join(map(str, findings))
-    assert all(one.fix.strip() for one in findings)
+def test_the_finding_says_what_and_how_to_mend_it(checked):
+    for uid, (rule, said) in BROKEN.items():
+        findings = [one for one in checked.of(uid) if one.rule == rule and one.status is Status.problem]
+        assert said in " ".join(map(str, findings)), uid
+        assert all(one.fix.strip() for one in findings), uid
 
 
 def test_every_rule_about_callables_has_a_broken_example(checked):
