@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any, TypeVar
 
-from modelgauge.data.shown import said_by, shown
+from modelgauge.data.shown import said_by, shown, shown_parts
 from modelgauge.data.spans import Span, Trace
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.thread_context import Inheritance
@@ -245,7 +245,9 @@ class collecting:  # noqa: N801  stands where contextlib's own stand, after `wit
         _sink.reset(self._sink)
 
 
-def begin(name: str, kind: str | None, inputs: Callable[[], Any], **told: Any) -> OpenSpan | None:
+def begin(
+    name: str, kind: str | None, inputs: Callable[[], Mapping[str, Any]], **told: Any
+) -> OpenSpan | None:
     """Open a span inside the current one, or a trace; None where nobody collects.
 
     Args:
@@ -262,7 +264,7 @@ def begin(name: str, kind: str | None, inputs: Callable[[], Any], **told: Any) -
         sink.begun.append(trace)
     else:
         return None
-    return OpenSpan(trace, parent, name, kind, shown(inputs()), **told)
+    return OpenSpan(trace, parent, name, kind, shown_parts(inputs()), **told)
 
 
 def begin_use(name: str, inputs: Any, observation: object, metrics: Sequence[Any] = ()) -> OpenSpan:
@@ -324,7 +326,9 @@ class ending:  # noqa: N801  likewise
         self._span.end(None if isinstance(error, GeneratorExit) else error)  # whose consumer has enough
 
 
-def arguments(signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def arguments(
+    signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
     """The arguments of a call by name, without the object of a method; in order where they do not fit."""
     if signature is not None:
         try:

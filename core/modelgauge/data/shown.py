@@ -31,6 +31,15 @@ def shown(value: Any) -> Any:
     return made if is_exact(made) else _repr(value)
 
 
+def shown_parts(values: Mapping[Any, Any]) -> dict[str, Any]:
+    """The values of a mapping, each for itself, so that one which has no JSON leaves the others as they are."""
+    return {_name(key): shown(value) for key, value in values.items()}
+
+
+def _name(key: Any) -> str:
+    return key if type(key) is str and is_exact(key) else _repr(key)
+
+
 def is_stream(value: Any) -> bool:
     """Whether a value can be read only once: a generator, an open file, the chunks of an answer."""
     return hasattr(type(value), "__next__")

@@ -18,7 +18,7 @@ from modelgauge.data.test_cases import (
 )
 from modelgauge.engine.asking import split_off
 from modelgauge.engine.threads import in_thread
-from modelgauge.errors import InvalidDataError
+from modelgauge.errors import InvalidDataError, ModelGaugeError
 from modelgauge.evals.dataset_test import keyed
 from modelgauge.evals.given import Answered, Component
 from modelgauge.metrics.base import Metric
@@ -97,8 +97,9 @@ def answered_goldens(
     checked_app(callback)
     check_goldens(goldens)
     objects = _Objects(judging.resolved)
-    uses = _uses_before(goldens, callback, judging, objects)
-    uses += _uses(goldens[len(uses) :], callback, at_once)
+    check = _Checked(judging, objects)
+    uses = _uses_before(goldens, callback, judging, objects, check)
+    uses += _uses(goldens[len(uses) :], callback, at_once, check)
     answers = [one for one in uses if one.error is None]
     whole = objects([metric for one in answers for metric in one.trace.root.metrics])
     parts = [_components(one.trace, objects) if one.error is None else () for one in uses]
@@ -108,7 +109,9 @@ def answered_goldens(
     return answered, [*judging.metrics, *whole]
 
 
-def _uses_before(goldens: Sequence[Golden], app: App, judging: Judging, objects: "_Objects") -> list["_Used"]:
+def _uses_before(
+    goldens: Sequence[Golden], app: App, judging: Judging, objects: "_Objects", check: "_Check"
+) -> list["_Used"]:
     """Refuse metrics that could judge nothing before the app is used for all goldens.
 
     Whether the functions that an app calls have metrics of their own shows when it is used: where nobody names any,
@@ -122,7 +125,7 @@ def _uses_before(goldens: Sequence[Golden], app: App, judging: Judging, objects:
     known = [*judging.metrics, *objects(metrics_of_observed(app))]
     if known:
         keyed(known)
-    uses = [] if known else _uses(goldens[:1], app, 1)
+    uses = [] if known else _uses(goldens[:1], app, 1, check)
     if any(
         one.called and one.error is None and not any(span.metrics for span in one.trace.spans) for one in uses
     ):
@@ -168,6 +171,22 @@ class _Objects:
         return [self._made[key] for key in named]
 
 
+class _Checked:
+    """Refuses metrics that show in a use of the app and can judge nothing, so that it is not used any more."""
+
+    def __init__(self, judging: Judging, objects: _Objects) -> None:
+        self._judging, self._objects = judging, objects
+        self._known: set[int] = set()
+
+    def __call__(self, used: "_Used") -> None:
+        found = self._objects([metric for span in used.trace.spans for metric in span.metrics])
+        for metric in found if used.error is None else ():
+            if id(metric) not in self._known:
+                keyed([metric])
+                self._judging.ready(metric)
+                self._known.add(id(metric))
+
+
 @dataclass(frozen=True, slots=True)
 class _Used:
     """What the app did, and what it returned or raised; `called` where the observed function itself was at work."""
@@ -178,28 +197,55 @@ class _Used:
     called: bool
 
 
-def _uses(goldens: Sequence[Golden], callback: App, at_once: int) -> list[_Used]:
-    """Use the app on goldens, in this thread where it is done one after the other."""
-    if at_once == 1:
-        return [_use_here(callback, golden.input) for golden in goldens]
-    return blocking(lambda: _used(goldens, callback, at_once))
+_Check: TypeAlias = Callable[[_Used], None]
 
 
-async def _used(goldens: Sequence[Golden], callback: App, at_once: int) -> list[_Used]:
+def _uses(goldens: Sequence[Golden], callback: App, at_once: int, check: _Check) -> list[_Used]:
+    """Use the app on goldens, in this thread where it is done one after the other.
+
+    Raises:
+        ModelGaugeError: the check did; what was under way has ended, and nothing more began.
+    """
+    if at_once > 1:
+        return blocking(lambda: _used(goldens, callback, at_once, check))
+    uses = []
+    for golden in goldens:
+        uses.append(_use_here(callback, golden.input))
+        check(uses[-1])
+    return uses
+
+
+async def _used(goldens: Sequence[Golden], callback: App, at_once: int, check: _Check) -> list[_Used]:
     places = asyncio.Semaphore(at_once)
+    refused: list[ModelGaugeError] = []
 
-    async def use(golden: Golden) -> _Used:
+    async def checked(golden: Golden) -> list[_Used]:
         async with places:
-            span = _begun(callback, golden.input)
-            with collecting() as sink:  # plain code runs in a thread, where it may block
-                try:
-                    value = await in_thread(lambda: _drained(callback(golden.input)), "app")
-                    value = await _awaited(value)
-                except Exception as error:  # noqa: BLE001  the author's; it stands in the record
-                    return _ended(sink, span, error=error)
-            return _ended(sink, span, value)
+            if refused:
+                return []
+            used = await _use_in_thread(callback, golden.input)
+            try:
+                check(used)
+            except ModelGaugeError as error:
+                refused.append(error)
+            return [used]
 
-    return list(await asyncio.gather(*map(use, goldens)))
+    uses = await asyncio.gather(*map(checked, goldens))
+    if refused:
+        raise refused[0]
+    return [one for several in uses for one in several]
+
+
+async def _use_in_thread(callback: App, asked: str) -> _Used:
+    """Use the app once; plain code runs in a thread, where it may block."""
+    span = _begun(callback, asked)
+    with collecting() as sink:
+        try:
+            value = await in_thread(lambda: _drained(callback(asked)), "app")
+            value = await _awaited(value)
+        except Exception as error:  # noqa: BLE001  the author's; it stands in the record
+            return _ended(sink, span, error=error)
+    return _ended(sink, span, value)
 
 
 def _use_here(callback: App, asked: str) -> _Used:

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from typing import Any
 
-from modelgauge.data.shown import shown
+from modelgauge.data.shown import shown, shown_parts
 from modelgauge.errors import DefinitionError
 from modelgauge.spans import OpenSpan, arguments, begin, ending, inside, marked
 
@@ -40,8 +40,8 @@ class Observation:
                 f"@observe got a {type(target).__name__}, not a function.",
                 fix="Write @observe directly above def, below @staticmethod, @classmethod and @property.",
             )
-        self._name = name or str(getattr(target, "__name__", type(target).__name__))
-        self._kind, self.metrics, self._metadata = kind, metrics, shown(metadata)
+        self._name = shown(name) or str(getattr(target, "__name__", type(target).__name__))
+        self._kind, self.metrics, self._metadata = shown(kind), metrics, shown_parts(metadata)
         try:
             self._signature: inspect.Signature | None = inspect.signature(target)
         except (TypeError, ValueError):  # a built-in without one

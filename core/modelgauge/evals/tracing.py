@@ -4,12 +4,13 @@ Observed functions record only while somebody collects: `assert_test`, `evaluate
 production they just run. The functions around them are in `observed.py`; how spans are kept is in `spans.py`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from modelgauge.data.responses import ToolCall
-from modelgauge.data.shown import shown
+from modelgauge.data.shown import shown, shown_parts
 from modelgauge.data.spans import Trace
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.did_you_mean import closest, did_you_mean
@@ -46,10 +47,15 @@ def observe(
     Raises:
         DefinitionError: what is decorated is no function, metrics is no list, or type or name no text.
     """
-    if isinstance(metrics, str | bytes | Mapping) or not isinstance(metrics, Sequence | None):
+    if metrics is not None and not _is_list(metrics):
         raise DefinitionError(
             f"@observe got metrics={metrics!r}.",
             fix="Give a list: @observe(metrics=[AnswerRelevancyMetric()]).",
+        )
+    if isinstance(function, str):
+        raise DefinitionError(
+            f"@observe got {function!r} instead of a function.",
+            fix=f"Name the argument: @observe(type={function!r}).",
         )
     for argument, value in (("type", type), ("name", name)):
         if not isinstance(value, str | None):
@@ -110,21 +116,21 @@ def update_current_span(
         InvalidOptionError: there is no such argument.
         InvalidDataError: a value is of the wrong kind.
     """
-    _check_names(of_case)
+    _check_names(of_case, update_current_span)
     span = current_span()
     if span is None:
         return
+    _check_told(test_case=test_case, metadata=metadata, tags=tags, metrics=metrics, name=name)
+    span.case_fields.update(_case_fields(of_case))
     span.trace.updated = True
-    if test_case is not None:
-        span.test_case = _checked_case(test_case)
+    span.test_case = test_case or span.test_case
     if input is not None:
         span.input = shown(input)
     if output is not None:
         span.output, span.output_is_told = shown(output), True
-    span.case_fields.update(_case_fields(of_case))
-    span.name = name or span.name
-    span.metadata = {**span.metadata, **shown(dict(metadata or {}))}
-    span.tags = tuple(tags) if tags is not None else span.tags
+    span.name = shown(name) or span.name
+    span.metadata = {**span.metadata, **shown_parts(metadata or {})}
+    span.tags = tuple(map(shown, tags)) if tags is not None else span.tags
     span.metrics = (*span.metrics, *(metrics or ()))
 
 
@@ -157,31 +163,54 @@ def update_current_trace(
         InvalidOptionError: there is no such argument.
         InvalidDataError: a value is of the wrong kind.
     """
-    _check_names(of_case)
+    _check_names(of_case, update_current_trace)
     span = current_span()
     if span is None:
         return
+    texts = {"name": name, "thread_id": thread_id, "user_id": user_id}
+    _check_told(test_case=test_case, metadata=metadata, tags=tags, **texts)
     trace = span.trace
-    trace.updated = True
-    if test_case is not None:
-        trace.test_case = _checked_case(test_case)
     trace.case_fields.update(_case_fields(of_case))
-    told = {"name": name, "thread_id": thread_id, "user_id": user_id, "input": input, "output": output}
+    trace.updated = True
+    trace.test_case = test_case or trace.test_case
+    told = {**texts, "input": input, "output": output}
     trace.fields.update({key: shown(value) for key, value in told.items() if value is not None})
     if metadata is not None:
-        trace.fields["metadata"] = {**trace.fields.get("metadata", {}), **shown(dict(metadata))}
+        trace.fields["metadata"] = {**trace.fields.get("metadata", {}), **shown_parts(metadata)}
     if tags is not None:
-        trace.fields["tags"] = tuple(tags)
+        trace.fields["tags"] = tuple(map(shown, tags))
 
 
-def _check_names(of_case: Mapping[str, Any]) -> None:
-    known = CaseFields.__annotations__
+def _check_names(of_case: Mapping[str, Any], update: Callable[..., None]) -> None:
+    of_cases = CaseFields.__annotations__
     for name in of_case:
-        if name not in known:
+        if name not in of_cases:
+            known = [*(one for one in inspect.signature(update).parameters if one != "of_case"), *of_cases]
             raise InvalidOptionError(
                 f"There is no argument {name!r}.",
-                fix=f"{did_you_mean(name, known)}Those of the test case are: {', '.join(known)}.",
+                fix=f"{did_you_mean(name, known)}The arguments are: {', '.join(known)}.",
             )
+
+
+def _check_told(
+    *, test_case: Any, metadata: Any, tags: Any, metrics: Any = None, **texts: str | None
+) -> None:
+    """Refuse what a record could not hold where it is said, and not once the app has answered."""
+    if not isinstance(test_case, LLMTestCase | None):
+        raise InvalidDataError(f"test_case is a {type(test_case).__name__}.", fix="Give an LLMTestCase.")
+    if not isinstance(metadata, Mapping | None):
+        raise InvalidDataError(f"metadata is a {type(metadata).__name__}.", fix="Give a dict.")
+    if tags is not None and not (_is_list(tags) and all(isinstance(tag, str) for tag in tags)):
+        raise InvalidDataError(f"tags is {tags!r}.", fix='Give a list of texts: tags=["beta"].')
+    if metrics is not None and not _is_list(metrics):
+        raise InvalidDataError(f"metrics is {metrics!r}.", fix="Give a list: metrics=[ExactMatchMetric()].")
+    for name, value in texts.items():
+        if not isinstance(value, str | None):
+            raise InvalidDataError(f"{name} is {value!r}.", fix=f"Give a text: {name}=str(…).")
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
 
 
 def _case_fields(told: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,12 +224,6 @@ def _case_fields(told: Mapping[str, Any]) -> dict[str, Any]:
 
 def _listed(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
-
-
-def _checked_case(case: Any) -> LLMTestCase:
-    if not isinstance(case, LLMTestCase):
-        raise InvalidDataError(f"test_case is a {type(case).__name__}.", fix="Give an LLMTestCase.")
-    return case
 
 
 # --- traces for their own sake --------------------------------------------------------------------------
