@@ -48,11 +48,12 @@ def test_a_run_of_a_data_set_that_was_killed_is_resumed_without_saying_anything_
     check_resumed(program("resume", str(killed)), killed, paid=3 + 2)
 
 
-def test_a_run_of_a_data_set_that_was_stopped_says_how_to_go_on(program, judged, only_run):
+def test_a_run_of_a_data_set_that_was_stopped_says_how_to_go_on(run, judged, only_run):
     ended = judged("--dataset", "bad.csv", "--max-calls", "0")
     assert ended.code == 4
     assert f"To go on: modelgauge resume {only_run().name} --max-calls N\n" in ended.err
-    check_resumed(program("resume", only_run().name, "--max-calls", "100"), only_run(), paid=3)
+    ended = run("resume", only_run().name, "--max-calls", "100", plugin=False)
+    check_resumed(ended, only_run(), paid=3)
 
 
 def test_the_manifest_says_what_a_run_of_a_data_set_is_done_again_with(judged, only_run, here):
@@ -246,21 +247,23 @@ def test_a_run_of_a_data_set_is_rescored_as_it_was(run, ran):
     assert scored(again)["result"] == record["result"]
 
 
-def test_answers_are_rescored_by_other_metrics_and_another_judge(program, ran):
-    ended = program("rescore", ran.name, "--metric", "levenshtein", "--metric", "answer_relevancy", "--json")
+def test_answers_are_rescored_by_other_metrics_and_another_judge(run, ran):
+    both = ("--metric", "levenshtein", "--metric", "answer_relevancy")
+    ended = run("rescore", ran.name, *both, "--json", plugin=False)
     assert ended.code == 2
     assert "--judge SUT" in ended.err
     for judge, relevancy in (("judge", 1), ("strict", 0)):
-        ended = program("rescore", ran.name, "--metric", "answer_relevancy", "--judge", judge, "--json")
+        by_judge = ("--metric", "answer_relevancy", "--judge", judge)
+        ended = run("rescore", ran.name, *by_judge, "--json", plugin=False)
         assert ended.code == 1 - relevancy, ended.err
         assert scored(ended)["result"]["AnswerRelevancyMetric"]["value"] == relevancy
-        again = program("rescore", scored(ended)["run_id"], "--json")
+        again = run("rescore", scored(ended)["run_id"], "--json", plugin=False)
         assert scored(again)["result"] == scored(ended)["result"]
 
 
-def test_answers_are_rescored_by_mended_references(program, ran, here):
+def test_answers_are_rescored_by_mended_references(run, ran, here):
     with_another_reference(here)
-    ended = program("rescore", ran.name, "--dataset", "bad.csv", "--json")
+    ended = run("rescore", ran.name, "--dataset", "bad.csv", "--json", plugin=False)
     assert ended.code == 0, ended.err
     assert scored(ended)["result"]["ExactMatchMetric"]["value"] == 1
     assert scored(ended)["dataset"]["digest"] != record_of(ran)["dataset"]["digest"]
@@ -300,7 +303,7 @@ def test_a_run_of_a_test_needs_goldens_and_metrics_to_be_measured_by_metrics(run
     assert told in ended.err
 
 
-def test_the_delimiter_and_the_encoding_of_a_file_are_those_of_its_run(program, run_dataset, only_run, here):
+def test_the_delimiter_and_the_encoding_of_a_file_are_those_of_its_run(run, run_dataset, only_run, here):
     (here / "excel.csv").write_bytes("input;expected_output;note\nyes;yes;déjà\n".encode("cp1252"))
     form = ["--delimiter", ";", "--encoding", "cp1252"]
     assert run_dataset("--dataset", "excel.csv").code == 2
@@ -308,14 +311,16 @@ def test_the_delimiter_and_the_encoding_of_a_file_are_those_of_its_run(program, 
     assert ran.json["records"][0]["counts"]["scored"] == 1
     manifest = json.loads((only_run() / "run.json").read_text(encoding="utf-8"))
     assert (manifest["inputs"]["delimiter"], manifest["inputs"]["encoding"]) == (";", "cp1252")
-    again = program("rescore", only_run().name, "--metric", "contains", "--json")
+    again = run("rescore", only_run().name, "--metric", "contains", "--json", plugin=False)
     assert again.json["records"][0]["result"]["ContainsMetric"]["n"] == 1
-    wrong = program("rescore", ran.json["records"][0]["run_id"], "--delimiter", ",")
+    wrong = run("rescore", ran.json["records"][0]["run_id"], "--delimiter", ",", plugin=False)
     assert wrong.code == 2
     assert "delimiter=';'" in wrong.err
 
 
-def test_a_delimiter_without_a_data_set_is_refused(program):
-    ended = program("run-test", "--sut", "app", "--plugin", "app.py", "--test", "x", "--delimiter", ";")
+def test_a_delimiter_without_a_data_set_is_refused(run, datasets):
+    ended = run(
+        "run-test", "--sut", "app", "--plugin", "app.py", "--test", "x", "--delimiter", ";", plugin=False
+    )
     assert ended.code == 2
     assert "are of a --dataset" in ended.err

@@ -7,17 +7,26 @@ import pytest
 # --- thresholds --------------------------------------------------------------------------------------
 
 
-def test_a_case_below_a_threshold_fails_the_command_and_is_counted_for_each_metric(program, datasets):
-    command = ["run-test", "--plugin", "app.py", "--sut", "app"]
-    metrics = ["--metric", "exact_match", "--metric", "grounded"]
-    ended = program(*command, *metrics, "--dataset", "bad.csv")
+def test_a_case_below_a_threshold_fails_the_command_and_is_counted_for_each_metric(program, run_dataset):
+    ended = run_dataset("--dataset", "bad.csv", metrics=["exact_match", "grounded"])
     assert ended.code == 1, ended.err
     rows = {line.split("  ")[0]: line for line in ended.out.splitlines()}
     assert rows["ExactMatchMetric ≥ 1"].endswith("2 of 3")
     assert rows["Grounded ≥ 0.5"].endswith("3 of 3")
     assert rows["passed"].endswith("2 of 3")
     assert "Failed: bad on app: 2 of 3 items passed all thresholds." in ended.err
-    passing = program(*command, *metrics, "--dataset", "good.csv")
+    command = [
+        "run-test",
+        "--plugin",
+        "app.py",
+        "--sut",
+        "app",
+        "--metric",
+        "exact_match",
+        "--metric",
+        "grounded",
+    ]
+    passing = program(*command, "--dataset", "good.csv")
     assert passing.code == 0
     assert passing.err == ""
 
