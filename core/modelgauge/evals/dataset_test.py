@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from modelgauge.data.base import of_valid
 from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import class_name
@@ -32,7 +33,7 @@ from modelgauge.interfaces.capabilities import AcceptsChatPrompt, AcceptsTextPro
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.cases import Origin, check_case
+from modelgauge.metrics.cases import Origin, check_case, turns_asked
 
 Member: TypeAlias = LLMTestCase | ConversationalTestCase | Golden | ConversationalGolden
 
@@ -59,7 +60,9 @@ class DatasetTest(PromptResponseTest):
     """Asks a SUT the inputs of a data set, and judges what it answers by metrics.
 
     Each metric gives two measurements, its score under the metric's name and `NAME.passed`; an item has
-    `passed` where all its metrics passed.
+    `passed` where all its metrics passed. What a member says of an earlier answer (the answer itself, a last turn of
+    the assistant, tools called, cost, time) is not this SUT's, and is not judged; what was retrieved is, unless the
+    SUT says it anew, since it may be given with the input.
 
     Args:
         uid: the name in records.
@@ -106,7 +109,7 @@ class DatasetTest(PromptResponseTest):
     def _items(self) -> Iterator[TestItem]:
         ids = item_ids(self.members)
         for member, item_id in zip(self.members, ids, strict=True):
-            yield TestItem(PromptWithContext(prompt_of(member), context=member), id=item_id)
+            yield TestItem(PromptWithContext(prompt_of(member), context=as_asked(member)), id=item_id)
 
     def get_annotators(self) -> Mapping[str, Metric]:
         """The metrics, by name."""
@@ -285,12 +288,28 @@ def item_ids(members: Sequence[Any]) -> list[str | None]:
     return [member.name if member.name and times[member.name] == 1 else None for member in members]
 
 
+_OF_AN_ANSWER = ("actual_output", "tools_called", "token_cost", "completion_time")
+
+
+def as_asked(member: Member) -> Golden | ConversationalGolden:
+    """What is known of a member before a SUT answers: nothing that somebody else answered, called or paid."""
+    kind: type[Golden] | type[ConversationalGolden]
+    kind = Golden if isinstance(member, Golden | LLMTestCase) else ConversationalGolden
+    held = {name: getattr(member, name, None) for name in kind.model_fields}
+    if isinstance(member, Golden | ConversationalGolden):
+        if all(held.get(name) is None for name in _OF_AN_ANSWER):
+            return member
+    else:
+        held["additional_metadata"] = member.metadata
+    held |= {name: None for name in _OF_AN_ANSWER if name in held}
+    return of_valid(kind, **held)  # which has been checked, and warned of, where it was made
+
+
 def prompt_of(member: Member) -> AnyPrompt:
     """What a SUT is asked: the input, or the conversation up to the answer that is missing."""
     if isinstance(member, LLMTestCase | Golden):
         return TextPrompt(member.input)
-    turns: list[Turn] = list(member.turns or [])
-    asked = turns[:-1] if len(turns) > 1 and turns[-1].role == "assistant" else turns
+    asked = turns_asked(member.turns or ())
     if not asked:
         return ChatPrompt([ChatMessage(role=ChatRole.user, text=member.scenario or "")])
     return ChatPrompt([ChatMessage(role=ChatRole(turn.role), text=turn.content) for turn in asked])

@@ -267,11 +267,19 @@ def _named_fields(context: Any) -> dict[str, Any]:
 def _continued(
     golden: ConversationalGolden, prompt: AnyPrompt, completion: SUTCompletion
 ) -> ConversationalTestCase:
-    """A conversation that goes on with one completion."""
-    turns = list(golden.turns or [Turn("user", text_of(prompt))])
-    if turns[-1].role == "user":
-        turns.append(Turn("assistant", completion.text))
-    return golden.to_test_case(turns)
+    """A conversation that goes on with one completion, and with what it says beside its text."""
+    said = _said(completion)
+    turns = turns_asked(golden.turns or ()) or [Turn("user", text_of(prompt))]
+    of_turn = {name: said[name] for name in ("retrieval_context", "tools_called") if name in said}
+    turns.append(Turn("assistant", completion.text, **of_turn))
+    of_case = {name: said[name] for name in ("token_cost", "completion_time") if name in said}
+    return golden.to_test_case(turns, **of_case)
+
+
+def turns_asked(turns: Iterable[Turn]) -> list[Turn]:
+    """A conversation up to the answer that is missing: what the assistant says last, somebody else answered."""
+    asked = list(turns)
+    return asked[:-1] if len(asked) > 1 and asked[-1].role == "assistant" else asked
 
 
 def title_of(case: BaseModel) -> str:

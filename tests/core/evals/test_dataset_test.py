@@ -26,7 +26,16 @@ from modelgauge.evals import (
     Turn,
     evaluate,
 )
-from modelgauge.metrics import ExactMatchMetric, GEval, LevenshteinMetric, Metric, RoleAdherenceMetric
+from modelgauge.metrics import (
+    CostMetric,
+    ExactMatchMetric,
+    GEval,
+    LatencyMetric,
+    LevenshteinMetric,
+    Metric,
+    RoleAdherenceMetric,
+    ToolCorrectnessMetric,
+)
 
 GOLDENS = [Golden("a", expected_output="a"), Golden("b", expected_output="x", name="second")]
 
@@ -137,17 +146,20 @@ class Turns(Metric):
         return len(test_case.turns)
 
 
+class Chat(PromptResponseSUT):
+    """Says all that was said once more."""
+
+    def translate_chat_prompt(self, prompt):
+        return [message.text for message in prompt.messages]
+
+    def evaluate(self, request):
+        return " ".join(request)
+
+    def translate_response(self, request, response):
+        return SUTResponse([SUTCompletion(response, metadata={"retrieval_context": ["found"]})])
+
+
 def test_conversations_need_a_sut_that_chats_and_go_on_with_its_answer(here):
-    class Chat(PromptResponseSUT):
-        def translate_chat_prompt(self, prompt):
-            return [message.text for message in prompt.messages]
-
-        def evaluate(self, request):
-            return " ".join(request)
-
-        def translate_response(self, request, response):
-            return SUTResponse([SUTCompletion(response)])
-
     golden = ConversationalGolden(
         turns=[Turn("user", "hi"), Turn("assistant", "hello"), Turn("user", "and?")]
     )
@@ -157,6 +169,68 @@ def test_conversations_need_a_sut_that_chats_and_go_on_with_its_answer(here):
     (item,) = run_test(test, Chat("chat")).test_item_records
     assert item.measurements == {"Turns": 4, "Turns.passed": 1, "passed": 1}
     assert item.interactions[0].response.completions[0].completion.text == "hi hello and?"
+
+
+@pytest.mark.parametrize("kind", [ConversationalGolden, ConversationalTestCase])
+def test_the_last_turn_of_the_assistant_is_the_suts_not_the_one_that_stands_there(here, kind):
+    seen = []
+
+    class Seen(Turns):
+        def score(self, test_case):
+            seen.append(test_case)
+            return 1
+
+    member = kind(
+        turns=[Turn("user", "hi"), Turn("assistant", "of another")],
+        scenario="greeting",
+        chatbot_role="host",
+        metadata={"page": 3},
+        name="first",
+    )
+    record = run_test(DatasetTest("t", [member], [Seen()]), Chat("chat"))
+    answered = [Turn("user", "hi"), Turn("assistant", "hi", retrieval_context=["found"])]
+    assert seen == [
+        ConversationalTestCase(
+            answered, scenario="greeting", chatbot_role="host", metadata={"page": 3}, name="first"
+        )
+    ]
+    assert record.test_item_records[0].test_item.id == "first"
+
+
+FIRST = LLMTestCase(
+    "a",
+    "x",
+    "b",
+    tools_called=[ToolCall(name="look")],
+    expected_tools=[ToolCall(name="look")],
+    token_cost=0.5,
+    completion_time=2,
+    retrieval_context=["given"],
+    metadata={"page": 3},
+)
+
+
+@pytest.mark.parametrize("of_golden", [True, False])
+def test_what_an_earlier_answer_did_is_not_taken_for_what_this_sut_does(here, of_golden):
+    seen = []
+
+    class Seen(Metric):
+        def score(self, test_case):
+            seen.append(test_case)
+            return 1
+
+    member = FIRST
+    if of_golden:
+        with pytest.warns(UserWarning, match="A golden with"):
+            member = Golden(**FIRST.model_dump())
+    metrics = [Seen(), ToolCorrectnessMetric(), CostMetric(threshold=1), LatencyMetric(threshold=3)]
+    record = run_test(DatasetTest("t", [member], metrics), FunctionSUT("echo", str))
+    assert seen == [
+        FIRST.replaced(actual_output="a", tools_called=None, token_cost=None, completion_time=None)
+    ]
+    (failed,) = record.test_item_exceptions
+    assert "ToolCorrectnessMetric needs 'tools_called', which the SUT did not say" in failed.message
+    assert record.counts.scored == 0
 
 
 def test_an_empty_data_set_and_no_metric_are_errors(match):
