@@ -105,12 +105,23 @@ def medians(
     return walls
 
 
-def header() -> None:
-    """Date, machine and versions, and the head of the table."""
+def header(*columns: str) -> None:
+    """Date, machine and versions, and the head of a table.
+
+    Args:
+        columns: of the table; those of `medians` by default.
+    """
+    columns = columns or (
+        "workload",
+        "what",
+        "median of wall (spread)",
+        "rate",
+        "CPU an item",
+        "limit / this",
+    )
     versions = ", ".join(
         f"{name} {metadata.version(name)}" for name in ("modelgauge", "pydantic", "diskcache")
     )
-    print(f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, {platform.machine()} {sys.platform}, ")
+    print(f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, {platform.machine()} {sys.platform},")
     print(f"Python {platform.python_version()}, {versions}; load {os.getloadavg()[0]:.1f}\n")
-    print("| workload | what | median of wall (spread) | rate | CPU an item | limit / this |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}")

@@ -27,9 +27,8 @@ def main() -> None:
     if sys.argv[1:2] == ["--one"]:
         one(int(sys.argv[2]), caching=sys.argv[3] == "cold cache")
         return
-    header()
+    header("items", "cache", "peak", "an item beyond the smallest", "time")
     sizes = [int(size) for size in sys.argv[1:]] or [10_000, 100_000, 1_000_000]
-    print("| items | cache | peak | an item beyond the smallest | time |\n| --- | --- | --- | --- | --- |")
     for cache in ("no cache", "cold cache"):
         smallest: float | None = None
         for items in sizes:
