@@ -22,6 +22,7 @@ from modelgauge import (
 )
 
 RUNS = 5
+_OF_MEDIANS = ("workload", "what", "median of wall (spread)", "rate", "CPU an item", "limit / this")
 
 
 class ExactMatch(PromptResponseTest):
@@ -111,14 +112,7 @@ def header(*columns: str) -> None:
     Args:
         columns: of the table; those of `medians` by default.
     """
-    columns = columns or (
-        "workload",
-        "what",
-        "median of wall (spread)",
-        "rate",
-        "CPU an item",
-        "limit / this",
-    )
+    columns = columns or _OF_MEDIANS
     versions = ", ".join(
         f"{name} {metadata.version(name)}" for name in ("modelgauge", "pydantic", "diskcache")
     )
