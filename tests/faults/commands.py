@@ -23,11 +23,9 @@ def started(folder: Path, *arguments: str, plugin: str = PLUGIN, **options) -> s
         [sys.executable, "-m", "modelgauge", "--plugin", plugin, *arguments],
         cwd=folder,
         env={**kept, **extra},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
         text=True,
         encoding="utf-8",
-        **options,
     )
 
 

@@ -1,11 +1,14 @@
 """Signals to a real command: Ctrl-C, a second one, a termination, `kill -9`; and going on afterwards."""
 
+import json
 import signal
 import sys
 import time
 
 import pytest
 from commands import calls, done, ended, record, runs, started, until
+
+from modelgauge import load_record
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
@@ -47,6 +50,27 @@ def test_an_interrupted_run_makes_no_new_call_keeps_what_is_under_way_and_is_res
     finished = record(run)
     assert finished["cancelled"] is False
     assert finished["counts"]["scored"] == finished["counts"]["items"] == 30
+
+
+def test_the_output_file_of_an_interrupted_run_holds_what_was_scored(tmp_path):
+    process = running(tmp_path, more=("--output-file", "out.json"))
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    (tmp_path / "open").touch()
+    code, out, err = ended(process)
+    assert code == 130, err
+    assert "interrupted" in out
+    stopped = load_record(tmp_path / "out.json")
+    assert f"To go on: modelgauge resume {stopped.run_id}\n" in err
+    assert stopped.cancelled
+    assert len(stopped.test_item_records) == stopped.counts.scored == 6 + CAP
+    code, out, err = done(tmp_path, "resume", stopped.run_id, "--concurrency", "200", "--json")
+    assert code == 0, err
+    (resumed,) = json.loads(out)["records"]
+    assert resumed["run_id"] == stopped.run_id
+    assert resumed["counts"]["scored"] == resumed["counts"]["sut_calls"]["paid"] == 30
+    assert resumed["seconds"] > stopped.seconds
+    assert resumed["run_timestamp"] == stopped.run_timestamp
 
 
 def test_an_interrupt_that_also_ends_the_reader_of_stdout_says_how_to_go_on(tmp_path):
