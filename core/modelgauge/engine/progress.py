@@ -42,7 +42,10 @@ async def show_progress(standing: Callable[[], Standing]) -> None:
     bar = importlib.import_module("tqdm").tqdm(
         total=None, unit=" items", dynamic_ncols=True, disable=None, smoothing=0.1, leave=False
     )
+    if bar.disable:  # no terminal
+        return
     bar.start_t -= time.monotonic() - begun
+    bar.last_print_t = bar.start_t
     try:
         while True:
             _draw(bar, standing())
@@ -59,5 +62,6 @@ def _draw(bar: Any, now: Standing) -> None:
     if now.oldest is not None and now.oldest >= 1:
         told["oldest call"] = f"{now.oldest:.0f} s"
     bar.set_postfix(told, refresh=False)
-    bar.update(now.done - bar.n)
+    if now.done > bar.n:  # an update by nothing would leave the time that it took out of the rate
+        bar.update(now.done - bar.n)
     bar.refresh()
