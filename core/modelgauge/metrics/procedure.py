@@ -272,17 +272,18 @@ class JudgeMetric(Metric):
         asked = question(instructions, material, shape.shown, values)
         completion = (await self.ask(JUDGE, TextPrompt(asked, options))).completions[0]
         try:
-            return read_reply(completion.text, shape), completion
+            return _read(completion, shape), completion
         except UnusableReplyError as problem:
             again = repair(asked, completion.text, str(problem), shape.shown)
         completion = (await self.ask(JUDGE, TextPrompt(again, options))).completions[0]
         try:
-            return read_reply(completion.text, shape), completion
+            return _read(completion, shape), completion
         except UnusableReplyError as problem:
+            mend = _LET_IT_END if completion.truncated_reasoning else "Choose a judge that follows the format"
             raise InvalidResponseError(
                 f"The judge of {self.name} replied twice in a way that cannot be used: {problem}: "
-                f"{quoted(completion.text, 200)}.",
-                fix="Choose a judge that follows the format; the case has no score.",
+                f"{quoted(completion.text or completion.reasoning or '', 200)}.",
+                fix=f"{mend}; the case has no score.",
             ) from None
 
     # --- the three steps ------------------------------------------------------------------------------------
@@ -319,6 +320,15 @@ class JudgeMetric(Metric):
             if worths[one.verdict] != best and one.reason:
                 lines.append(f"{place}: {one.reason}")
         return "\n".join(lines)
+
+
+_LET_IT_END = "Let the judge think less, or say more: its max_tokens, or the option of its SUT for that"
+
+
+def _read(completion: SUTCompletion, shape: Shape[ReplyT]) -> ReplyT:
+    if completion.truncated_reasoning:  # which was split off, so that nothing of it is in the text
+        raise UnusableReplyError("it ended while still thinking")
+    return read_reply(completion.text, shape)
 
 
 def _check_names(instructions: str, settings: Sequence[str], where: str) -> None:

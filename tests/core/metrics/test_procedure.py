@@ -75,6 +75,17 @@ def test_without_a_reason_the_judge_is_not_asked_for_one(lookup):
 
 # --- judges that answer badly -------------------------------------------------------------------------------
 
+
+def test_a_judge_that_never_ends_thinking_is_told_so_and_what_helps():
+    def judge(question):
+        return f"<think>Let me see. {verdicts('yes')}"
+
+    with pytest.raises(InvalidResponseError) as caught:
+        HallucinationMetric(model=judge).measure(LLMTestCase("q", "a", context=["c"]))
+    assert "it ended while still thinking: 'Let me see." in str(caught.value)
+    assert "Let the judge think less, or say more" in str(caught.value)
+
+
 BAD = ["", "No, off-topic", "<think>never ends", '{"verdict": "no"}', f"{verdicts('yes')} {verdicts('no')}"]
 CONTEXT_CASE = LLMTestCase("?", "The sky is green.", context=["The sky is blue."])
 
