@@ -1,6 +1,7 @@
 """`assert_test`: one test case, or one use of an observed app, in a test of pytest or anywhere else."""
 
-from collections.abc import Callable, Mapping, Sequence, Sized
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from itertools import zip_longest
 from types import TracebackType
 from typing import Any
@@ -23,7 +24,7 @@ from modelgauge.evals.evaluation import (
 from modelgauge.evals.given import Answered
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.results import EvaluationResult
-from modelgauge.evals.session import TestRunOptions, current_test
+from modelgauge.evals.session import Call, TestRunOptions, current_test
 from modelgauge.metrics.cases import TestCase, called
 
 
@@ -57,11 +58,12 @@ def assert_test(
         Exception: what the app raised; what it did until then stands in the record of the run.
     """
     __tracebackhide__ = True
-    session = pytest_plugin.session()
-    call = None if session is None else session.begin(pytest_plugin.place(current_test()))
-    chosen = session.options if session is not None else TestRunOptions()
-    options: dict[str, Any] = {} if call is None else call.runner_options()
+    call: Call | None = None
     try:
+        session = pytest_plugin.session()
+        call = None if session is None else session.begin(pytest_plugin.place(current_test()))
+        chosen = session.options if session is not None else TestRunOptions()
+        options: dict[str, Any] = {} if call is None else call.runner_options()
         options |= {**AsyncConfig(run_async=run_async).options(), "progress": display_progress}
         _check_mode(test_case, metrics, golden, observed_callback)
         result = _judged((test_case, metrics), (golden, observed_callback), chosen, options)
@@ -104,17 +106,36 @@ def _of_users(error: Exception) -> TracebackType | None:
 
     What is no error that we raise on purpose, and happened within the library, is a defect of it: then all is kept.
     """
-    kept: list[TracebackType] = []
-    step = error.__traceback__
-    while step is not None:
-        if step.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in _ON_THE_WAY:
-            kept.append(step)
-        step = step.tb_next
+    kept = _steps(error, _ON_THE_WAY)
     if not kept and not isinstance(error, ModelGaugeError):
         return error.__traceback__
+    if isinstance(error, ModelGaugeError):
+        _cut_causes(error)
     for one, following in zip_longest(kept, kept[1:]):
         one.tb_next = following
     return kept[0] if kept else None
+
+
+def _steps(error: BaseException, left_out: Collection[str]) -> list[TracebackType]:
+    """The steps of a traceback, but for those within some packages."""
+    kept: list[TracebackType] = []
+    step = error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in left_out:
+            kept.append(step)
+        step = step.tb_next
+    return kept
+
+
+def _cut_causes(error: BaseException) -> None:
+    """Leave of what an error of ours was made of the message alone, where no code of users had a part in it."""
+    cause, nothing = error.__cause__, {*_ON_THE_WAY, *sys.stdlib_module_names}
+    known: list[BaseException] = []
+    while cause is not None and cause not in known:
+        known.append(cause)
+        if not _steps(cause, nothing):
+            cause.with_traceback(None)
+        cause = cause.__cause__ or cause.__context__
 
 
 _ON_THE_WAY = ("modelgauge", "asyncio", "concurrent", "threading")

@@ -306,7 +306,13 @@ def _goldens(
     if isinstance(goldens, Golden):  # one alone, as one test case can be
         goldens = [goldens]
     dataset = goldens if isinstance(goldens, EvaluationDataset) else getattr(goldens, "dataset", None)
+    if not isinstance(goldens, EvaluationDataset | Iterable):
+        raise InvalidDataError(
+            f"goldens is {beginning(repr(goldens), 60)}.", fix="Give a list: goldens=[Golden(input=…)]."
+        )
     listed = list(goldens.goldens if isinstance(goldens, EvaluationDataset) else goldens)
+    if not listed:
+        raise InvalidDataError("There is no golden.", fix="Give at least one: goldens=[Golden(input=…)].")
     check_goldens(listed)
     return listed, None if dataset is None else reference_to(dataset)
 

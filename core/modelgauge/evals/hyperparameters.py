@@ -4,6 +4,7 @@ A test file says it once, beside its tests; every run of this process records it
 """
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 
@@ -42,6 +43,11 @@ def log_hyperparameters(function: Callable[[], Any] | None = None, **hyperparame
             raise DefinitionError(
                 f"@log_hyperparameters got a {type(target).__name__}, not a function.",
                 fix="Decorate a function that returns a dict, or {} where there is nothing to add.",
+            )
+        if inspect.iscoroutinefunction(target):
+            raise DefinitionError(
+                "@log_hyperparameters got an async function, and nothing waits for it.",
+                fix="Write def, without async.",
             )
         _logged.update({**checked(hyperparameters), **checked(target())})
 

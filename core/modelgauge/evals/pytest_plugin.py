@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 import threading
+import traceback
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,7 @@ class _OpenSession:
             os.environ[VARIABLE] = json.dumps({"folder": folder, "cwd": os.getcwd()})  # noqa: PTH109  likewise
         self.where: dict[str, str] = json.loads(os.environ[VARIABLE])
         self.used: Session | None = None
+        self.failure = ""
         self.items: list[Any] = []
         self._places: dict[str, int] | None = None
 
@@ -135,13 +137,27 @@ def pytest_sessionfinish(session: Any) -> None:
     opened = _open[-1] if _open else None
     if opened is None or opened.is_worker or not os.path.isdir(opened.where["folder"]):  # noqa: PTH112  as above
         return
-    opened.used = opened.used or _session(opened)
-    opened.used.finish(list(session.config.invocation_params.args))
+    try:
+        opened.used = opened.used or _session(opened)
+        opened.used.finish(list(session.config.invocation_params.args))
+    except Exception as error:  # noqa: BLE001  what pytest has to say is not lost for it
+        opened.failure = _without_record(error, opened.where["folder"])
+        session.exitstatus = session.exitstatus or 1
+
+
+def _without_record(error: Exception, folder: str) -> str:
+    """What is said where no record could be made; of what is no error that is raised on purpose, all."""
+    is_told = hasattr(error, "fix") or isinstance(error, OSError)
+    why = str(error) if is_told else "".join(traceback.format_exception(error))
+    return f"There is no record of this session: {why}\nWhat its test cases left is in {folder}"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Show what came out."""
     opened = _open[-1] if _open else None
-    if opened is not None and opened.used is not None and opened.used.summary:
+    if opened is None:
+        return
+    told = opened.failure or ("" if opened.used is None else opened.used.summary)
+    if told:
         terminalreporter.section("modelgauge")
-        terminalreporter.write_line(opened.used.summary)
+        terminalreporter.write_line(told)

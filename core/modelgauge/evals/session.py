@@ -10,7 +10,7 @@ import shutil
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -120,13 +120,22 @@ class Session:
         with self._lock:
             self._calls += 1
             number = self._calls
-            if self._plugins is None:
-                self._plugins = discover(self._settings.plugins)
         folder = self.folder / f"{place:08}-{number:08}-{os.getpid()}"
         folder.mkdir(mode=0o700, parents=True)
         test = current_test()
         (folder / TEST).write_text(test or folder.name, encoding="utf-8")
-        return Call(folder, test, self._settings, self._plugins, self._secrets)
+        return Call(folder, test, self._settings, self.plugins, self._secrets)
+
+    def plugins(self) -> Plugins:
+        """What is installed, and what the settings name.
+
+        Raises:
+            PluginError: a local plugin does not work.
+        """
+        with self._lock:
+            if self._plugins is None:
+                self._plugins = discover(self._settings.plugins)
+            return self._plugins
 
     # --- the end --------------------------------------------------------------------------------------------
 
@@ -145,7 +154,7 @@ class Session:
             self.summary = rendered(shown, folder.path, self.options.display, style_of(sys.stdout), told)
             if self.options.told is not None:
                 Path(self.options.told).write_text(str(folder.path), encoding="utf-8")
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _written(self, parts: Sequence[Part], notes: Iterable[str], args: Sequence[str]) -> RunFolder:
         """The folder of the one run, with all its files."""
@@ -218,22 +227,31 @@ class Call:
         folder: where its run goes.
         test: the id of the test that called it.
         settings: of the session.
-        plugins: likewise.
-        secrets: likewise.
+        plugins: gives them, or raises.
+        secrets: of the session.
     """
 
     def __init__(
-        self, folder: Path, test: str | None, settings: Settings, plugins: Plugins, secrets: SessionSecrets
+        self,
+        folder: Path,
+        test: str | None,
+        settings: Settings,
+        plugins: Callable[[], Plugins],
+        secrets: SessionSecrets,
     ) -> None:
         self._folder, self._test = folder, test
         self._settings, self._plugins, self._secrets = settings, plugins, secrets
         self._redact = secrets.redactor.redact_json_text
 
     def runner_options(self) -> dict[str, Any]:
-        """What its run is given."""
+        """What its run is given.
+
+        Raises:
+            PluginError: a local plugin does not work.
+        """
         return {
             "settings": self._settings,
-            "plugins": self._plugins,
+            "plugins": self._plugins(),
             "secrets": self._secrets,
             "runs_dir": self._folder,
             "identifier": self._test,

@@ -5,7 +5,7 @@ import pytest
 
 from modelgauge import Runner
 from modelgauge.errors import CallError, InvalidDataError, InvalidOptionError
-from modelgauge.evals import LLMTestCase, assert_test, evaluate
+from modelgauge.evals import LLMTestCase, assert_test, evaluate, observe
 from modelgauge.metrics import Metric
 
 CASE = LLMTestCase("q", actual_output="a", expected_output="a")
@@ -64,3 +64,9 @@ def test_an_option_goes_before_the_settings(here):
     options = Runner(concurrency=None).options
     assert (options.concurrency, options.attempt_timeout, options.max_retries) == (None, 3.0, 4)
     assert Runner(attempt_timeout=5).options.concurrency == 7
+
+
+@pytest.mark.parametrize(("goldens", "told"), [(3, "goldens is 3"), ([], "There is no golden")])
+def test_goldens_must_be_some(goldens, told, match):
+    with pytest.raises(InvalidDataError, match=rf"{told}.*goldens=\[Golden\(input=…\)\]"):
+        evaluate(goldens=goldens, observed_callback=observe(metrics=[match()])(lambda question: question))

@@ -44,3 +44,11 @@ def test_only_dicts_that_json_keeps(wrong):
 def test_only_functions():
     with pytest.raises(DefinitionError):
         log_hyperparameters("gpt-4")
+
+
+def test_an_async_function_is_refused_since_nothing_would_wait_for_it():
+    async def hyperparameters():
+        return {"model": "m"}
+
+    with pytest.raises(DefinitionError, match="Write def, without async"):
+        log_hyperparameters(hyperparameters)
