@@ -111,12 +111,15 @@ def _prefilled(goldens: Iterable[AnyGolden]) -> list[str]:
 def _no_column(table: Table, needed: Sequence[str]) -> InputFileError:
     wanted = " or ".join(map(repr, needed))
     problem = f"{table.heading}: there is no column {wanted}."
+    first = str(table.columns[0]) if table.columns else ""
+    alone = table.cells_are_text and len(table.columns) == 1
+    if alone and first.startswith(("sep=", "#")):  # a line of Excel's own, or a comment
+        return NoDataSetError(problem, fix="Delete what stands above the line that names the columns.")
     delimiter = table.likely_delimiter()
     if delimiter is not None:
         named = {name for names in _NEEDED.values() for name in names}
         ours = not named.isdisjoint(table.columns[0].split(delimiter))
         return (InputFileError if ours else NoDataSetError)(problem, fix=table.columns_are())
-    first = str(table.columns[0]) if table.columns else ""
     if table.cells_are_text and first.lstrip().startswith(("[", "{")):
         return InputFileError(
             problem, fix="This looks like JSON: name it .json, or .jsonl with an object a line."
@@ -137,8 +140,9 @@ def _name_it(table: Table, field: str) -> str:
         return f"Add a column {field!r}."
     asking = [one for one in free if any(word in one.lower() for word in _ASKING)]
     likely = [*closest(field, free), *asking, *free, "question"][0]
-    typed = f"; on the command line --column {field}={likely}" if table.is_file else ""
-    return f"Say which one it is: {field}_col_name={likely!r}, say{typed}."
+    typed = f"{field}={likely}" if likely.isidentifier() else f'"{field}={likely}"'
+    on_command_line = f"; on the command line --column {typed}" if table.is_file else ""
+    return f"Say which one it is: {field}_col_name={likely!r}, say{on_command_line}."
 
 
 _FILL_IN = "Fill it in, or leave the row out."

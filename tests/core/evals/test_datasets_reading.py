@@ -157,7 +157,10 @@ def test_a_missing_column_is_an_error_that_lists_the_columns(refused, columns, m
     ("head", "said"),
     [
         ("expected_output,answer", "input_col_name='answer'"),
-        ("id,metadata,User Query", "input_col_name='User Query'"),
+        (
+            "id,metadata,User Query",
+            "input_col_name='User Query', say; on the command line --column \"input=User Query\".",
+        ),
         ("id,prompt,inputs", "input_col_name='inputs'"),
         ("expected_output,context", "Add a column 'input'."),
     ],
@@ -417,6 +420,12 @@ def test_what_is_no_dataset_is_refused(rows, message):
     with pytest.raises(InputFileError) as caught:
         EvaluationDataset().add_goldens_from_hf_dataset(rows)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("above", ["sep=;", "# what people ask"])
+def test_a_line_above_the_names_of_the_columns_is_to_be_deleted(refused, above):
+    told = refused(f"{above}\ninput;expected_output\nq;a\n", delimiter=";")
+    assert "there is no column 'input'. Delete what stands above the line that names the columns." in told
 
 
 def test_errors_about_rows_that_stand_in_no_file_name_neither_files_nor_command_lines():
