@@ -29,10 +29,11 @@ async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: i
     sut = target.owner
     if not isinstance(sut, PromptResponseSUT):
         raise TypeError(sut)
-    request = request_for(sut, prompt)
+    request = target.translating.request.of(request_for, sut, prompt)
     called = await target.call(request, tally, repeat)
     try:
-        response = translated(sut, request, called.response, called.told)
+        read = target.translating.response
+        response = read.of(translated, sut, request, called.response, called.told)
     except Exception as error:
         unblamed(error)
         blamed(error, called.told)

@@ -19,6 +19,7 @@ from modelgauge.engine.first_calls import FirstCalls
 from modelgauge.engine.flights import Flight
 from modelgauge.engine.limits import Limiter, Outcome
 from modelgauge.engine.owners import declared_response, is_batched, is_immediate, limiter_of
+from modelgauge.engine.pace import TranslationPaces
 from modelgauge.engine.rates import Rate
 from modelgauge.engine.retries import classify, outcome_of
 from modelgauge.engine.services import Services
@@ -74,6 +75,7 @@ class Target:
         )
         services.rates.append(self.rate)
         self.dead: RunStoppedError | None = None
+        self.translating = TranslationPaces(owner)
         self.why_uncacheable = owner.why_uncacheable(asked)
         self._fatal_calls = 0
         self._succeeded = False

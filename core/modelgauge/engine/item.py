@@ -187,10 +187,11 @@ class ItemWorker:
         try:
             completions = answered.response.completions
             cost = cost_of_each(answered.response.usage, len(completions))
-            request = request_of(annotator, answered.prompt, completions[place], cost)
+            paces = target.translating
+            request = paces.request.of(request_of, annotator, answered.prompt, completions[place], cost)
             called = await target.call(request, self.tally.annotator_calls)
             try:
-                annotation = annotator.translate_response(request, called.response)
+                annotation = paces.response.of(annotator.translate_response, request, called.response)
                 return check_exact(annotation, f"The annotation '{name}'")
             except Exception as error:
                 tell_of_kept(target, error)

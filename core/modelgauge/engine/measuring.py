@@ -1,20 +1,13 @@
 """From annotated answers to measurements: the author's `measure_quality`, checked."""
 
-import logging
-import statistics
 from collections.abc import Mapping
-from time import perf_counter
 from typing import Any, NamedTuple
 
 from modelgauge.data.measured import TestItemAnnotations, measurement
+from modelgauge.engine.pace import Pace
 from modelgauge.engine.threads import in_thread
 from modelgauge.errors import InvalidDataError
 from modelgauge.interfaces.test import PromptResponseTest
-
-log = logging.getLogger(__name__)
-
-_SLOW = 0.02
-_SAMPLE = 20
 
 
 class Measured(NamedTuple):
@@ -37,7 +30,7 @@ class Measurer:
         self._ranges = {
             name: (float(low), float(high)) for name, (low, high) in test.measurement_ranges.items()
         }
-        self._seconds: list[float] | None = []
+        self._pace = Pace(f"measure_quality of '{test.uid}'", "set measure_in_thread = True in the class")
 
     async def measure(self, item: TestItemAnnotations) -> Measured:
         """Call `measure_quality`.
@@ -49,9 +42,7 @@ class Measurer:
         test = self._test
         if test.measure_in_thread:
             return self._checked(await in_thread(lambda: test.measure_quality(item), "measure"))
-        if self._seconds is not None:
-            return self._checked(self._timed(item))
-        return self._checked(test.measure_quality(item))
+        return self._checked(self._pace.of(test.measure_quality, item))
 
     def _checked(self, raw: Any) -> Measured:
         test = self._test
@@ -78,23 +69,6 @@ class Measurer:
                     fix=f"Correct measure_quality or measurement_ranges of '{test.uid}', or a metric's score_range.",
                 )
         return Measured(values, tuple(binary))
-
-    def _timed(self, item: TestItemAnnotations) -> Any:
-        """Measure, and say once where the author should have it done in a thread: it holds up every call."""
-        begun = perf_counter()
-        try:
-            return self._test.measure_quality(item)
-        finally:
-            seconds = self._seconds if self._seconds is not None else []
-            seconds.append(perf_counter() - begun)
-            if len(seconds) >= _SAMPLE:
-                if statistics.median(seconds) > _SLOW:
-                    log.warning(
-                        "measure_quality of '%s' takes %.0f ms an item; set measure_in_thread = True in the class.",
-                        self._test.uid,
-                        1000 * statistics.median(seconds),
-                    )
-                self._seconds = None
 
 
 def _is_numpys_bool(value: object) -> bool:

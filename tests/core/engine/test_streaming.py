@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from modelgauge import MeasuredItems, TestItem
-from modelgauge.engine import measuring
+from modelgauge.engine import pace
 from modelgauge.errors import InvalidDataError, UnknownNameError
 
 
@@ -113,7 +113,7 @@ def test_a_measurement_outside_its_range_leaves_the_item_unscored(make_test, mak
 
 def test_slow_measuring_is_said_once(make_test, make_sut, run, caplog, monkeypatch):
     ticks = count(step=0.03)
-    monkeypatch.setattr(measuring, "perf_counter", lambda: next(ticks))
+    monkeypatch.setattr(pace, "perf_counter", lambda: next(ticks))
     run(make_test(60), make_sut())
     (said,) = [one.getMessage() for one in caplog.records if "measure_in_thread" in one.getMessage()]
     assert "'test' takes 30 ms" in said
