@@ -105,7 +105,7 @@ def test_a_timeout_names_the_option_that_struck_and_no_attempt_is_sent_that_cann
 
     (failed,) = run(make_test(1), FunctionSUT("sut", hang), **limits).test_item_exceptions
     assert failed.error_type == "CallTimeoutError"
-    assert f"Raise {option}," in failed.message
+    assert f"Raise {option} (in Python " in failed.message
     assert len(sent) == calls
 
 
