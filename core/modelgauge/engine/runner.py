@@ -151,6 +151,11 @@ class Run:
     async def ask(self, annotator: CompletionAnnotator[Any], name: str, prompt: AnyPrompt) -> SUTResponse:
         """A judge's question: a call like any other."""
         target = self._asked_by(annotator, name)
+        if asyncio.get_running_loop() is not self._loop:
+            raise DefinitionError(
+                f"'{annotator.uid}' asked SUT '{target.owner.uid}' in an event loop of its own.",
+                fix="Write an async def, and await self.ask(…) in it, without asyncio.run.",
+            )
         with self._services.deadlines.paused():
             try:
                 return await ask_sut(target, prompt, current_tally.get(Tally()).judge_calls)
@@ -186,7 +191,7 @@ class Run:
         return target
 
     async def _open_services(self, stack: AsyncExitStack) -> Services:
-        options = self.options
+        self._loop, options = asyncio.get_running_loop(), self.options
         cache: DiskCache | None = None
         if options.caching:
             cache = await in_thread(lambda: DiskCache(options.data_dir / "cache"), "cache")

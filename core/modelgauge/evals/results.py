@@ -12,6 +12,7 @@ from modelgauge.data.spans import Span
 from modelgauge.evals.given import GivenTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import TestCase, title_of
+from modelgauge.report.plain import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class TestResult:
         return [one.failure for one in self.metrics_data if one.failure is not None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class EvaluationResult:
     """The outcome of `evaluate`: iterable over its test results.
 
@@ -115,6 +116,11 @@ class EvaluationResult:
     def run_id(self) -> str:
         """The name of the run."""
         return self.record.run_id
+
+    def __repr__(self) -> str:
+        """What came out, in a line: a notebook shows it below the table."""
+        passed = sum(one.success for one in self.test_results)
+        return f"<EvaluationResult: {passed:,} of {counted(len(self), 'test case')} passed; {self.shown_by}>"
 
     def __iter__(self) -> Iterator[TestResult]:
         return iter(self.test_results)

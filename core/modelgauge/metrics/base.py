@@ -33,6 +33,7 @@ from modelgauge.metrics.definition import (
     name_of,
     not_in_a_metric,
     refused_call,
+    without_judge,
 )
 from modelgauge.metrics.fingerprints import Fingerprint, fingerprint
 from modelgauge.metrics.judges import JudgeLike, JudgeSUT, default_judge, judge_names, judges_of
@@ -290,7 +291,11 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         return super()._asked_sut(self._answering(name))
 
     def _answering(self, name: str) -> str:
-        return self.answering_judge if name == JUDGE else name
+        if name != JUDGE:
+            return name
+        if not self._judges and not self.needs_judge and type(self).get_suts is Metric.get_suts:
+            raise without_judge(type(self))
+        return self.answering_judge
 
     def _annotate_plain(self, request: TestCase) -> Score | Awaitable[Score]:
         made = self.score(request)

@@ -97,6 +97,18 @@ def _check_threshold(name: str, threshold: Any, score_range: tuple[float, float]
         )
 
 
+def without_judge(cls: type) -> DefinitionError:
+    """The error of a metric that asks a judge, and of which nobody can know that it needs one.
+
+    Args:
+        cls: the metric's class.
+    """
+    return DefinitionError(
+        f"{cls.__qualname__} asks a judge, and has none.",
+        fix=f"Write needs_judge = True in the class {cls.__qualname__}, so that one is looked for.",
+    )
+
+
 _RETURNED = {
     "reason": "score.reason",
     "success": "metric.is_successful(score)",

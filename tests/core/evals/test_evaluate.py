@@ -340,3 +340,8 @@ def test_measurements_of_parts_are_kept_apart_from_those_of_the_whole(match, len
         "part.Match": Threshold(value=3, higher_is_better=False),
         "part.Match~2": Threshold(value=0.7),
     }
+
+
+def test_a_notebook_shows_a_result_in_one_line(match):
+    result = evaluate([LLMTestCase("q", "a", "a"), LLMTestCase("q", "a", "b")], [match(threshold=0.7)])
+    assert repr(result) == f"<EvaluationResult: 1 of 2 test cases passed; modelgauge show {result.run_id}>"
