@@ -1,8 +1,13 @@
-"""Fixtures for tests of plugins: folders that look like installed distributions."""
+"""Fixtures for tests of plugins: folders that look like installed distributions. And: how hypothesis runs."""
 
 import sys
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# However slow or busy the machine is: no test is about time that does not say so.
+settings.register_profile("modelgauge", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("modelgauge")
 
 
 class Site:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -171,11 +171,13 @@ def test_json_gives_back_the_same_value(value):
     assert type(value).model_validate_json(written).model_dump_json() == written
 
 
+@settings(max_examples=50)
 @given(item_records | exceptions)
 def test_a_line_of_a_journal_gives_back_its_record(record):
     assert item_from_json(record.model_dump_json().encode(), "a file") == record
 
 
+@settings(max_examples=25)
 @given(prompts_with_context, responses)
 def test_an_interaction_keeps_prompt_and_response(prompt, response):
     said = [{"place": place} for place in range(len(response.completions))]

@@ -96,7 +96,7 @@ names = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.dictionaries(
         names.map("/".join).map(lambda name: f"{name}.txt"), st.binary(max_size=1500), max_size=5
@@ -345,7 +345,7 @@ def test_what_is_no_tar_is_refused(folder, raw):
     refused(raw, folder, "not a tar archive|truncated")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.data())
 def test_no_damage_does_anything_but_unpack_or_be_refused(data):
     raw = bytearray(

@@ -39,7 +39,7 @@ def changed(raw, signature, offset, form, value):
 LOCAL, CENTRAL, DIRECTORY_END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.dictionaries(st.text("abcé_0", min_size=1, max_size=6), st.binary(max_size=300), max_size=5))
 def test_what_the_standard_library_writes_is_read_back(files):
     with tempfile.TemporaryDirectory() as parent:
@@ -164,7 +164,7 @@ def test_what_is_no_zip_is_refused(folder):
     refused(b"<!DOCTYPE html>" * 10, folder, "not a zip archive")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.data())
 def test_no_damage_does_anything_but_unpack_or_be_refused(data):
     raw = bytearray(zip_of(("a/b", b"x" * 60), ("ä", bytes(range(100)))))

@@ -60,7 +60,7 @@ def failing(fault):
     return work
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     plan=st.lists(
         st.tuples(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from modelgauge import FunctionSUT
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chance=st.randoms(use_true_random=False), items=st.integers(1, 30))
 def test_results_do_not_depend_on_the_order_in_which_calls_end(
     chance, items, make_test, run, tmp_path_factory

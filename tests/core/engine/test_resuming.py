@@ -75,7 +75,7 @@ def finished(tmp_path_factory):
     return {}
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.floats(0, 1), caching=st.booleans(), limit=st.sampled_from([None, 4]))
 def test_any_part_of_a_journal_and_a_resume_equal_the_whole_run(
     share, caching, limit, make_test, finished, tmp_path_factory

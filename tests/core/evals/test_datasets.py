@@ -198,7 +198,7 @@ conversational_goldens = st.lists(
 
 
 @pytest.mark.parametrize("kind", FILE_TYPES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(members=goldens | conversational_goldens)
 def test_any_goldens_come_back_from_their_file(members, kind, tmp_path_factory):
     dataset = EvaluationDataset(members)
@@ -227,7 +227,7 @@ test_cases = st.lists(
 
 
 @pytest.mark.parametrize("kind", FILE_TYPES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(members=test_cases | st.lists(st.builds(ConversationalTestCase, turns), min_size=1, max_size=2))
 def test_any_test_cases_come_back_from_their_file(members, kind, tmp_path_factory):
     dataset = EvaluationDataset(test_cases=members)
