@@ -51,7 +51,7 @@ class StageError(Exception):
         traces: what an observed app did until it failed.
     """
 
-    def __init__(self, stage: Stage, source_uid: str, error: Exception) -> None:
+    def __init__(self, stage: Stage, source_uid: str, error: BaseException) -> None:
         self.stage: Stage = stage
         self.source_uid = source_uid
         self.error = error
@@ -127,5 +127,5 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _traceback(error: Exception) -> str:
+def _traceback(error: BaseException) -> str:
     return printable(ends("".join(traceback.format_exception(error)), _LONGEST_TRACEBACK))

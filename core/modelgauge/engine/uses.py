@@ -127,7 +127,7 @@ def blamed(error: BaseException, what: Told | Trace | None) -> None:
         error.__dict__[_ON_ERRORS] = what.trace if isinstance(what, Told) else what
 
 
-def traces_of(error: Exception) -> tuple[Trace, ...]:
+def traces_of(error: BaseException) -> tuple[Trace, ...]:
     """What the app did until it raised this, if it was observed."""
     trace = error.__dict__.get(_ON_ERRORS)
     return (trace,) if isinstance(trace, Trace) else ()

@@ -73,7 +73,7 @@ def assert_test(
         raise error.with_traceback(_of_users(error))  # noqa: B904  it is the same error, with causes of its own
     except BaseException as error:
         if call is not None:
-            call.left(error)
+            call.left(test_case if test_case is not None else golden, error)
         raise
     if call is not None:
         call.note(result)

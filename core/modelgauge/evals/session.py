@@ -262,7 +262,7 @@ class Call:
         (one,) = result.test_results
         self._show(self._folder / result.run_id, replace(Shown.of(one), title=one.name))
 
-    def refused(self, case: Any, error: Exception) -> None:
+    def refused(self, case: Any, error: BaseException) -> None:
         """Leave a record of a case that was not judged: it counts as failed, like any other.
 
         Args:
@@ -280,14 +280,17 @@ class Call:
         title = str((title_of(case) if known else "") or self._test)
         self._show(run.path, Shown(title, False, (), f"{record.error_type}: {record.message}"))
 
-    def left(self, error: BaseException) -> None:
+    def left(self, case: Any, error: BaseException) -> None:
         """Forget a case whose test is skipped; any other that is left early counts, though nothing judged it.
 
         Args:
+            case: a test case or golden.
             error: what ends the test, where it is no `Exception`.
         """
         if isinstance(error, sys.modules["pytest"].skip.Exception):
             shutil.rmtree(self._folder)
+        elif not isinstance(error, KeyboardInterrupt):  # then there is no time for more
+            self.refused(case, error)
 
     def _show(self, run: Path, shown: Shown) -> None:
         write_atomically(run / SHOWN, self._redact(shown.as_json()))

@@ -134,10 +134,12 @@ def test_a_case_that_its_test_leaves_counts_unless_the_test_is_skipped(session, 
     _, output = session(source=UNJUDGED)
     assert "1 failed, 1 passed, 1 skipped" in output
     (record,) = records(here)
-    assert (record.counts.items, record.counts.scored) == (2, 1)
+    assert (record.counts.items, record.counts.scored, record.counts.unscored) == (2, 1, 1)
     assert "1 of 2 test cases passed." in summary_of(output)
-    (note,) = record.notes
-    assert note.startswith("test_app.py::test_fails: It was begun and not judged: ")
+    (failed,) = record.test_item_exceptions
+    assert (failed.test_item.id, failed.error_type) == ("test_app.py::test_fails", "Failed")
+    assert failed.message == "no way"
+    assert shown_in("Failed: no way", summary_of(output))
 
 
 def test_a_session_of_skipped_cases_alone_leaves_no_run(session, here):
