@@ -1,6 +1,7 @@
 """What a whole run may spend: calls, tokens, dollars. When a cap is reached no call is sent any more."""
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 
 from modelgauge.data.responses import Usage
 from modelgauge.engine.tally import Tally, current_tally
@@ -12,6 +13,9 @@ _NOBODY = Tally()  # a call outside of any pair: nobody's record says what it to
 @dataclass(slots=True)
 class Budget:
     """Caps, and what is spent of them.
+
+    What a call takes of tokens and dollars is known only after it. So a call under way counts as one that takes what
+    calls took so far, and while those under way may reach a cap the others wait.
 
     Args:
         max_calls: attempts that are sent, of SUTs and annotators, further attempts included.
@@ -25,6 +29,52 @@ class Budget:
     calls: int = 0
     tokens: int = 0
     cost: float = 0.0
+    _under_way: int = 0
+    _answers: int = 0  # of this session, and what they took
+    _taken: tuple[int, float] = (0, 0.0)
+    _waiting: list[asyncio.Future[None]] = field(default_factory=list)
+    _given_up: bool = False
+
+    @property
+    def is_metered(self) -> bool:
+        """Whether there is a cap of what SUTs report."""
+        return self.max_tokens is not None or self.max_cost is not None
+
+    async def room(self) -> None:
+        """Wait while a cap may be reached by what is under way; then another call is, until `ended`."""
+        while self._under_way and self._may_be_reached() and not (self.is_reached or self._given_up):
+            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiting)
+            await waiting
+
+    def begun(self) -> None:
+        """A call of a SUT is under way."""
+        self._under_way += 1
+
+    def ended(self) -> None:
+        """It is no longer; what it took is told before anybody else goes on."""
+        self._under_way -= 1
+        self._wake()
+
+    def give_up(self) -> None:
+        """Let all that wait go on: no further call is sent, and nobody shall wait to learn that."""
+        self._given_up = True
+        self._wake()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            if not one.done():
+                one.set_result(None)
+
+    def _may_be_reached(self) -> bool:
+        if not self._answers:
+            return False
+        share = self._under_way / self._answers
+        tokens, cost = self._taken
+        return (self.max_tokens is not None and self.tokens + share * tokens >= self.max_tokens) or (
+            self.max_cost is not None and self.cost + share * cost >= self.max_cost
+        )
 
     def check(self) -> None:
         """See that another attempt may be sent.
@@ -58,6 +108,8 @@ class Budget:
         tally = current_tally.get(_NOBODY)
         tally.tokens += tokens_of(usage)
         tally.cost += usage.cost_usd or 0.0
+        self._answers += 1
+        self._taken = self._taken[0] + tokens_of(usage), self._taken[1] + (usage.cost_usd or 0.0)
         self.tokens += tokens_of(usage)
         self.cost += usage.cost_usd or 0.0
 

@@ -89,6 +89,7 @@ class Target:
         self._immediate: Any = method if is_immediate(owner) else None
         # Of those that send nothing themselves there is nothing to cap.
         self._is_sent = is_sut or not (owner.is_cheap or asked)
+        self._is_metered = is_sut and services.budget.is_metered
         # Who says how many calls there shall be at once is heeded from the first.
         chosen = services.options.concurrency is not None or owner.max_concurrency is not None
         self._first_calls = FirstCalls(_FATAL_CALLS) if is_sut and not (batched or chosen) else None
@@ -284,6 +285,8 @@ class Target:
                 return response, None if use is None else use.answered(response)
             finally:
                 self.rate.ended()
+                if self._is_metered:
+                    self.services.budget.ended()
                 self.limiter.release(outcome)
             if failed is not Outcome.rate_limited:
                 await services.sleep(wait)
@@ -345,12 +348,16 @@ class Target:
                 self._check_allowed()  # nobody waits for a minute to learn that
                 await self.rate.before()
             try:
+                if self._is_metered:
+                    await self.services.budget.room()
                 self._check_allowed()
-            except RunStoppedError:
+            except BaseException:
                 self.rate.ended()
                 raise
             if self._is_sent:
                 self.services.budget.spend_call()
+            if self._is_metered:
+                self.services.budget.begun()
         except BaseException:
             self.limiter.release(Outcome.other)
             raise

@@ -45,6 +45,7 @@ class Services:
         """Let those go on who wait until a call may be sent: none will be."""
         for rate in self.rates:
             rate.give_up()
+        self.budget.give_up()
 
     @property
     def caching(self) -> bool:
