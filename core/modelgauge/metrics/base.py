@@ -35,7 +35,7 @@ from modelgauge.metrics.definition import (
     refused_call,
     without_judge,
 )
-from modelgauge.metrics.fingerprints import Fingerprint, fingerprint
+from modelgauge.metrics.fingerprints import Fingerprint, defined_in, fingerprint
 from modelgauge.metrics.judges import JudgeLike, JudgeSUT, default_judge, judge_names, judges_of
 from modelgauge.metrics.measuring import judged
 from modelgauge.metrics.panel import Combine, combined, scores_of_all
@@ -129,8 +129,8 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
             have bounds where cases fail. For a class with a `score` of its own it must be said anew.
         needs_judge: `score` asks its judge: `await self.ask("judge", "…")`.
         is_cheap: scores of metrics without a judge are not kept, so that a change in `score` shows at once;
-            say False where `score` itself is dear (a local model). Those of judge metrics are kept as long as
-            `score`, its declaration and its wording stay the same.
+            say False where `score` itself is dear (a local model). Those of judge metrics are kept as long as what
+            the class defines, the functions of its module that it uses and its wording stay the same.
 
     Raises:
         InvalidOptionError: an argument is of a wrong type, the threshold lies beyond all scores, or the name is
@@ -371,8 +371,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
                 for name in _SETTINGS
                 if name not in passed and name != "model" and getattr(self, name) != getattr(Metric, name)
             }  # arguments stand in the key anyhow, and so do judges
-            parts = (*self._declared(), of_class) if of_class else self._declared()
-            self._fingerprint = fingerprint(*parts)
+            self._fingerprint = fingerprint(*self._declared(), of_class, defined_in(type(self)))
             self.cache_version = f"{self.cache_version}+{self._fingerprint.text}"
         self._is_sealed = True
 

@@ -1,8 +1,9 @@
 """What the score of a judge metric depends on beside its arguments: its declaration, its wording, its code.
 
 Scores are kept under the metric's arguments. An author who changes a word or a formula shall not be shown the
-scores of before, so a fingerprint of these is part of what they are kept under. It follows no calls of other
-functions, but for those that a function was made with: where others change, a metric's `cache_version` says so.
+scores of before, so a fingerprint of these is part of what they are kept under. It follows a function to the others of
+its module that it names, and to those that it was made with, and tells all that a class of an author's defines. Where
+functions of other modules change, a metric's `cache_version` says so.
 Of an object that nothing tells from others of its class, the fingerprint says so, and no score is kept.
 """
 
@@ -46,7 +47,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from modelgauge.data.json_values import class_name, plain
+from modelgauge.data.json_values import class_name, is_exact, plain
 from modelgauge.errors import DefinitionError, InvalidDataError
 from modelgauge.interfaces.identity import Identified
 from modelgauge.metrics.questions import wording
@@ -69,6 +70,8 @@ _BY_CLASS = (
 """What these hold decides when something is done and where it is told, and not what comes of it."""
 
 _OF_C = (BuiltinFunctionType, MethodWrapperType)
+_REMEMBERING = type(lru_cache(len))
+_FUNCTIONS = (FunctionType, staticmethod, classmethod, property, _REMEMBERING)
 _DESCRIPTORS = (
     *(MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType),
     *(GetSetDescriptorType, MemberDescriptorType),
@@ -113,12 +116,26 @@ def fingerprint(*parts: Any) -> Fingerprint:
     return Fingerprint(hashlib.sha256(told.encode("ascii")).hexdigest()[:12], tuple(sorted(teller.untold)))
 
 
+def defined_in(cls: type) -> dict[str, Any]:
+    """The functions and constants that an author's class and its bases define, by name; nothing of this library's."""
+    found: dict[str, Any] = {}
+    for one in cls.__mro__:
+        if one.__module__.partition(".")[0] == __name__.partition(".")[0]:
+            continue
+        for name, value in vars(one).items():
+            own = name == "__init__" or not (name.startswith("__") and name.endswith("__"))
+            if own and name not in found and (isinstance(value, _FUNCTIONS) or _is_constant_of_class(value)):
+                found[name] = value
+    return found
+
+
 class _Teller:
     """Makes JSON of anything, and notes of what that does not tell all."""
 
     def __init__(self) -> None:
         self.untold: set[str] = set()
         self._inside: list[int] = []
+        self._told: dict[int, tuple[int, Any]] = {}  # functions by their ids, since several may name one
         self._functions = 0
 
     def tell(self, part: Any) -> Any:
@@ -127,6 +144,10 @@ class _Teller:
             return part
         if id(part) in self._inside:
             return {"$again": self._inside.index(id(part))}
+        if id(part) in self._told:
+            return {"$told": self._told[id(part)][0]}
+        if isinstance(part, FunctionType):
+            self._told[id(part)] = len(self._told), part
         self._inside.append(id(part))
         self._functions += isinstance(part, FunctionType)
         try:
@@ -224,12 +245,16 @@ _PICKLING = ("__reduce__", "__reduce_ex__", "__getstate__")
 
 
 def _parts_of(function: FunctionType) -> Iterator[Any]:
-    """A function's name and code, what it was made with, and the constants of its module that it names."""
+    """A function's name and code, what it was made with, and what it names of its module's constants and functions."""
     code = function.__code__
     yield from (function.__qualname__, code, function.__defaults__, function.__kwdefaults__)
     yield [_held(cell) for cell in function.__closure__ or ()]
     named = {name: function.__globals__.get(name) for name in sorted(_names_in(code))}
-    yield {name: value for name, value in named.items() if _is_constant(value)}
+    yield {
+        name: value
+        for name, value in named.items()
+        if _is_constant(value) or _is_function_of(value, function.__globals__)
+    }
 
 
 def _held(cell: CellType) -> Any:
@@ -246,6 +271,16 @@ def _is_constant(value: Any) -> bool:
     if type(value) is tuple:
         return all(isinstance(one, _PLAIN) or _is_constant(one) for one in value)
     return type(value) in _CONSTANTS or isinstance(value, re.Pattern | Enum)
+
+
+def _is_function_of(value: Any, names: Mapping[str, Any]) -> bool:
+    """Whether a value is a function that a module of these names defines."""
+    function = value.__wrapped__ if type(value) is _REMEMBERING else value
+    return type(function) is FunctionType and function.__globals__ is names
+
+
+def _is_constant_of_class(value: Any) -> bool:
+    return _is_constant(value) or (type(value) in (bool, list, dict) and is_exact(value))
 
 
 def _names_in(code: CodeType) -> set[str]:
@@ -287,7 +322,7 @@ _PARTS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (_DESCRIPTORS, lambda one: (one.__objclass__, one.__name__)),
     (staticmethod | classmethod, lambda one: (one.__func__,)),
     (property, lambda one: (one.fget,)),
-    (type(lru_cache(len)), lambda one: (one.__wrapped__,)),
+    (_REMEMBERING, lambda one: (one.__wrapped__,)),
     (partial, lambda one: (one.func, one.args, one.keywords)),
     (attrgetter | itemgetter | methodcaller, lambda one: one.__reduce__()),
     (re.Pattern, lambda pattern: (pattern.pattern, pattern.flags)),

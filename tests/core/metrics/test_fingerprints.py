@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache, partial, wraps
 from operator import itemgetter
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from judge_scripts import verdicts
@@ -119,6 +119,68 @@ def noted(function):
 
 def test_so_does_one_behind_a_decorator(sut):
     assert times_asked(decorated(0.25), decorated(0.75), sut) == (1, 0, 0.75)
+
+
+OWN = """
+from functools import lru_cache
+from modelgauge.metrics import Metric
+
+class Base(Metric):
+    needs_judge = True
+    worths = {"yes": 1.0}
+
+    def worth(self, word):
+        return scaled(self.worths[word])
+
+class Own(Base):
+    wording = "Rate it."
+
+    @property
+    def asked(self):
+        return self.wording
+
+    async def score(self, test_case):
+        await self.ask("judge", self.asked)
+        return self.worth("yes")
+
+def scaled(value):
+    return halved(value) if value else scaled(1)
+
+@lru_cache
+def halved(value):
+    return value / 2
+"""
+
+
+def own(edited=("", "")):
+    """The metric of a module of an author's, after an edit."""
+    module = ModuleType("own")
+    exec(OWN.replace(*edited), vars(module))
+    return module.Own
+
+
+@pytest.mark.parametrize(
+    ("edited", "asked", "value"),
+    [
+        (("", ""), 0, 0.5),
+        (("value / 2", "value / 4"), 0, 0.25),
+        (("halved(value) if", "halved(value) / 2 if"), 0, 0.25),
+        (("scaled(self", "0.5 * scaled(self"), 0, 0.25),
+        (('{"yes": 1.0}', '{"yes": 0.5}'), 0, 0.25),
+        (('"Rate it."', '"Rate it well."'), 1, 0.5),
+        (("return self.wording", "return self.wording + '!'"), 1, 0.5),
+    ],
+)
+def test_so_does_a_change_in_what_a_score_of_ones_own_uses_of_its_class_and_module(edited, asked, value, sut):
+    assert times_asked(own(), own(edited), sut) == (1, asked, value)
+
+
+def test_a_module_whose_functions_name_each_other_over_and_over_is_told_in_no_time():
+    lines = ["def f0(x): return x"]
+    lines += [f"def f{n}(x): return f{n - 1}(f{n - 1}(x)) + f{max(n - 2, 0)}(x)" for n in range(1, 60)]
+    module = ModuleType("many")
+    exec("\n".join(lines), vars(module))
+    assert not fingerprint(module.f59).untold
 
 
 def test_what_an_author_says_counts_too():
