@@ -103,6 +103,7 @@ def run(
 
     app.configure(data_dir=data_dir, judge=judge)
     _check_names(app)
+    _check_identifier(identifier)
     options = TestRunOptions(
         repeat=repeat,
         use_cache=use_cache,
@@ -132,6 +133,20 @@ def _check_names(app: App) -> None:
         plugins = app.plugins()
         if settings.judge is not None:
             plugins.suts.resolve(settings.judge)
+
+
+def _check_identifier(identifier: str | None) -> None:
+    """Refuse a name that the record could not hold, which would be known only when all tests have run.
+
+    Raises:
+        UsageError: its bytes are no UTF-8.
+    """
+    try:
+        (identifier or "").encode("utf-8")
+    except UnicodeEncodeError:
+        raise UsageError(
+            f"--identifier {identifier!r} is no text in UTF-8.", fix="Give another name."
+        ) from None
 
 
 def _environment(app: App, options: TestRunOptions) -> dict[str, str]:
