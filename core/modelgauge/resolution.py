@@ -90,10 +90,7 @@ class Resolver:
     def _object(self, name: Any, registry: Callable[[Plugins], Registry], kind: type[T], word: str) -> T:
         if not isinstance(name, str):
             if not isinstance(name, kind):
-                raise DefinitionError(
-                    f"A {type(name).__name__} is no {word}.",
-                    fix=f"Give a uid, or an object of a {kind.__name__} subclass.",
-                )
+                raise _wrong_kind(name, kind, word)
             return name
         if (word, name) not in self._made:
             resolved = registry(self.plugins()).resolve(name)
@@ -223,3 +220,17 @@ def _injections(resolved: Iterable[Resolved]) -> list[InjectSecret]:
 def _owner(test: PromptResponseTest) -> str:
     """Whose data it is: the test without its options, so that they share what they have in common."""
     return test.uid.partition("?")[0]
+
+
+def _wrong_kind(given: object, kind: type, word: str) -> DefinitionError:
+    """The error for what is neither a name nor an object of its kind."""
+    if isinstance(given, type) and issubclass(given, kind):
+        made = f'{given.__name__}("my_{word.lower()}")'
+        return DefinitionError(
+            f"{given.__name__} is a class, and no {word} yet.", fix=f"Make one of it: {made}."
+        )
+    fix = f"Give a uid, or an object of a {kind.__name__} subclass."
+    if kind is PromptResponseSUT and callable(given):
+        fix = 'Make a SUT of it: FunctionSUT("my_sut", function).'
+    name = type(given).__name__
+    return DefinitionError(f"{'An' if name[:1] in 'aeiouAEIO' else 'A'} {name} is no {word}.", fix=fix)
