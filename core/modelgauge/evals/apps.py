@@ -19,7 +19,7 @@ from modelgauge.data.test_cases import (
 from modelgauge.engine.asking import split_off
 from modelgauge.engine.threads import in_thread
 from modelgauge.errors import InvalidDataError, ModelGaugeError
-from modelgauge.evals.dataset_test import keyed
+from modelgauge.evals.dataset_test import as_asked, keyed
 from modelgauge.evals.given import Answered, Component
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import Origin, a_class, check_case
@@ -289,7 +289,7 @@ def _is_async_stream(value: Any) -> bool:
 
 def _answered(golden: Golden, used: _Used, components: tuple[Component, ...]) -> Answered:
     """The golden's input and references, and what the app answered and said; thoughts are no part of an answer."""
-    trace = used.trace
+    trace, golden = used.trace, as_asked(golden)
     if used.error is not None:
         return Answered(golden.to_test_case(), trace.frozen(), components, used.error)
     given = trace.given_case()

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 from modelgauge.data.base import of_valid
 from modelgauge.data.estimates import Score
@@ -291,9 +291,13 @@ def item_ids(members: Sequence[Any]) -> list[str | None]:
 _OF_AN_ANSWER = ("actual_output", "tools_called", "token_cost", "completion_time")
 
 
+@overload
+def as_asked(member: LLMTestCase | Golden) -> Golden: ...
+@overload
+def as_asked(member: ConversationalTestCase | ConversationalGolden) -> ConversationalGolden: ...
 def as_asked(member: Member) -> Golden | ConversationalGolden:
     """What is known of a member before a SUT answers: nothing that somebody else answered, called or paid."""
-    kind: type[Golden] | type[ConversationalGolden]
+    kind: type[Golden | ConversationalGolden]
     kind = Golden if isinstance(member, Golden | LLMTestCase) else ConversationalGolden
     held = {name: getattr(member, name, None) for name in kind.model_fields}
     if isinstance(member, Golden | ConversationalGolden):

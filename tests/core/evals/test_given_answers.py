@@ -14,7 +14,7 @@ from modelgauge.evals import (
     observe,
     update_current_trace,
 )
-from modelgauge.metrics import Metric
+from modelgauge.metrics import Metric, ToolCorrectnessMetric
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -113,3 +113,31 @@ def test_what_an_app_says_of_its_tools_goes_before_what_it_returns():
 
     assert_test(golden=Golden("q"), observed_callback=app)
     assert [one.tools_called for one in metric.seen] == [[ToolCall(name="told")]]
+
+
+def test_what_a_golden_holds_of_an_earlier_answer_is_not_taken_for_what_the_app_does():
+    metric = Seeing()
+
+    @observe(metrics=[metric])
+    def app(question):
+        return "yes"
+
+    with pytest.warns(UserWarning, match="A golden with"):
+        golden = Golden(
+            "q",
+            actual_output="no",
+            retrieval_context=["given"],
+            tools_called=[ToolCall(name="look")],
+            expected_tools=[ToolCall(name="look")],
+            token_cost=0.5,
+            completion_time=2,
+        )
+    assert_test(golden=golden, observed_callback=app)
+    seen = LLMTestCase("q", "yes", retrieval_context=["given"], expected_tools=[ToolCall(name="look")])
+    assert metric.seen == [seen]
+    result = evaluate(
+        goldens=[golden], observed_callback=app, metrics=[ToolCorrectnessMetric()], ignore_errors=True
+    )
+    tools = next(one for one in result.test_results[0].metrics_data if one.name == "ToolCorrectnessMetric")
+    assert tools.score is None
+    assert "needs 'tools_called'" in tools.error
