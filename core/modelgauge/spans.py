@@ -218,7 +218,13 @@ def current_span() -> OpenSpan | None:
     return None if span is None or span.trace.seconds is not None else span
 
 
-_inheritance = Inheritance(lambda: current_span() is not None)
+def _is_collected() -> bool:
+    """Whether a call of an observed function here would be a span."""
+    sink = _sink.get()
+    return (sink is not None and not sink.closed) or current_span() is not None
+
+
+_inheritance = Inheritance(_is_collected)
 
 
 class collecting:  # noqa: N801  stands where contextlib's own stand, after `with`

@@ -64,7 +64,7 @@ def test_calls_nest_over_coroutines_tasks_and_threads():
     assert [span.output for span in traces[0].spans[3:]] == [2, 4, 6]
 
 
-def test_a_pool_that_outlives_a_trace_hands_nothing_to_the_next():
+def test_a_pool_that_outlives_a_trace_hands_nothing_of_it_on():
     pool = ThreadPoolExecutor(1)
 
     @observe
@@ -73,11 +73,12 @@ def test_a_pool_that_outlives_a_trace_hands_nothing_to_the_next():
 
     with collect_traces() as first:
         app()
+    pool.submit(leaf, 2).result()
     with collect_traces() as second:
-        pool.submit(leaf, 2).result()
+        pool.submit(leaf, 3).result()
     pool.shutdown()
-    assert tree(first[0]) == [("app", None), ("leaf", "app")]
-    assert second == []
+    assert [tree(trace) for trace in first] == [[("app", None), ("leaf", "app")]]
+    assert [tree(trace) for trace in second] == [[("leaf", None)]]
 
 
 def test_threads_are_as_before_once_nobody_collects():

@@ -2,6 +2,8 @@
 
 import contextlib
 import functools
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -52,6 +54,29 @@ def retried(function):
         return "sorry"
 
     return again
+
+
+def in_a_pool(function):
+    """Calls a function in a thread of its own, as wrappers that give it a time limit do."""
+
+    @functools.wraps(function)
+    def limited(question):
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(function, question).result()
+
+    return limited
+
+
+def in_a_thread(function):
+    @functools.wraps(function)
+    def limited(question):
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(function(question)))
+        thread.start()
+        thread.join()
+        return answers[0]
+
+    return limited
 
 
 def retried_async(function):
@@ -310,3 +335,30 @@ def test_the_attempts_of_a_sut_that_all_failed_stand_below_its_use(here):
     spans, case = spans_of_sut(retried(observe(name="app")(Flaky(3).answer)), here)
     assert (case.actual_output, case.retrieval_context) == ("sorry", None)
     assert tree(spans) == [("sut", None), *[("app", "sut")] * 3]
+
+
+@pytest.mark.parametrize("wrapper", [in_a_pool, in_a_thread])
+@pytest.mark.parametrize("max_concurrent", [1, 2])
+def test_an_app_that_its_wrapper_calls_in_a_thread_is_recorded_with_its_parts(wrapper, max_concurrent):
+    whole, inner = Seeing("whole"), Seeing("inner")
+
+    @observe(metrics=[inner])
+    def part(question):
+        return question.upper()
+
+    @wrapper
+    @observe(metrics=[whole])
+    def app(question):
+        update_current_trace(retrieval_context=["doc"])
+        return part(question)
+
+    result = evaluate(
+        goldens=[Golden("a"), Golden("b")],
+        observed_callback=app,
+        max_concurrent=max_concurrent,
+        print_results=False,
+    )
+    for one in result:
+        assert [(span.name, span.parent) for span in one.spans] == [("app", None), ("part", 0)]
+    assert sorted(case.actual_output for case in inner.seen) == ["A", "B"]
+    assert [case.retrieval_context for case in whole.seen] == [["doc"], ["doc"]]
