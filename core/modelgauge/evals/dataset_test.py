@@ -264,8 +264,15 @@ def _check_metric(metric: object) -> None:
             fix="Give metrics: [ExactMatchMetric()]; evaluate(…) takes uids, and so does the command line: "
             "modelgauge run-test --dataset FILE --metric UID.",
         )
-    what = f"the class {metric.__name__}" if isinstance(metric, type) else f"a {type(metric).__name__}"
-    raise InvalidDataError(f"Among the metrics is {what}.", fix="Give metrics: [ExactMatchMetric()].")
+    if isinstance(metric, type) and issubclass(metric, Metric):
+        raise InvalidDataError(
+            f"Among the metrics is the class {metric.__name__}.",
+            fix=f"Make an object of it: {metric.__name__}().",
+        )
+    raise InvalidDataError(
+        f"Among the metrics is a value of type {type(metric).__name__}.",
+        fix="Give metrics: [ExactMatchMetric()]; one of your own is a subclass of Metric with score.",
+    )
 
 
 def _free_name(name: str, taken: Collection[str]) -> str:

@@ -240,6 +240,19 @@ def test_an_empty_data_set_and_no_metric_are_errors(match):
         DatasetTest("t", EvaluationDataset(GOLDENS), [])
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (ExactMatchMetric, r"the class ExactMatchMetric. Make an object of it: ExactMatchMetric\(\)."),
+        (int, "a value of type type. Give metrics: .* a subclass of Metric with score."),
+        (3, "a value of type int. Give metrics: .* a subclass of Metric with score."),
+    ],
+)
+def test_what_is_no_metric_is_told_how_to_become_one(given, told):
+    with pytest.raises(InvalidDataError, match=f"Among the metrics is {told}"):
+        DatasetTest("t", EvaluationDataset(GOLDENS), [given])
+
+
 class NeedsMetadata(Metric):
     required_params = ("metadata", "actual_output", "retrieval_context")
 
