@@ -142,6 +142,9 @@ _OF_CONVERSATIONS = (
 
 def _of_another_kind(case: Any, kind: type[BaseModel], metric: str, origin: Origin) -> MissingParameterError:
     said, fix = _OTHER_KIND.get(origin.kind, _GIVEN_OTHER_KIND)
+    if not isinstance(case, TestCase):
+        goldens = isinstance(case, Golden | ConversationalGolden)
+        fix = "Make a case of what was answered: golden.to_test_case(…)." if goldens else "Give it {kind}."
     told = {
         "case": called(case) if isinstance(case, TestCase) else "",
         "got": a_class(type(case)),

@@ -21,7 +21,7 @@ from modelgauge.errors import (
     MissingParameterError,
     UsageError,
 )
-from modelgauge.evals import ConversationalTestCase, LLMTestCase, Turn
+from modelgauge.evals import ConversationalTestCase, Golden, LLMTestCase, Turn
 from modelgauge.metrics import (
     AnswerRelevancyMetric,
     ExactMatchMetric,
@@ -272,6 +272,18 @@ def test_a_case_of_another_kind_is_an_error():
 
 
 # --- judges -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (Golden("q"), r"got a Golden\. Make a case of what was answered: golden\.to_test_case\(…\)\.$"),
+        ("q", r"got a str\. Give it an LLMTestCase\.$"),
+    ],
+)
+def test_what_is_no_case_is_told_what_to_give(given, told):
+    with pytest.raises(MissingParameterError, match=told):
+        ExactMatchMetric().measure(given)
 
 
 def test_a_judge_is_a_function_an_async_function_or_a_sut(sut):
