@@ -48,13 +48,17 @@ class _OpenSession:
         self.where: dict[str, str] = json.loads(os.environ[VARIABLE])
         self.used: Session | None = None
         self.failure = ""
-        self.items: list[Any] = []
+        self._items: list[Any] = []
         self._places: dict[str, int] | None = None
+
+    def collected(self, items: list[Any]) -> None:
+        """Keep the tests of the session; there may be cases before."""
+        self._items, self._places = items, None
 
     def place(self, test: str | None) -> int:
         """Where a test stands among those of the session."""
         if self._places is None:
-            self._places = {item.nodeid: place for place, item in enumerate(self.items)}
+            self._places = {item.nodeid: place for place, item in enumerate(self._items)}
         return self._places.get(test or "", len(self._places))
 
     def close(self) -> None:
@@ -115,7 +119,7 @@ def pytest_collection_finish(session: Any) -> None:
     if not _open:
         return
     opened = _open[-1]
-    opened.items = session.items
+    opened.collected(session.items)
     left = [one.nodeid for one in session.items if not _is_repeated(one)]
     if _repeats() > 1 and left:
         folder = opened.where["folder"]

@@ -51,6 +51,10 @@ UID = "pytest"
 """How the record of a session calls its test, where the user gave no identifier."""
 
 
+OUTSIDE = "no test"
+"""What stands for the test of cases that are judged while tests are collected, say."""
+
+
 @dataclass(frozen=True, slots=True)
 class TestRunOptions:
     """The options of `modelgauge test run` that concern `assert_test`.
@@ -122,8 +126,8 @@ class Session:
             number = self._calls
         folder = self.folder / f"{place:08}-{number:08}-{os.getpid()}"
         folder.mkdir(mode=0o700, parents=True)
-        test = current_test()
-        (folder / TEST).write_text(test or folder.name, encoding="utf-8")
+        test = current_test() or OUTSIDE
+        (folder / TEST).write_text(test, encoding="utf-8")
         return Call(folder, test, self._settings, self.plugins, self._secrets)
 
     def plugins(self) -> Plugins:
@@ -234,7 +238,7 @@ class Call:
     def __init__(
         self,
         folder: Path,
-        test: str | None,
+        test: str,
         settings: Settings,
         plugins: Callable[[], Plugins],
         secrets: SessionSecrets,
@@ -277,7 +281,7 @@ class Call:
         record = exception_record(0, item, [], StageError(stage, "assert_test", error))
         journal.append(self._redact(record.model_dump_json()).encode("utf-8") + b"\n")
         journal.close()
-        title = str((title_of(case) if known else "") or self._test)
+        title = (title_of(case) if known else "") or self._test
         self._show(run.path, Shown(title, False, (), f"{record.error_type}: {record.message}"))
 
     def left(self, case: Any, error: BaseException) -> None:

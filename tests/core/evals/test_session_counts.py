@@ -193,3 +193,41 @@ def test_cases_of_the_threads_of_one_test_all_count(session, here):
     assert {item.test_item.prompts[0].prompt.text for item in record.test_item_records} == {
         f"question {number}" for number in range(8)
     }
+
+
+OUTSIDE_OF_TESTS = PASSING + (
+    "import pytest\n"
+    "def judge(question):\n"
+    "    assert_test(LLMTestCase(question, 'a'), [Always()])\n"
+    "judge('at import')\n"
+    "@pytest.fixture(scope='module', autouse=True)\n"
+    "def around():\n"
+    "    yield\n"
+    "    judge('at the end')\n"
+    "def test_b(): judge('b')\n"
+    "def test_a(): judge('a')\n"
+)
+
+
+def test_cases_outside_of_tests_count_too_and_leave_the_order_as_it_is(session, here):
+    code, _ = session(source=OUTSIDE_OF_TESTS)
+    assert code == 0
+    (record,) = records(here)
+    asked = {item.test_item.id: item.test_item.prompts[0].prompt.text for item in record.test_item_records}
+    assert asked == {
+        "no test": "at import",
+        "test_app.py::test_b": "b",
+        "test_app.py::test_a": "a",
+        "test_app.py::test_a~2": "at the end",
+    }
+
+
+def test_cases_before_the_tests_are_collected_leave_their_order_known(session, here):
+    source = OUTSIDE_OF_TESTS + (
+        "from modelgauge.evals import pytest_plugin\n"
+        "def test_places():\n"
+        "    places = [pytest_plugin.place(f'test_app.py::test_{name}') for name in ('b', 'a', 'places')]\n"
+        "    assert places == [0, 1, 2]\n"
+    )
+    code, output = session(source=source)
+    assert code == 0, output
