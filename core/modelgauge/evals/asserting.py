@@ -9,7 +9,7 @@ from typing import Any
 from modelgauge.api import Runner
 from modelgauge.data.test_cases import Golden
 from modelgauge.errors import CallError, ModelGaugeError
-from modelgauge.evals import pytest_plugin
+from modelgauge.evals import observed, pytest_plugin
 from modelgauge.evals.apps import answered_goldens, checked_app
 from modelgauge.evals.configs import AsyncConfig
 from modelgauge.evals.evaluation import (
@@ -107,13 +107,22 @@ def _of_users(error: Exception) -> TracebackType | None:
     What is no error that we raise on purpose, and happened within the library, is a defect of it: then all is kept.
     """
     kept = _steps(error, _ON_THE_WAY)
-    if not kept and not isinstance(error, ModelGaugeError):
+    if not kept and not isinstance(error, ModelGaugeError) and not _was_called_wrongly(error):
         return error.__traceback__
     if isinstance(error, ModelGaugeError):
         _cut_causes(error)
     for one, following in zip_longest(kept, kept[1:]):
         one.tb_next = following
     return kept[0] if kept else None
+
+
+def _was_called_wrongly(error: Exception) -> bool:
+    """Whether an observed function takes other arguments than it was given, so that its own code never ran."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    name = "" if step is None else step.tb_frame.f_globals.get("__name__")
+    return isinstance(error, TypeError) and name == observed.__name__
 
 
 def _steps(error: BaseException, left_out: Collection[str]) -> list[TracebackType]:

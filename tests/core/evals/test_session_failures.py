@@ -71,3 +71,16 @@ def test_settings_that_are_wrong_are_told_in_the_users_lines(session, here):
     assert code == 1
     assert "there is no setting 'judg'" in output
     assert set(re.findall(r"^(\S+\.py):\d+: ", output, re.MULTILINE)) == {"test_app.py"}
+
+
+def test_an_app_that_takes_something_else_than_a_question_is_told_in_the_users_lines(session, here):
+    app = (
+        "from modelgauge.evals import Golden, assert_test, observe\n"
+        "@observe(metrics=['exact_match'])\n"
+        "def app(question, user): return question\n"
+        "def test_app(): assert_test(golden=Golden('q', expected_output='q'), observed_callback=app)\n"
+    )
+    code, output = session(source=app)
+    assert code == 1
+    assert "TypeError: app() missing 1 required positional argument: 'user'" in output
+    assert set(re.findall(r"^(\S+\.py):\d+: ", output, re.MULTILINE)) == {"test_app.py"}
