@@ -211,9 +211,10 @@ def _converted(parameter: Parameter, written: str, owner: str) -> Any:
     try:
         return convert(written, parameter.hint)
     except ValueError:
+        lists = " A list is written with commas: a,b (a comma within is %2C)." if "[" in written else ""
         raise InvalidOptionError(
             f"{owner}: option {parameter.name!r} cannot be {decode(written)!r}.",
-            fix=f"It is to be: {describe_type(parameter.hint)}.",
+            fix=f"It is to be: {describe_type(parameter.hint)}.{lists}",
         ) from None
 
 

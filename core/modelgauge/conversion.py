@@ -1,7 +1,7 @@
 """Text of an option to a value, by a constructor's type hint. Names and signatures are elsewhere.
 
-Lists are written with commas (`stop=a,b`; a comma inside an element is `%2C`). Types that are not listed here
-are read by pydantic, from text (a date) or from JSON (a model).
+Lists are written with commas (`stop=a,b`; a comma inside an element is `%2C`), not as JSON. Types
+that are not listed here are read by pydantic, from text (a date) or from JSON (a model).
 """
 
 from __future__ import annotations
@@ -106,6 +106,8 @@ def _convert_to_one_of(written: str, members: tuple[Any, ...]) -> Any:
             return 0 if "," in written else 7
         return 0 if typing.get_origin(plain) is Literal else order.get(plain, 5) if _hashable(plain) else 5
 
+    if any(is_list(_plain(member)) for member in members):
+        _refuse_json(written)
     for member in sorted(members, key=rank):
         try:
             return convert(written, member)
@@ -114,11 +116,18 @@ def _convert_to_one_of(written: str, members: tuple[Any, ...]) -> Any:
     raise ValueError(written)
 
 
+def _refuse_json(written: str) -> None:
+    """Refuse a list as JSON has it, which would be cut at its commas; a text that looks like one begins with %5B."""
+    if written.startswith("[") and written.endswith("]"):
+        raise ValueError(written)
+
+
 def _hashable(hint: Any) -> bool:
     return isinstance(hint, abc.Hashable)
 
 
 def _convert_list(written: str, hint: Any) -> Any:
+    _refuse_json(written)
     made = _SEQUENCES[typing.get_origin(hint) or hint]
     parts = written.split(",") if written else []
     elements = typing.get_args(hint) or (str,)

@@ -6,7 +6,8 @@ The classes that people use are in `test_cases`.
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self, TypedDict
 
-from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic_core import PydanticCustomError
 
 from modelgauge.data.base import Frozen, Text, explain
 from modelgauge.data.responses import JsonObject, ToolCall
@@ -15,7 +16,16 @@ from modelgauge.errors import InvalidDataError
 from modelgauge.shortening import quoted
 
 _LONGEST_NAME = 60
-Amount = Annotated[FiniteFloat, Field(ge=0)]
+
+
+def _as_amount(value: Any) -> Any:
+    """Refuse what pydantic would make a number of, although it is none: True, and "1"."""
+    if isinstance(value, bool | str | bytes):
+        raise PydanticCustomError("number", "Input should be a number")
+    return value
+
+
+Amount = Annotated[FiniteFloat, Field(ge=0), BeforeValidator(_as_amount)]
 
 
 class _Copied(Frozen):
