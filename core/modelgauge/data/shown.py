@@ -24,6 +24,8 @@ def shown(value: Any) -> Any:
 
     A stream is shown by its repr too: whoever looks into it has read what the app was to read.
     """
+    if type(value) in _ATOMS and is_exact(value):
+        return value  # most are: this runs for every argument of every span
     try:
         made = to_jsonable_python(_without_streams(value), fallback=_repr)
     except Exception:  # noqa: BLE001  of an author's model, say; what is looked at must not break the app
@@ -70,17 +72,21 @@ def _holds_a_stream(value: Any) -> bool:
     left, seen = [value], set()
     while left:
         one = left.pop()
-        if type(one) in _ATOMS or id(one) in seen:
+        kind = type(one)
+        if id(one) in seen:
             continue
-        if is_stream(one):
+        if kind is not dict and kind is not list and is_stream(one):
             return True
         seen.add(id(one))
-        left.extend(_parts(one))
+        parts = one if kind is list else _parts(one)
+        left += [part for part in parts if type(part) not in _ATOMS]
     return False
 
 
 def _parts(value: Any) -> Iterable[Any]:
     """What stands in a value and would be shown as a part of it."""
+    if type(value) is dict:
+        return value.values()
     if isinstance(value, _SEVERAL):
         return value
     return (_named_parts(value) or {}).values()
