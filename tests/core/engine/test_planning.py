@@ -125,7 +125,7 @@ def test_prices_that_fail_are_unknown_and_told(make_test, runner, caplog):
 texts = st.lists(st.sampled_from(["a", "b", "bad", "odd", "c"]), max_size=6)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=texts, second=texts, repeats=st.integers(1, 2))
 def test_a_plan_is_what_a_run_pays(make_test, runner, tmp_path_factory, first, second, repeats):
     folder = tmp_path_factory.mktemp("data")
