@@ -18,6 +18,13 @@ def test_two():
 """
 
 
+@pytest.fixture(autouse=True)
+def temporary(here, monkeypatch):
+    """Where sessions leave their cases."""
+    (here / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(here / "temporary"))
+
+
 def test_where_no_record_can_be_written_the_session_fails_and_says_where_its_cases_are(session, here):
     (here / "run_data").mkdir()
     (here / "run_data" / "runs").write_text("in the way", encoding="utf-8")
