@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from modelgauge.articles import a_class, a_thing
 from modelgauge.dependencies import DependencyStore, ResolvedDependency
 from modelgauge.discovery import Plugins
 from modelgauge.engine.pair import Pair, RecordedSUT
@@ -98,7 +99,7 @@ class Resolver:
             made = resolved.make(self.secrets)
             if not isinstance(made, kind):
                 raise DefinitionError(
-                    f"'{name}' of {resolved.entry.distribution} is a {type(made).__name__}, not a {kind.__name__}.",
+                    f"'{name}' of {resolved.entry.distribution} is {a_thing(made)}, not {a_class(kind)}.",
                     fix=f"Its plugin should register a subclass of {kind.__name__}.",
                 )
             self._made[word, name] = made
@@ -229,7 +230,7 @@ def _wrong_kind(given: object, kind: type, word: str) -> DefinitionError:
         return DefinitionError(
             f"{given.__name__} is a class, and no {word} yet.", fix=f"Make one of it: {made}."
         )
-    fix = f"Give a uid, or an object of a {kind.__name__} subclass."
+    fix = f"Give a uid, or an object of {a_class(kind)} subclass."
     if kind is PromptResponseSUT and callable(given):
         fix = 'Make a SUT of it: FunctionSUT("my_sut", function).'
     name = type(given).__name__

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from modelgauge.articles import a_thing
 from modelgauge.data.json_values import canonical_json
 
 KEY_SCHEMA = 1
@@ -74,7 +75,7 @@ def unpack(digest: str, stored: object) -> Entry:
         DamagedEntryError: it is not the entry of this key, or not as it was written.
     """
     if not isinstance(stored, str):
-        raise DamagedEntryError(f"a {type(stored).__name__} instead of a text")
+        raise DamagedEntryError(f"{a_thing(stored)} instead of a text")
     header, _, body = stored.partition("\n")
     fields = header.split(" ")
     if len(fields) != 3 or fields[0] != _HEADER or not _LENGTH.fullmatch(fields[2]):

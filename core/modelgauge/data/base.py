@@ -18,6 +18,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from modelgauge.articles import a_thing, capitalized
 from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import InvalidDataError
 from modelgauge.shortening import beginning
@@ -322,7 +323,7 @@ def typed(value: Any, cls: type[T]) -> T:
     except (ValidationError, PydanticUserError, TypeError) as error:
         why = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else str(error)
         raise InvalidDataError(
-            f"A {type(value).__name__} does not fit {getattr(cls, '__name__', cls)}: {why}.",
+            f"{capitalized(a_thing(value))} does not fit {getattr(cls, '__name__', cls)}: {why}.",
             fix=f"Ask for the class that was recorded; the value is {_short(value)}.",
         ) from None
     return result

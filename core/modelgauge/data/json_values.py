@@ -13,6 +13,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from modelgauge.articles import a_class, a_thing, capitalized
 from modelgauge.errors import InvalidDataError
 
 MOST_LEVELS = 100
@@ -179,7 +180,7 @@ def _plain(value: Any, other: Callable[[Any], Any] | None, level: int) -> Any:
     if kind is str or value is None or kind is bool or kind is int or kind is float:
         return value
     if level > MOST_LEVELS:
-        raise InvalidDataError(f"A {kind.__name__} {_TOO_DEEP}.", fix="Make a flatter value.")
+        raise InvalidDataError(f"{capitalized(a_class(kind))} {_TOO_DEEP}.", fix="Make a flatter value.")
     if other is not None and (made := other(value)) is not NotImplemented:
         return made
     level += 1
@@ -253,6 +254,6 @@ def class_name(cls: type) -> str:
 
 def _not_json(value: Any, why: str) -> InvalidDataError:
     return InvalidDataError(
-        f"A {type(value).__name__} has no exact JSON: {why}.",
+        f"{capitalized(a_thing(value))} has no exact JSON: {why}.",
         fix="Return str, finite numbers, lists, dicts with str keys, or a pydantic model of these.",
     )

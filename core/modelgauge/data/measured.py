@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, SupportsFloat, TypeV
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from modelgauge.articles import a_thing
 from modelgauge.data.base import Frozen, Text, items_of, of_valid, typed
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import check_exact
@@ -172,9 +173,9 @@ def _as_float(name: str, value: Any) -> float:
             ValueError,
             OverflowError,
         ) as error:  # an array of several numbers, an int beyond 1e308
-            why = f"a {type(value).__name__} that is no float: {error}"
+            why = f"{a_thing(value)} that is no float: {error}"
     else:
-        why = f"a {type(value).__name__}, not a number"
+        why = f"{a_thing(value)}, not a number"
     raise InvalidDataError(
         f"Measurement '{name}' is {why}.",
         fix="Return float, int or bool; leave out a measurement that this item does not have.",

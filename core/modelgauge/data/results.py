@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel
 
+from modelgauge.articles import a_thing
 from modelgauge.data.estimates import Estimate
 from modelgauge.errors import InvalidDataError
 
@@ -28,7 +29,7 @@ def normalized_result(raw: Any) -> dict[str, Any]:
     named = None if isinstance(raw, Estimate) else _fields(raw)
     if named is None:
         raise InvalidDataError(
-            f"aggregate_measurements returned a {type(raw).__name__}.",
+            f"aggregate_measurements returned {a_thing(raw)}.",
             fix="Return a mapping from names to numbers, Estimates or one level of groups of these "
             '({"accuracy": 0.5}), or a pydantic model of these.',
         )
@@ -51,7 +52,7 @@ def _result_value(name: str, value: Any, depth: int) -> Any:
         return {str(key): _result_value(f"{name}.{key}", part, depth - 1) for key, part in group.items()}
     if group is not None or not hasattr(value, "__float__"):
         raise InvalidDataError(
-            f"Result '{name}' is a {type(value).__name__}.",
+            f"Result '{name}' is {a_thing(value)}.",
             fix="A result is a number, an Estimate, or one level of named groups of these.",
         )
     return _finite(name, value)
@@ -62,7 +63,7 @@ def _finite(name: str, value: Any) -> float:
         number = float(value)
     except (TypeError, ValueError, OverflowError) as error:  # an array of several numbers
         raise InvalidDataError(
-            f"Result '{name}' is a {type(value).__name__} that is no number: {error}.",
+            f"Result '{name}' is {a_thing(value)} that is no number: {error}.",
             fix="Return one number.",
         ) from None
     if not math.isfinite(number):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from modelgauge.articles import a_thing
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
 from modelgauge.engine.calls import Target
@@ -69,7 +70,7 @@ def translated(
     """
     ours = sut.translate_response(request, response)
     if not isinstance(ours, SUTResponse) or not _is_whole(ours):
-        what = f"a {type(ours).__name__}" + (" of wrong parts" if isinstance(ours, SUTResponse) else "")
+        what = f"{a_thing(ours)}" + (" of wrong parts" if isinstance(ours, SUTResponse) else "")
         raise InvalidResponseError(
             f"translate_response of '{sut.uid}' returned {what}.",
             fix="Return SUTResponse(completions=[SUTCompletion(text=…)]).",

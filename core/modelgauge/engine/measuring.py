@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from modelgauge.articles import a_thing
 from modelgauge.data.measured import TestItemAnnotations, measurement
 from modelgauge.engine.pace import Pace
 from modelgauge.engine.threads import in_thread
@@ -48,7 +49,7 @@ class Measurer:
         test = self._test
         if type(raw) is not dict and not isinstance(raw, Mapping):
             raise InvalidDataError(
-                f"measure_quality of '{test.uid}' returned a {type(raw).__name__}.",
+                f"measure_quality of '{test.uid}' returned {a_thing(raw)}.",
                 fix='Return a mapping from names to numbers: {"accuracy": 1.0}.',
             )
         values: dict[str, float] = {}

@@ -13,6 +13,7 @@ from itertools import count
 from pathlib import Path
 from time import monotonic
 
+from modelgauge.articles import a_thing
 from modelgauge.data.items import TestItem, derived_id
 from modelgauge.engine.digests import DigestSet, digest_of
 from modelgauge.engine.failures import as_exception
@@ -87,7 +88,7 @@ def numbered(items: Iterable[object], ids: Ids, test_uid: str) -> Iterator[Numbe
     for index, item in zip(count(), items, strict=False):
         if not isinstance(item, TestItem):
             raise DefinitionError(
-                f"make_test_items of '{test_uid}' gave a {type(item).__name__} at place {index}.",
+                f"make_test_items of '{test_uid}' gave {a_thing(item)} at place {index}.",
                 fix="Give TestItem objects: TestItem([prompt, …], context=…).",
             )
         yield NumberedItem(index, ids.identified(item))

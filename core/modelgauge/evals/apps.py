@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from modelgauge.articles import a_class
 from modelgauge.blocking import blocking
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.shown import is_stream, shown
@@ -22,7 +23,7 @@ from modelgauge.errors import InvalidDataError, ModelGaugeError
 from modelgauge.evals.dataset_test import as_asked, keyed
 from modelgauge.evals.given import Answered, Component
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.cases import Origin, a_class, check_case
+from modelgauge.metrics.cases import Origin, check_case
 from modelgauge.spans import (
     OpenSpan,
     OpenTrace,

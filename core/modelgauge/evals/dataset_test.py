@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, overload
 
+from modelgauge.articles import a_thing
 from modelgauge.data.base import of_valid
 from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext, TestItem
@@ -166,7 +167,7 @@ def _dataset_of(given: object) -> EvaluationDataset:
         )
     if not isinstance(given, list | tuple) or not all(isinstance(one, Member) for one in given):
         raise InvalidDataError(
-            f"A DatasetTest got a {type(given).__name__} that is no data set and no list of goldens.",
+            f"A DatasetTest got {a_thing(given)} that is no data set and no list of goldens.",
             fix="Give EvaluationDataset(goldens=[Golden(input=…)]), or the list alone.",
         )
     are_goldens = all(isinstance(one, Golden | ConversationalGolden) for one in given)

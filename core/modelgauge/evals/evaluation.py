@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel
 
 from modelgauge.api import Runner
+from modelgauge.articles import a_thing, capitalized
 from modelgauge.blocking import blocking
 from modelgauge.data.records import DatasetReference, ItemRecord, TestRecord
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
@@ -289,7 +290,7 @@ def checked_case(case: Any) -> TestCase:
             )
         if isinstance(case, ConversationalGolden):
             fix = "Make a case of the conversation: golden.to_test_case(turns)."
-        raise InvalidDataError(f"A {type(case).__name__} is no test case.", fix=fix)
+        raise InvalidDataError(f"{capitalized(a_thing(case))} is no test case.", fix=fix)
     return case
 
 

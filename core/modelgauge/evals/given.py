@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from modelgauge.articles import a_class
 from modelgauge.data.base import of_valid
 from modelgauge.data.items import PromptWithContext, TestItem, derived_id
 from modelgauge.data.measured import TestItemAnnotations
@@ -245,7 +246,7 @@ def _judges(metric: Metric, case: TestCase) -> bool:
 
 def _why_skipped(metric: Metric, case: TestCase) -> str:
     if not isinstance(case, metric.test_case_type):
-        return f"{metric.name} judges a {metric.test_case_type.__name__}"
+        return f"{metric.name} judges {a_class(metric.test_case_type)}"
     return f"{metric.name} needs {', '.join(map(repr, metric.missing_params(case)))}"
 
 

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 
+from modelgauge.articles import a_thing
 from modelgauge.data.json_values import check_exact
 from modelgauge.errors import DefinitionError, InvalidDataError
 
@@ -41,7 +42,7 @@ def log_hyperparameters(function: Callable[[], Any] | None = None, **hyperparame
     def decorated(target: Callable[[], Any]) -> Callable[[], Any]:
         if not callable(target):
             raise DefinitionError(
-                f"@log_hyperparameters got a {type(target).__name__}, not a function.",
+                f"@log_hyperparameters got {a_thing(target)}, not a function.",
                 fix="Decorate a function that returns a dict, or {} where there is nothing to add.",
             )
         if inspect.iscoroutinefunction(target):
@@ -68,7 +69,7 @@ def checked(hyperparameters: Any) -> dict[str, Any]:
     """
     if not isinstance(hyperparameters, Mapping):
         raise InvalidDataError(
-            f"Hyperparameters are a {type(hyperparameters).__name__}, not a dict.",
+            f"Hyperparameters are {a_thing(hyperparameters)}, not a dict.",
             fix='Return a dict: {"temperature": 0.2}, or {} where there is nothing to add.',
         )
     made: dict[str, Any] = check_exact(dict(hyperparameters), "hyperparameters")

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from typing import Any
 
+from modelgauge.articles import a_thing
 from modelgauge.data.shown import shown, shown_parts
 from modelgauge.errors import DefinitionError
 from modelgauge.spans import OpenSpan, arguments, begin, ending, inside, marked
@@ -37,7 +38,7 @@ class Observation:
     ) -> None:
         if isinstance(target, staticmethod | classmethod) or not callable(target) or inspect.isclass(target):
             raise DefinitionError(
-                f"@observe got a {type(target).__name__}, not a function.",
+                f"@observe got {a_thing(target)}, not a function.",
                 fix="Write @observe directly above def, below @staticmethod, @classmethod and @property.",
             )
         self._name = shown(name) or str(getattr(target, "__name__", type(target).__name__))

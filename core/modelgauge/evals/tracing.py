@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypedDict, TypeVar, Unpack, overload
 
+from modelgauge.articles import a_thing
 from modelgauge.data.responses import ToolCall
 from modelgauge.data.shown import shown, shown_parts
 from modelgauge.data.spans import Trace
@@ -197,9 +198,9 @@ def _check_told(
 ) -> None:
     """Refuse what a record could not hold where it is said, and not once the app has answered."""
     if not isinstance(test_case, LLMTestCase | None):
-        raise InvalidDataError(f"test_case is a {type(test_case).__name__}.", fix="Give an LLMTestCase.")
+        raise InvalidDataError(f"test_case is {a_thing(test_case)}.", fix="Give an LLMTestCase.")
     if not isinstance(metadata, Mapping | None):
-        raise InvalidDataError(f"metadata is a {type(metadata).__name__}.", fix="Give a dict.")
+        raise InvalidDataError(f"metadata is {a_thing(metadata)}.", fix="Give a dict.")
     if tags is not None and not (_is_list(tags) and all(isinstance(tag, str) for tag in tags)):
         raise InvalidDataError(f"tags is {tags!r}.", fix='Give a list of texts: tags=["beta"].')
     if metrics is not None and not _is_list(metrics):

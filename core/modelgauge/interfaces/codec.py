@@ -16,6 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
+from modelgauge.articles import a_thing, with_article
 from modelgauge.data.json_values import inexact_parts, is_exact
 from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.shortening import beginning
@@ -135,7 +136,7 @@ class ResponseCodec:
     def _refused(self, response: Any, why: str) -> InvalidResponseError:
         wanted = "a JSON value or a pydantic model" if self.kind is Any else in_words(self.kind)
         return InvalidResponseError(
-            f"{self.owner} returned a {type(response).__name__} that JSON cannot hold: {why}.",
+            f"{self.owner} returned {a_thing(response)} that JSON cannot hold: {why}.",
             fix=f"Return {wanted}.",
         )
 
@@ -150,15 +151,14 @@ def in_words(kind: Any) -> str:
     if kind in _WORDS:
         return _WORDS[kind]
     name = kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
-    return f"{'an' if name[:1] in 'aeiouAEIO' else 'a'} {name}"
+    return with_article(name)
 
 
 def _shown(value: Any) -> str:
     """A JSON value as a message shows it: its type, and how it begins."""
     if value is None:
         return "None"
-    kind = type(value).__name__
-    return f"{'an' if kind == 'int' else 'a'} {kind} ({beginning(repr(value), 60)})"
+    return f"{a_thing(value)} ({beginning(repr(value), 60)})"
 
 
 def _without_models(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel
 
+from modelgauge.articles import a_class, a_thing
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt, TextPrompt
 from modelgauge.data.responses import SUTCompletion
@@ -147,7 +148,7 @@ def _of_another_kind(case: Any, kind: type[BaseModel], metric: str, origin: Orig
         fix = "Make a case of what was answered: golden.to_test_case(…)." if goldens else "Give it {kind}."
     told = {
         "case": called(case) if isinstance(case, TestCase) else "",
-        "got": a_class(type(case)),
+        "got": a_thing(case),
         "kind": a_class(kind),
         "origin": origin.name,
         "answers": (_OF_ONE_ANSWER if isinstance(case, LLMTestCase) else _OF_CONVERSATIONS)[0],
@@ -223,11 +224,6 @@ def _lacking(name: str, case: BaseModel, origin: Origin) -> tuple[str, str]:
     }
     problem, fix = special.get(origin.kind, _LACKING[origin.kind])
     return problem.format(**told), fix.format(**told)
-
-
-def a_class(kind: type) -> str:
-    """The name of a class as messages call an object of it."""
-    return f"{'an' if kind.__name__[0] in 'AEIOL' else 'a'} {kind.__name__}"
 
 
 def text_of(prompt: AnyPrompt) -> str:

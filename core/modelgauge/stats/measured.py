@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
+from modelgauge.articles import a_thing
 from modelgauge.data.base import items_of
 from modelgauge.data.items import TestItem
 from modelgauge.data.measured import MeasuredTestItem
@@ -345,7 +346,7 @@ def _hashable(group: Hashable, item: MeasuredTestItem) -> Hashable:
         hash(group)
     except TypeError:
         raise InvalidDataError(
-            f"The key of item '{item.test_item.id}' is a {type(group).__name__}, which cannot name a group.",
+            f"The key of item '{item.test_item.id}' is {a_thing(group)}, which cannot name a group.",
             fix="Give a function that returns a string, a number or a tuple of these.",
         ) from None
     return group

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from modelgauge.articles import a_thing, capitalized
 from modelgauge.dependencies import DependencyStore
 from modelgauge.discovery import Plugins, discover
 from modelgauge.errors import UsageError
@@ -233,7 +234,7 @@ def _report(name: str, cases: Iterator[Case]) -> Report:
 def _check_object(kind: Kind, given: Any, **options: Any) -> Report:
     if not isinstance(given, INTERFACES[kind]):
         raise UsageError(
-            f"A {type(given).__name__} is no {INTERFACES[kind].__name__}.",
+            f"{capitalized(a_thing(given))} is no {INTERFACES[kind].__name__}.",
             fix="Give the object, not its class or uid.",
         )
     subject_class: Callable[..., ObjectSubject] = TestSubject if kind == "test" else CallableSubject

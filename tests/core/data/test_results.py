@@ -69,7 +69,7 @@ def test_results_become_numbers_estimates_and_groups(raw, expected):
     [
         (None, "returned a NoneType"),
         (0.5, "returned a float"),
-        (HALF, "returned a Estimate"),
+        (HALF, "returned an Estimate"),
         ([("a", 1)], "returned a list"),
         ({"a": "x"}, "'a' is a str"),
         ({"a": None}, "'a' is a NoneType"),

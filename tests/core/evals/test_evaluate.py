@@ -91,7 +91,7 @@ def test_the_data_set_is_recorded_also_for_its_list_of_cases(match):
 @pytest.mark.parametrize("case", [Golden("q"), {"input": "q"}, "text", 5, [{"input": "q"}]])
 def test_something_else_than_a_case_is_named(match, case):
     kind = type(case[0] if isinstance(case, list) else case).__name__
-    with pytest.raises(InvalidDataError, match=f"A {kind} is no test case"):
+    with pytest.raises(InvalidDataError, match=f"An? {kind} is no test case"):
         evaluate(case, match())
 
 

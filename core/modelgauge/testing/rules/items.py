@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from modelgauge.articles import a_thing
 from modelgauge.data.base import typed
 from modelgauge.data.items import TestItem
 from modelgauge.data.json_values import check_exact
@@ -38,7 +39,7 @@ def annotators(subject: TestSubject) -> Iterator[Note]:
             continue
         if not isinstance(one, str):
             yield problem(
-                f"{key!r} is a {type(one).__name__}.",
+                f"{key!r} is {a_thing(one)}.",
                 fix="Give the uid of an annotator, or an annotator object.",
             )
         elif one not in plugins.of_annotator(one):
