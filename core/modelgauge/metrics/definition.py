@@ -5,6 +5,7 @@ Nothing here runs while cases are judged.
 
 import inspect
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import ArgumentError, DefinitionError, InvalidOptionError, ModelGaugeError
 from modelgauge.interfaces.arguments import refused_argument
 from modelgauge.names import decode
+from modelgauge.shortening import beginning
 
 if TYPE_CHECKING:
     from modelgauge.metrics.base import Metric
@@ -85,9 +87,11 @@ def check_settings(metric: "Metric") -> None:
 
 
 def _check_threshold(name: str, threshold: Any, score_range: tuple[float, float] | None) -> None:
-    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(threshold):
+    is_number = isinstance(threshold, Real) and not isinstance(threshold, bool)
+    if not is_number or not abs(threshold) <= sys.float_info.max:  # neither NaN nor beyond all floats
         raise InvalidOptionError(
-            f"{name} got threshold={threshold!r}.", fix="Give a number, such as threshold=0.7."
+            f"{name} got threshold={beginning(repr(threshold), 60)}.",
+            fix="Give a number, such as threshold=0.7.",
         )
     lowest, highest = score_range or (-math.inf, math.inf)
     if not lowest <= float(threshold) <= highest:

@@ -184,6 +184,7 @@ def test_a_metric_with_a_constructor_of_its_own():
         {"threshold": "high"},
         {"threshold": True},
         {"threshold": float("nan")},
+        {"threshold": 10**400},
         {"strict_mode": 1},
         {"include_reason": "no"},
         {"combine": "median"},
