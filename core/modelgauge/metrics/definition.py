@@ -5,7 +5,6 @@ Nothing here runs while cases are judged.
 
 import inspect
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -86,9 +85,15 @@ def check_settings(metric: "Metric") -> None:
         raise InvalidOptionError(f"{name} got combine={metric.combine!r}.", fix="Give 'mean' or 'majority'.")
 
 
+def _is_finite(number: Any) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # an int beyond all floats
+        return False
+
+
 def _check_threshold(name: str, threshold: Any, score_range: tuple[float, float] | None) -> None:
-    is_number = isinstance(threshold, Real) and not isinstance(threshold, bool)
-    if not is_number or not abs(threshold) <= sys.float_info.max:  # neither NaN nor beyond all floats
+    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not _is_finite(threshold):
         raise InvalidOptionError(
             f"{name} got threshold={beginning(repr(threshold), 60)}.",
             fix="Give a number, such as threshold=0.7.",
