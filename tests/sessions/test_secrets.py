@@ -83,19 +83,18 @@ SECRET = "{SECRET}"
 def hyperparameters():
     return {{"key": SECRET}}
 
-@pytest.mark.xdist_group("knows nothing")
-@pytest.mark.parametrize("before", ["", "titles are cut in this one: "])
-def test_refused(before):
-    refused(before + SECRET)
+class TestThatKnowsNothing:
+    @pytest.mark.parametrize("before", ["", "titles are cut in this one: "])
+    def test_refused(self, before):
+        refused(before + SECRET)
 
-@pytest.mark.xdist_group("asks")
-@pytest.mark.parametrize("text", [SECRET])
-def test_judged(text):
-    assert_test(LLMTestCase(f"titles are cut in this one: {{text}}", "a"), [JUDGED])
+    def test_last(self):
+        assert_test(LLMTestCase(SECRET, "a", context=[]), [Needy()])
 
-@pytest.mark.xdist_group("knows nothing")
-def test_last():
-    assert_test(LLMTestCase(SECRET, "a", context=[]), [Needy()])
+class TestThatAsks:
+    @pytest.mark.parametrize("text", [SECRET])
+    def test_judged(self, text):
+        assert_test(LLMTestCase(f"titles are cut in this one: {{text}}", "a"), [JUDGED])
 """
 )
 
@@ -129,7 +128,7 @@ def shown_or_left(project, summary):
     return {"summary": summary, **{path.name: path.read_text(encoding="utf-8") for path in files}}
 
 
-WITH_WORKERS = ("-n", "2", "--dist", "loadgroup")
+WITH_WORKERS = ("-n", "2", "--dist", "loadscope")  # a class for each
 
 
 @pytest.mark.parametrize(
