@@ -196,11 +196,13 @@ class Runner:
         rescoring: RunFolder | None = None,
     ) -> list[TestRecord]:
         """Run pairs that are resolved; what `run`, `resume` and `rescore` have in common."""
-        facts = await in_thread(lambda: surroundings(self._command, resolver.distributions), "manifest")
+
+        async def manifest() -> dict[str, Any]:
+            facts = await in_thread(lambda: surroundings(self._command, resolver.distributions), "manifest")
+            return {**facts, "inputs": {**self._inputs, "judge": default_judge_name(self.settings)}}
+
         plugins = await in_thread(self.plugins, "plugins")
         observers = [*self._observers, PluginObserver(plugins)]
-        judge = default_judge_name(self.settings)
-        manifest = {**facts, "inputs": {**self._inputs, "judge": judge}}
         return await Run(self.options).pairs(
             pairs, observers, manifest, continuing=continuing, rescoring=rescoring
         )

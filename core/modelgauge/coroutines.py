@@ -3,6 +3,8 @@
 import dis
 import inspect
 from collections.abc import Coroutine
+from functools import lru_cache
+from types import CodeType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -13,7 +15,12 @@ def never_waits(function: object) -> bool:
     plain = getattr(function, "__func__", function)
     if not inspect.isfunction(plain) or not plain.__code__.co_flags & inspect.CO_COROUTINE:
         return False  # a function that is only marked as one (`markcoroutinefunction`) returns another's coroutine
-    return not any(one.opname == "YIELD_VALUE" for one in dis.get_instructions(plain))
+    return _ends_in_one_step(plain.__code__)
+
+
+@lru_cache(maxsize=1024)
+def _ends_in_one_step(code: CodeType) -> bool:
+    return not any(one.opname == "YIELD_VALUE" for one in dis.get_instructions(code))
 
 
 def result_of(coroutine: Coroutine[Any, Any, T]) -> T:

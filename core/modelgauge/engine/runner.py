@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, ExitStack
 from dataclasses import replace
 from typing import Any
@@ -99,7 +99,7 @@ class Run:
         self,
         pairs: Sequence[Pair],
         observers: Sequence[Observer],
-        manifest: Mapping[str, Any],
+        manifest: Callable[[], Awaitable[Mapping[str, Any]]],
         *,
         continuing: RunFolder | None = None,
         rescoring: RunFolder | None = None,
@@ -109,7 +109,7 @@ class Run:
         Args:
             pairs: what to run.
             observers: who is told.
-            manifest: facts about the process, for each run's manifest.
+            manifest: gathers facts about the process, for each run's manifest.
             continuing: the folder of a run that is to be continued; then there is one pair.
             rescoring: the folder of a run whose recorded answers are judged anew.
 
@@ -122,7 +122,8 @@ class Run:
             stack.callback(current_asker.reset, current_asker.set(self))
             last = stack.enter_context(ExitStack())
             stack.enter_context(watching_the_loop())
-            self._services = await self._open_services(stack)
+            # At once: git, which knows the commit, and the cache's file take the same time.
+            self._services, facts = await asyncio.gather(self._open_services(stack), manifest())
             if continuing is not None:
                 await in_thread(lambda: count_spent(self._services.budget, continuing), "totals")
             shared = Surroundings(
@@ -130,7 +131,7 @@ class Run:
                 writer=self._services.writer,
                 observers=Observers(observers),
                 invocation_id=await in_thread(lambda: _invocation(continuing), "manifest"),
-                manifest=manifest,
+                manifest=facts,
                 at_end=last.callback,
             )
             for pair in pairs:
