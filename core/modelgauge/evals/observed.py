@@ -6,6 +6,7 @@
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from contextlib import nullcontext
 from typing import Any
 
 from modelgauge.articles import a_thing
@@ -176,24 +177,22 @@ def _async_generator(target: Callable[..., Any], observation: Observation | _Beg
     async def wrapper(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         span = observation.begin(args, kwargs)
         inner = target(*args, **kwargs)
-        if span is None:
-            async for value in inner:
-                yield value
-            return
         produced: list[Any] = []
         resume: Callable[[], Any] = functools.partial(anext, inner)
-        with ending(span, produced):
+        # Without a span too: there is no `yield from` that would hand on what the consumer sends and throws in.
+        with nullcontext() if span is None else ending(span, produced):
             while True:
                 try:
-                    with inside(span):
+                    with nullcontext() if span is None else inside(span):
                         value = await resume()
                 except StopAsyncIteration:
                     return
-                produced.append(shown(value))
+                if span is not None:
+                    produced.append(shown(value))
                 try:
                     sent = yield value
                 except GeneratorExit:
-                    with inside(span):
+                    with nullcontext() if span is None else inside(span):
                         await inner.aclose()
                     raise
                 except BaseException as error:  # noqa: BLE001  thrown in by the consumer, for the body to handle

@@ -6,6 +6,7 @@ import inspect
 import io
 import itertools
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -219,3 +220,31 @@ def test_a_trace_that_still_goes_on_is_told_too():
     (trace,) = traces
     assert [span.name for span in trace.spans] == ["plain", "chunk"]
     assert list(stream) == ["!"]
+
+
+@pytest.mark.parametrize("collecting", [collect_traces, nullcontext])
+def test_an_observed_async_generator_is_sent_to_and_thrown_into_as_before(collecting):
+    seen = []
+
+    @observe
+    async def chat():
+        try:
+            seen.append((yield "Who are you?"))
+            try:
+                yield "Where do you live?"
+            except ValueError as error:
+                seen.append(str(error))
+                yield "Never mind."
+        finally:
+            seen.append("closed")
+
+    async def talk():
+        answers = chat()
+        said = [await answers.asend(None), await answers.asend("Ann")]
+        said.append(await answers.athrow(ValueError("too private")))
+        await answers.aclose()
+        return said
+
+    with collecting():
+        assert asyncio.run(talk()) == ["Who are you?", "Where do you live?", "Never mind."]
+    assert seen == ["Ann", "too private", "closed"]
