@@ -196,10 +196,11 @@ class Runner:
         rescoring: RunFolder | None = None,
     ) -> list[TestRecord]:
         """Run pairs that are resolved; what `run`, `resume` and `rescore` have in common."""
+        inputs = {**self._inputs, "judge": default_judge_name(self.settings)}
 
         async def manifest() -> dict[str, Any]:
             facts = await in_thread(lambda: surroundings(self._command, resolver.distributions), "manifest")
-            return {**facts, "inputs": {**self._inputs, "judge": default_judge_name(self.settings)}}
+            return {**facts, "inputs": inputs}
 
         plugins = await in_thread(self.plugins, "plugins")
         observers = [*self._observers, PluginObserver(plugins)]

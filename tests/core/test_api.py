@@ -1,6 +1,8 @@
 """Running tests from Python: scripts, notebooks, one loop twice; names and options."""
 
 import asyncio
+import threading
+import time
 from contextvars import ContextVar
 
 import pytest
@@ -228,3 +230,17 @@ def test_a_record_is_loaded_as_it_was_returned(sut, options):
     assert load_record(record.run_id, options["data_dir"]) == record
     with pytest.raises(RecordError, match=record.run_id):
         load_record("nothing", options["data_dir"])
+
+
+def test_a_run_that_cannot_tell_of_its_process_leaves_nothing_open(tmp_path, monkeypatch):
+    def broken(*_):
+        raise MemoryError("no process more")
+
+    monkeypatch.setattr("modelgauge.api.surroundings", broken)
+    with pytest.raises(MemoryError):
+        run_test(Sums("sums"), FunctionSUT("adder", add), data_dir=tmp_path)
+    time.sleep(0.2)  # in which what was forgotten would open
+    left = [
+        one.name for one in threading.enumerate() if one.name in ("modelgauge-leases", "modelgauge-writer")
+    ]
+    assert not left

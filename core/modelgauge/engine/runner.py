@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, ExitStack
 from dataclasses import replace
 from typing import Any
@@ -99,7 +99,7 @@ class Run:
         self,
         pairs: Sequence[Pair],
         observers: Sequence[Observer],
-        manifest: Callable[[], Awaitable[Mapping[str, Any]]],
+        manifest: Callable[[], Coroutine[Any, Any, Mapping[str, Any]]],
         *,
         continuing: RunFolder | None = None,
         rescoring: RunFolder | None = None,
@@ -122,8 +122,9 @@ class Run:
             stack.callback(current_asker.reset, current_asker.set(self))
             last = stack.enter_context(ExitStack())
             stack.enter_context(watching_the_loop())
-            # At once: git, which knows the commit, and the cache's file take the same time.
-            self._services, facts = await asyncio.gather(self._open_services(stack), manifest())
+            gathering = asyncio.create_task(manifest())  # git takes as long as the cache's file
+            stack.callback(gathering.cancel)
+            self._services = await self._open_services(stack)
             if continuing is not None:
                 await in_thread(lambda: count_spent(self._services.budget, continuing), "totals")
             shared = Surroundings(
@@ -131,7 +132,7 @@ class Run:
                 writer=self._services.writer,
                 observers=Observers(observers),
                 invocation_id=await in_thread(lambda: _invocation(continuing), "manifest"),
-                manifest=facts,
+                manifest=await gathering,
                 at_end=last.callback,
             )
             for pair in pairs:
