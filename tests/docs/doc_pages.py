@@ -138,8 +138,9 @@ class Reader:
     _environment: Environment | None = None
     _interpreter: subprocess.Popen[str] | None = None
 
-    def follow(self, blocks: list[Block]) -> None:
-        """Do what the blocks say."""
+    def follow(self, blocks: list[Block]) -> int:
+        """Do what the blocks say; returns how many it did."""
+        done = 0
         try:
             for block, following in pairwise([*blocks, None]):
                 if "title" in block.attributes:
@@ -149,9 +150,11 @@ class Reader:
                 elif block.language in ("console", "sh"):
                     self._run_commands(block)
                 _check(block)
+                done += block.is_done
         finally:
             if self._interpreter is not None:
                 self._interpreter.communicate()
+        return done
 
     def _write(self, block: Block) -> None:
         file = self.folder / block.attributes["title"]

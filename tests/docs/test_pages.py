@@ -34,7 +34,7 @@ TEXTS = [*pages(), REPOSITORY / "CONTRIBUTING.md", REPOSITORY / "CHANGELOG.md"]
 def test_a_page_works_as_written(page, tmp_path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
-    Reader(folder).follow(blocks_of(page))
+    assert Reader(folder).follow(blocks_of(page))
 
 
 def test_all_other_pages_have_something_to_follow() -> None:
@@ -154,7 +154,7 @@ def test_a_wrong_page_is_noticed(wrong: list[Block], why: str, tmp_path) -> None
 
 
 def test_a_page_may_write_files_and_use_them(tmp_path) -> None:
-    Reader(tmp_path).follow(
+    done = Reader(tmp_path).follow(
         [
             block("python", "answer = 42\n", title="package/deep.py"),
             block("python", "import sys\nsys.path.append('package')\n"),
@@ -162,6 +162,7 @@ def test_a_page_may_write_files_and_use_them(tmp_path) -> None:
             block("console", '$ python -c "import package.deep as d; print(d.answer)"\n42\n'),
         ]
     )
+    assert done == 4
 
 
 # --- architecture.md ----------------------------------------------------------------------------------------

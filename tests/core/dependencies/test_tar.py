@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import io
+import re
 import tarfile
 import tempfile
 from functools import partial
@@ -20,7 +21,7 @@ from modelgauge.errors import UnsafeArchiveError
 
 TAR = Steps(unpack="tar")
 unpack = partial(archives.unpack, steps=TAR)
-refused = partial(archives.refused, steps=TAR)
+refusal = partial(archives.refusal, steps=TAR)
 
 END = bytes(1024)
 FORMATS = [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]
@@ -153,7 +154,8 @@ def test_modes_and_owners_are_not_taken_over(folder):
 )
 @pytest.mark.parametrize("form", FORMATS)
 def test_members_that_would_leave_are_refused_by_name(folder, name, reason, form):
-    message = refused(tar_of(member("first", b"1"), member(name, b"2"), form=form), folder, reason)
+    message = refusal(tar_of(member("first", b"1"), member(name, b"2"), form=form), folder)
+    assert re.search(reason, message)
     assert repr(name) in message
 
 
@@ -170,12 +172,14 @@ def test_members_that_would_leave_are_refused_by_name(folder, name, reason, form
     ],
 )
 def test_everything_but_files_and_folders_is_refused(folder, kind, reason):
-    refused(tar_of(member("odd", kind=kind, linkname="/etc/passwd")), folder, f"'odd' is .*{reason}")
+    assert re.search(
+        f"'odd' is .*{reason}", refusal(tar_of(member("odd", kind=kind, linkname="/etc/passwd")), folder)
+    )
 
 
 def test_a_file_through_a_link_cannot_be_written(folder, tmp_path):
     link = member("sub", kind=tarfile.SYMTYPE, linkname=str(tmp_path))
-    refused(tar_of(link, member("sub/outside", b"x")), folder, "symbolic link")
+    assert "symbolic link" in refusal(tar_of(link, member("sub/outside", b"x")), folder)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +196,7 @@ def test_a_file_through_a_link_cannot_be_written(folder, tmp_path):
     ],
 )
 def test_two_members_for_one_place_are_refused(folder, first, second):
-    refused(tar_of(member(first, b"1"), member(second, b"2")), folder, "takes the place of")
+    assert "takes the place of" in refusal(tar_of(member(first, b"1"), member(second, b"2")), folder)
 
 
 def test_a_folder_may_be_named_again(folder):
@@ -217,7 +221,7 @@ def test_as_many_members_as_allowed_are_unpacked(folder):
     ids=["files", "one folder again and again", "folders that a name implies"],
 )
 def test_too_many_members_are_refused(folder, crowd):
-    refused(tar_of(*crowd), folder, "is number 4.*max_members", max_members=3)
+    assert re.search("is number 4.*max_members", refusal(tar_of(*crowd), folder, max_members=3))
 
 
 def test_fifty_thousand_members_are_the_default_limit():
@@ -229,30 +233,32 @@ def test_fifty_thousand_members_are_the_default_limit():
 
 
 def test_a_large_member_is_refused_before_anything_of_it_is_written(folder):
-    refused(
-        block(size=octal(1 << 30)) + padded(b"x"), folder, "larger than 1,000 bytes", max_member_bytes=1000
+    assert "larger than 1,000 bytes" in refusal(
+        block(size=octal(1 << 30)) + padded(b"x"), folder, max_member_bytes=1000
     )
     assert list(folder.iterdir()) == []
 
 
 def test_the_sum_of_members_is_limited(folder):
-    refused(tar_of(*(member(f"{n}", b"x" * 900) for n in range(20))), folder, "max_bytes", max_bytes=10_000)
+    assert "max_bytes" in refusal(
+        tar_of(*(member(f"{n}", b"x" * 900) for n in range(20))), folder, max_bytes=10_000
+    )
 
 
 def test_a_decompression_bomb_is_stopped_early(folder, monkeypatch):
     monkeypatch.setattr("modelgauge.dependencies.limits._RATIO_GRACE_BYTES", 1 << 20)
     bomb = gzip.compress(block(size=octal(20 << 20)) + bytes(20 << 20) + END, 9)
-    refused(bomb, folder, "more than 100 times its size", max_ratio=100)
+    assert "more than 100 times its size" in refusal(bomb, folder, max_ratio=100)
     assert sum(path.stat().st_size for path in folder.iterdir()) <= 2 << 20
 
 
 @pytest.mark.parametrize("size", [b"\xff" * 12, b"-0000000001\0", b"9999999999\0\0", b"zzz"])
 def test_sizes_that_are_no_numbers_are_refused(folder, size):
-    refused(block(size=size) + END, folder, "number .* is malformed")
+    assert re.search("number .* is malformed", refusal(block(size=size) + END, folder))
 
 
 def test_huge_binary_sizes_are_refused(folder):
-    refused(block(size=b"\x80" + b"\xff" * 11) + END, folder, "max_member_bytes")
+    assert "max_member_bytes" in refusal(block(size=b"\x80" + b"\xff" * 11) + END, folder)
 
 
 @pytest.mark.parametrize(
@@ -271,39 +277,41 @@ def test_huge_binary_sizes_are_refused(folder):
     ],
 )
 def test_pax_headers_that_lie_are_refused(folder, records, reason):
-    refused(pax(*records) + block(size=octal(1)) + padded(b"x") + END, folder, reason)
+    assert re.search(reason, refusal(pax(*records) + block(size=octal(1)) + padded(b"x") + END, folder))
 
 
 @pytest.mark.parametrize(
     "body", [b"nonsense", b"99 path=x\n", b"5 a=b", b"0 =\n", b"-9 path=x\n", b"7 path\n", b" 9 path=x\n"]
 )
 def test_malformed_pax_records_are_refused(folder, body):
-    refused(block(b"pax", octal(len(body)), b"x") + padded(body) + block() + END, folder, "malformed")
+    assert "malformed" in refusal(
+        block(b"pax", octal(len(body)), b"x") + padded(body) + block() + END, folder
+    )
 
 
 @pytest.mark.parametrize("kind", [b"x", b"g", b"L", b"K"])
 def test_huge_metadata_is_refused_unread(folder, kind):
-    refused(block(b"meta", octal(1 << 40 >> 8), kind), folder, "out of all proportion")
+    assert "out of all proportion" in refusal(block(b"meta", octal(1 << 40 >> 8), kind), folder)
 
 
 def test_endless_metadata_is_refused(folder):
-    refused(pax((b"comment", b"x")) * 1000, folder, "out of all proportion")
+    assert "out of all proportion" in refusal(pax((b"comment", b"x")) * 1000, folder)
 
 
 def test_names_for_all_members_at_once_are_refused(folder):
-    refused(pax((b"path", b"one"), kind=b"g") + block() + END, folder, "all members at once")
+    assert "all members at once" in refusal(pax((b"path", b"one"), kind=b"g") + block() + END, folder)
 
 
 @pytest.mark.parametrize("kind", [b"x", b"L"])
 def test_metadata_without_a_member_is_refused(folder, kind):
     body = padded(b"name") if kind == b"L" else b""
-    refused(
-        block(b"meta", octal(4 if body else 0), kind) + body + END, folder, "describes a member to follow"
+    assert "describes a member to follow" in refusal(
+        block(b"meta", octal(4 if body else 0), kind) + body + END, folder
     )
 
 
 def test_text_behind_a_nul_is_refused(folder):
-    refused(block(b"safe.txt\0.exe") + END, folder, "after a NUL")
+    assert "after a NUL" in refusal(block(b"safe.txt\0.exe") + END, folder)
 
 
 # --- damaged ones -------------------------------------------------------------------------------------------
@@ -328,21 +336,21 @@ def test_a_damaged_header_is_not_taken_for_the_end(folder):
     raw[1024 + 3] ^= 1
     with tarfile.open(fileobj=io.BytesIO(bytes(raw))) as archive:
         assert archive.getnames() == ["first"]  # what the standard library makes of it
-    refused(bytes(raw), folder, "checksum is wrong")
+    assert "checksum is wrong" in refusal(bytes(raw), folder)
 
 
 @pytest.mark.parametrize("tail", [b"x", block(b"hidden")])
 def test_data_behind_the_end_is_refused(folder, tail):
-    refused(block(b"a") + END + tail, folder, "data after its end mark")
+    assert "data after its end mark" in refusal(block(b"a") + END + tail, folder)
 
 
 def test_half_an_end_mark_is_refused(folder):
-    refused(block(b"a") + bytes(512) + block(b"b") + END, folder, "half an end mark")
+    assert "half an end mark" in refusal(block(b"a") + bytes(512) + block(b"b") + END, folder)
 
 
 @pytest.mark.parametrize("raw", [b"", b"<!DOCTYPE html>" * 100, b"x" * 511])
 def test_what_is_no_tar_is_refused(folder, raw):
-    refused(raw, folder, "not a tar archive|truncated")
+    assert re.search("not a tar archive|truncated", refusal(raw, folder))
 
 
 @settings(max_examples=80)

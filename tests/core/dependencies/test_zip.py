@@ -1,6 +1,7 @@
 """Zip archives: what Python's writer makes is read back; what is hostile or damaged is refused."""
 
 import contextlib
+import re
 import stat
 import struct
 import tempfile
@@ -19,7 +20,7 @@ from modelgauge.errors import UnsafeArchiveError
 
 ZIP = Steps(unpack="zip")
 unpack = partial(archives.unpack, steps=ZIP)
-refused = partial(archives.refused, steps=ZIP)
+refusal = partial(archives.refusal, steps=ZIP)
 
 
 @pytest.fixture(autouse=True)
@@ -66,88 +67,92 @@ def test_folders_and_stored_members_are_read(folder):
     ],
 )
 def test_members_that_would_leave_are_refused_by_name(folder, name, reason):
-    message = refused(zip_of(("first", b"1"), (name, b"2")), folder, reason)
+    message = refusal(zip_of(("first", b"1"), (name, b"2")), folder)
+    assert re.search(reason, message)
     assert repr(name) in message
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFBLK, stat.S_IFCHR, stat.S_IFSOCK])
 def test_links_and_devices_are_refused(folder, kind):
-    refused(
-        zip_of((entry("odd", mode=kind | 0o777), b"/etc/passwd")), folder, "'odd' is a .*only plain files"
+    assert re.search(
+        "'odd' is a .*only plain files",
+        refusal(zip_of((entry("odd", mode=kind | 0o777), b"/etc/passwd")), folder),
     )
 
 
 @pytest.mark.parametrize(("first", "second"), [("a", "A"), ("é", "e\u0301"), ("a", "a/b"), ("a/b", "A/c")])
 def test_two_members_for_one_place_are_refused(folder, first, second):
-    refused(zip_of((first, b"1"), (second, b"2")), folder, "takes the place of")
+    assert "takes the place of" in refusal(zip_of((first, b"1"), (second, b"2")), folder)
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_one_name_twice_is_refused(folder):
-    refused(zip_of(("a", b"1"), ("a", b"2")), folder, "takes the place of")
+    assert "takes the place of" in refusal(zip_of(("a", b"1"), ("a", b"2")), folder)
 
 
 def test_encrypted_members_are_refused(folder):
     raw = changed(changed(zip_of(("a", b"1")), LOCAL, 6, "<H", 1), CENTRAL, 8, "<H", 1)
-    refused(raw, folder, "encrypted")
+    assert "encrypted" in refusal(raw, folder)
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_methods_that_expand_without_bound_are_refused(folder, method):
-    refused(zip_of((entry("a", method=method), b"1")), folder, f"method {method}")
+    assert re.search(f"method {method}", refusal(zip_of((entry("a", method=method), b"1")), folder))
 
 
 def test_a_wrong_crc_is_noticed(folder):
     raw = changed(zip_of(("a", b"content")), CENTRAL, 16, "<I", 12345)
-    refused(raw, folder, "'a' is damaged .*CRC")
+    assert re.search("'a' is damaged .*CRC", refusal(raw, folder))
 
 
 @pytest.mark.parametrize("claimed", [3, 7_000_000])
 def test_sizes_that_lie_are_noticed(folder, claimed):
     raw = changed(changed(zip_of(("a", b"content")), CENTRAL, 24, "<I", claimed), LOCAL, 22, "<I", claimed)
-    refused(raw, folder, "'a' is .*(damaged|shorter than it says)")
+    assert re.search("'a' is .*(damaged|shorter than it says)", refusal(raw, folder))
 
 
 def test_overlapping_members_are_refused(folder):
     raw = zip_of(("a", b"1" * 1000), ("b", b"2" * 1000))
-    refused(changed(raw, CENTRAL, 42, "<I", 0), folder, "overlaps another")
+    assert "overlaps another" in refusal(changed(raw, CENTRAL, 42, "<I", 0), folder)
 
 
 def test_a_member_that_runs_into_the_directory_is_refused(folder):
     raw = zip_of((entry("a", method=zipfile.ZIP_STORED), b"1" * 100))
-    refused(changed(raw, CENTRAL, 20, "<I", 140), folder, "overlaps")
+    assert "overlaps" in refusal(changed(raw, CENTRAL, 20, "<I", 140), folder)
 
 
 def test_folders_with_content_are_refused(folder):
     raw = zip_of(("abc", b"content")).replace(b"abc", b"ab/")
-    refused(raw, folder, "claims to have content")
+    assert "claims to have content" in refusal(raw, folder)
 
 
 def test_too_many_members_are_refused(folder):
-    refused(zip_of(*((f"{n}", b"") for n in range(4))), folder, "max_members", max_members=3)
+    assert "max_members" in refusal(zip_of(*((f"{n}", b"") for n in range(4))), folder, max_members=3)
 
 
 def test_a_large_member_is_refused_before_anything_is_written(folder):
-    refused(
-        zip_of(("small", b""), ("large", b"x" * 2000)), folder, "'large' is larger", max_member_bytes=1000
+    assert "'large' is larger" in refusal(
+        zip_of(("small", b""), ("large", b"x" * 2000)), folder, max_member_bytes=1000
     )
     assert list(folder.iterdir()) == []
 
 
 def test_the_sum_of_members_is_limited(folder):
-    refused(zip_of(*((f"{n}", b"x" * 900) for n in range(20))), folder, "max_bytes", max_bytes=10_000)
+    assert "max_bytes" in refusal(
+        zip_of(*((f"{n}", b"x" * 900) for n in range(20))), folder, max_bytes=10_000
+    )
 
 
 def test_a_decompression_bomb_is_stopped_early(folder, monkeypatch):
     monkeypatch.setattr("modelgauge.dependencies.limits._RATIO_GRACE_BYTES", 1 << 20)
-    refused(zip_of(("bomb", bytes(20 << 20))), folder, "more than 100 times its size", max_ratio=100)
+    assert "more than 100 times its size" in refusal(zip_of(("bomb", bytes(20 << 20))), folder, max_ratio=100)
     assert (folder / "bomb").stat().st_size <= 4 << 20
 
 
 def test_a_huge_directory_is_refused_unread(folder):
     raw = bytes(3 << 20) + zip_of(("a", b""))
-    refused(
-        changed(raw, DIRECTORY_END, 12, "<I", 2 << 20), folder, "directory of 2,097,152 bytes", max_members=10
+    assert "directory of 2,097,152 bytes" in refusal(
+        changed(raw, DIRECTORY_END, 12, "<I", 2 << 20), folder, max_members=10
     )
 
 
@@ -161,7 +166,7 @@ def test_every_truncation_is_noticed(folder):
 
 
 def test_what_is_no_zip_is_refused(folder):
-    refused(b"<!DOCTYPE html>" * 10, folder, "not a zip archive")
+    assert "not a zip archive" in refusal(b"<!DOCTYPE html>" * 10, folder)
 
 
 @settings(max_examples=80)

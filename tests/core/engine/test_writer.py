@@ -23,7 +23,7 @@ class HeldCache:
 
 @pytest.mark.parametrize(("number", "size"), [(1001, 10), (5, 1_000_000)])
 def test_there_is_no_room_while_too_much_waits_to_be_written(number, size):
-    asyncio.run(crowded(number, size))
+    assert asyncio.run(crowded(number, size)) == number
 
 
 async def crowded(number, size):
@@ -39,11 +39,11 @@ async def crowded(number, size):
     cache.free.set()
     await asyncio.wait_for(room, timeout=10)
     await writer.close()
-    assert cache.rows == number
+    return cache.rows
 
 
 def test_room_comes_back_when_long_texts_are_written():
-    asyncio.run(long_texts())
+    assert asyncio.run(long_texts()) == 20
 
 
 async def long_texts():
@@ -56,11 +56,14 @@ async def long_texts():
     await writer.drained()
     await asyncio.wait_for(writer.room(), timeout=10)
     await writer.close()
-    assert cache.rows == 20
+    return cache.rows
 
 
 def test_what_a_group_cost_is_written_before_it():
-    asyncio.run(counted())
+    written = asyncio.run(counted())
+    groups = [place for place, what in enumerate(written) if what in ("a", "b")]
+    assert len(groups) == 2
+    assert all(written[place - 2 : place] == ["first pair", "second pair"] for place in groups)
 
 
 async def counted():
@@ -77,6 +80,4 @@ async def counted():
         writer.put(Entry(Key(row, ""), "x"), lambda: None)
         await writer.drained()
     await writer.close()
-    groups = [place for place, what in enumerate(written) if what in ("a", "b")]
-    assert len(groups) == 2
-    assert all(written[place - 2 : place] == ["first pair", "second pair"] for place in groups)
+    return written

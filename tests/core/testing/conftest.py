@@ -17,6 +17,22 @@ class Checked:
         """The ids of the rules that it breaks."""
         return {one.rule for one in self.of(subject) if one.status is Status.problem}
 
+    def broken_among(self, subjects):
+        """The same of many subjects, without those that break none."""
+        return {one: rules for one in subjects if (rules := self.broken(one))}
+
+    def untold(self, broken):
+        """Subjects of which a rule does not say what is wrong, or not how to mend it.
+
+        Args:
+            broken: for each of them the rule, and words of what it says.
+        """
+        return [uid for uid, (rule, said) in broken.items() if not self._tells(uid, rule, said)]
+
+    def _tells(self, subject, rule, said):
+        found = [one for one in self.of(subject) if one.rule == rule and one.status is Status.problem]
+        return said in " ".join(map(str, found)) and all(one.fix.strip() for one in found)
+
     def of(self, subject):
         found = [one for one in self.report.findings if one.subject == subject]
         assert found, f"nothing was said of {subject}"
