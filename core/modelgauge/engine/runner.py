@@ -16,6 +16,7 @@ from modelgauge.engine.budget import Budget
 from modelgauge.engine.calls import Target
 from modelgauge.engine.deadlines import Deadlines, in_this_task
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, message_of, printable
+from modelgauge.engine.garbage import rarer_collections
 from modelgauge.engine.item import ItemWorker
 from modelgauge.engine.journal import RunFolder, new_id
 from modelgauge.engine.lookups import Lookups
@@ -122,6 +123,7 @@ class Run:
             stack.callback(current_asker.reset, current_asker.set(self))
             last = stack.enter_context(ExitStack())
             stack.enter_context(watching_the_loop())
+            stack.enter_context(rarer_collections())
             gathering = asyncio.create_task(manifest())  # git takes as long as the cache's file
             stack.callback(gathering.cancel)
             self._services = await self._open_services(stack)
