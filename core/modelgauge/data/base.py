@@ -135,10 +135,16 @@ def of_valid(cls: type[FrozenT], /, **fields: Any) -> FrozenT:
     """
     made = _new(cls)
     _set(made, "__dict__", fields)
-    _set(made, "__pydantic_fields_set__", set(fields))
+    _set(made, "__pydantic_fields_set__", _all_fields(cls))
     _set(made, "__pydantic_extra__", None)
     _set(made, "__pydantic_private__", None)
     return made
+
+
+@lru_cache(maxsize=512)
+def _all_fields(cls: type[Frozen]) -> set[str]:
+    """The names of a class's fields; one set for all its values, since pydantic adds to copies of it alone."""
+    return set(cls.model_fields)
 
 
 class UnknownFields:

@@ -157,7 +157,7 @@ class GivenTest(DatasetTest):
         for place, (one, name) in enumerate(zip(self.answered, names, strict=True)):
             main = PromptWithContext(prompt_of(one.case), context=one.case)
             if one.trace is None:
-                yield TestItem(main, id=name)
+                yield of_valid(TestItem, prompts=(main,), context=None, id=name)
                 continue
             item_id = name or derived_id(TestItem(main))  # of what was asked, whatever the app did then
             ids[item_id] = ids.get(item_id, 0) + 1

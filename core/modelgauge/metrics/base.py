@@ -17,6 +17,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar
 
 from modelgauge.coroutines import never_waits, result_of
+from modelgauge.data.base import of_valid
 from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
@@ -334,7 +335,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         if isinstance(made, Score):
             return made
         if isinstance(made, Real) and math.isfinite(made):  # numpy's numbers too
-            return Score(float(made))
+            return of_valid(Score, value=float(made), reason=None, breakdown=None, cost=None)
         raise InvalidResponseError(
             f"score of {self.name} returned {made!r}, which is no finite number.",
             fix="Return a number or a Score, or raise where the case cannot be judged.",
