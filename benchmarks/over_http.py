@@ -35,15 +35,15 @@ def body(number: int) -> dict[str, object]:
     return {"model": "any-model", "messages": [{"role": "user", "content": text}]}
 
 
-async def bare_calls(base_url: str, stages: int) -> None:
-    """A bare client: as many calls at once for each stage, the second asked when the first has answered."""
-    gates = [asyncio.Semaphore(CONCURRENCY) for _ in range(stages)]
+async def bare_calls(*stages: str) -> None:
+    """A bare client: as many calls at once for each stage's server, the second asked when the first has answered."""
+    gates = [(asyncio.Semaphore(CONCURRENCY), f"{base_url}/chat/completions") for base_url in stages]
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector) as session:
 
         async def call(number: int) -> None:
-            for gate in gates:
-                async with gate, session.post(f"{base_url}/chat/completions", json=body(number)) as response:
+            for gate, url in gates:
+                async with gate, session.post(url, json=body(number)) as response:
                     json.loads(await response.read())
 
         await asyncio.gather(*(call(number) for number in range(CALLS)))
@@ -125,7 +125,7 @@ def w4() -> None:
             "W4",
             CALLS,
             {
-                "bare aiohttp client": lambda: asyncio.run(bare_calls(server.base_url, 1)),
+                "bare aiohttp client": lambda: asyncio.run(bare_calls(server.base_url)),
                 "async SUT, --concurrency 100": lambda: run(
                     test, name(server), folder, concurrency=CONCURRENCY
                 ),
@@ -155,7 +155,7 @@ def w5() -> None:
             "W5",
             2 * CALLS,
             {
-                "bare aiohttp client": lambda: asyncio.run(bare_calls(server.base_url, 2)),
+                "bare aiohttp client": lambda: asyncio.run(bare_calls(server.base_url, other.base_url)),
                 "judged by a second call": lambda: run(test, name(server), folder, concurrency=CONCURRENCY),
             },
         )

@@ -5,7 +5,7 @@ Source: OpenAI API reference, "Create chat completion"
 Turning prompts into requests is in `request.py`, responses into ours in `response.py`.
 """
 
-from typing import Any, TypedDict
+from typing import Any, ClassVar, TypedDict
 
 from pydantic import BaseModel, ConfigDict
 
@@ -116,7 +116,24 @@ class TokenUsage(_Received):
 
 
 class ChatResponse(_Received):
-    """A response; without choices where the server reports an error with status 200."""
+    """A response; without choices where the server reports an error with status 200.
+
+    Made by `received`, it comes back from its JSON as it was, so that the engine need not try that out.
+    """
+
+    comes_back: ClassVar[bool] = True
 
     choices: list[Choice] = []
     usage: TokenUsage | None = None
+
+
+def received(body: bytes) -> ChatResponse:
+    """The response that a body holds; None stands for NaN and infinities, which some servers write and JSON lacks.
+
+    Raises:
+        ValidationError: the body is no JSON, or of another form.
+    """
+    response = ChatResponse.model_validate_json(body)
+    if b"NaN" in body or b"Infinity" in body:
+        response = ChatResponse.model_validate_json(response.model_dump_json())
+    return response

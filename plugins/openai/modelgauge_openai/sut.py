@@ -27,7 +27,7 @@ from modelgauge_openai.address import OFFICIAL, chat_url, is_official
 from modelgauge_openai.connection import Connection
 from modelgauge_openai.errors import ChatError, check_answer, unreadable
 from modelgauge_openai.key import OpenAIKey
-from modelgauge_openai.protocol import ChatRequest, ChatResponse
+from modelgauge_openai.protocol import ChatRequest, ChatResponse, received
 from modelgauge_openai.request import MaxTokensField, RequestMaker
 from modelgauge_openai.response import Prices, sut_response
 
@@ -124,11 +124,11 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
             ChatError: it was not answered; `classify_error` says whether another attempt is worth it.
         """
         sent = json.dumps(request, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-        received = await self._connection.post(sent)
+        body = await self._connection.post(sent)
         try:
-            response = ChatResponse.model_validate_json(received)
+            response = received(body)
         except ValidationError as error:
-            raise unreadable(self._connection.url, error, received) from None
+            raise unreadable(self._connection.url, error, body) from None
         check_answer(self._connection.url, request, response)
         return response
 

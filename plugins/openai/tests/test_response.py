@@ -5,7 +5,7 @@ import json
 import pytest
 
 from modelgauge import TopTokens, Usage
-from modelgauge_openai.protocol import ChatResponse
+from modelgauge_openai.protocol import ChatResponse, received
 from modelgauge_openai.response import Prices, sut_response
 
 
@@ -103,9 +103,19 @@ def test_a_token_without_any_chance():
         '{"choices": [{"message": {"content": "a"}, "logprobs": {"content": [{"token": "a", "logprob": 0,'
         ' "top_logprobs": [{"token": "z", "logprob": -Infinity}]}]}}]}'
     )
-    received = ChatResponse.model_validate_json(ChatResponse.model_validate_json(body).model_dump_json())
-    [position] = sut_response(received, None).completions[0].top_logprobs
+    [position] = sut_response(received(body.encode()), None).completions[0].top_logprobs
     assert position.top_tokens[0].logprob == -9999.0
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1.5", '"NaN"'])
+def test_what_is_received_comes_back_from_its_json(number):
+    function = f'{{"name": "f", "arguments": {{"n": [{number}]}}}}'
+    body = (
+        f'{{"choices": [{{"message": {{"tool_calls": [{{"function": {function}}}]}}}}], "other": {number}}}'
+    )
+    response = received(body.encode())
+    assert ChatResponse.model_validate_json(response.model_dump_json()) == response
+    assert response.choices[0].message.tool_calls[0].function.arguments == {"n": [response.other]}
 
 
 USAGE = {
