@@ -4,12 +4,12 @@ Requests are made in `request.py`, sent in `connection.py`, read by the models o
 into ours in `response.py`; what goes wrong is put into words in `errors.py`.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pydantic import ValidationError
+from pydantic_core import from_json, to_json
 
 from modelgauge import (
     ChatPrompt,
@@ -123,8 +123,7 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         Raises:
             ChatError: it was not answered; `classify_error` says whether another attempt is worth it.
         """
-        sent = json.dumps(request, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-        body = await self._connection.post(sent)
+        body = await self._connection.post(to_json(request))
         try:
             response = received(body)
         except ValidationError as error:
@@ -184,7 +183,8 @@ def _extra(fields: Mapping[str, Any], *, structured_output: bool) -> dict[str, A
     """Fields that may be added to a request.
 
     Raises:
-        InvalidOptionError: one that this SUT writes itself, or that would change the form of the answer.
+        InvalidOptionError: one that this SUT writes itself, that would change the form of the answer, or that JSON
+            cannot hold.
     """
     own = ChatRequest.__optional_keys__ | {"stream"}
     taken = sorted(set(fields) & (own if structured_output else own - {"response_format"}))
@@ -194,6 +194,13 @@ def _extra(fields: Mapping[str, Any], *, structured_output: bool) -> dict[str, A
             fix="Sampling is asked for by SUTOptions; model and messages come with the name and the prompt; "
             "response_format is free with structured_output=false.",
         )
+    try:
+        from_json(to_json(dict(fields)), allow_inf_nan=False)
+    except ValueError as error:
+        raise InvalidOptionError(
+            f"extra_body holds what JSON does not: {error}.",
+            fix="Give texts, finite numbers, lists and dicts.",
+        ) from None
     return dict(fields)
 
 

@@ -117,6 +117,14 @@ def test_extra_fields_replace_none_of_our_own(field):
         OpenAIChat("openai/m", model="m", base_url="http://localhost/v1", extra_body={field: 1})
 
 
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), object(), "\ud800"], ids=["nan", "inf", "object", "surrogate"]
+)
+def test_extra_fields_are_json(value):
+    with pytest.raises(InvalidOptionError, match="extra_body holds what JSON does not"):
+        OpenAIChat("openai/m", model="m", base_url="http://localhost/v1", extra_body={"field": [value]})
+
+
 @pytest.mark.parametrize("options", ["input_price=1", "output_price=1", "input_price=-1&output_price=1"])
 def test_prices_come_in_pairs(options):
     with pytest.raises(InvalidOptionError, match="Give both"):
