@@ -25,8 +25,9 @@ class PromptResponseTest(Identified):
     Class attributes:
         requires_sut_capabilities: what a SUT must be able to do; a pair that does not fit is an error before
             any call.
-        measurement_ranges: for each measurement its lowest and highest possible value; makes the bounds of a
-            result possible where items failed. Measurements given as bool imply (0, 1).
+        measurement_ranges: for each measurement its lowest and highest possible value, `math.inf` where there is no
+            end. No interval leaves it; where both ends are known, a result has bounds although items failed.
+            Measurements given as bool imply (0, 1).
         dataset: the data set that the items are of, where the test knows it; the record names it.
         thresholds: for each measurement that an item must reach; then `measure_quality` gives `NAME.passed`
             for each, and `passed` for all, and a run in which an item fails exits with 1.

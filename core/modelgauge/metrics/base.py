@@ -126,8 +126,9 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         higher_is_better: the direction.
         best_score: the perfect score, for `strict_mode`; None where there is none.
         worst_score: what other scores become in `strict_mode`.
-        score_range: the lowest and the highest score, where they are known: no interval leaves it, and results
-            have bounds where cases fail. For a class with a `score` of its own it must be said anew.
+        score_range: the lowest and the highest score, where they are known, `math.inf` where there is no end: no
+            interval leaves it, and with two ends results have bounds where cases fail. For a class with a
+            `score` of its own it must be said anew.
         needs_judge: `score` asks its judge: `await self.ask("judge", "…")`.
         is_cheap: scores of metrics without a judge are not kept, so that a change in `score` shows at once;
             say False where `score` itself is dear (a local model). Those of judge metrics are kept as long as what

@@ -92,6 +92,7 @@ class _LimitMetric(Metric):
 
     higher_is_better = False
     best_score = None
+    score_range = (0.0, math.inf)
     wording: ClassVar[str]
     threshold = math.nan  # so that a subclass can say it, too
 

@@ -254,14 +254,14 @@ def _quantile(items: MeasuredItems, name: str, ordered: "NDArray[np.float64]", q
 def _bounds(
     items: MeasuredItems, name: str, value: float, with_failed_at: Callable[[float], float]
 ) -> intervals.Interval | None:
-    """(worst, best): the value with all failed items at the low, and at the high end of the range."""
+    """(worst, best): the value with all failed items at the low, and at the high end of the range; None if unknown."""
     if items.unplaced:
         return None
     if not items.failed:
         return value, value
-    if name not in items.ranges:
+    low, high = items.ranges.get(name, (-math.inf, math.inf))
+    if math.isinf(low) or math.isinf(high):
         return None
-    low, high = items.ranges[name]
     # Around the value, which a rounded sum (or, for a total, a range on one side of 0) can miss.
     return min(with_failed_at(low), value), max(with_failed_at(high), value)
 

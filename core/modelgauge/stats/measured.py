@@ -50,10 +50,10 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         Args:
             items: the scored items, in order.
             failed: the items that could not be scored.
-            ranges: measurement name to its (lowest, highest) possible value.
+            ranges: measurement name to its (lowest, highest) possible value; `inf` where there is no end.
 
         Raises:
-            InvalidDataError: a range is not two finite numbers in rising order.
+            InvalidDataError: a range is not two numbers in rising order.
         """
         return _InMemory(tuple(items), tuple(failed), dict(ranges or {}))
 
@@ -211,10 +211,10 @@ class _InMemory(MeasuredItems):
         self, items: tuple[MeasuredTestItem, ...], failed: tuple[TestItem, ...], ranges: Mapping[str, Range]
     ) -> None:
         for name, (low, high) in ranges.items():
-            if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            if not low <= high or math.inf in (low, -high):
                 raise InvalidDataError(
                     f"The range of measurement '{name}' is ({low}, {high}).",
-                    fix="Give its lowest and its highest possible value, both finite.",
+                    fix="Give its lowest and its highest possible value: (0, 1), or (0, math.inf).",
                 )
         self._items = items
         self._failed = failed

@@ -142,7 +142,9 @@ def is_range(bounds: Any) -> bool:
     if not isinstance(bounds, Sequence) or len(bounds) != 2:
         return False
     return (
-        all(isinstance(one, int | float) and math.isfinite(one) for one in bounds) and bounds[0] <= bounds[1]
+        all(isinstance(one, int | float) for one in bounds)
+        and bounds[0] <= bounds[1]
+        and math.inf not in (bounds[0], -bounds[1])
     )
 
 

@@ -1,4 +1,5 @@
 import asyncio
+import math
 
 import pytest
 from click.testing import CliRunner
@@ -99,15 +100,16 @@ def test_given_answers_have_the_ranges_of_their_metrics(here):
     assert result["Near"].interval[1] == 1.0
 
 
-def test_all_metrics_know_their_range_but_those_without_one():
+def test_all_metrics_know_their_range():
     named = {name: getattr(metrics, name) for name in metrics.__all__}
     ranges = {
         name: cls.score_range
         for name, cls in named.items()
         if isinstance(cls, type) and issubclass(cls, Metric) and cls not in (Metric, metrics.JudgeMetric)
     }
-    assert {name for name, limits in ranges.items() if limits is None} == {"CostMetric", "LatencyMetric"}
-    assert set(ranges.values()) == {None, (0.0, 1.0)}
+    amounts = {"CostMetric", "LatencyMetric"}
+    assert {name for name, limits in ranges.items() if limits == (0.0, math.inf)} == amounts
+    assert set(ranges.values()) == {(0.0, math.inf), (0.0, 1.0)}
 
 
 def test_what_the_app_returns_beside_its_text_reaches_the_metrics(here):

@@ -72,6 +72,14 @@ def test_zeros_and_ones_on_a_wider_scale_are_no_proportion():
     assert estimate.interval == pytest.approx((0, high))
 
 
+def test_amounts_have_no_interval_below_zero_and_are_no_proportion_where_all_are_zero():
+    costs = {"x": (0, math.inf)}
+    low, high = mean(_items([0, 0, 0.3], ranges=costs), "x").interval
+    assert low == 0
+    assert high == pytest.approx(scipy_stats.t.interval(0.95, 2, 0.1, 0.1)[1])
+    assert mean(_items([0, 0, 0], ranges=costs), "x").interval == (0, 0)
+
+
 def test_one_item():
     assert mean(_items([0.3]), "x").interval is None
     assert mean(_items([0.3]), "x").stderr is None
@@ -150,6 +158,8 @@ def test_bounds_by_hand():
 
 def test_bounds_where_no_range_is_known():
     assert mean(_items([1, 0], failed=[None]), "x").bounds is None
+    assert mean(_items([1, 0], failed=[None], ranges={"x": (0, math.inf)}), "x").bounds is None
+    assert mean(_items([1, 0], ranges={"x": (0, math.inf)}), "x").bounds == (0.5, 0.5)
     assert mean(_items([1, 0]), "x").bounds == (0.5, 0.5)
     assert stddev(_items([1, 0]), "x").bounds == pytest.approx((math.sqrt(0.5),) * 2)
 
