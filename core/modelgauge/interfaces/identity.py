@@ -89,6 +89,10 @@ class Identified:
     def __init__(self, uid: str) -> None:
         self.uid = uid
 
+    def __repr__(self) -> str:
+        """Class and name; arguments may be long."""
+        return f"<{type(self).__qualname__} {getattr(self, 'uid', '')!r}>"
+
     @classmethod
     def default_uid(cls) -> str | None:
         """The uid of objects that are made without one; None where one must be given: for all but metrics."""

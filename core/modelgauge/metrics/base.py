@@ -211,6 +211,9 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
 
     # --- what users read ------------------------------------------------------------------------------------
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__qualname__} {self.uid!r}, threshold {self.threshold!r}>"
+
     @property
     def name(self) -> str:
         """What reports call it: the class, or the name that it was given."""

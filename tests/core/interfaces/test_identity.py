@@ -48,6 +48,10 @@ def identity(made: Identified) -> str:
 # --- what is captured ------------------------------------------------------------------------------------
 
 
+def test_an_object_is_shown_by_its_name():
+    assert repr(Plain("one")) == "<Plain 'one'>"
+
+
 def test_position_and_keyword_are_one():
     assert identity(Thing("a", 2, color="blue")) == identity(Thing(color="blue", size=2, uid="a"))
 

@@ -163,6 +163,13 @@ def test_names():
     assert AnswerRelevancyMetric("answer_relevancy?threshold=0.7").name == "AnswerRelevancyMetric"
 
 
+def test_a_list_of_metrics_can_be_read():
+    metrics = [Brevity(threshold=0.7), Brevity("brevity?name=Short")]
+    assert (
+        repr(metrics) == "[<Brevity 'brevity', threshold 0.7>, <Brevity 'brevity?name=Short', threshold 0.5>]"
+    )
+
+
 def test_a_metric_with_a_constructor_of_its_own():
     class Length(Metric):
         def __init__(self, most, threshold=0.9):
