@@ -59,6 +59,14 @@ _TYPES: dict[str, tuple[Any, str]] = {
     "runs_dir": (str | Path | None, "the path of a folder"),
     "hyperparameters": (Mapping, "a dict"),
     "sut_options": (SUTOptions, "SUTOptions(…)"),
+    # Of the Runner itself.
+    "data_dir": (str | Path, "the path of a folder"),
+    "plugins": (Plugins, 'what modelgauge.discovery.discover(["my_plugin.py"]) returns'),
+    "secrets": (SecretStore, "a SecretStore"),
+    "settings": (Settings, "what load_settings() of modelgauge.settings returns"),
+    "dependencies": (Mapping, "a dict of keys and files"),
+    "dependency_versions": (Mapping, "a dict of keys and versions"),
+    "observers": (Sequence, "a list of observers"),
 }
 _KNOWN_OPTIONS = tuple(one.name for one in fields(RunOptions) if one.name not in _OWN_OPTIONS)
 
@@ -80,7 +88,7 @@ class Runner:
             max_retries and attempt_timeout are by default what the settings say.
 
     Raises:
-        InvalidOptionError: an option does not exist.
+        InvalidOptionError: an option does not exist, or cannot be what was given.
     """
 
     def __init__(
@@ -98,11 +106,19 @@ class Runner:
         inputs: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
+        given: dict[str, Any] = {
+            "data_dir": data_dir,
+            "plugins": plugins,
+            "secrets": secrets,
+            "settings": settings,
+        }
+        given |= {"dependencies": dependencies, "dependency_versions": dependency_versions}
+        for name, value in {**given, "observers": observers}.items():
+            if value is not None:
+                _check_option(name, value)
         settings = settings if settings is not None else load_settings()
         self.settings = settings
         self.secrets = secrets if secrets is not None else SecretStore(file=settings.secrets_file)
-        if not isinstance(data_dir, str | Path | None):
-            raise InvalidOptionError(f"data_dir is {data_dir!r}.", fix="Give the path of a folder.")
         folder = Path(data_dir) if data_dir is not None else settings.data_dir
         self.options = _options(folder, self.secrets.redactor, {**settings.of_calls(), **options})
         self._plugins = plugins

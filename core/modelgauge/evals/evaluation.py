@@ -101,7 +101,8 @@ def _runner(
 ) -> Runner:
     """What runs it: observed by `items`, before those that the user gave."""
     logged = {**logged_hyperparameters(), **checked(hyperparameters)}
-    observers = [items, *options.pop("observers", ())]
+    others = options.pop("observers", ())
+    observers = [items, *others] if isinstance(others, Sequence) else others  # which the runner refuses
     return Runner(hyperparameters=logged, identifier=identifier, observers=observers, **options)
 
 
