@@ -202,9 +202,8 @@ def test_an_interrupt_ends_a_call_within_a_call_too():
             ended.append(True)
 
     async def cell():
-        with (
-            modelgauge_blocking._background.taken
-        ):  # as for a call that is made by what the background serves
+        # As for a call that is made by what the background serves.
+        with modelgauge_blocking._background.taken:
             return blocking(work)
 
     with pytest.raises(KeyboardInterrupt):

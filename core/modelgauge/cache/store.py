@@ -128,9 +128,8 @@ class DiskCache:
         try:
             with self.leases.exclusive():
                 self._close_stores()
-        except (
-            _DISK_ERRORS
-        ) as error:  # what was committed is; a checkpoint that failed is made up for by the next one
+        except _DISK_ERRORS as error:
+            # What was committed is; a checkpoint that failed is made up for by the next one.
             log.warning("The cache in %s could not be closed in turn: %s", self.directory, error)
             self._close_stores()
         self.leases.close_thread()

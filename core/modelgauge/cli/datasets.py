@@ -63,10 +63,8 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm,
     for path in files:
         try:
             rows.append(_listed(path, form))
-        except (
-            NoDataSetError,
-            InvalidOptionError,
-        ) as error:  # the latter: --column names what goldens of it lack
+        except (NoDataSetError, InvalidOptionError) as error:
+            # The latter: --column names what goldens of it lack.
             others.append({"path": str(path), "problem": error.problem})
     for failure in unreadable:
         app.note(f"Warning: {failure.filename} cannot be read: {failure.strerror}.")

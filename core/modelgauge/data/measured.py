@@ -168,11 +168,8 @@ def _as_float(name: str, value: Any) -> float:
     if isinstance(value, Real) or hasattr(value, "__float__"):
         try:
             return float(value)
-        except (
-            TypeError,
-            ValueError,
-            OverflowError,
-        ) as error:  # an array of several numbers, an int beyond 1e308
+        except (TypeError, ValueError, OverflowError) as error:
+            # An array of several numbers, an int beyond 1e308.
             why = f"{a_thing(value)} that is no float: {error}"
     else:
         why = f"{a_thing(value)}, not a number"

@@ -76,11 +76,8 @@ def _open(url: str, patience: Patience) -> http.client.HTTPResponse:
         if isinstance(error.reason, ssl.SSLCertVerificationError):
             raise _failed(url, f"the server's certificate is not valid ({error.reason})") from error
         raise _PassingError(f"no connection ({error.reason})") from error
-    except (
-        OSError,
-        http.client.HTTPException,
-        ValueError,
-    ) as error:  # ValueError: a redirect to no address at all
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        # ValueError: a redirect to no address at all.
         raise _PassingError(f"the connection failed ({error!r})") from error
     return response
 

@@ -206,9 +206,7 @@ def _csv_row(source: str, columns: tuple[str, ...], record: Record, number: int)
         )
         return Row(place, {}, problem)
     for index, (name, cell) in enumerate(zip(columns, record.cells, strict=True)):
-        is_row_number = index == 0 and cell == str(
-            number
-        )  # the index that pandas writes: no more than the order
+        is_row_number = index == 0 and cell == str(number)  # pandas writes it: no more than the order
         if not name and (cell or "").strip() and not is_row_number:
             return Row(place, {}, _nameless(place, index + 1, cell))
     return Row(place, {name: cell for name, cell in zip(columns, record.cells, strict=True) if name})
@@ -312,10 +310,8 @@ def _decoded(
         where = line + text.count("\n", at, error.pos)
         told = error.msg.removesuffix(" at")
         raise InputFileError(f"{source}, line {where}: this is not JSON: {told}.", fix=fix) from None
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # our own two, an int of too many digits, too deep a nesting
+    except (ValueError, RecursionError) as error:
+        # Our own two, an int of too many digits, too deep a nesting.
         raise InputFileError(
             f"{source}, line {line}: {told_of_json(error)}.", fix="Mend the object there."
         ) from None

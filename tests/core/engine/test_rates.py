@@ -75,9 +75,8 @@ def test_tokens_a_minute_hold_back_the_calls_that_come_after(jumping, tokens, se
 
     told = jumping(main)
     most = max(100, tokens)
-    for (
-        begin
-    ) in told:  # a full bucket, what leaks meanwhile, and a call that is longer than a minute's tokens
+    # A full bucket, what leaks meanwhile, and a call that is longer than a minute's tokens.
+    for begin in told:
         within = [one for one in told if begin <= one < begin + 60]
         assert len(within) * tokens <= 100 + most + 1
     assert told[-1] == pytest.approx(
