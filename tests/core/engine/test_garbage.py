@@ -5,14 +5,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from modelgauge.engine import garbage
 from modelgauge.engine.garbage import rarer_collections
 
 _BEFORE = (700, 11, 12)
 
 
 @pytest.fixture(autouse=True)
-def thresholds() -> Iterator[None]:
-    """Python's own, whatever the thread of another run says."""
+def thresholds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As at the start of a process, whatever run an earlier test has left behind."""
+    monkeypatch.setattr(garbage, "_runs", 0)
     before = gc.get_threshold()
     gc.set_threshold(*_BEFORE)
     yield
