@@ -100,8 +100,11 @@ def _check_threshold(name: str, threshold: Any, score_range: tuple[float, float]
         )
     lowest, highest = score_range or (-math.inf, math.inf)
     if not lowest <= float(threshold) <= highest:
+        are = (
+            f"lie between {lowest:g} and {highest:g}" if math.isfinite(highest) else f"are {lowest:g} or more"
+        )
         raise InvalidOptionError(
-            f"{name} got threshold={threshold!r}, and its scores lie between {lowest:g} and {highest:g}.",
+            f"{name} got threshold={threshold!r}, and its scores {are}.",
             fix="Give one that they can reach, such as threshold=0.7: else every case would pass, or none would.",
         )
 

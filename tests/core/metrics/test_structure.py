@@ -110,6 +110,12 @@ def test_a_reference_to_a_part_that_is_missing():
         JsonCorrectnessMetric(expected_schema={"items": {"$ref": "#/$defs/row"}})
 
 
+@pytest.mark.parametrize("metric", [LatencyMetric, CostMetric])
+def test_no_amount_is_below_zero(metric):
+    with pytest.raises(InvalidOptionError, match=r"its scores are 0 or more\."):
+        metric(threshold=-1)
+
+
 @pytest.mark.parametrize(
     ("metric", "field"), [(LatencyMetric, "completion_time"), (CostMetric, "token_cost")]
 )
