@@ -122,12 +122,12 @@ class DatasetTest(PromptResponseTest):
         passed = True
         for interaction in item.interactions:
             component = self.component(interaction.prompt)
-            for key, values in _values(interaction).items():
+            for key, scores in _scores(interaction).items():
                 metric = self.metrics[key]
-                good = all(map(metric.is_successful, values))
+                good = all(metric.is_successful(score) for score in scores)
                 # One metric has one name in all items; that of a component, numbered only where names meet.
                 name = key if component is None else self._name_of_part(component, metric, measured)
-                measured[name] = sum(values) / len(values)
+                measured[name] = sum(score.value for score in scores) / len(scores)
                 measured[f"{name}.{PASSED}"] = good
                 passed = passed and good
         if not measured:
@@ -174,12 +174,12 @@ def _dataset_of(given: object) -> EvaluationDataset:
     return EvaluationDataset(given) if are_goldens else EvaluationDataset(test_cases=given)
 
 
-def _values(interaction: PromptInteractionAnnotations) -> dict[str, list[float]]:
-    """The values of the scores by metric, one for each completion."""
-    found: dict[str, list[float]] = {}
+def _scores(interaction: PromptInteractionAnnotations) -> dict[str, list[Score]]:
+    """The scores by metric, one for each completion."""
+    found: dict[str, list[Score]] = {}
     for completion in interaction.response.completions:
         for key in completion.annotations:
-            found.setdefault(key, []).append(completion.get_annotation(key, Score).value)
+            found.setdefault(key, []).append(completion.get_annotation(key, Score))
     return found
 
 

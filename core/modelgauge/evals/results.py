@@ -175,7 +175,7 @@ def _judged(metric: Metric, name: str, component: str | None, score: Score) -> M
         name=name,
         score=score.value,
         threshold=metric.threshold,
-        success=metric.is_successful(score.value),
+        success=metric.is_successful(score),
         higher_is_better=metric.higher_is_better,
         reason=score.reason,
         breakdown=score.breakdown,

@@ -21,7 +21,7 @@ from modelgauge.errors import (
     MissingParameterError,
     UsageError,
 )
-from modelgauge.evals import ConversationalTestCase, Golden, LLMTestCase, Turn
+from modelgauge.evals import ConversationalTestCase, Golden, LLMTestCase, Turn, evaluate
 from modelgauge.metrics import (
     AnswerRelevancyMetric,
     ExactMatchMetric,
@@ -115,6 +115,20 @@ def test_higher_is_better_and_lower_is_better():
     higher, lower = ExactMatchMetric(threshold=0.5), HallucinationMetric(threshold=0.5)
     assert [higher.is_successful(value) for value in (0.4, 0.5, Score(0.6))] == [False, True, True]
     assert [lower.is_successful(value) for value in (0.4, 0.5, Score(0.6))] == [True, True, False]
+
+
+def test_a_metric_may_decide_by_more_than_the_value_what_passes():
+    class Both(Metric):
+        async def score(self, test_case):
+            return Score(1.0, breakdown={"polite": test_case.input == "please"})
+
+        def is_successful(self, score):
+            return score >= self.threshold and score.breakdown["polite"]
+
+    cases = [LLMTestCase("please", "yes"), LLMTestCase("now", "yes")]
+    results = evaluate(cases, [Both()], print_results=False).test_results
+    assert [one.success for one in results] == [True, False]
+    assert [one.metrics_data[0].success for one in results] == [True, False]
 
 
 def test_strict_mode_leaves_the_best_score_or_the_worst():
