@@ -118,7 +118,7 @@ def test_another_default_judge_is_refused(here):
 
 
 @pytest.fixture
-def evaluated(match):
+def evaluated(here, match):
     """A run of evaluate."""
     return evaluate([LLMTestCase("a", "a", "a"), LLMTestCase("b", "b", "x")], match()).run_id
 
