@@ -216,6 +216,7 @@ class Target:
                 services.lookups.give_back(key.digest)
             blamed(error, told)
             flight.fail(error)
+            del flight  # the error that it holds holds this frame: what both hold is freed now, not some time
             raise
         flight.land(text)
         return Called(response, paid, told)

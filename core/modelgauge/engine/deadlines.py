@@ -84,6 +84,10 @@ class Deadlines:
             self._watched.pop(watch, None)
             if not task.done():
                 self._left_behind.add(task)
+            else:
+                del (
+                    watch.outcome
+                )  # an error in it holds this frame: what it holds is freed now, not some time
 
     async def at_once(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """What a coroutine that never waits returns; nothing could end it before it does.

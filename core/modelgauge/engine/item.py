@@ -129,7 +129,11 @@ class ItemWorker:
         """
         if isinstance(failure.error, RunStoppedError):
             raise failure.error from failure
-        return exception_record(index, item, [one.recorded() for one in answers], failure)
+        record = exception_record(index, item, [one.recorded() for one in answers], failure)
+        failure.__traceback__ = (
+            None  # it holds frames that hold it: what they hold is freed now, not some time
+        )
+        return record
 
     # --- asking ------------------------------------------------------------------------------------------------------
 

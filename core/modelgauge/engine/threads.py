@@ -250,7 +250,10 @@ class CallPool:
         self._calls.put(call)
         if self._watch is None:
             self._watch = self._loop.call_later(min(seconds / 4, 1.0), self._check, min(seconds / 4, 1.0))
-        return await call.future
+        try:
+            return await call.future
+        finally:
+            del call  # an error in it holds this frame: what it holds is freed now, not some time
 
     @property
     def under_way(self) -> int:
@@ -279,6 +282,7 @@ class CallPool:
                 self._do(call)
             call.finished = True
             self._finished.append(call)
+            del call  # while it waits for the next one
             if not self._waking:
                 self._waking = True
                 try:
@@ -294,6 +298,8 @@ class CallPool:
             call.result = call.context.run(call.function, call.argument)
         except BaseException as raised:  # noqa: BLE001  given to the waiting coroutine, SystemExit of an author too
             call.error = as_exception(raised)
+        finally:
+            del call  # as in `run`
 
     def _settle(self) -> None:
         self._waking = False

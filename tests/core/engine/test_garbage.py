@@ -1,10 +1,14 @@
 """Python's search for reference cycles is rarer during runs, and as it was after them."""
 
+import asyncio
 import gc
+import sys
+import weakref
 from collections.abc import Iterator
 
 import pytest
 
+from modelgauge import FunctionSUT
 from modelgauge.engine import garbage
 from modelgauge.engine.garbage import rarer_collections
 
@@ -31,6 +35,55 @@ def test_a_run_has_rarer_collections_and_ends_as_it_began(run, make_test, make_s
     run(make_test(3), make_sut(answer))
     assert seen == [(10_000, 11, 12)] * 3
     assert gc.get_threshold() == _BEFORE
+
+
+class RefusalError(Exception):
+    """Holds what the server said, which may be long."""
+
+
+def refuse(_):
+    error = RefusalError("no")
+    refused.append(weakref.ref(error))
+    try:
+        raise error
+    finally:
+        del error
+
+
+async def refuse_async(_):
+    await asyncio.sleep(0.001)
+    refuse(_)
+
+
+refused: list[weakref.ref[RefusalError]] = []
+
+
+@pytest.mark.parametrize("caching", [True, False])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "async SUT",
+        "plain SUT",
+        pytest.param(
+            "annotator",
+            marks=pytest.mark.skipif(
+                sys.version_info >= (3, 12), reason="frames keep their callers: freed by the next collection"
+            ),
+        ),
+    ],
+)
+def test_what_failed_calls_hold_is_freed_at_once(run, make_test, make_sut, make_annotator, where, caching):
+    refused.clear()
+    test, sut = make_test(5), FunctionSUT("s", refuse if where == "plain SUT" else refuse_async, version=1)
+    if where == "annotator":
+        test.annotators, sut = {"a": make_annotator(lambda *_: refuse_async(None))}, make_sut()
+    gc.disable()
+    try:
+        record = run(test, sut, caching=caching, max_retries=0)
+        held = [one for one in refused if one() is not None]
+    finally:
+        gc.enable()
+    assert (record.counts.failed, len(refused), held) == (5, 5, [])
 
 
 def test_the_last_of_several_runs_puts_the_threshold_back():
