@@ -85,9 +85,8 @@ class Deadlines:
             if not task.done():
                 self._left_behind.add(task)
             else:
-                del (
-                    watch.outcome
-                )  # an error in it holds this frame: what it holds is freed now, not some time
+                # An error in it holds this frame: what both hold is freed now, not by some collection.
+                del watch.outcome
 
     async def at_once(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """What a coroutine that never waits returns; nothing could end it before it does.

@@ -130,9 +130,8 @@ class ItemWorker:
         if isinstance(failure.error, RunStoppedError):
             raise failure.error from failure
         record = exception_record(index, item, [one.recorded() for one in answers], failure)
-        failure.__traceback__ = (
-            None  # it holds frames that hold it: what they hold is freed now, not some time
-        )
+        # It holds frames that hold it: what they hold is freed now, not by some collection.
+        failure.__traceback__ = None
         return record
 
     # --- asking ------------------------------------------------------------------------------------------------------
@@ -170,11 +169,7 @@ class ItemWorker:
             for place in range(len(answered.annotations))
             for name in (self.annotators if self.chosen is None else self._chosen(answered.prompt))
         ]
-        annotations = await all_done([self._annotate(*one) for one in places])
-        for (answered, place, name), annotation in zip(places, annotations, strict=True):
-            if not isinstance(annotation, BaseException):
-                answered.annotations[place][name] = annotation
-        _raise_first(annotations)
+        _keep(places, await all_done([self._annotate(*one) for one in places]))
 
     def _chosen(self, prompt: PromptWithContext) -> Collection[str]:
         """The annotators that the test wants for a prompt."""
@@ -224,6 +219,17 @@ class ItemWorker:
     def _by_repeat(self, interactions: Interactions) -> list[Interactions]:
         repeats = range(self.repeats)
         return [tuple([one for one in interactions if one.repeat == repeat]) for repeat in repeats]
+
+
+def _keep(places: Sequence[tuple[Answered, int, str]], annotations: Sequence[Any]) -> None:
+    """Keep annotations, in the order of the test, whichever came first; raise what failed.
+
+    Not done by who awaits them: a failure would stand in a frame that its own error holds.
+    """
+    for (answered, place, name), annotation in zip(places, annotations, strict=True):
+        if not isinstance(annotation, BaseException):
+            answered.annotations[place][name] = annotation
+    _raise_first(annotations)
 
 
 def checked_choice(given: Iterable[str], annotators: Collection[str]) -> Collection[str]:

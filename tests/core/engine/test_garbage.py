@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import sys
 import weakref
 from collections.abc import Iterator
 
@@ -59,19 +58,7 @@ refused: list[weakref.ref[RefusalError]] = []
 
 
 @pytest.mark.parametrize("caching", [True, False])
-@pytest.mark.parametrize(
-    "where",
-    [
-        "async SUT",
-        "plain SUT",
-        pytest.param(
-            "annotator",
-            marks=pytest.mark.skipif(
-                sys.version_info >= (3, 12), reason="frames keep their callers: freed by the next collection"
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("where", ["async SUT", "plain SUT", "annotator"])
 def test_what_failed_calls_hold_is_freed_at_once(run, make_test, make_sut, make_annotator, where, caching):
     refused.clear()
     test, sut = make_test(5), FunctionSUT("s", refuse if where == "plain SUT" else refuse_async, version=1)
