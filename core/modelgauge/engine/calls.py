@@ -18,7 +18,7 @@ from modelgauge.engine.failures import add_note, message_of
 from modelgauge.engine.first_calls import FirstCalls
 from modelgauge.engine.flights import Flight
 from modelgauge.engine.limits import Limiter, Outcome
-from modelgauge.engine.owners import declared_response, is_batched, is_immediate, limiter_of
+from modelgauge.engine.owners import Owner, declared_response, is_batched, is_immediate, limiter_of
 from modelgauge.engine.pace import TranslationPaces
 from modelgauge.engine.rates import Rate
 from modelgauge.engine.retries import classify, outcome_of
@@ -26,7 +26,6 @@ from modelgauge.engine.services import Services
 from modelgauge.engine.tally import CallTally
 from modelgauge.engine.uses import Told, Use, blamed, opened, sealed, unblamed
 from modelgauge.errors import CallTimeoutError, RunStoppedError
-from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.retry import ErrorClass, Fatal, Retry
 from modelgauge.interfaces.sut import PromptResponseSUT
@@ -58,7 +57,7 @@ class Target:
 
     def __init__(
         self,
-        owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any],
+        owner: Owner,
         services: Services,
         asked: Mapping[str, PromptResponseSUT[Any, Any]] | None = None,
     ) -> None:
@@ -199,8 +198,7 @@ class Target:
             paid = text is None
             if text is None:
                 response, told = await self._paid(request)
-                text = self._text(response)
-                response = self.codec.load(text)  # before it is stored: what cannot be read is never a hit
+                text, response = self._stored(response)
                 text = sealed(text, told)
                 tally.paid += 1
                 # The flight stays until the row is committed: an identical call finds one or the other.
@@ -224,20 +222,21 @@ class Target:
     def _landed(self, key: Key) -> None:
         self.services.flights.pop(key.digest, None)
 
-    def _text(self, response: Any) -> str:
-        return self.services.options.redactor.redact_json_text(self.codec.dump(response))
+    def _stored(self, response: Any) -> tuple[str, Any]:
+        """A response as the text that is stored, and as what that holds: what cannot be read again is never stored."""
+        text = self.codec.dump(response)
+        clean = self.services.options.redactor.redact_json_text(text)
+        as_it_was = clean == text and self.codec.comes_back(response)
+        return clean, response if as_it_was else self.codec.load(clean)
 
     def _revived(self, response: Any) -> Any:
         """A response that is not cached, in the form that it would have if it were."""
         redactor = self.services.options.redactor
         if self.codec.stays(response):
             return redactor.redact(response)
-        comes_back = self.codec.comes_back(response)
-        if comes_back and not redactor.knows_secrets:
+        if self.codec.comes_back(response) and not redactor.knows_secrets:
             return response
-        text = self.codec.dump(response)
-        clean = redactor.redact_json_text(text)
-        return response if comes_back and clean == text else self.codec.load(clean)
+        return self._stored(response)[1]
 
     async def _paid(self, request: Any, attempt: int = 0) -> tuple[Any, Told | None]:
         """Send the request until it is answered, or no further attempt is worth it.

@@ -1,7 +1,7 @@
 """What the engine reads off a SUT or an annotator: how many calls it bears, in batches or not, and what it responds."""
 
 import asyncio
-from typing import Any
+from typing import Any, TypeAlias
 
 from modelgauge.coroutines import never_waits
 from modelgauge.engine.limits import CEILING, START, AdaptiveLimiter, Limiter, NoLimit
@@ -12,10 +12,11 @@ from modelgauge.interfaces.codec import response_type
 from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import PromptResponseSUT
 
+Owner: TypeAlias = PromptResponseSUT[Any, Any] | CompletionAnnotator[Any]
+"""What calls are made of."""
 
-def limiter_of(
-    owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any], options: RunOptions, *, batched: bool
-) -> Limiter:
+
+def limiter_of(owner: Owner, options: RunOptions, *, batched: bool) -> Limiter:
     """Who may call an object now.
 
     Raises:
@@ -66,7 +67,7 @@ def is_immediate(owner: object) -> bool:
     )
 
 
-def declared_response(owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any]) -> Any:
+def declared_response(owner: Owner) -> Any:
     """The type of the native responses of an object, as its author declared it."""
     if isinstance(owner, PromptResponseSUT):
         if not is_batched(owner):

@@ -4,9 +4,9 @@ import logging
 import statistics
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
-from modelgauge.interfaces.annotator import CompletionAnnotator
+from modelgauge.engine.owners import Owner
 from modelgauge.interfaces.sut import PromptResponseSUT
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class TranslationPaces:
         owner: the object.
     """
 
-    def __init__(self, owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any]) -> None:
+    def __init__(self, owner: Owner) -> None:
         is_sut = isinstance(owner, PromptResponseSUT)
         advice = f"it holds up every call: do in {'evaluate' if is_sut else 'annotate'} what takes long"
         asks = "the translation of a prompt" if is_sut else "translate_request"

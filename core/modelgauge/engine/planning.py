@@ -16,12 +16,12 @@ from modelgauge.engine.digests import DigestSet
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.item import checked_choice
 from modelgauge.engine.options import RunOptions
-from modelgauge.engine.owners import declared_response
+from modelgauge.engine.owners import Owner, declared_response
 from modelgauge.engine.pair import Pair, RecordedSUT
 from modelgauge.engine.source import Ids, NumberedItem, numbered, sample
 from modelgauge.engine.uses import Told, opened
 from modelgauge.errors import CacheError, RunStoppedError
-from modelgauge.interfaces.annotator import CompletionAnnotator, cost_of_each, request_of
+from modelgauge.interfaces.annotator import cost_of_each, request_of
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
@@ -93,7 +93,7 @@ class Planner:
 
     def _side(
         self,
-        owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any],
+        owner: Owner,
         asked: Mapping[str, PromptResponseSUT[Any, Any]] | None = None,
     ) -> "_Side":
         is_sut = isinstance(owner, PromptResponseSUT)

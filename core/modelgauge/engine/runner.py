@@ -23,7 +23,9 @@ from modelgauge.engine.lookups import Lookups
 from modelgauge.engine.measuring import Measurer
 from modelgauge.engine.observers import Observer, Observers
 from modelgauge.engine.options import RunOptions
-from modelgauge.engine.pair import Pair, PairRun, RecordedSUT, Surroundings
+from modelgauge.engine.owners import Owner
+from modelgauge.engine.pair import Callee, Pair, RecordedSUT
+from modelgauge.engine.pair_run import PairRun, Surroundings
 from modelgauge.engine.progress import Standing, show_progress
 from modelgauge.engine.recorded import Continued, RecordedItems, Rescorer
 from modelgauge.engine.repeats import reducer
@@ -51,8 +53,6 @@ _LONG = 5.0  # seconds, after which whoever waits is told what for
 _AT_ONCE = 1.0  # seconds that a run which is interrupted twice gets to write its records
 _OPENING = "'%s' is still being opened; it is given up after %g s (--call-timeout)."
 _STOPPING = "Stopping: %d calls under way get %g s to end; Ctrl-C again stops at once."
-
-Owner = PromptResponseSUT[Any, Any] | CompletionAnnotator[Any]
 
 
 def check_pair(pair: Pair) -> None:
@@ -126,7 +126,9 @@ class Run:
             stack.enter_context(rarer_collections())
             gathering = asyncio.create_task(manifest())  # git takes as long as the cache's file
             stack.callback(gathering.cancel)
-            self._services = await self._open_services(stack)
+            self._services = await self._open_services(
+                stack, [one for pair in pairs for one in pair.called()]
+            )
             if continuing is not None:
                 await in_thread(lambda: count_spent(self._services.budget, continuing), "totals")
             shared = Surroundings(
@@ -194,10 +196,10 @@ class Run:
             )
         return target
 
-    async def _open_services(self, stack: AsyncExitStack) -> Services:
+    async def _open_services(self, stack: AsyncExitStack, called: Sequence[Callee]) -> Services:
         self._loop, options = asyncio.get_running_loop(), self.options
         cache: DiskCache | None = None
-        if options.caching:
+        if options.caching and any(one.is_cached for one in called):
             cache = await in_thread(lambda: DiskCache(options.data_dir / "cache"), "cache")
             stack.push_async_callback(in_thread, cache.leave, "cache")
         close = cache.close if cache is not None else lambda: None
@@ -263,13 +265,7 @@ class Run:
         """What cannot be cached, and why."""
         if not self.options.caching:
             return ()
-        owners = [
-            pair.sut,
-            *pair.annotators.values(),
-            *(one for suts in pair.judge_suts.values() for one in suts.values()),
-        ]
-        remarkable = [one for one in owners if not isinstance(one, RecordedSUT) and not one.is_cheap]
-        reasons = [self._target(one).why_uncacheable for one in remarkable]
+        reasons = [one.why_not_cached for one in pair.called()]
         return tuple(f"Not cached: {why}." for why in dict.fromkeys(reasons) if why is not None)
 
     def _target(self, owner: Owner, asked: Mapping[str, PromptResponseSUT[Any, Any]] | None = None) -> Target:
@@ -285,7 +281,7 @@ class Run:
                 stack.push_async_callback(self._close, target.owner)
                 continue
             for one in self._pairs:
-                if key in one.pair.owners():
+                if key in {id(callee.owner) for callee in one.pair.called()}:
                     one.stop(failure)
 
     async def _not_opened(self, owner: Owner) -> RunStoppedError | None:

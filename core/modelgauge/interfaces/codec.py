@@ -49,8 +49,10 @@ class ResponseCodec:
         return type(response) is str and self._str_stays and (response.isascii() or is_exact(response))
 
     def comes_back(self, response: Any) -> bool:
-        """Whether a response is of a class that says of itself that its JSON gives back the same value."""
-        return type(response) is self.kind and "comes_back" in self.kind.__dict__
+        """Whether JSON gives back the same value: of a plain text, and of a class that says so of itself."""
+        if type(response) is self.kind and "comes_back" in self.kind.__dict__:
+            return True
+        return self.stays(response)
 
     def dump(self, response: Any) -> str:
         """The response as JSON text.

@@ -9,6 +9,7 @@ from typing import Any
 from modelgauge.blocking import blocking
 from modelgauge.discovery import discover
 from modelgauge.engine.options import RunOptions
+from modelgauge.engine.pair import Callee
 from modelgauge.engine.runner import Run
 from modelgauge.engine.tally import Tally, current_tally
 from modelgauge.interfaces.annotator import CompletionAnnotator, current_asker
@@ -40,7 +41,9 @@ class _OneCall(Run):
         async with AsyncExitStack() as stack:
             stack.callback(current_asker.reset, current_asker.set(self))
             stack.callback(current_tally.reset, current_tally.set(Tally()))
-            self._services = await self._open_services(stack)
+            self._services = await self._open_services(
+                stack, [Callee(annotator, suts), *map(Callee, suts.values())]
+            )
             target = self._target(annotator, suts)
             self._asked = {(id(annotator), name): self._target(sut) for name, sut in suts.items()}
             for owner in [one.owner for one in self._targets.values()]:

@@ -40,6 +40,28 @@ def test_it_is_asked_again_where_others_come_from_the_cache(scored, make_sut, ru
     assert again.result["score"].value == 0.5
 
 
+def test_a_run_that_asks_nothing_else_opens_no_cache(make_test, make_sut, judged_class, run, run_folder):
+    class Scorer(judged_class):
+        is_cheap = True
+
+    sut = make_sut()
+    sut.is_cheap = True
+    test = make_test(1, annotators={"one": Scorer("one", lambda _prompt, _text: 1)})
+    assert run(test, sut).counts.scored == 1
+    assert not (run_folder / "cache").exists()
+    test.annotators = {"one": judged_class("one", lambda _prompt, _text: 1)}
+    assert run(test, sut).counts.scored == 1
+    assert (run_folder / "cache" / "cache.db").exists()
+
+
+def test_a_run_whose_calls_cannot_be_cached_opens_no_cache_and_says_so(make_test, make_sut, run, run_folder):
+    sut = make_sut()
+    sut.cacheable = False
+    (note,) = run(make_test(1), sut).notes
+    assert note.startswith("Not cached: 'sut' ")
+    assert not (run_folder / "cache").exists()
+
+
 def test_secrets_stay_out_of_its_answers(scored, make_sut, runner):
     test, _ = scored(lambda _prompt, _text: Score(0.5, "the key is hunter-two-and-three"))
     with_secret = runner()

@@ -17,6 +17,21 @@ def test_two():
     assert_test(LLMTestCase("two", "a", "a"), [ExactMatchMetric()])
 """
 
+JUDGED = """
+from modelgauge import FunctionSUT
+from modelgauge.evals import LLMTestCase, assert_test
+from modelgauge.metrics import Metric
+
+class Agreed(Metric):
+    async def score(self, test_case):
+        answer = await self.ask("judge", test_case.input)
+        return float(answer.completions[0].text)
+
+def test_one():
+    judge = FunctionSUT("judge", lambda question: "1", version=1)
+    assert_test(LLMTestCase("one", "a", "a"), [Agreed(model=judge)])
+"""
+
 
 @pytest.fixture(autouse=True)
 def temporary(here, monkeypatch):
@@ -42,9 +57,9 @@ def test_a_data_folder_that_cannot_be_made_is_told_without_the_ways_of_the_libra
 ):
     (here / "file").write_text("in the way", encoding="utf-8")
     monkeypatch.setenv("MODELGAUGE_DATA_DIR", str(here / "file" / "data"))
-    code, output = session(source=SOURCE)
+    code, output = session(source=JUDGED)
     assert code == 1
-    assert "2 failed" in output
+    assert "1 failed" in output
     assert "CacheError: The cache in " in output
     assert not re.search(r"store\.py|pathlib|session\.py", output)
 

@@ -363,4 +363,11 @@ def test_only_the_declared_class_itself_may_say_that_it_comes_back():
     assert not codec.comes_back(More(1.0))
     assert not ResponseCodec("'x'", More).comes_back(More(1.0))
     assert not ResponseCodec("'x'", Answer).comes_back(Answer(text="a"))
-    assert not ResponseCodec("'x'", Any).comes_back("a")
+
+
+def test_a_plain_text_comes_back_where_a_text_is_declared():
+    assert ResponseCodec("'x'", Any).comes_back("a")
+    assert ResponseCodec("'x'", str).comes_back("ä")
+    assert not ResponseCodec("'x'", str).comes_back("\ud800")
+    assert not ResponseCodec("'x'", Answer).comes_back("a")
+    assert not ResponseCodec("'x'", Any).comes_back(["a"])

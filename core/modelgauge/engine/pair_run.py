@@ -1,0 +1,351 @@
+"""One test on one SUT: items are pulled, worked on, written, aggregated; at the end stands a record."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Any
+
+from modelgauge.data.records import ItemRecord, RunFailure, RunStage, TestRecord, normalized_result
+from modelgauge.engine.calls import Target
+from modelgauge.engine.failures import run_failure
+from modelgauge.engine.item import ItemWorker
+from modelgauge.engine.journal import JournalFile, RunFolder
+from modelgauge.engine.limits import window_of
+from modelgauge.engine.lines import line_of
+from modelgauge.engine.measured import JournalIndex
+from modelgauge.engine.observers import Observers
+from modelgauge.engine.options import RunOptions
+from modelgauge.engine.pair import Pair
+from modelgauge.engine.recorded import Continued, Rescorer
+from modelgauge.engine.source import Ids, ItemSource, NumberedItem, chosen
+from modelgauge.engine.summary import changes_of, identity_of, manifest_of, record_of
+from modelgauge.engine.tally import current_tally
+from modelgauge.engine.threads import in_thread
+from modelgauge.engine.totals import TotalsFile
+from modelgauge.engine.writer import Writer
+from modelgauge.errors import ModelGaugeError, RunStoppedError
+
+_TURN = 0.005  # seconds that a worker may keep the loop, when nothing makes it wait
+
+
+@dataclass(slots=True, kw_only=True)
+class Surroundings:
+    """What the pairs of one run share."""
+
+    options: RunOptions
+    writer: Writer
+    observers: Observers
+    invocation_id: str
+    manifest: Mapping[str, Any]
+    at_end: Callable[[Callable[[], None]], object]
+
+
+class PairRun:
+    """A pair while it runs.
+
+    Args:
+        pair: what to run.
+        folder: of the run; empty, unless the run is continued.
+        worker: takes items through their stages.
+        shared: what the pairs of the run share.
+        judges: the SUTs that its annotators ask.
+        notes: what the record shall say.
+        continued: what the folder's journal holds already.
+    """
+
+    def __init__(
+        self,
+        pair: Pair,
+        folder: RunFolder,
+        worker: ItemWorker,
+        shared: Surroundings,
+        *,
+        judges: Sequence[Target] = (),
+        notes: tuple[str, ...] = (),
+        continued: Continued | None = None,
+    ) -> None:
+        self.pair, self.folder, self.shared = pair, folder, shared
+        self.tally = worker.tally
+        self.cancelled = self._abandoned = False
+        self._notes = notes
+        self._continued = continued
+        self._failure: RunFailure | None = None
+        self._worker = worker
+        targets = [*([worker.sut] if worker.sut is not None else []), *worker.annotators.values()]
+        self._targets = [*targets, *judges]
+        self._index = JournalIndex(folder.journal, pair.test.measurement_ranges)
+        self._ids = Ids(pair.test.uid)
+        self._source: ItemSource | None = None
+        self._workers: set[asyncio.Task[None]] = set()
+        self._all_ended = asyncio.Event()
+        self._author: asyncio.Task[Any] | None = None
+        self._error: BaseException | None = None
+        self._idle = 0
+        self._last: asyncio.Task[None] | None = None  # the worker that did the last item
+        self._window = window_of([one.limiter for one in targets])
+        self._began = datetime.now(UTC) if continued is None else continued.began
+        self._made: int | None = None  # items that the test makes, where that is known before they are read
+        self._journal: JournalFile | None = None
+        self._totals = TotalsFile(folder, self.tally, None if continued is None else continued.totals)
+
+    async def prepare(self) -> None:
+        """Take over what the run has done already, and see that the test still makes the same items.
+
+        Raises:
+            RecordError: it does not, or a file of the run is damaged; neither journal nor record is changed.
+        """
+        if (continued := self._continued) is None:
+            return
+        await self._open_journal()
+        await in_thread(lambda: continued.load(self._index, self.tally), "journal")
+        self._made = await in_thread(lambda: continued.compare(self._chosen_again, self._index), "items")
+
+    async def run(self) -> TestRecord:
+        """Run the pair to its end; what fails on the way stands in the record."""
+        current_tally.set(self.tally)
+        manifest = self._manifest()
+        if self._continued is None or manifest != self._continued.manifest:
+            await in_thread(
+                lambda: self.folder.write_manifest(manifest, self.shared.options.redactor.redact_json_text),
+                "manifest",
+            )
+        self.shared.observers.run_started(manifest)
+        journal = await self._open_journal()
+        await in_thread(self._totals.open, "totals")
+        self.shared.at_end(self._totals.close)
+        self.shared.writer.before_each_group(self._totals.write)
+        await self._stage("items", lambda: self._work_through(journal))
+        self._ids.forget()
+        await self.shared.writer.drained()
+        for dead in (target.dead for target in self._targets if target.dead is not None):
+            self._fail("run", dead)  # also where no item was left to be stopped
+        result = await self._stage("aggregate", self._aggregated) or {}
+        record = await in_thread(lambda: self._finish(result, manifest), "record")
+        journal.close()
+        self.shared.observers.run_finished(record)
+        return record
+
+    @property
+    def known(self) -> int | None:
+        """How many items there are, those of earlier sessions too; None until that is known."""
+        if self._source is None or self._source.total is None:
+            return self._made
+        return self._source.total + (0 if self._continued is None else len(self._continued.recorded))
+
+    async def _open_journal(self) -> JournalFile:
+        if self._journal is None:
+            journal = await in_thread(lambda: JournalFile(self.folder.journal), "journal")
+            # Not sooner: where this task is cancelled, the writer still has lines for it.
+            self.shared.at_end(journal.close)
+            self._journal = journal
+        return self._journal
+
+    def stop(self, failure: ModelGaugeError | None = None) -> None:
+        """Start no more items: the run was interrupted, or cannot go on (then the failure says why)."""
+        if failure is None:
+            self.cancelled = True
+        else:
+            self._fail("run", failure)
+        if self._source is not None:
+            self._source.stop()
+
+    def _stopped(self) -> bool:
+        return self.cancelled or self._failure is not None
+
+    def abandon(self) -> None:
+        """Wait no longer for the items under way, nor for the test to make items or a result."""
+        self._abandoned = True
+        for task in self._workers:
+            task.cancel()
+        if self._author is not None and not self._workers:
+            self._author.cancel()
+
+    # --- items -------------------------------------------------------------------------------------------------------
+
+    async def _work_through(self, journal: JournalFile) -> None:
+        if self._stopped():
+            return
+        self._source = await self._of_author(self._items, "items")
+        if self._stopped():
+            self._source.stop()
+        self._spawn(journal)
+        await self._all_ended.wait()
+        if self._error is not None:
+            raise self._error
+
+    async def _of_author(self, work: Callable[[], Any], name: str) -> Any:
+        """Do an author's work in a thread; it is not waited for any more when the run is abandoned."""
+        self._author = asyncio.get_running_loop().create_task(in_thread(work, name))
+        return await self._author
+
+    def _items(self) -> ItemSource:
+        """What there is to do."""
+        items, total = self._chosen(self._ids)
+        if isinstance(self._worker, Rescorer):
+            return ItemSource(self._worker.remaining(items), len(self._worker.recorded))
+        if self._continued is not None and self._made is not None:
+            return ItemSource(self._continued.remaining(items), self._made - len(self._continued.recorded))
+        return ItemSource(items, total)
+
+    def _chosen_again(self) -> Iterator[NumberedItem]:
+        return self._chosen(Ids(self.pair.test.uid))[0]
+
+    def _chosen(self, ids: Ids) -> tuple[Iterator[NumberedItem], int | None]:
+        pair, options = self.pair, self.shared.options
+        return chosen(pair.test, pair.dependencies, ids, options.max_test_items, options.seed)
+
+    def _spawn(self, journal: JournalFile) -> None:
+        self._idle += 1
+        worker = asyncio.get_running_loop().create_task(self._work(journal))
+        self._workers.add(worker)
+        worker.add_done_callback(self._worker_ended)
+
+    def _worker_ended(self, worker: "asyncio.Task[None]") -> None:
+        """All workers end before the pair goes on, since each may hold an item that is paid."""
+        self._workers.discard(worker)
+        error = None if worker.cancelled() else worker.exception()
+        if worker.cancelled() and not self._abandoned:
+            error = RuntimeError("The work on an item was cancelled from within.")
+        if isinstance(error, KeyboardInterrupt):  # it ends the loop too: whoever runs that cancels the run
+            self.stop()
+        elif error is not None:
+            self._error = self._error or error
+            if self._source is not None:
+                self._source.stop()
+        if not self._workers:
+            self._all_ended.set()
+
+    async def _work(self, journal: JournalFile) -> None:
+        """Take items until there are no more. Workers are added while all are busy, up to the window."""
+        source, writer, me = self._source, self.shared.writer, asyncio.current_task()
+        turn_ends = 0.0
+        while source is not None:
+            if writer.is_crowded:
+                await writer.room()
+            item = source.take() or await source.next()
+            if item is None:
+                return
+            self._idle -= 1
+            if not self._idle and len(self._workers) < self._window:
+                self._spawn(journal)
+            try:
+                await self._do(item, journal)
+            except RunStoppedError as error:
+                self.stop(None if self.cancelled else error)
+                return
+            self._idle += 1
+            now = monotonic()
+            if self._last is not me:  # the loop was free since, for others to have a turn
+                self._last, turn_ends = me, now + _TURN
+            elif now > turn_ends:
+                self._last = None
+                await asyncio.sleep(0)
+
+    async def _do(self, numbered_item: NumberedItem, journal: JournalFile) -> None:
+        index, item = numbered_item.index, numbered_item.item
+        self.tally.items += 1
+        self._index.note_context(index, item)
+        record = await self._worker.process(index, item)
+        if self.shared.writer.is_crowded:  # many long answers that come at once are not made lines of at once
+            await self.shared.writer.room()
+        clean, line = line_of(record, self.pair.test.uid, self.shared.options.redactor.redact_json_text)
+        self.shared.writer.append(journal, line, lambda offset: self._done(clean, offset))
+
+    def _done(self, record: ItemRecord, offset: int) -> None:
+        """An item's record is committed."""
+        self.tally.count(record)
+        self._index.add(record, offset)
+        self.shared.observers.item_finished(self.folder.run_id, record)
+
+    async def _aggregated(self) -> dict[str, Any]:
+        items = self._index.items()
+        if not len(items):
+            return {}
+        aggregate = self.pair.test.aggregate_measurements
+        return dict(await self._of_author(lambda: normalized_result(aggregate(items)), "aggregation"))
+
+    async def _stage(self, stage: RunStage, work: Callable[[], Awaitable[Any]]) -> Any:
+        """Do a part of the run; what it raises ends this pair only, and stands in its record."""
+        try:
+            return await work()
+        except asyncio.CancelledError:
+            if not self._abandoned:
+                raise
+            self.cancelled = True
+        except Exception as error:  # noqa: BLE001  whatever an author's code raises is data
+            self._fail(stage, error)
+        return None
+
+    def _fail(self, stage: RunStage, error: Exception) -> None:
+        if self._failure is None:
+            self._failure = run_failure(stage, error, getattr(self.pair.sut, "again", None))
+
+    def _finish(self, result: dict[str, Any], manifest: dict[str, Any]) -> TestRecord:
+        """Write the record; where the disk refuses it, what came out is told all the same."""
+        redact, seconds = self.shared.options.redactor.redact_json_text, self._totals.seconds
+        record = self._record(result, seconds)
+        try:
+            if self._ids.repeated and self._continued is None:
+                self.folder.write_manifest({**manifest, "repeated_ids": self._ids.repeated}, redact)
+            self.folder.write_record(record, redact)
+        except RunStoppedError as error:
+            self._fail("run", error)
+            self._notes += (error.problem,)
+            self._totals.write()
+            return self._record(result, seconds)
+        self._totals.write(ended=True)
+        return record
+
+    def _record(self, result: dict[str, Any], seconds: float) -> TestRecord:
+        known = self.known
+        earlier = {} if self._continued is None else self._continued.concurrency
+        record = record_of(
+            self._identity(),
+            self.pair.test,
+            self.shared.options,
+            cancelled=self.cancelled,
+            counts=self.tally.frozen(None if known is None else max(0, known - self.tally.items)),
+            result=result,
+            seconds=seconds,
+            spent=self.tally.spent(),
+            notes=self._all_notes(),
+            failure=self._failure,
+            concurrency=changes_of(self._targets, earlier, self._totals.earlier_seconds),
+        )
+        return record.with_items(self.folder.items)
+
+    def _all_notes(self) -> Iterator[str]:
+        yield from self._notes
+        yield from dict.fromkeys(note for target in self._targets for note in target.notes)
+        if self._ids.repeated:
+            yield f"{self._ids.repeated} items repeat the prompts of an earlier one; their ids end in ~2, ~3, …"
+        if isinstance(self._worker, Rescorer):
+            yield from self._worker.notes(str(self.shared.manifest.get("rescores")))
+        if self._continued is not None and self._continued.totals is None:
+            yield "The calls and the time of this run's earlier sessions are not known."
+        yield from self.tally.sut_calls.unjudged()
+
+    def _manifest(self) -> dict[str, Any]:
+        options, pair = self.shared.options, self.pair
+        if self._continued is not None:  # what is given to `resume` holds from then on
+            return {**self._continued.manifest, "options": options.recorded()}
+        return manifest_of(
+            self._identity(),
+            annotators=pair.annotators,
+            judge_suts=pair.judge_suts,
+            options=options,
+            surroundings=self.shared.manifest,
+        )
+
+    def _identity(self) -> dict[str, Any]:
+        pair = self.pair
+        return identity_of(
+            {"run_id": self.folder.run_id, "invocation_id": self.shared.invocation_id},
+            pair.test,
+            sut_uid=pair.sut.uid,
+            sut_initialization=pair.sut.initialization,
+            dependency_versions=pair.dependency_versions,
+            began=self._began,
+        )
