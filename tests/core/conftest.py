@@ -6,7 +6,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # However slow or busy the machine is: no test is about time that does not say so.
-settings.register_profile("modelgauge", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "modelgauge", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("modelgauge")
 
 

@@ -33,24 +33,27 @@ def simulate(capacity, *, start=20, ceiling=256, calls=5000, fault=None, share=0
         under_way, now = 0, 0
         ends = []  # a heap: when a call ends, and what it waits for
 
-        async def call(number):
-            nonlocal under_way, refused, most
-            await limiter.acquire()
-            under_way += 1
-            most = max(most, under_way)
-            assert under_way <= limiter.in_use <= ceiling
-            outcome = Outcome.rate_limited if under_way > capacity else Outcome.ok
-            if share and outcome is Outcome.ok and chance.random() < share:
-                outcome = fault or Outcome.rate_limited
-            refused += outcome is Outcome.rate_limited
-            end = asyncio.get_running_loop().create_future()
-            heapq.heappush(ends, (now + chance.randint(1, 20), number, end))
-            await end
-            under_way -= 1
-            limiter.release(outcome)
-            limits.append(limiter.limit)
+        numbers = iter(range(calls))
 
-        everything = asyncio.gather(*(call(number) for number in range(calls)))
+        async def caller():
+            nonlocal under_way, refused, most
+            for number in numbers:
+                await limiter.acquire()
+                under_way += 1
+                most = max(most, under_way)
+                assert under_way <= limiter.in_use <= ceiling
+                outcome = Outcome.rate_limited if under_way > capacity else Outcome.ok
+                if share and outcome is Outcome.ok and chance.random() < share:
+                    outcome = fault or Outcome.rate_limited
+                refused += outcome is Outcome.rate_limited
+                end = asyncio.get_running_loop().create_future()
+                heapq.heappush(ends, (now + chance.randint(1, 20), number, end))
+                await end
+                under_way -= 1
+                limiter.release(outcome)
+                limits.append(limiter.limit)
+
+        everything = asyncio.gather(*(caller() for _ in range(ceiling + 20)))  # so that some always wait
         while not everything.done():
             await asyncio.sleep(0)
             now = ends[0][0] if ends else now
