@@ -1,13 +1,18 @@
 """How many test cases `evaluate` judges a second by a trivial metric, and 1,000 judged ones beside a bare client.
 
+The judge answers over HTTP, from a server on the loopback interface; and, to tell what is the engine's own share, from
+a function of this process.
 
 Run it on an idle machine: python benchmarks/evals.py
 """
 
 import asyncio
-import statistics
 import tempfile
 import time
+
+from common import header, medians
+from over_http import CALLS, CONCURRENCY, LATENCY, ChatServer, Plan, bare_calls
+from over_http import name as server_name
 
 from modelgauge import FunctionSUT, Score
 from modelgauge.evals import LLMTestCase, evaluate
@@ -15,9 +20,6 @@ from modelgauge.metrics import ExactMatchMetric, Metric
 
 RUNS = 5
 CASES = 10_000
-JUDGED = 1_000
-AT_ONCE = 100
-ANSWER_TIME = 0.1
 
 
 class Trivial(Metric):
@@ -31,13 +33,13 @@ class Judged(Metric):
     """Asks one question."""
 
     async def score(self, test_case):
-        answer = await self.ask("judge", f"Is this right? {test_case.input}")
-        return Score(float(answer.completions[0].text))
+        answer = await self.ask("judge", test_case.input)
+        return Score(float(bool(answer.completions[0].text)))
 
 
 async def slow_judge(_):
     """A judge behind a network."""
-    await asyncio.sleep(ANSWER_TIME)
+    await asyncio.sleep(LATENCY)
     return "1"
 
 
@@ -55,47 +57,48 @@ def seconds(given, metric, **options):
     return taken
 
 
-async def bare_client():
-    places = asyncio.Semaphore(AT_ONCE)
+async def bare_function():
+    places = asyncio.Semaphore(CONCURRENCY)
 
     async def ask(number):
         async with places:
             return await slow_judge(str(number))
 
-    begun = time.perf_counter()
-    await asyncio.gather(*map(ask, range(JUDGED)))
-    return time.perf_counter() - begun
+    await asyncio.gather(*map(ask, range(CALLS)))
 
 
-def judged(*, use_cache):
-    judge = FunctionSUT("judge", slow_judge, max_concurrency=AT_ONCE)
+def trivial():
+    given = cases(CASES)
+    for name, metric in (("async metric", Trivial()), ("ExactMatchMetric", ExactMatchMetric())):
+        taken = sorted(seconds(given, metric) for _ in range(RUNS))
+        print(
+            f"{name}: median {CASES / taken[RUNS // 2]:,.0f}, best {CASES / taken[0]:,.0f} cases a second",
+            flush=True,
+        )
+
+
+def judged(name, bare, judge):
+    """Judged cases beside the bare client, in turns, since the machine has its moods."""
+    given = [LLMTestCase(f"{number} {'x' * 1000}", "yes", "yes") for number in range(CALLS)]
     metric = Judged(model=judge)
-    return lambda: seconds(cases(JUDGED), metric, max_concurrent=AT_ONCE, use_cache=use_cache)
+    evaluated = {
+        f"without the cache, {name}": {"use_cache": False},
+        f"with the cache, {name}": {"use_cache": True},
+    }
+    works = {
+        what: lambda options=options: seconds(given, metric, max_concurrent=CONCURRENCY, **options)
+        for what, options in evaluated.items()
+    }
+    medians("judged", CALLS, {f"bare client, {name}": lambda: asyncio.run(bare()), **works})
 
 
 def main():
-    given = cases(CASES)
-    for name, metric in (("async metric", Trivial()), ("ExactMatchMetric", ExactMatchMetric())):
-        for use_cache in (True, False):
-            taken = sorted(seconds(given, metric, use_cache=use_cache) for _ in range(RUNS))
-            cached = "with the cache" if use_cache else "without the cache"
-            rates = f"median {CASES / taken[RUNS // 2]:,.0f}, best {CASES / taken[0]:,.0f} cases a second"
-            print(f"{name}, {cached}: {rates}")
-    ways = {
-        "bare client": lambda: asyncio.run(bare_client()),
-        "without the cache": judged(use_cache=False),
-        "with the cache": judged(use_cache=True),
-    }
-    rows = {}
-    for _ in range(RUNS):  # one after the other, since the machine has its moods
-        for name, way in ways.items():
-            rows.setdefault(name, []).append(way())
-    bare = statistics.median(rows["bare client"])
-    for name, taken in rows.items():
-        middle = statistics.median(taken)
-        print(
-            f"{JUDGED:,} judged cases, {AT_ONCE} at once, {name}: {middle:.3f} s, {middle / bare:.3f} of bare"
-        )
+    trivial()
+    header()
+    with ChatServer(Plan(latency=LATENCY)) as server:
+        judged("HTTP", lambda: bare_calls(server.base_url), server_name(server))
+    judge = FunctionSUT("judge", slow_judge, version=1, max_concurrency=CONCURRENCY)  # cached by its version
+    judged("in process", bare_function, judge)
 
 
 if __name__ == "__main__":
