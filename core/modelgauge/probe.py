@@ -11,12 +11,13 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from modelgauge.api import Runner
-from modelgauge.cache import DiskCache, Explanation, KeyMaker, explain
+from modelgauge.cache import DiskCache, Explanation, explain
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.measured import TestItemAnnotations
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
 from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.responses import SUTCompletion, SUTResponse
+from modelgauge.engine.owners import Asked, Owner, keys_of
 from modelgauge.errors import IncompatibleError, RunStoppedError, UsageError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.capabilities import AcceptsChatPrompt, AcceptsTextPrompt, SUTCapability
@@ -234,16 +235,16 @@ def _run(
 
 def _explained(
     runner: Runner,
-    owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any],
-    asked: Mapping[str, PromptResponseSUT[Any, Any]],
+    owner: Owner,
+    asked: Asked,
     request: Any,
     texts: Mapping[str, str],
 ) -> Explanation:
-    why = owner.why_uncacheable(asked)
-    if why is not None:
+    keys = keys_of(owner, asked, runner.options.redactor.redact_json_text)
+    if keys is None:
+        why = owner.why_uncacheable(asked) or f"asking '{owner.uid}' costs next to nothing"
         raise UsageError(f"Nothing is ever cached: {why}.", fix="Each run makes such calls anew.")
-    role = "sut" if isinstance(owner, PromptResponseSUT) else "annotator"
-    key = KeyMaker(role, owner.identity(asked), runner.options.redactor.redact_json_text).key(request)
+    key = keys.key(request)
     folder = runner.options.data_dir / "cache"
     if not (folder / "cache.db").exists():
         return Explanation(key=key.digest, hit=False)
@@ -265,9 +266,7 @@ def _texts(prompt: AnyPrompt) -> dict[str, str]:
     }
 
 
-def _listen(
-    owner: PromptResponseSUT[Any, Any] | CompletionAnnotator[Any], asks: Sequence[str], into: Exchange
-) -> None:
+def _listen(owner: Owner, asks: Sequence[str], into: Exchange) -> None:
     """Note what an object's translations are given and give, on the object itself."""
 
     def noting_request(translate: Callable[..., Any]) -> Callable[..., Any]:

@@ -49,12 +49,11 @@ async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: i
 
 def tell_of_kept(target: Target, error: Exception) -> None:
     """Say with an error of `translate_response` that the answer is paid and kept: it is read again, not asked anew."""
-    owner = target.owner
-    if not target.services.caching or target.why_uncacheable is not None or owner.is_cheap:
+    if not target.is_cached:
         return
     note = (
         "The answer is kept in the cache: with a mended translate_response, the same command reads it there and pays "
-        f"nothing. Where the answer itself is wrong, raise the cache_version of '{owner.uid}' to ask again."
+        f"nothing. Where the answer itself is wrong, raise the cache_version of '{target.owner.uid}' to ask again."
     )
     add_note(error, note)
 

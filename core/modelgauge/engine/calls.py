@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
-from modelgauge.cache import Entry, Key, KeyMaker
+from modelgauge.cache import Entry, Key
 from modelgauge.coroutines import never_waits
 from modelgauge.data.responses import Usage
 from modelgauge.engine.batches import BatchCollector
@@ -18,7 +18,7 @@ from modelgauge.engine.failures import add_note, message_of
 from modelgauge.engine.first_calls import FirstCalls
 from modelgauge.engine.flights import Flight
 from modelgauge.engine.limits import Limiter, Outcome
-from modelgauge.engine.owners import Owner, declared_response, is_batched, is_immediate, limiter_of
+from modelgauge.engine.owners import Owner, declared_response, is_batched, is_immediate, keys_of, limiter_of
 from modelgauge.engine.pace import TranslationPaces
 from modelgauge.engine.rates import Rate
 from modelgauge.engine.retries import classify, outcome_of
@@ -53,6 +53,9 @@ class Target:
         owner: the object.
         services: what the run's calls share.
         asked: the SUTs that a judge asks, by its own names: what it says depends on them.
+
+    Attributes:
+        is_cached: whether its answers are kept.
     """
 
     def __init__(
@@ -75,14 +78,10 @@ class Target:
         services.rates.append(self.rate)
         self.dead: RunStoppedError | None = None
         self.translating = TranslationPaces(owner)
-        self.why_uncacheable = owner.why_uncacheable(asked)
         self._fatal_calls = 0
         self._succeeded = False
-        self._keys: KeyMaker | None = None
-        if services.caching and self.why_uncacheable is None and not owner.is_cheap:
-            self._keys = KeyMaker(
-                "sut" if is_sut else "annotator", owner.identity(asked), options.redactor.redact_json_text
-            )
+        keys = keys_of(owner, asked, options.redactor.redact_json_text) if services.caching else None
+        self.is_cached, self._keys = keys is not None, keys
         self._send = self._sender(method, batched=batched)
         # What never waits and costs nothing needs no limits and no further attempts.
         self._immediate: Any = method if is_immediate(owner) else None

@@ -1,8 +1,10 @@
 """What the engine reads off a SUT or an annotator: how many calls it bears, in batches or not, and what it responds."""
 
 import asyncio
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from modelgauge.cache import KeyMaker
 from modelgauge.coroutines import never_waits
 from modelgauge.engine.limits import CEILING, START, AdaptiveLimiter, Limiter, NoLimit
 from modelgauge.engine.options import RunOptions
@@ -13,7 +15,35 @@ from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import PromptResponseSUT
 
 Owner: TypeAlias = PromptResponseSUT[Any, Any] | CompletionAnnotator[Any]
-"""What calls are made of."""
+"""What is called."""
+
+Asked: TypeAlias = Mapping[str, PromptResponseSUT[Any, Any]]
+"""The SUTs that a judge asks, by its own names."""
+
+
+def is_cached(owner: Owner, asked: Asked | None = None) -> bool:
+    """Whether calls are cached, where there is a cache: they cost something, and can be.
+
+    Args:
+        owner: is called.
+        asked: the SUTs that it asks, by its own names.
+    """
+    return not owner.is_cheap and owner.why_uncacheable(asked) is None
+
+
+def keys_of(owner: Owner, asked: Asked | None, redact: Callable[[str], str]) -> KeyMaker | None:
+    """What makes the keys of an object's calls; None where they are not cached.
+
+    Args:
+        owner: is called.
+        asked: the SUTs that it asks, by its own names.
+        redact: takes secrets out of the text of a key, which is stored.
+    """
+    if not is_cached(owner, asked):
+        return None
+    return KeyMaker(
+        "sut" if isinstance(owner, PromptResponseSUT) else "annotator", owner.identity(asked), redact
+    )
 
 
 def limiter_of(owner: Owner, options: RunOptions, *, batched: bool) -> Limiter:

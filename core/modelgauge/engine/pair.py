@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.responses import SUTResponse
-from modelgauge.engine.owners import Owner
+from modelgauge.engine.owners import Asked, Owner
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.sut import PromptResponseSUT
@@ -35,17 +35,7 @@ class Callee(NamedTuple):
     """An object that is called, and the SUTs that it asks in its turn, by its own names."""
 
     owner: Owner
-    asked: Mapping[str, PromptResponseSUT[Any, Any]] | None = None
-
-    @property
-    def is_cached(self) -> bool:
-        """Whether its calls are cached, where there is a cache: they cost something, and can be."""
-        return not self.owner.is_cheap and self.why_not_cached is None
-
-    @property
-    def why_not_cached(self) -> str | None:
-        """Why its calls cannot be cached although they cost something; None where that is not so."""
-        return None if self.owner.is_cheap else self.owner.why_uncacheable(self.asked)
+    asked: Asked | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +54,7 @@ class Pair:
     test: PromptResponseTest
     sut: PromptResponseSUT[Any, Any] | RecordedSUT
     annotators: Mapping[str, CompletionAnnotator[Any]] = field(default_factory=dict)
-    judge_suts: Mapping[str, Mapping[str, PromptResponseSUT[Any, Any]]] = field(default_factory=dict)
+    judge_suts: Mapping[str, Asked] = field(default_factory=dict)
     dependencies: Mapping[str, Path] = field(default_factory=dict)
     dependency_versions: Mapping[str, str] = field(default_factory=dict)
 

@@ -16,7 +16,7 @@ from modelgauge.engine.digests import DigestSet
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.item import checked_choice
 from modelgauge.engine.options import RunOptions
-from modelgauge.engine.owners import Owner, declared_response
+from modelgauge.engine.owners import Asked, Owner, declared_response, keys_of
 from modelgauge.engine.pair import Pair, RecordedSUT
 from modelgauge.engine.source import Ids, NumberedItem, numbered, sample
 from modelgauge.engine.uses import Told, opened
@@ -94,16 +94,11 @@ class Planner:
     def _side(
         self,
         owner: Owner,
-        asked: Mapping[str, PromptResponseSUT[Any, Any]] | None = None,
+        asked: Asked | None = None,
     ) -> "_Side":
-        is_sut = isinstance(owner, PromptResponseSUT)
         keys: KeyMaker | None = None
-        if self._cache is not None and owner.why_uncacheable(asked) is None and not owner.is_cheap:
-            keys = KeyMaker(
-                "sut" if is_sut else "annotator",
-                owner.identity(asked),
-                self._options.redactor.redact_json_text,
-            )
+        if self._cache is not None:
+            keys = keys_of(owner, asked, self._options.redactor.redact_json_text)
         codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
         return _Side(keys, codec, self._cache, self._seen)
 

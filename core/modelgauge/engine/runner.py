@@ -23,7 +23,7 @@ from modelgauge.engine.lookups import Lookups
 from modelgauge.engine.measuring import Measurer
 from modelgauge.engine.observers import Observer, Observers
 from modelgauge.engine.options import RunOptions
-from modelgauge.engine.owners import Owner
+from modelgauge.engine.owners import Asked, Owner, is_cached
 from modelgauge.engine.pair import Callee, Pair, RecordedSUT
 from modelgauge.engine.pair_run import PairRun, Surroundings
 from modelgauge.engine.progress import Standing, show_progress
@@ -199,7 +199,7 @@ class Run:
     async def _open_services(self, stack: AsyncExitStack, called: Sequence[Callee]) -> Services:
         self._loop, options = asyncio.get_running_loop(), self.options
         cache: DiskCache | None = None
-        if options.caching and any(one.is_cached for one in called):
+        if options.caching and any(is_cached(*one) for one in called):
             cache = await in_thread(lambda: DiskCache(options.data_dir / "cache"), "cache")
             stack.push_async_callback(in_thread, cache.leave, "cache")
         close = cache.close if cache is not None else lambda: None
@@ -265,10 +265,10 @@ class Run:
         """What cannot be cached, and why."""
         if not self.options.caching:
             return ()
-        reasons = [one.why_not_cached for one in pair.called()]
+        reasons = [one.why_uncacheable(asked) for one, asked in pair.called() if not one.is_cheap]
         return tuple(f"Not cached: {why}." for why in dict.fromkeys(reasons) if why is not None)
 
-    def _target(self, owner: Owner, asked: Mapping[str, PromptResponseSUT[Any, Any]] | None = None) -> Target:
+    def _target(self, owner: Owner, asked: Asked | None = None) -> Target:
         if id(owner) not in self._targets:
             self._targets[id(owner)] = Target(owner, self._services, asked)
         return self._targets[id(owner)]
