@@ -158,13 +158,20 @@ def test_a_secret_in_a_request_is_found_under_its_redacted_key(run, here, monkey
     assert "canary" not in ended.out
 
 
-def test_what_is_never_cached_is_told(run, here):
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("cacheable = False", "'text_only' says that it is not cacheable"),
+        ("is_cheap = True", "asking 'text_only' costs next to nothing"),
+    ],
+)
+def test_what_is_never_cached_is_told(run, here, said, told):
     text = (here / "plugin.py").read_text(encoding="utf-8")
     text = text.replace(
         "class TextOnly(mg.PromptResponseSUT[str, str]):",
-        "class TextOnly(mg.PromptResponseSUT[str, str]):\n    cacheable = False",
+        f"class TextOnly(mg.PromptResponseSUT[str, str]):\n    {said}",
     )
     (here / "plugin.py").write_text(text, encoding="utf-8")
     ended = run("cache", "explain", "--sut", "text_only", "--prompt", "x")
     assert ended.code == 2
-    assert "'text_only' says that it is not cacheable" in ended.err
+    assert told in ended.err
