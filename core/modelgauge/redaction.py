@@ -12,17 +12,21 @@ from importlib import import_module
 from typing import Any
 
 SHORTEST_VALUE = 4  # below, a value is like any short word: only an Authorization header tells it apart
+LONGEST_WORD = 11  # what local servers get for a key is a word: EMPTY, ollama, lm-studio, not-needed
 SHORTEST_FORM = 6  # of an encoded form: below, it turns up in ordinary text by chance
 
 SHORTEST_LINE = 16  # of a value of several lines, a PEM key, say: a log may show them one by one
+
+_WORDS = re.compile(r"[A-Za-z]?[a-z]*([-_. ][A-Za-z]?[a-z]*)*|[A-Z]+([-_. ][A-Z]+)*|[0-9]{1,6}")
 
 
 class Redactor:
     """Replaces every known secret value by `[secret SCOPE.KEY]`, in any case and in its usual encodings.
 
     Where no secret stands in a text, a call costs a substring search for each form; without secrets, nothing.
-    Values shorter than four characters are replaced after `Bearer`, `Basic` or `Token` only: elsewhere they
-    cannot be told from ordinary text. Safe to use from several threads.
+    Values shorter than four characters, and words of up to eleven (`EMPTY`, `lm-studio`), are replaced
+    after `Bearer`, `Basic` or `Token` only: elsewhere they cannot be told from ordinary text, and an answer that
+    holds the word would be scored as another. Safe to use from several threads.
     """
 
     def __init__(self) -> None:
@@ -109,14 +113,19 @@ def _as_written(form: str) -> set[str]:
 
 
 def _pattern_of(form: str) -> str:
-    if len(form) >= SHORTEST_VALUE:
+    if not _is_ordinary(form):
         return re.escape(form)
     return rf"(?:(?<=bearer )|(?<=basic )|(?<=token )){re.escape(form)}(?!\w)"
 
 
+def _is_ordinary(value: str) -> bool:
+    """Whether a value may well turn up in a text that has nothing to do with it."""
+    return len(value) < SHORTEST_VALUE or (len(value) <= LONGEST_WORD and bool(_WORDS.fullmatch(value)))
+
+
 def _forms(value: str) -> set[str]:
     """The shapes of one value; matching ignores case, so one case of each is enough."""
-    if len(value) < SHORTEST_VALUE:
+    if _is_ordinary(value):
         return {value} - {""}
     # Imported when there is a secret: listing what is installed needs none of them.
     json, html, url = (import_module(name) for name in ("json", "html", "urllib.parse"))

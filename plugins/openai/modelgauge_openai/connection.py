@@ -12,6 +12,7 @@ import aiohttp
 
 from modelgauge import Fatal, Retry
 from modelgauge.errors import CallError
+from modelgauge.redaction import Redactor
 from modelgauge_openai.address import proxy_for
 from modelgauge_openai.errors import LATER, ChatError, refused, shortened
 
@@ -43,6 +44,8 @@ class Connection:
         self.url = url
         self._owner = owner
         self._key = key
+        self._redactor = Redactor()
+        self._redactor.add("openai.api_key", key or "")
         self._opened: dict[asyncio.AbstractEventLoop, _Opened] = {}
 
     async def open(self) -> None:
@@ -120,8 +123,9 @@ class Connection:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _without_key(self, content: bytes) -> bytes:
-        key = (self._key or "").encode()
-        return content.replace(key, b"[secret openai.api_key]") if key and key in content else content
+        if not self._key or self._key.encode() not in content:
+            return content
+        return self._redactor.redact(content.decode("utf-8", errors="replace")).encode()
 
     def _broken(self, error: Exception) -> ChatError:
         """The error of a connection that failed, before or within the answer."""

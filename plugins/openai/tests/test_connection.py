@@ -254,3 +254,10 @@ def test_nor_in_a_response_that_quotes_it(server):
     [response] = ask(sut, f"My key is {CANARY}.")
     text = sut.translate_response({}, response).completions[0].text
     assert text == "My key is [secret openai.api_key]."
+
+
+@pytest.mark.parametrize("word", ["EMPTY", "ollama", "x", "id", "message"])
+def test_a_word_given_for_a_key_does_not_maim_the_answers_of_a_local_server(server, word):
+    sut = OpenAIChat("openai/m", model="m", api_key=OpenAIKey(word), base_url=server.base_url)
+    [response] = ask(sut, f"six boxes, {word}")
+    assert sut.translate_response({}, response).completions[0].text == f"six boxes, {word}"
