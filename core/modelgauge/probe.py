@@ -17,7 +17,7 @@ from modelgauge.data.measured import TestItemAnnotations
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
 from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.responses import SUTCompletion, SUTResponse
-from modelgauge.engine.owners import Asked, Owner, keys_of
+from modelgauge.engine.owners import Asked, Owner, keys_of, learn_secrets
 from modelgauge.errors import IncompatibleError, RunStoppedError, UsageError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.capabilities import AcceptsChatPrompt, AcceptsTextPrompt, SUTCapability
@@ -240,6 +240,7 @@ def _explained(
     request: Any,
     texts: Mapping[str, str],
 ) -> Explanation:
+    learn_secrets(owner, runner.options.redactor)
     keys = keys_of(owner, asked, runner.options.redactor.redact_json_text)
     if keys is None:
         why = owner.why_uncacheable(asked) or f"asking '{owner.uid}' costs next to nothing"

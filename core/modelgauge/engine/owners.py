@@ -11,8 +11,9 @@ from modelgauge.engine.options import RunOptions
 from modelgauge.errors import DefinitionError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.codec import response_type
-from modelgauge.interfaces.identity import overrides
+from modelgauge.interfaces.identity import Identified, overrides, secrets_of
 from modelgauge.interfaces.sut import PromptResponseSUT
+from modelgauge.redaction import Redactor
 
 Owner: TypeAlias = PromptResponseSUT[Any, Any] | CompletionAnnotator[Any]
 """What is called."""
@@ -29,6 +30,12 @@ def is_cached(owner: Owner, asked: Asked | None = None) -> bool:
         asked: the SUTs that it asks, by its own names.
     """
     return not owner.is_cheap and owner.why_uncacheable(asked) is None
+
+
+def learn_secrets(made: Identified, redactor: Redactor) -> None:
+    """Have the secrets taken out of all texts that an object was made with; a store that found them told already."""
+    for secret in secrets_of(made):
+        redactor.add(secret.description().name, secret.value or "")
 
 
 def keys_of(owner: Owner, asked: Asked | None, redact: Callable[[str], str]) -> KeyMaker | None:

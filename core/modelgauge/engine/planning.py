@@ -16,7 +16,7 @@ from modelgauge.engine.digests import DigestSet
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.item import checked_choice
 from modelgauge.engine.options import RunOptions
-from modelgauge.engine.owners import Asked, Owner, declared_response, keys_of
+from modelgauge.engine.owners import Asked, Owner, declared_response, keys_of, learn_secrets
 from modelgauge.engine.pair import Pair, RecordedSUT
 from modelgauge.engine.source import Ids, NumberedItem, numbered, sample
 from modelgauge.engine.uses import Told, opened
@@ -97,6 +97,7 @@ class Planner:
         asked: Asked | None = None,
     ) -> "_Side":
         keys: KeyMaker | None = None
+        learn_secrets(owner, self._options.redactor)
         if self._cache is not None:
             keys = keys_of(owner, asked, self._options.redactor.redact_json_text)
         codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))

@@ -23,7 +23,7 @@ from modelgauge.engine.lookups import Lookups
 from modelgauge.engine.measuring import Measurer
 from modelgauge.engine.observers import Observer, Observers
 from modelgauge.engine.options import RunOptions
-from modelgauge.engine.owners import Asked, Owner, is_cached
+from modelgauge.engine.owners import Asked, Owner, is_cached, learn_secrets
 from modelgauge.engine.pair import Callee, Pair, RecordedSUT
 from modelgauge.engine.pair_run import PairRun, Surroundings
 from modelgauge.engine.progress import Standing, show_progress
@@ -119,6 +119,7 @@ class Run:
         """
         for pair in pairs:
             check_pair(pair)
+            learn_secrets(pair.test, self.options.redactor)
         async with AsyncExitStack() as stack:
             stack.callback(current_asker.reset, current_asker.set(self))
             last = stack.enter_context(ExitStack())
@@ -270,6 +271,7 @@ class Run:
 
     def _target(self, owner: Owner, asked: Asked | None = None) -> Target:
         if id(owner) not in self._targets:
+            learn_secrets(owner, self.options.redactor)
             self._targets[id(owner)] = Target(owner, self._services, asked)
         return self._targets[id(owner)]
 

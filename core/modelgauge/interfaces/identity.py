@@ -47,10 +47,11 @@ _HANDED_ON = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 @dataclass(frozen=True, slots=True)
 class _Argument:
-    """An argument as it was when the object was made: JSON, and whether that tells all."""
+    """An argument as it was when the object was made: JSON, whether that tells all, and the secrets in it."""
 
     shown: Any
     exact: bool
+    secrets: tuple[Secret, ...] = ()
 
 
 class Identified:
@@ -148,6 +149,12 @@ class Identified:
                 f"A {type(self).__qualname__} has the uid {uid!r}.", fix=_uid_fix(type(self))
             )
         return uid
+
+
+def secrets_of(made: Identified) -> list[Secret]:
+    """The secrets among the arguments that an object was made with, whoever gave them."""
+    captured = getattr(made, "_arguments", None) or {}
+    return [secret for argument in captured.values() for secret in argument.secrets]
 
 
 def _without_options(uid: str, names: frozenset[str]) -> str:
@@ -252,11 +259,14 @@ def _flattened(bound: inspect.BoundArguments) -> dict[str, Any]:
 def _frozen(value: Any) -> _Argument:
     """The JSON of an argument, which later changes to the argument do not reach."""
     opaque: list[str] = []
+    secrets: list[Secret] = []
 
     def other(part: Any) -> Any:
         if isinstance(part, Secret):
+            secrets.append(part)
             return {"$secret": part.description().name}
         if isinstance(part, Identified):
+            secrets.extend(secrets_of(part))
             return _nested(part, opaque)
         return NotImplemented
 
@@ -265,8 +275,8 @@ def _frozen(value: Any) -> _Argument:
         text_of_plain(shown)
     except (InvalidDataError, RecursionError):
         named = value if hasattr(value, "__qualname__") and hasattr(value, "__module__") else type(value)
-        return _Argument({"$opaque": class_name(named)}, exact=False)
-    return _Argument(shown, exact=not opaque)
+        return _Argument({"$opaque": class_name(named)}, exact=False, secrets=tuple(secrets))
+    return _Argument(shown, exact=not opaque, secrets=tuple(secrets))
 
 
 def _nested(part: Identified, opaque: list[str]) -> dict[str, Any]:

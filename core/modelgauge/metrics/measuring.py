@@ -47,8 +47,10 @@ class _OneCall(Run):
             target = self._target(annotator, suts)
             self._asked = {(id(annotator), name): self._target(sut) for name, sut in suts.items()}
             for owner in [one.owner for one in self._targets.values()]:
-                await owner.open()
-                stack.push_async_callback(owner.close)
+                failure = await self._not_opened(owner)
+                if failure is not None:
+                    raise failure
+                stack.push_async_callback(self._close, owner)
             return (await target.call(request, Tally().annotator_calls)).response
 
 
