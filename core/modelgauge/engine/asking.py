@@ -39,6 +39,8 @@ async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: i
         unblamed(error)
         blamed(error, called.told)
         tell_of_kept(target, error)
+        if called.paid:
+            target.settle(None)
         raise
     if called.told is not None:
         tally.note_metrics(called.told.trace)

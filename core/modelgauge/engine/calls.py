@@ -24,16 +24,17 @@ from modelgauge.engine.rates import Rate
 from modelgauge.engine.retries import classify, outcome_of
 from modelgauge.engine.services import Services
 from modelgauge.engine.tally import CallTally
+from modelgauge.engine.unreported import Unreported
 from modelgauge.engine.uses import Told, Use, blamed, opened, sealed, unblamed
-from modelgauge.errors import CallTimeoutError, RunStoppedError
+from modelgauge.errors import CallTimeoutError, InvalidResponseError, RunStoppedError
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.retry import ErrorClass, Fatal, Retry
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.spans import is_anything_observed, observation_of
 
 _FATAL_CALLS = 3
+_KEPT = "It was kept by an earlier run. To ask anew, raise the cache_version of '%s'."
 _FAILED = "'%s': attempt %d failed (%s: %s); the next one comes in %.1f s."
-_UNKNOWN = "%s does not hold for '%s': its responses tell no %s."
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ class Target:
 
     Attributes:
         is_cached: whether its answers are kept.
+        unreported: the limits that it cannot be held to.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Target:
             Rate(options.requests_per_minute, options.tokens_per_minute) if is_sut else Rate(None, None)
         )
         services.rates.append(self.rate)
+        self.unreported = Unreported(owner.uid, options)
         self.dead: RunStoppedError | None = None
         self.translating = TranslationPaces(owner)
         self._fatal_calls = 0
@@ -91,7 +94,6 @@ class Target:
         # Who says how many calls there shall be at once is heeded from the first.
         chosen = services.options.concurrency is not None or owner.max_concurrency is not None
         self._first_calls = FirstCalls(_FATAL_CALLS) if is_sut and not (batched or chosen) else None
-        self._unreported: dict[str, str] = {}
         self._leaves_spans = is_sut and not batched  # those of a batch belong to no item
         self._observation = observation_of(owner) or observation_of(method)
 
@@ -145,8 +147,8 @@ class Target:
             text = await flight.landing()
             if text is not None:
                 tally.cached += 1
-                text, told = opened(text)
-                return Called(self.codec.load(text), False, told)
+                response, told = self._reread(text)
+                return Called(response, False, told)
         return await self._first(key, request, tally)
 
     async def _at_once(self, request: Any) -> Any:
@@ -159,33 +161,13 @@ class Target:
         return (await self._paid(request, 1))[0]
 
     def settle(self, usage: Usage | None) -> None:
-        """Count what a paid call cost."""
-        self._check_reported(usage)
+        """Count what a paid call cost; None where its response tells nothing, or cannot be read."""
+        self.unreported.look(usage)
         if usage is not None:
             self.services.budget.spend(usage)
             self.rate.after(tokens_of(usage))
             if self.services.budget.is_reached:
                 self.services.give_up_waiting()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the record shall say: limits that a SUT cannot be held to."""
-        return tuple(
-            _UNKNOWN % (option, self.owner.uid, what) for option, what in sorted(self._unreported.items())
-        )
-
-    def _check_reported(self, usage: Usage | None) -> None:
-        options = self.services.options
-        limits: list[tuple[str, str, float | None]] = []
-        if usage is None or usage.cost_usd is None:
-            limits += [("--max-cost", "cost (some SUTs take prices as options)", options.max_cost)]
-        if usage is None or not tokens_of(usage):
-            limits += [("--max-tokens-total", "tokens", options.max_tokens_total)]
-            limits += [("--tokens-per-minute", "tokens", options.tokens_per_minute)]
-        for option, what, limit in limits:
-            if limit is not None and option not in self._unreported:
-                self._unreported[option] = what
-                log.warning(_UNKNOWN, option, self.owner.uid, what)
 
     async def _first(self, key: Key, request: Any, tally: CallTally) -> Called:
         """Answer a request that nobody else is asking; others who ask the same wait for this."""
@@ -203,8 +185,7 @@ class Target:
                 # The flight stays until the row is committed: an identical call finds one or the other.
                 services.writer.put(Entry(key, text), lambda: self._landed(key))
             else:
-                plain, told = opened(text)
-                response = self.codec.load(plain)
+                response, told = self._reread(text)
                 tally.cached += 1
                 self._landed(key)
         except BaseException as error:
@@ -220,6 +201,15 @@ class Target:
 
     def _landed(self, key: Key) -> None:
         self.services.flights.pop(key.digest, None)
+
+    def _reread(self, text: str) -> tuple[Any, Told | None]:
+        """A stored response; what its class does not take any more says how it is asked anew."""
+        plain, told = opened(text)
+        try:
+            return self.codec.load(plain), told
+        except InvalidResponseError as error:
+            add_note(error, _KEPT % self.owner.uid)
+            raise
 
     def _stored(self, response: Any) -> tuple[str, Any]:
         """A response as the text that is stored, and as what that holds: what cannot be read again is never stored."""
@@ -276,7 +266,7 @@ class Target:
                 if failed is Outcome.rate_limited:  # the place is kept: no other call is sent in its stead
                     self.limiter.note(failed)
                     outcome = None
-                    await services.sleep(wait)
+                    await services.pause(wait)
             else:
                 self._succeeded, self._fatal_calls = True, 0
                 services.turns.note(services.clock() - begun)
@@ -288,7 +278,7 @@ class Target:
                     self.services.budget.ended()
                 self.limiter.release(outcome)
             if failed is not Outcome.rate_limited:
-                await services.sleep(wait)
+                await services.pause(wait)
             queued = services.clock()
 
     async def _attempt(self, request: Any, left: float, use: Use | None) -> Any:

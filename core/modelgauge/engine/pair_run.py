@@ -318,7 +318,7 @@ class PairRun:
 
     def _all_notes(self) -> Iterator[str]:
         yield from self._notes
-        yield from dict.fromkeys(note for target in self._targets for note in target.notes)
+        yield from dict.fromkeys(note for target in self._targets for note in target.unreported.notes())
         if self._ids.repeated:
             yield f"{self._ids.repeated} items repeat the prompts of an earlier one; their ids end in ~2, ~3, …"
         if isinstance(self._worker, Rescorer):

@@ -271,9 +271,11 @@ class Rescorer(ItemWorker):
         """Judge the recorded answers of an item; what failed at the SUT stays as it is."""
         old = item_from_json(self._lines.pop(index), str(self.recorded.path))
         self._check_prompts(item, old.test_item)
-        if not isinstance(old, TestItemRecord) and old.stage == "sut":
-            return old.replaced(index=index, test_item=item)
         prompts = [prompt for _ in range(self.repeats) for prompt in item.prompts]
+        if not isinstance(old, TestItemRecord) and (
+            old.stage == "sut" or len(old.interactions) < len(prompts)  # some could not be written
+        ):
+            return old.replaced(index=index, test_item=item)
         answers = [
             Answered.of(prompt, _response(recorded), recorded.repeat)  # with the live context
             for recorded, prompt in zip(old.interactions, prompts, strict=True)

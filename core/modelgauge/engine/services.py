@@ -1,9 +1,10 @@
 """What all calls of a run share, and how they learn that no further one is sent."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any
 
 from modelgauge.engine.budget import Budget
 from modelgauge.engine.deadlines import Deadlines
@@ -31,10 +32,11 @@ class Services:
     turns: Turns = field(default_factory=Turns)
     backoff: Backoff = field(default_factory=Backoff)
     flights: dict[str, Flight] = field(default_factory=dict)
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep
     clock: Callable[[], float] = monotonic
     stopped: RunStoppedError | None = None
     rates: list[Rate] = field(default_factory=list)
+    pauses: set[asyncio.Future[None]] = field(default_factory=set)
 
     def stop(self, why: RunStoppedError) -> None:
         """Send no further call."""
@@ -46,6 +48,18 @@ class Services:
         for rate in self.rates:
             rate.give_up()
         self.budget.give_up()
+        for pause in self.pauses:
+            pause.cancel()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait before a call is sent again; not where none will be."""
+        pause = asyncio.ensure_future(self.sleep(seconds))
+        self.pauses.add(pause)
+        try:
+            await asyncio.wait([pause])
+        finally:
+            pause.cancel()
+            self.pauses.discard(pause)
 
     @property
     def caching(self) -> bool:

@@ -39,6 +39,15 @@ def test_a_cap_that_is_not_reached_stops_nothing(make_test, run):
     assert (record.failure, record.counts.scored) == (None, 60)
 
 
+def test_a_cap_that_answers_which_cannot_be_read_do_not_reach_is_told_of(make_test, run):
+    class Unread(FunctionSUT):
+        def translate_response(self, request, response):
+            raise ValueError(response)
+
+    record = run(make_test(5), Unread("sut", lambda text: "yes", version=1), max_cost=1, max_tokens_total=9)
+    assert [note.partition(" ")[0] for note in record.notes] == ["--max-cost", "--max-tokens-total"]
+
+
 def test_calls_that_fail_make_room_for_others(make_test, run):
     async def answer(text):
         await asyncio.sleep(0)

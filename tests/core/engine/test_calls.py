@@ -5,8 +5,19 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
-from modelgauge import CompletionAnnotator, Fatal, FunctionSUT, Retry, TestItem, Usage
+from modelgauge import (
+    CompletionAnnotator,
+    Fatal,
+    FunctionSUT,
+    PromptResponseSUT,
+    Retry,
+    SUTCompletion,
+    SUTResponse,
+    TestItem,
+    Usage,
+)
 from modelgauge.engine import runner as engine_runner
 from modelgauge.engine.limits import Outcome
 from modelgauge.engine.retries import Backoff, classify, outcome_of
@@ -137,6 +148,8 @@ def test_the_time_of_a_call_does_not_pass_while_others_are_before_it(
 
     async def answer(text):
         nonlocal now
+        for _ in range(10):  # turns in which a pause that takes no time ends
+            await asyncio.sleep(0)
         now += seconds_of_a_call
         if left:
             raise left.pop()
@@ -287,6 +300,60 @@ def test_identical_calls_in_flight_fail_together_and_are_not_cached(make_test, m
     assert len(sut.asked) == 1
     run(make_test(["same"]), sut)
     assert len(sut.asked) == 2
+
+
+def test_who_waits_for_a_call_that_fails_tells_of_no_other_who_waits(make_test, make_sut, run):
+    async def answer(text):
+        await asyncio.sleep(0.01)
+        raise ValueError("no")
+
+    record = run(make_test(["same"] * 10), make_sut(answer))
+    paid, *waited = sorted(len(one.traceback) for one in record.test_item_exceptions)
+    assert max(waited) < paid + 500
+
+
+def test_a_kept_answer_that_its_class_does_not_take_any_more_says_how_it_is_asked_anew(make_test, run):
+    class Old(BaseModel):
+        text: str
+
+    class New(Old):
+        words: int
+
+    def made(kind):
+        class Upgraded(PromptResponseSUT):
+            cache_identity = "upgraded"
+
+            def translate_text_prompt(self, prompt):
+                return prompt.text
+
+            def evaluate(self, request) -> kind:
+                return kind(text="yes", words=1)
+
+            def translate_response(self, request, response):
+                return SUTResponse([SUTCompletion(response.text)])
+
+        return Upgraded("sut")
+
+    assert run(make_test(2), made(Old)).counts.scored == 2
+    [failure, _] = run(make_test(2), made(New)).test_item_exceptions
+    assert "words: Field required" in failure.message
+    assert "raise the cache_version of 'sut'" in failure.message
+
+
+def test_a_run_that_is_given_up_waits_for_no_further_attempt(make_test, run):
+    class Asks(FunctionSUT):
+        def classify_error(self, error):
+            return Retry(after=100, rate_limited=True)
+
+    async def answer(text):
+        if text.endswith("0"):
+            raise OSError(text)
+        await asyncio.sleep(0.01)
+        return "yes"
+
+    record = run(make_test(5), Asks("sut", answer), max_calls=3, call_timeout=200)
+    assert "--max-calls" in record.failure.message
+    assert record.seconds < 50
 
 
 @pytest.mark.parametrize("answer", ["yes", "", "\u2028 ü 😀"])

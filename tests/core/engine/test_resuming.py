@@ -257,6 +257,22 @@ def test_a_rescore_with_repeats_measures_each(make_test, make_sut, run, run_fold
     assert all(len(one.repeat_measurements) == 2 for one in new.test_item_records)
 
 
+def test_an_item_of_which_an_answer_could_not_be_written_does_not_end_a_rescore(
+    make_test, make_sut, make_annotator, run, run_folder
+):
+    def measured(item):
+        if item.test_item.prompts[0].prompt.text.endswith("2"):
+            item.annotation("length", dict)["x"] = object()
+        return {"one": 1}
+
+    annotator = make_annotator(lambda prompt, completion: {"length": len(completion)})
+    record = run(make_test(5, annotators={"length": annotator}, measure=measured), make_sut())
+    assert record.counts.unscored == 1
+    test = make_test(5, annotators={"length": annotator}, measure=lambda item: {"one": 1})
+    new = rescored(record, run_folder, test=test)
+    assert (new.counts.scored, new.counts.unscored, new.failure) == (4, 1, None)
+
+
 def test_a_rescore_of_other_items_is_an_error(make_test, make_sut, run, run_folder):
     record = run(make_test(3), make_sut())
     assert "not among the items" in rescored(record, run_folder, test=make_test(2)).failure.message
