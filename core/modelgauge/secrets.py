@@ -93,6 +93,12 @@ class Secret:
         """The secret itself."""
         return self.__value
 
+    def redact(self, text: str) -> str:
+        """A text without this secret, for what is told outside a run; in runs all that is written is redacted."""
+        redactor = Redactor()
+        redactor.add(self.description().name, self.value or "")
+        return redactor.redact(text)
+
     @classmethod
     def identity(cls) -> dict[str, str]:
         """What stands for it in cache keys and records: its name, so that a new key re-pays nothing."""

@@ -140,6 +140,11 @@ def test_what_the_store_handed_out_is_redacted():
     assert store.redact(f"Bearer {VALUE}") == "Bearer [secret acme-ai.api_key]"
 
 
+def test_a_secret_takes_itself_out_of_a_text():
+    assert AcmeKey(VALUE).redact(f"401 for {VALUE!r}") == "401 for '[secret acme-ai.api_key]'"
+    assert MaybeKey().redact("nothing") == "nothing"
+
+
 def test_required_means_a_text():
     with pytest.raises(InvalidDataError, match="AcmeKey"):
         AcmeKey("")

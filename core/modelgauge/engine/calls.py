@@ -88,7 +88,7 @@ class Target:
         self._send = self._sender(method, batched=batched)
         # What never waits and costs nothing needs no limits and no further attempts.
         self._immediate: Any = method if is_immediate(owner) else None
-        # Of those that send nothing themselves there is nothing to cap.
+        # Judges and cheap metrics send nothing themselves: what they ask is capped where it is asked.
         self._is_sent = is_sut or not (owner.is_cheap or asked)
         self._is_metered = is_sut and services.budget.is_metered
         # Who says how many calls there shall be at once is heeded from the first.

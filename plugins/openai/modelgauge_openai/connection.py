@@ -12,9 +12,9 @@ import aiohttp
 
 from modelgauge import Fatal, Retry
 from modelgauge.errors import CallError
-from modelgauge.redaction import Redactor
 from modelgauge_openai.address import proxy_for
 from modelgauge_openai.errors import LATER, ChatError, refused, shortened
+from modelgauge_openai.key import OpenAIKey
 
 MOST_BYTES = 64 * 2**20
 """The longest response that is read."""
@@ -40,12 +40,10 @@ class Connection:
         key: sent as a bearer token; None: none is.
     """
 
-    def __init__(self, owner: str, url: str, key: str | None) -> None:
+    def __init__(self, owner: str, url: str, key: OpenAIKey | None) -> None:
         self.url = url
         self._owner = owner
         self._key = key
-        self._redactor = Redactor()
-        self._redactor.add("openai.api_key", key or "")
         self._opened: dict[asyncio.AbstractEventLoop, _Opened] = {}
 
     async def open(self) -> None:
@@ -74,7 +72,7 @@ class Connection:
             "User-Agent": "modelgauge-openai",
         }
         if self._key is not None:
-            headers["Authorization"] = f"Bearer {self._key}"
+            headers["Authorization"] = f"Bearer {self._key.value}"
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),  # the engine limits
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -123,9 +121,9 @@ class Connection:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _without_key(self, content: bytes) -> bytes:
-        if not self._key or self._key.encode() not in content:
+        if self._key is None or (self._key.value or "").encode() not in content:
             return content
-        return self._redactor.redact(content.decode("utf-8", errors="replace")).encode()
+        return self._key.redact(content.decode("utf-8", errors="replace")).encode()
 
     def _broken(self, error: Exception) -> ChatError:
         """The error of a connection that failed, before or within the answer."""

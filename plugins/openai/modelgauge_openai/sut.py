@@ -153,7 +153,7 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         return error.verdict if isinstance(error, ChatError) else None
 
 
-def _checked(api_key: OpenAIKey | None) -> str | None:
+def _checked(api_key: OpenAIKey | None) -> OpenAIKey | None:
     """The key as it can stand in a header; None where there is none.
 
     Raises:
@@ -165,7 +165,7 @@ def _checked(api_key: OpenAIKey | None) -> str | None:
             f"The key {OpenAIKey.description().name} holds characters that no HTTP header can carry.",
             fix="Copy it again, without white space and quotes.",
         )
-    return key or None
+    return OpenAIKey(key) if key else None
 
 
 def _missing_key() -> MissingSecretError:
