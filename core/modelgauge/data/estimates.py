@@ -17,8 +17,9 @@ class Estimate(Frozen):
         n: how many items it rests on.
         stderr: its standard error; None where it cannot be known (one item, say).
         interval: its 95 % confidence interval, (low, high).
-        bounds: (worst, best): the value if every item that could not be scored were worst, or best; None
-            where the test declares no range for the measurement.
+        bounds: (worst, best): the value if every missing item (one that could not be scored, or that a run did
+            not get to before it stopped) were worst, or best; None where the test declares no range for the
+            measurement, or nobody knows how many items are missing.
     """
 
     positional_fields: ClassVar[tuple[str, ...]] = ("value", "n", "stderr", "interval", "bounds")

@@ -86,9 +86,14 @@ class JournalIndex:
         number = self._class_of.get(index)
         return None if number is None else list(self._classes)[number]
 
-    def items(self) -> "JournaledItems":
-        """All that is scored so far, in the order of the test."""
-        return JournaledItems(self)
+    def items(self, known: int | None) -> "JournaledItems":
+        """All that is scored so far, in the order of the test.
+
+        Args:
+            known: how many items there are, those without a line too; None where nobody knows.
+        """
+        ended = len(self.scored) + len(self.failed)
+        return JournaledItems(self, None if known is None else max(0, known - ended))
 
 
 def _model(context: Any) -> Any:
@@ -102,10 +107,12 @@ class JournaledItems(MeasuredItems):
 
     Args:
         index: of the journal; no line may be added while this is in use.
+        unfinished: how many items have no line; None where nobody knows.
     """
 
-    def __init__(self, index: JournalIndex) -> None:
+    def __init__(self, index: JournalIndex, unfinished: int | None) -> None:
         self._index = index
+        self._unfinished = unfinished
         self._order = np.argsort(np.frombuffer(index.scored, dtype=np.int64), kind="stable")
         failed = np.argsort(np.frombuffer(index.failed, dtype=np.int64), kind="stable")
         self._failed = _FailedItems(index, failed)
@@ -144,6 +151,10 @@ class JournaledItems(MeasuredItems):
     @property
     def failed(self) -> Sequence[TestItem]:
         return self._failed
+
+    @property
+    def unfinished(self) -> int | None:
+        return self._unfinished
 
     @property
     def ranges(self) -> Mapping[str, Range]:

@@ -134,6 +134,12 @@ class PairRun:
             return self._made
         return self._source.total + (0 if self._continued is None else len(self._continued.recorded))
 
+    @property
+    def _whole(self) -> int | None:
+        """How many items the result is about; an unfinished run that is measured anew has answers to fewer."""
+        worker = self._worker
+        return worker.made if isinstance(worker, Rescorer) and not worker.complete else self.known
+
     async def _open_journal(self) -> JournalFile:
         if self._journal is None:
             journal = await in_thread(lambda: JournalFile(self.folder.journal), "journal")
@@ -184,6 +190,7 @@ class PairRun:
         """What there is to do."""
         items, total = self._chosen(self._ids)
         if isinstance(self._worker, Rescorer):
+            self._worker.made = total
             return ItemSource(self._worker.remaining(items), len(self._worker.recorded))
         if self._continued is not None and self._made is not None:
             return ItemSource(self._continued.remaining(items), self._made - len(self._continued.recorded))
@@ -260,7 +267,7 @@ class PairRun:
         self.shared.observers.item_finished(self.folder.run_id, record)
 
     async def _aggregated(self) -> dict[str, Any]:
-        items = self._index.items()
+        items = self._index.items(self._whole)
         if not len(items):
             return {}
         aggregate = self.pair.test.aggregate_measurements

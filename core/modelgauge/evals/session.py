@@ -180,7 +180,7 @@ class Session:
             journal.append(self._redact(item.model_dump_json()).encode("utf-8") + b"\n")
             index.add(item, offset)
         journal.close()
-        items = index.items()
+        items = index.items(len(parts))  # a case whose process ended has no line
         return normalized_result(mean_of_each(items)) if len(items) else {}
 
     def _unrepeated(self) -> list[str]:

@@ -66,7 +66,7 @@ def _deserves_details(record: TestRecord) -> bool:
 def _results(record: TestRecord, page: Page) -> Table:
     rows = list(_rows(_shown_results(record), page.style.most_rows))
     estimates = [value for _, value in rows if isinstance(value, Estimate)]
-    bounded = record.counts.failed > 0 and any(one.bounds for one in estimates)
+    bounded = _shows_bounds(record, estimates)
     table = page.table()
     table.add_column("Result", overflow="fold", ratio=None, min_width=12)
     table.add_column(f"value {page.style.plus_minus} std err" if estimates else "value", no_wrap=True)
@@ -83,13 +83,26 @@ def _results(record: TestRecord, page: Page) -> Table:
         if estimates:
             cells.append(_between(value.interval, _uncertainty(value)) if isinstance(value, Estimate) else "")
         if bounded:
-            cells.append(_between(value.bounds, _width(value.bounds)) if isinstance(value, Estimate) else "")
+            cells.append(_bounds(value) if isinstance(value, Estimate) else "")
         if estimates:
             cells.append(f"{value.n:,}" if isinstance(value, Estimate) else "")
         if record.thresholds:
             cells.append(passed_of(record, None if name == PASSED else name) or "")
         table.add_row(page.text(label_of(record, name, page.style)), *map(page.text, cells))
     return table
+
+
+def _shows_bounds(record: TestRecord, estimates: Sequence[Estimate]) -> bool:
+    """Whether items are missing that could change a result; of a run that stopped, also that nobody knows how far."""
+    counts = record.counts
+    if record.cancelled or record.failure is not None:
+        unfinished = counts.items - counts.scored - counts.failed
+        return bool(estimates) and (counts.not_begun != 0 or unfinished > 0 or counts.failed > 0)
+    return any(one.bounds and (counts.failed or one.bounds[0] < one.bounds[1]) for one in estimates)
+
+
+def _bounds(value: Estimate) -> str:
+    return "not known" if value.bounds is None else _between(value.bounds, _width(value.bounds))
 
 
 def _shown_results(record: TestRecord) -> Mapping[str, Any]:

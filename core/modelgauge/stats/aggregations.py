@@ -1,8 +1,9 @@
 """Ready-made aggregations of measured items: what most tests return from `aggregate_measurements`.
 
 Each takes `MeasuredItems` and the name of a measurement and returns an `Estimate` (`count`: a whole number).
-The formulas live in `intervals`. `bounds` say what the value would be if every item that failed had the
-lowest, or the highest, value of the measurement's range; they are None where no range is known.
+The formulas live in `intervals`. `bounds` say what the value would be if every missing item (one that failed,
+or that a run did not get to before it stopped) had the lowest, or the highest, value of the measurement's range;
+they are None where no range is known, or nobody knows how many items are missing.
 
 Over no items at all a sum and a count are 0; every other aggregation is an error, for it has no value.
 """
@@ -16,7 +17,8 @@ import numpy as np
 from modelgauge.data.estimates import Estimate
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats import intervals
-from modelgauge.stats.measured import Key, MeasuredItems, Missing, Range, key_function
+from modelgauge.stats.keys import Key, key_function
+from modelgauge.stats.measured import MeasuredItems, Missing, Range
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +55,10 @@ def mean(items: MeasuredItems, name: str, *, cluster: Key | None = None, missing
         stderr=error.stderr,
         interval=_mean_interval(values, error, clusters, items.ranges.get(name)),
         bounds=_bounds(
-            items, name, error.mean, lambda extreme: _diluted(error.mean, len(values), items, extreme)
+            items,
+            name,
+            error.mean,
+            lambda extreme, missing: _diluted(error.mean, len(values), missing, extreme),
         ),
     )
 
@@ -103,7 +108,7 @@ def count(items: MeasuredItems, name: str | None = None) -> int:
 def total(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estimate:
     """The sum of a measurement; 0 over no items.
 
-    Its bounds let every failed item add the least or the most that it could, or nothing.
+    Its bounds let every missing item add the least or the most that it could, or nothing.
 
     Raises:
         UnknownNameError: no item has the measurement.
@@ -119,7 +124,7 @@ def total(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estima
     return Estimate(
         value=value,
         n=len(values),
-        bounds=_bounds(items, name, value, lambda extreme: value + extreme * len(items.failed)),
+        bounds=_bounds(items, name, value, lambda extreme, missing: value + extreme * missing),
     )
 
 
@@ -127,18 +132,16 @@ def minimum(items: MeasuredItems, name: str, *, missing: Missing = None) -> Esti
     """The smallest value of a measurement. Raises as `mean`."""
     items, values = _values(items, name, missing, "minimum")
     value = float(values.min())
-    return Estimate(
-        value=value, n=len(values), bounds=_bounds(items, name, value, lambda extreme: min(value, extreme))
-    )
+    bounds = _bounds(items, name, value, lambda extreme, _: min(value, extreme))
+    return Estimate(value=value, n=len(values), bounds=bounds)
 
 
 def maximum(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estimate:
     """The largest value of a measurement. Raises as `mean`."""
     items, values = _values(items, name, missing, "maximum")
     value = float(values.max())
-    return Estimate(
-        value=value, n=len(values), bounds=_bounds(items, name, value, lambda extreme: max(value, extreme))
-    )
+    bounds = _bounds(items, name, value, lambda extreme, _: max(value, extreme))
+    return Estimate(value=value, n=len(values), bounds=bounds)
 
 
 def median(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estimate:
@@ -174,7 +177,7 @@ def stddev(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estim
     """The sample standard deviation (divisor n - 1) of a measurement.
 
     It has no error bar, since the simple formulas hold for normal values only, and bounds only where no item
-    failed: a deviation may grow or shrink by a further value.
+    is missing: a deviation may grow or shrink by a further value.
 
     Raises:
         UnknownNameError: no item has the measurement.
@@ -183,8 +186,7 @@ def stddev(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estim
     items, values = _values(items, name, missing, "standard deviation", at_least=2)
     error = intervals.mean_error(values)
     value = (error.stderr or 0.0) * math.sqrt(len(values))
-    whole = not items.failed and not items.unplaced
-    return Estimate(value=value, n=len(values), bounds=(value, value) if whole else None)
+    return Estimate(value=value, n=len(values), bounds=(value, value) if items.missing == 0 else None)
 
 
 def _values(
@@ -240,33 +242,34 @@ def _mean_interval(
 def _quantile(items: MeasuredItems, name: str, ordered: "NDArray[np.float64]", q: float) -> Estimate:
     value = intervals.quantile(ordered, q)
 
-    def with_failed_at(extreme: float) -> float:
-        return intervals.quantile(np.sort(np.append(ordered, np.full(len(items.failed), extreme))), q)
+    def with_missing_at(extreme: float, missing: int) -> float:
+        return intervals.quantile(np.sort(np.append(ordered, np.full(missing, extreme))), q)
 
     return Estimate(
         value=value,
         n=len(ordered),
         interval=intervals.quantile_interval(ordered, q),
-        bounds=_bounds(items, name, value, with_failed_at),
+        bounds=_bounds(items, name, value, with_missing_at),
     )
 
 
 def _bounds(
-    items: MeasuredItems, name: str, value: float, with_failed_at: Callable[[float], float]
+    items: MeasuredItems, name: str, value: float, with_missing_at: Callable[[float, int], float]
 ) -> intervals.Interval | None:
-    """(worst, best): the value with all failed items at the low, and at the high end of the range; None if unknown."""
-    if items.unplaced:
+    """(worst, best): the value with all missing items at the low, and at the high end of the range; None if unknown."""
+    missing = items.missing
+    if missing is None:
         return None
-    if not items.failed:
+    if not missing:
         return value, value
     low, high = items.ranges.get(name, (-math.inf, math.inf))
     if math.isinf(low) or math.isinf(high):
         return None
     # Around the value, which a rounded sum (or, for a total, a range on one side of 0) can miss.
-    return min(with_failed_at(low), value), max(with_failed_at(high), value)
+    return min(with_missing_at(low, missing), value), max(with_missing_at(high, missing), value)
 
 
-def _diluted(value: float, n: int, items: MeasuredItems, extreme: float) -> float:
-    """The mean of n values with this mean and of all failed items at the extreme."""
-    share = len(items.failed) / (n + len(items.failed))
+def _diluted(value: float, n: int, missing: int, extreme: float) -> float:
+    """The mean of n values with this mean and of all missing items at the extreme."""
+    share = missing / (n + missing)
     return value * (1 - share) + extreme * share

@@ -9,14 +9,14 @@ import importlib
 import math
 from abc import abstractmethod
 from array import array
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
-from modelgauge.articles import a_thing
 from modelgauge.data.base import items_of
 from modelgauge.data.items import TestItem
 from modelgauge.data.measured import MeasuredTestItem
 from modelgauge.errors import InvalidDataError, UnknownNameError
+from modelgauge.stats.keys import Key, group_of_failed, key_function
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 Missing: TypeAlias = float | Literal["skip"] | None
 """What stands for a measurement that an item does not have: a number; "skip", nothing; None, an error."""
-
-Key: TypeAlias = str | Callable[[MeasuredTestItem], Hashable]
-"""How items are told apart: a key (or attribute) of their context, or a function of the item."""
 
 Range: TypeAlias = tuple[float, float]
 
@@ -43,6 +40,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         items: Iterable[MeasuredTestItem],
         *,
         failed: Iterable[TestItem] = (),
+        unfinished: int | None = 0,
         ranges: Mapping[str, Range] | None = None,
     ) -> "MeasuredItems":
         """Measured items that are held in memory.
@@ -50,12 +48,13 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         Args:
             items: the scored items, in order.
             failed: the items that could not be scored.
+            unfinished: how many items a run that stopped early did not get to; None where nobody knows.
             ranges: measurement name to its (lowest, highest) possible value; `inf` where there is no end.
 
         Raises:
             InvalidDataError: a range is not two numbers in rising order.
         """
-        return _InMemory(tuple(items), tuple(failed), dict(ranges or {}))
+        return _InMemory(tuple(items), tuple(failed), unfinished, dict(ranges or {}))
 
     # --- what a subclass gives ------------------------------------------------------------------------------
 
@@ -92,6 +91,19 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         """How many failed items may or may not belong to this view; no bounds are known if there are any."""
         return 0
 
+    @property
+    def unfinished(self) -> int | None:
+        """How many items a run that stopped early did not get to; None where nobody knows, and no bounds are known.
+
+        They count as missing, like failed items. Which slice or group they belong to is not known.
+        """
+        return 0
+
+    @property
+    def missing(self) -> int | None:
+        """How many items have no measurements, failed ones and unfinished ones; None where that is not known."""
+        return None if self.unplaced or self.unfinished is None else len(self.failed) + self.unfinished
+
     @overload
     def __getitem__(self, index: int) -> MeasuredTestItem: ...
     @overload
@@ -100,7 +112,12 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         """An item, or a view of some; a failed item has no place in the order, so a slice holds none."""
         if isinstance(index, slice):
             places = range(len(self))[index]
-            return self._view(places, failed=(), unplaced=self.unplaced + len(self.failed))
+            return self._view(
+                places,
+                failed=(),
+                unplaced=self.unplaced + len(self.failed),
+                unfinished=self._unfinished_of_part(),
+            )
         return self._item(range(len(self))[index])
 
     def __repr__(self) -> str:
@@ -143,7 +160,10 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
             return self
         places = _numpy().flatnonzero(~absent)
         return self._view(
-            array("q", places.astype("int64").tobytes()), failed=self.failed, unplaced=self.unplaced
+            array("q", places.astype("int64").tobytes()),
+            failed=self.failed,
+            unplaced=self.unplaced,
+            unfinished=self.unfinished,
         )
 
     def group_by(self, key: Key) -> "dict[Hashable, MeasuredItems]":
@@ -151,8 +171,9 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
 
         A failed item belongs to the group that the key gives for it, without measurements. Where the key is a
         function that reads measurements, or that raises for the failed item, its group is not known: it is
-        `unplaced` in every group, and no group has bounds. A group of failed items alone is left out: there
-        is nothing to aggregate.
+        `unplaced` in every group, and no group has bounds; nor has one where a run stopped early, for the
+        groups of its unfinished items are not known. A group of failed items alone is left out: there is
+        nothing to aggregate.
 
         Args:
             key: a key of the items' context (an attribute, where the context is a model), or a function of a
@@ -169,18 +190,29 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         unplaced = self.unplaced
         for test_item in self.failed:
             try:
-                group = _group_of_failed(of_item, test_item)
+                group = group_of_failed(of_item, test_item)
             except Exception:  # noqa: BLE001 - an author's function need not bear an unmeasured item
                 unplaced += 1
             else:
                 failed.setdefault(group, []).append(test_item)
         return {
-            group: self._view(indices, failed=tuple(failed[group]), unplaced=unplaced)
+            group: self._view(
+                indices,
+                failed=tuple(failed[group]),
+                unplaced=unplaced,
+                unfinished=self._unfinished_of_part(),
+            )
             for group, indices in places.items()
         }
 
-    def _view(self, places: Sequence[int], *, failed: Sequence[TestItem], unplaced: int) -> "MeasuredItems":
-        return _View(self, places, failed, unplaced)
+    def _unfinished_of_part(self) -> int | None:
+        """Nobody knows how many unfinished items belong to a part of this, unless there are none."""
+        return 0 if self.unfinished == 0 else None
+
+    def _view(
+        self, places: Sequence[int], *, failed: Sequence[TestItem], unplaced: int, unfinished: int | None
+    ) -> "MeasuredItems":
+        return _View(self, places, failed, unplaced, unfinished)
 
     def _by_name(self) -> dict[str, None]:
         return dict.fromkeys([*self.names, *self.ranges])
@@ -208,7 +240,11 @@ class _InMemory(MeasuredItems):
     """Items in a tuple."""
 
     def __init__(
-        self, items: tuple[MeasuredTestItem, ...], failed: tuple[TestItem, ...], ranges: Mapping[str, Range]
+        self,
+        items: tuple[MeasuredTestItem, ...],
+        failed: tuple[TestItem, ...],
+        unfinished: int | None,
+        ranges: Mapping[str, Range],
     ) -> None:
         for name, (low, high) in ranges.items():
             if not low <= high or math.inf in (low, -high):
@@ -218,6 +254,7 @@ class _InMemory(MeasuredItems):
                 )
         self._items = items
         self._failed = failed
+        self._unfinished = unfinished
         self._ranges = ranges
         self._names = tuple(dict.fromkeys(name for item in items for name in item.measurements))
 
@@ -245,6 +282,10 @@ class _InMemory(MeasuredItems):
         return self._failed
 
     @property
+    def unfinished(self) -> int | None:
+        return self._unfinished
+
+    @property
     def ranges(self) -> Mapping[str, Range]:
         return self._ranges
 
@@ -253,12 +294,18 @@ class _View(MeasuredItems):
     """Some items of a whole, by their places in it; a view of a view points into the whole as well."""
 
     def __init__(
-        self, whole: MeasuredItems, places: Sequence[int], failed: Sequence[TestItem], unplaced: int
+        self,
+        whole: MeasuredItems,
+        places: Sequence[int],
+        failed: Sequence[TestItem],
+        unplaced: int,
+        unfinished: int | None,
     ) -> None:
         self._whole = whole
         self._places = places
         self._failed = failed
         self._unplaced = unplaced
+        self._unfinished = unfinished
 
     def __len__(self) -> int:
         return len(self._places)
@@ -272,8 +319,11 @@ class _View(MeasuredItems):
         values: NDArray[np.float64] = column[places]
         return values
 
-    def _view(self, places: Sequence[int], *, failed: Sequence[TestItem], unplaced: int) -> MeasuredItems:
-        return _View(self._whole, array("q", [self._places[place] for place in places]), failed, unplaced)
+    def _view(
+        self, places: Sequence[int], *, failed: Sequence[TestItem], unplaced: int, unfinished: int | None
+    ) -> MeasuredItems:
+        of_whole = array("q", [self._places[place] for place in places])
+        return _View(self._whole, of_whole, failed, unplaced, unfinished)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -291,75 +341,9 @@ class _View(MeasuredItems):
     def unplaced(self) -> int:
         return self._unplaced
 
-
-_ABSENT = object()
-
-
-class _NoMeasurements(Mapping[str, float]):
-    """The measurements of a failed item: none, and a note whether somebody asked for one."""
-
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __getitem__(self, name: str) -> float:
-        self.asked = True
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        self.asked = True
-        return iter(())
-
-    def __len__(self) -> int:
-        self.asked = True
-        return 0
-
-
-def key_function(key: Key) -> Callable[[MeasuredTestItem], Hashable]:
-    """The function that a key stands for: see `MeasuredItems.group_by`."""
-    if not isinstance(key, str):
-        return lambda item: _hashable(key(item), item)
-
-    def of_context(item: MeasuredTestItem) -> Hashable:
-        context = item.context
-        is_model = hasattr(type(context), "model_fields")
-        value: Any = getattr(context, key, _ABSENT) if is_model else _ABSENT
-        if isinstance(context, Mapping):
-            value = context.get(key, _ABSENT)
-        if value is _ABSENT or callable(value):  # a method of the model is not what was meant
-            raise _no_key(key, item, type(context).model_fields if is_model else context)
-        return _hashable(value, item)
-
-    return of_context
-
-
-def _no_key(key: str, item: MeasuredTestItem, context: Any) -> InvalidDataError:
-    known = context if isinstance(context, Mapping) else {}
-    near = difflib.get_close_matches(key, [str(name) for name in known], n=1)
-    return InvalidDataError(
-        f"The context of item '{item.test_item.id}' has no '{key}'; it has: {items_of(known)}.",
-        fix=f"Did you mean '{near[0]}'?" if near else "Give a function of the item instead of a key.",
-    )
-
-
-def _hashable(group: Hashable, item: MeasuredTestItem) -> Hashable:
-    try:
-        hash(group)
-    except TypeError:
-        raise InvalidDataError(
-            f"The key of item '{item.test_item.id}' is {a_thing(group)}, which cannot name a group.",
-            fix="Give a function that returns a string, a number or a tuple of these.",
-        ) from None
-    return group
-
-
-def _group_of_failed(of_item: Callable[[MeasuredTestItem], Hashable], test_item: TestItem) -> Hashable:
-    measurements: Any = _NoMeasurements()
-    # Not validated, because that would copy the measurements into a dict, which cannot tell that it was read.
-    item = MeasuredTestItem.model_construct(test_item=test_item, measurements=measurements)
-    group = of_item(item)
-    if measurements.asked:
-        raise LookupError(group)
-    return group
+    @property
+    def unfinished(self) -> int | None:
+        return self._unfinished
 
 
 def _fill(missing: Missing) -> float | None:

@@ -16,7 +16,8 @@ from modelgauge.data.estimates import Estimate
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.distributions import binomial_sf, student_t_sf
 from modelgauge.stats.intervals import cluster_sums, mean_error, t_interval
-from modelgauge.stats.measured import Key, MeasuredItems, key_function
+from modelgauge.stats.keys import Key, key_function
+from modelgauge.stats.measured import MeasuredItems
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -9,7 +9,9 @@ from modelgauge.data.records import Spent
 from modelgauge.data.responses import Usage
 from modelgauge.discovery import Plugins
 from modelgauge.engine.journal import JournalFile, RunFolder, refused
-from modelgauge.errors import RecordError
+from modelgauge.errors import RecordError, RunStoppedError
+from modelgauge.report.page import Style
+from modelgauge.report.terminal import render
 from modelgauge.report.unfinished import shown_run, state_of
 
 
@@ -35,6 +37,17 @@ class Priced(PromptResponseSUT[str, str]):
 @pytest.fixture
 def folder_of(run_folder):
     return lambda record: RunFolder(run_folder / "runs" / record.run_id)
+
+
+def stops_at(prompt):
+    """`measure_quality` that stops the run at a prompt."""
+
+    def measure(item):
+        if item.test_item.prompts[0].prompt.text == prompt:
+            raise RunStoppedError("It cannot go on.", fix="Mend it.")
+        return {"right": True}
+
+    return measure
 
 
 def files(folder):
@@ -209,6 +222,40 @@ def test_a_source_that_fails_does_not_say_how_many_items_there_are(make_test, ma
         raise ValueError("no more")
 
     assert run(make_test(broken), make_sut()).counts.not_begun is None
+
+
+# --- bounds of what is not finished ------------------------------------------------------------------------
+
+
+def test_bounds_of_a_stopped_run_count_what_it_did_not_get_to(make_test, make_sut, run, resumed, run_folder):
+    test, sut = make_test(10), make_sut()
+    stopped = run(test, sut, max_calls=2, concurrency=1)
+    right = stopped.result["right"]
+    assert (right.value, right.n, right.bounds) == (1.0, 2, pytest.approx((0.2, 1.0)))
+    again = rescore(stopped.run_id, run_folder, test=test, plugins=Plugins())[0]
+    assert again.result["right"].bounds == pytest.approx((0.2, 1.0))
+    assert resumed(stopped, test, sut, max_calls=2).result["right"].bounds == pytest.approx((0.2, 1.0))
+    whole = resumed(stopped, test, sut, max_calls=20).result["right"]
+    assert (whole.n, whole.bounds) == (10, (1.0, 1.0))
+
+
+def test_no_bounds_are_known_of_a_stopped_run_whose_items_were_not_read_to_their_end(
+    make_test, make_sut, run, run_folder
+):
+    record = run(make_test(endless), make_sut(), max_calls=2, concurrency=1)
+    assert (record.result["right"].n, record.result["right"].bounds) == (2, None)
+    shown = render([shown_run(RunFolder(run_folder / "runs" / record.run_id))], Style())
+    assert "worst to best" in shown
+    assert "not known" in shown
+
+
+def test_a_run_that_is_measured_anew_and_stops_has_no_narrower_bounds(make_test, make_sut, run, run_folder):
+    test = make_test(10)
+    record = run(test, make_sut(), max_calls=4, concurrency=1)
+    test.measure = stops_at("question 2")
+    stopped = rescore(record.run_id, run_folder, test=test, plugins=Plugins())[0]
+    assert stopped.failure is not None
+    assert stopped.result["right"].bounds == pytest.approx((stopped.counts.scored / 10, 1.0))
 
 
 # --- going on, killed, ended --------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ ACCURACY = Estimate(value=0.6384, n=72, stderr=0.0571, interval=(0.5236, 0.7401)
 
 def test_the_report_of_one_run(folder, record):
     counts = Counts(items=72, scored=72, sut_calls=CallCounts(paid=70, cached=2))
-    run = ShownRun(record(result={"accuracy": ACCURACY, "items": 72}, counts=counts), folder())
+    whole = ACCURACY.replaced(bounds=(ACCURACY.value, ACCURACY.value))
+    run = ShownRun(record(result={"accuracy": whole, "items": 72}, counts=counts), folder())
     shown = render([run], Style())
     path = str(run.folder.path)
     assert shown.split("\n")[:5] == [
@@ -137,6 +138,23 @@ def test_a_command_that_is_shown_finds_a_run_that_lies_elsewhere_and_stays_on_on
 def test_items_that_were_never_begun_are_told(folder, record, not_begun, told):
     counts = Counts(items=10, scored=4, not_begun=not_begun)
     assert told in render([ShownRun(record(cancelled=True, counts=counts), folder())], Style(width=100))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "not_begun", "told"),
+    [
+        ((0.1, 0.9), 6, "0.10 to 0.90"),
+        (None, 6, "not known"),
+        (None, None, "not known"),
+        ((0.5, 0.5), 0, None),
+    ],
+)
+def test_a_stopped_run_tells_the_bounds_or_that_they_are_not_known(folder, record, bounds, not_begun, told):
+    counts = Counts(items=4, scored=4, not_begun=not_begun)
+    result = {"accuracy": Estimate(0.5, 4, 0.25, bounds=bounds)}
+    shown = render([ShownRun(record(cancelled=True, counts=counts, result=result), folder())], Style())
+    assert ("worst to best" in shown) == (told is not None)
+    assert (told or "0.50") in shown
 
 
 def test_what_a_dead_sut_said_stands_once(folder, record, failure):

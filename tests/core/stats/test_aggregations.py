@@ -24,7 +24,7 @@ from modelgauge.stats.aggregations import (
 from modelgauge.stats.measured import MeasuredItems
 
 
-def _items(values, contexts=None, *, failed=(), ranges=None):
+def _items(values, contexts=None, *, failed=(), unfinished=0, ranges=None):
     """An item with measurement x for each value (None: without it); contexts default to None."""
     contexts = contexts or [None] * len(values)
     items = [
@@ -37,7 +37,7 @@ def _items(values, contexts=None, *, failed=(), ranges=None):
     lost = [
         TestItem([PromptWithContext("q")], context=context, id=f"f{i}") for i, context in enumerate(failed)
     ]
-    return MeasuredItems.of(items, failed=lost, ranges=ranges)
+    return MeasuredItems.of(items, failed=lost, unfinished=unfinished, ranges=ranges)
 
 
 unit = st.floats(0, 1)
@@ -154,6 +154,31 @@ def test_bounds_by_hand():
     assert minimum(_items([0.2, 0.4], failed=[None], ranges={"x": (0, 1)}), "x").bounds == (0.0, 0.2)
     assert median(_items([0.2, 0.4], failed=[None], ranges={"x": (0, 1)}), "x").bounds == (0.2, 0.4)
     assert stddev(items, "x").bounds is None
+
+
+def test_items_that_a_run_did_not_get_to_are_missing_like_failed_ones():
+    stopped = _items([1, 1, 0, 1], failed=[None], unfinished=5, ranges={"x": (0, 1)})
+    assert mean(stopped, "x").bounds == pytest.approx((3 / 10, 9 / 10))
+    assert mean(stopped.having("x"), "x").bounds == pytest.approx((3 / 10, 9 / 10))
+    assert total(stopped, "x").bounds == (3, 9)
+    assert (minimum(stopped, "x").bounds, maximum(stopped, "x").bounds) == ((0, 0), (1, 1))
+    assert median(stopped, "x").bounds == (0, 1)
+    assert stddev(_items([1, 0], unfinished=1), "x").bounds is None
+
+
+@pytest.mark.parametrize("unfinished", [1, None])
+def test_no_bounds_are_known_where_nobody_knows_how_many_items_are_missing(unfinished):
+    items = _items(
+        [1, 1, 0], [{"k": "a"}, {"k": "a"}, {"k": "b"}], unfinished=unfinished, ranges={"x": (0, 1)}
+    )
+    parts = [
+        *items.group_by("k").values(),
+        items[:2],
+    ]  # which part an unfinished item belongs to is not known
+    whole = [items, items.having("x")] if unfinished is None else []
+    assert [mean(part, "x").bounds for part in (*parts, *whole)] == [None] * (3 + len(whole))
+    finished = _items([1, 1, 0], [{"k": "a"}, {"k": "a"}, {"k": "b"}])
+    assert [mean(group, "x").bounds for group in finished.group_by("k").values()] == [(1, 1), (0, 0)]
 
 
 def test_bounds_where_no_range_is_known():
