@@ -174,6 +174,10 @@ class Threshold(Frozen):
     value: FiniteFloat
     higher_is_better: bool = True
 
+    def is_reached(self, value: float) -> bool:
+        """Whether a value passes."""
+        return value >= self.value if self.higher_is_better else value <= self.value
+
 
 class RunFailure(Frozen):
     """Why a pair ended early, or has no result.

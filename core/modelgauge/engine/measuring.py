@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from modelgauge.articles import a_thing
 from modelgauge.data.measured import TestItemAnnotations, measurement
+from modelgauge.data.thresholds import judged
 from modelgauge.engine.pace import Pace
 from modelgauge.engine.threads import in_thread
 from modelgauge.errors import InvalidDataError
@@ -34,7 +35,7 @@ class Measurer:
         self._pace = Pace(f"measure_quality of '{test.uid}'", "set measure_in_thread = True in the class")
 
     async def measure(self, item: TestItemAnnotations) -> Measured:
-        """Call `measure_quality`.
+        """Call `measure_quality`; where it does not say whether thresholds are reached, they do.
 
         Raises:
             InvalidDataError: it did not return finite numbers by name, or one is outside its declared range.
@@ -69,6 +70,10 @@ class Measurer:
                     f"Measurement '{name}' is {values[name]:g}, outside its range ({low:g}, {high:g}).",
                     fix=f"Correct measure_quality or measurement_ranges of '{test.uid}', or a metric's score_range.",
                 )
+        if test.thresholds:
+            passed = judged(test.thresholds, values)
+            values.update(passed)
+            binary.extend(passed)
         return Measured(values, tuple(binary))
 
 

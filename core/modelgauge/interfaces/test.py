@@ -29,8 +29,9 @@ class PromptResponseTest(Identified):
             end. No interval leaves it; where both ends are known, a result has bounds although items failed.
             Measurements given as bool imply (0, 1).
         dataset: the data set that the items are of, where the test knows it; the record names it.
-        thresholds: for each measurement that an item must reach; then `measure_quality` gives `NAME.passed`
-            for each, and `passed` for all, and a run in which an item fails exits with 1.
+        thresholds: for each measurement that an item must reach. Each item then has the measurements `NAME.passed`
+            for each and `passed` for all, which are worked out where `measure_quality` does not give them (an item
+            without the measurement does not pass), and a run in which an item fails exits with 1.
         measure_in_thread: True where `measure_quality` takes long.
     """
 

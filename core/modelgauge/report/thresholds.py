@@ -1,8 +1,11 @@
-"""How many items of a run passed the thresholds of its test: read from the results of the record."""
+"""How many items of a run passed the thresholds of its test: read from the record's results, else from its items."""
+
+import math
 
 from modelgauge.data.estimates import Estimate
-from modelgauge.data.records import TestRecord
+from modelgauge.data.records import TestItemRecord, TestRecord
 from modelgauge.data.results import PASSED
+from modelgauge.data.thresholds import judged
 from modelgauge.report.figures import figure
 from modelgauge.report.page import Style
 
@@ -26,7 +29,7 @@ def passed_of(record: TestRecord, name: str | None = None) -> str | None:
         name: as above.
     """
     share = share_that_passed(record, name)
-    return None if share is None else f"{figure(round(share.value * share.n, 6))} of {share.n:,}"
+    return None if share is None else _told(share)
 
 
 def label_of(record: TestRecord, name: str, style: Style) -> str:
@@ -48,7 +51,21 @@ def why_not_passed(record: TestRecord) -> str | None:
         return None
     if not record.counts.scored:
         return "nothing was scored, so nothing passed"
-    share = share_that_passed(record)
-    if share is None or share.value >= 1:
-        return None
-    return f"{passed_of(record)} items passed all thresholds"
+    share = share_that_passed(record) or _share_of_items(record)
+    if share is None:
+        return "nothing says whether its items passed all thresholds"
+    return None if share.value >= 1 else f"{_told(share)} items passed all thresholds"
+
+
+def _share_of_items(record: TestRecord) -> Estimate | None:
+    """The share that passed all thresholds, read from the items: their author's aggregation may leave it out."""
+    passed = [
+        {**judged(record.thresholds, item.measurements), **item.measurements}[PASSED]
+        for item in record.iter_items()
+        if isinstance(item, TestItemRecord)
+    ]
+    return Estimate(math.fsum(passed) / len(passed), len(passed)) if passed else None
+
+
+def _told(share: Estimate) -> str:
+    return f"{figure(round(share.value * share.n, 6))} of {share.n:,}"

@@ -31,6 +31,29 @@ def test_a_case_below_a_threshold_fails_the_command_and_is_counted_for_each_metr
     assert passing.err == ""
 
 
+def test_a_test_of_ones_own_needs_no_more_than_thresholds_for_its_failures_to_count(here, run):
+    (here / "strict.py").write_text(
+        "import modelgauge as mg\n"
+        "from modelgauge.data.records import Threshold\n\n\n"
+        "class Strict(mg.PromptResponseTest):\n"
+        "    thresholds = {'length': Threshold(value=4)}\n\n"
+        "    def make_test_items(self, dependencies):\n"
+        "        return [mg.TestItem(word) for word in ('four', 'six')]\n\n"
+        "    def measure_quality(self, item):\n"
+        "        return {'length': len(item.text.split('|')[0])}\n\n\n"
+        "@mg.hookimpl\n"
+        "def modelgauge_register_tests(register):\n"
+        "    register('strict', Strict)\n"
+        "@mg.hookimpl\n"
+        "def modelgauge_register_suts(register):\n"
+        "    register('same', lambda uid: mg.FunctionSUT(uid, str))\n",
+        encoding="utf-8",
+    )
+    ended = run("run-test", "--plugin", "strict.py", "--sut", "same", "--test", "strict")
+    assert ended.code == 1, ended.err
+    assert "Failed: strict on same: 1 of 2 items passed all thresholds." in ended.err
+
+
 def test_one_of_several_data_sets_is_enough_to_fail(run_dataset):
     ended = run_dataset("--dataset", "good.csv", "--dataset", "bad.csv", "--json")
     assert ended.code == 1

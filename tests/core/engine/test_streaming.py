@@ -7,8 +7,10 @@ import pytest
 from pydantic import BaseModel
 
 from modelgauge import MeasuredItems, TestItem
+from modelgauge.data.records import Threshold
 from modelgauge.engine import pace
 from modelgauge.errors import InvalidDataError, UnknownNameError
+from modelgauge.report.thresholds import why_not_passed
 
 
 class Fact(BaseModel):
@@ -109,6 +111,41 @@ def test_a_measurement_outside_its_range_leaves_the_item_unscored(make_test, mak
     record = run(test, make_sut())
     assert record.counts.unscored == 2
     assert "outside its range (0, 1)" in record.test_item_exceptions[0].message
+
+
+@pytest.mark.parametrize(
+    ("measured", "passed"),
+    [
+        ({"acc": 1.0, "loss": 0.2}, {"acc.passed": 1, "loss.passed": 1, "passed": 1}),
+        ({"acc": 0.0, "loss": 0.2}, {"acc.passed": 0, "loss.passed": 1, "passed": 0}),
+        ({"acc": 1.0, "loss": 0.4}, {"acc.passed": 1, "loss.passed": 0, "passed": 0}),
+        ({"acc": 1.0}, {"acc.passed": 1, "passed": 0}),  # what is not measured is not reached
+        ({"acc": 0.0, "acc.passed": True, "loss": 0.2}, {"acc.passed": 1, "loss.passed": 1, "passed": 1}),
+        ({"acc": 0.0, "loss": 0.2, "passed": True}, {"acc.passed": 0, "loss.passed": 1, "passed": 1}),
+    ],
+)
+def test_whether_items_pass_follows_from_thresholds_where_the_author_does_not_say(
+    measured, passed, make_test, make_sut, run
+):
+    thresholds = {"acc": Threshold(value=1.0), "loss": Threshold(value=0.3, higher_is_better=False)}
+    test = make_test(2, measure=lambda item: measured, thresholds=thresholds)
+    record = run(test, make_sut())
+    assert record.test_item_records[0].measurements == {**measured, **passed}
+    assert record.result["passed"].value == passed["passed"]
+    assert record.result["passed"].bounds is not None  # given or worked out, it is 0 or 1
+    assert (why_not_passed(record) is None) == (passed["passed"] == 1)
+
+
+def test_an_aggregation_that_leaves_the_passes_out_hides_no_failure(make_test, make_sut, run):
+    class Bare(type(make_test())):
+        def aggregate_measurements(self, items):
+            return {"n": len(items)}
+
+    thresholds = {"right": Threshold(value=1.0)}
+    record = run(make_test(4, cls=Bare, thresholds=thresholds), make_sut("no"))
+    assert record.result == {"n": 4}
+    assert why_not_passed(record) == "0 of 4 items passed all thresholds"
+    assert why_not_passed(run(make_test(4, cls=Bare, thresholds=thresholds), make_sut(uid="good"))) is None
 
 
 def test_slow_measuring_is_said_once(make_test, make_sut, run, caplog, monkeypatch):

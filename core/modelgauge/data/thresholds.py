@@ -1,0 +1,27 @@
+"""Whether the measurements of an item reach the thresholds of its test."""
+
+from collections.abc import Mapping
+
+from modelgauge.data.records import Threshold
+from modelgauge.data.results import PASSED
+
+
+def judged(thresholds: Mapping[str, Threshold], measurements: Mapping[str, float]) -> dict[str, bool]:
+    """Whether an item passed, as far as its measurements do not say so themselves: `NAME.passed` and `passed`.
+
+    An item without a measurement that has a threshold did not reach it.
+
+    Args:
+        thresholds: of the test, by the names of measurements.
+        measurements: of the item; what they say goes before what follows from the thresholds.
+    """
+    found: dict[str, bool] = {}
+    every = True
+    for name, threshold in thresholds.items():
+        said = measurements.get(f"{name}.{PASSED}")
+        if said is None and name in measurements:
+            said = found[f"{name}.{PASSED}"] = threshold.is_reached(measurements[name])
+        every = every and bool(said)
+    if thresholds and PASSED not in measurements:
+        found[PASSED] = every
+    return found
