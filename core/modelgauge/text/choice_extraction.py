@@ -5,6 +5,7 @@ The rules, in order. The first that finds something decides, also where what it 
 1. Statements: "the answer is (B)", "Answer: b", "the correct option is B", `\boxed{B}`, `<answer>B</answer>`,
    `#### B`, or a last line that is nothing but a label. The last one wins: reasoning comes before the answer,
    as in the chain-of-thought prompts of BIG-Bench Hard (Suzgun et al. 2022, https://arxiv.org/abs/2210.09261).
+   What is denied is none: "the incorrect answer is A", "eliminated option: A", "I don't think the answer is A".
 2. Conclusions: "I would choose B", "therefore (B)", "it's B", "(B) is correct". All must name one choice.
 3. The beginning: a first line that is a label or begins with one ("B. Because …"), as MMLU's prompts ask for
    (Hendrycks et al. 2021, https://arxiv.org/abs/2009.03300), or a first or last line that is the text of one
@@ -40,6 +41,24 @@ _STATEMENT = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_DENIED_KIND = re.compile(  # what stands before a word such as "answer" and makes it the opposite of one
+    r"""
+    \b(?:incorrect|inaccurate|wrong|false|untrue|bad|worst|invalid|impossible|implausible|improbable|unlikely
+        |least\ [a-z]{1,20}|eliminated|excluded|rejected|discarded|dismissed|discounted|ruled[ -]out
+        |crossed[ -]out|distractor|decoy)
+    (?:\ (?:final|possible|multiple-choice))?\ \Z
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_DENIAL = re.compile(
+    r"""
+    (?:\bnot|n't|\bnever|\bcannot|\bdoubt)
+    (?:\ (?:think|believe|feel|say|claim|conclude|agree|mean|imply|follow|true|possible|likely|the\ case))?
+    (?:\ that)?(?:\ (?:the|an?|my))?(?:\ (?:correct|right|best|only|final)){0,2}\ \Z
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_BEFORE_STATEMENT = 80  # characters in which a denial is looked for: more than the longest one has
 _CONCLUSION = re.compile(
     r"""
     (?<!not\ )(?<!n't\ )(?<!never\ )
@@ -128,11 +147,19 @@ class _Completion:
         if alone is not None:
             return alone
         for statement in reversed(list(_STATEMENT.finditer(self.text))):
+            if self._is_denied(statement):
+                continue
             start = _end(_LEAD, self.text, statement.end())
             named = self._choice_named_by_text(start) or self._label(start)
             if named is not None:
                 return self._one(named)
         return None
+
+    def _is_denied(self, statement: re.Match[str]) -> bool:
+        start = statement.start()
+        before = self.text[max(0, start - _BEFORE_STATEMENT) : start]
+        is_word = self.text[start].isalpha()  # after "A is wrong", a box holds the answer all the same
+        return _DENIAL.search(before) is not None or (is_word and _DENIED_KIND.search(before) is not None)
 
     def concluded(self) -> str | None:
         found = set(self._conclusions())

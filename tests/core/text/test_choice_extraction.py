@@ -90,6 +90,12 @@ TEN = list("abcdefghij")
         ("The capital is London.\nParis", CITIES, "A"),
         ("The answer is clearly B.", CITIES, "B"),
         ("The answer is, therefore, B.", CITIES, "B"),
+        ("Eliminated option: A. Eliminated choice: B. So D.", CITIES, "D"),
+        ("The answer is B. The incorrect answer is A.", CITIES, "B"),
+        ("A is wrong \\boxed{B}", CITIES, "B"),
+        ("If A is wrong the answer is B.", CITIES, "B"),
+        ("I was wrong. Answer: B", CITIES, "B"),
+        ("I don't think the answer is A. The answer is C.", CITIES, "C"),
     ],
 )
 def test_a_named_choice_is_read(text: str, choices: list[str], letter: str) -> None:
@@ -139,6 +145,15 @@ def test_a_named_choice_is_read(text: str, choices: list[str], letter: str) -> N
         ("The answer is 5%", ["5", "10"]),
         ("Answer: both A and B", CITIES),
         ("The answer isn't A.", CITIES),
+        ("The incorrect answer is A", CITIES),
+        ("The only **incorrect** option is (C).", CITIES),
+        ("Incorrect choice: A", CITIES),
+        ("The least likely answer is Paris", CITIES),
+        ("Ruled-out option: A", CITIES),
+        ("I don't think the answer is A.", CITIES),
+        ("It does not follow that the correct answer is A.", CITIES),
+        ("Not the right answer: B", CITIES),
+        ("The answer is not \\boxed{A}", CITIES),
     ],
 )
 def test_no_answer_and_no_single_answer_are_none(text: str, choices: list[str]) -> None:
@@ -185,6 +200,9 @@ def test_the_number_of_choices_is_checked() -> None:
     [
         "answer is ",
         "answer to ",
+        "wrong answer is ",
+        "not the right ",
+        "least ",
         "answer:'",
         "(",
         " ",
