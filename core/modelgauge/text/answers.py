@@ -12,7 +12,8 @@ from modelgauge.errors import InvalidDataError
 
 _NUMBER = re.compile(
     r"""
-    (?<![A-Za-z0-9_^])  # neither H2O nor m^2 ends in a number, and 16-3 has no sign
+    (?P<name>(?<=[A-Za-z_^])[0-9]+(?:\.[0-9]+)*)  # neither H2O nor m^2 nor v2.5 ends in a number
+    | (?<![A-Za-z0-9_^])  # and 16-3 has no sign
     (?P<sign>[-+\u2212])?[$€£¥₹]?(?P<late_sign>[-\u2212])?
     (?:(?P<whole>[0-9]+(?:[,\u00a0\u202f][0-9]+)*)(?P<fraction>\.[0-9]+)?|(?P<bare_fraction>\.[0-9]+))
     (?P<exponent>[eE][-+]?[0-9]{1,3}(?![0-9A-Za-z_]))?  # three digits, so that no 1e999999999 is written out
@@ -34,15 +35,16 @@ def last_number(text: str) -> str | None:
     The plain form has no thousands separators (`1,000`), currency signs, percent signs, plus signs, leading
     zeros, trailing zeros of the fraction or minus before zero: `-$1,234.50` gives `-1234.5` and `45.0%` gives
     `45`. `1.5e3` gives `1500` (exponents of up to three digits). A minus after a digit is a subtraction
-    (`16-3` ends in `3`), and digits that follow a letter, `_` or `^` belong to a name or an exponent. Of a
-    fraction such as `1/5` the last number is the denominator.
+    (`16-3` ends in `3`), and digits that follow a letter, `_` or `^` belong to a name or an exponent, with what
+    follows them behind a point (`v2.5`). Of a fraction such as `1/5` the last number is the denominator.
 
     Args:
         text: a completion, or the part of it in which the answer is looked for (see `text_after`).
     """
     last = None
-    for last in _NUMBER.finditer(text):  # noqa: B007 - the loop is for its last value
-        pass
+    for found in _NUMBER.finditer(text):
+        if found["name"] is None:
+            last = found
     return None if last is None else _plain(last)
 
 

@@ -50,6 +50,9 @@ from modelgauge.text.answers import (
         ("7 x 1e9999", "1"),
         ("25 m^2", "25"),
         ("5 l of H2O", "5"),
+        ("the 7 tries of Qwen v2.5", "7"),
+        ("v2.5.1 gives 1.5", "1.5"),
+        ("x.5 is .5", "0.5"),
         ("5kg", "5"),
         ("1/5", "5"),
         ("12:30", "30"),
@@ -63,7 +66,9 @@ def test_last_number_is_plain(text: str, number: str) -> None:
     assert last_number(text) == number
 
 
-@pytest.mark.parametrize("text", ["", "none", "H2O", "x_1", "- . ,", "\u00b2", "\u0663"])
+@pytest.mark.parametrize(
+    "text", ["", "none", "H2O", "x_1", "v2.5", "x2.5 or m^1.5.", "x_1.2.3", "- . ,", "\u00b2", "\u0663"]
+)
 def test_a_text_without_a_number_has_none(text: str) -> None:
     assert last_number(text) is None
 
@@ -177,7 +182,7 @@ def test_first_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["1", "1,23", "1,234", "-", "9e9", "1.", "\u00a0", r"\boxed{", r"\boxed{}", "{"]
+    "piece", ["1", "1,23", "1,234", "-", "9e9", "1.", "v1.", "v1", "\u00a0", r"\boxed{", r"\boxed{}", "{"]
 )
 def test_time_is_linear_in_the_length(piece: str) -> None:
     """Quadratic work on 300,000 characters would take minutes; the bound only has to tell these apart."""
