@@ -43,12 +43,16 @@ _LEAST = {
     "repeats": 1,
     "concurrency": 1,
     "max_retries": 0,
-    "requests_per_minute": 1,
     "tokens_per_minute": 1,
     "max_calls": 0,
     "max_tokens_total": 0,
     "max_cost": 0,
     "grace": 0,
+}
+_ABOVE_0 = {
+    "attempt_timeout": "a number of seconds above 0",
+    "call_timeout": "a number of seconds above 0",
+    "requests_per_minute": "a number above 0, or None for no limit",
 }
 _TYPES: dict[str, tuple[Any, str]] = {
     "seed": (int, "a whole number"),
@@ -363,9 +367,11 @@ def _check_option(name: str, given: Any) -> None:
             raise InvalidOptionError(f"{name} is {given!r}.", fix=f"Give {word}.")
         if name == "hyperparameters":
             check_exact(dict(given), name)  # else the record could not be written, when all is paid
-    elif name in ("attempt_timeout", "call_timeout"):
+    elif name in _ABOVE_0:
+        if name == "requests_per_minute" and given is None:
+            return
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
-            raise InvalidOptionError(f"{name} is {given!r}.", fix="Give a number of seconds above 0.")
+            raise InvalidOptionError(f"{name} is {given!r}.", fix=f"Give {_ABOVE_0[name]}.")
     elif least is not None and given is not None:
         fractions = name in ("max_cost", "grace")
         kind = (int, float) if fractions else int

@@ -45,7 +45,7 @@ class Options(Part):
     max_retries: int | None = None
     attempt_timeout: float | None = None
     call_timeout: float | None = None
-    requests_per_minute: int | None = None
+    requests_per_minute: float | None = None
     tokens_per_minute: int | None = None
     max_calls: int | None = None
     max_tokens_total: int | None = None

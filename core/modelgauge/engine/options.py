@@ -28,7 +28,7 @@ class RunOptions:
         max_retries: further attempts after a failed one.
         attempt_timeout: seconds for one attempt.
         call_timeout: seconds for all attempts of a call with the pauses between them.
-        requests_per_minute: most requests a minute of each SUT; None for no limit.
+        requests_per_minute: most requests a minute of each SUT, 0.5 for one in two minutes; None for no limit.
         tokens_per_minute: most tokens a minute of each SUT, as it reports them; None for no limit.
         max_calls: most calls that the whole run may send.
         max_tokens_total: tokens after which the run sends no more calls.
@@ -52,7 +52,7 @@ class RunOptions:
     max_retries: int = 4
     attempt_timeout: float = 120.0
     call_timeout: float = 600.0
-    requests_per_minute: int | None = None
+    requests_per_minute: float | None = None
     tokens_per_minute: int | None = None
     max_calls: int | None = None
     max_tokens_total: int | None = None

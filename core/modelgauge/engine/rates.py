@@ -13,11 +13,11 @@ class Rate:
     """Requests and tokens a minute, for one target.
 
     Args:
-        requests: a minute; None for no limit.
+        requests: a minute, 0.5 for one in two minutes; None for no limit.
         tokens: a minute; None for no limit.
     """
 
-    def __init__(self, requests: int | None, tokens: int | None) -> None:
+    def __init__(self, requests: float | None, tokens: int | None) -> None:
         # One request's worth of burst: a provider counts the first minute too.
         self._requests = AsyncLimiter(1, 60 / requests) if requests else None
         self._tokens = _Tokens(tokens) if tokens else None

@@ -60,7 +60,7 @@ class AsyncConfig:
         if not self.run_async or self.max_concurrent is not None:
             made["concurrency"] = self.max_concurrent if self.run_async else 1
         if self.throttle_value:
-            made["requests_per_minute"] = max(1, int(60 / self.throttle_value))
+            made["requests_per_minute"] = 60 / self.throttle_value
         return made
 
 

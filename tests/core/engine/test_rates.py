@@ -11,6 +11,7 @@ from modelgauge import FunctionSUT
 from modelgauge.data.responses import Usage
 from modelgauge.engine import rates
 from modelgauge.engine.rates import Rate
+from modelgauge.errors import InvalidOptionError
 
 
 @pytest.fixture
@@ -54,6 +55,24 @@ def test_requests_a_minute_are_kept(jumping):
     sent = jumping(main)
     assert all(len([one for one in sent if t <= one < t + 60]) <= 31 for t in sent)
     assert sent[-1] == pytest.approx(120, abs=1)
+
+
+def test_less_than_one_request_a_minute_is_kept(jumping):
+    async def main(clock):
+        rate, sent = Rate(2 / 3, None), []
+        for _ in range(3):
+            await rate.before()
+            sent.append(clock())
+            rate.ended()
+        return sent
+
+    assert jumping(main) == pytest.approx([0, 90, 180], abs=1)
+
+
+@pytest.mark.parametrize("given", [0, -1, True, "1", float("inf"), float("nan")])
+def test_what_is_no_number_of_requests_is_refused(given, runner):
+    with pytest.raises(InvalidOptionError, match=r"requests_per_minute is .* Give a number above 0"):
+        runner(requests_per_minute=given)
 
 
 @pytest.mark.parametrize("seconds", [0.1, 5.0])

@@ -104,7 +104,7 @@ def test_a_damaged_record_is_written_anew_as_its_message_advises(
 
 def test_limits_are_those_of_the_run_unless_others_are_given(make_test, make_sut, run, resumed, folder_of):
     test, sut = make_test(5), make_sut()
-    limits = {"concurrency": 2, "max_retries": 1, "attempt_timeout": 9.0, "requests_per_minute": 6000}
+    limits = {"concurrency": 2, "max_retries": 1, "attempt_timeout": 9.0, "requests_per_minute": 6000.5}
     record = run(test, sut, max_calls=2, **limits)
     again = resumed(record, test, sut, max_calls=3, concurrency=3)
     options = folder_of(again).read_manifest()["options"]

@@ -17,6 +17,14 @@ from modelgauge.evals import (
 )
 
 
+@pytest.mark.parametrize("pause", [0.5, 7, 45, 90, 3600])
+def test_a_pause_between_questions_is_kept_exactly(pause):
+    config = AsyncConfig(throttle_value=pause)
+    assert 60 / config.options()["requests_per_minute"] == pytest.approx(pause)
+    right = LLMTestCase("a", "b", expected_output="b")
+    assert evaluate([right], ["exact_match"], async_config=config, print_results=False).success
+
+
 @pytest.mark.parametrize(
     "option",
     ["run_async", "show_indicator", "print_results", "use_cache", "ignore_errors", "skip_on_missing_params"],
