@@ -41,6 +41,24 @@ def test_keys_are_equal_exactly_where_what_they_are_made_of_is(one, other):
     assert (keys[0] == keys[1]) == (one == other)
 
 
+def test_a_model_that_grows_makes_other_keys_and_a_dict_or_a_subclass_beside_it_does_not():
+    def request_class(base, **annotations):
+        body = {"__module__": "acme", "__qualname__": "Asked", "__annotations__": annotations}
+        return type("Asked", (base,), {**body, **dict.fromkeys(annotations.keys() - {"text"})})
+
+    def key(request):
+        return KeyMaker("sut", {"uid": "x"}).key(request)
+
+    before = request_class(BaseModel, text=str)
+    grown = request_class(BaseModel, text=str, temperature=float | None)
+    moved = type("Asked", (before,), {"__module__": "acme.requests", "__qualname__": "Asked"})
+    beside = type("AskedAt", (before,), {"__annotations__": {"temperature": float}, "__module__": "acme"})
+    assert key(before(text="q")) == key(request_class(BaseModel, text=str)(text="q"))
+    assert len({key(one) for one in (before(text="q"), grown(text="q"), moved(text="q"))}) == 3
+    assert key(beside(text="q", temperature=1.0)) != key(before(text="q"))
+    assert key({"text": "q"}) != key({"text": "q", "temperature": None})  # so what is not set is left out
+
+
 @given(makers, requests)
 def test_the_parts_of_a_key_are_json(maker, request):
     key = maker.key(request)
