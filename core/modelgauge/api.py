@@ -82,6 +82,7 @@ class Runner:
         data_dir: where runs, cache and dependencies live; by default what the settings say, else `run_data`.
         plugins: what is installed; discovered when the first name needs it.
         secrets: where secrets come from; by default the environment and `secrets.toml`.
+        settings: what stands in for arguments that are not given; by default `modelgauge.toml` and the environment.
         offline: never fetch data.
         dependencies: local files instead of declared data, by key or `TEST:KEY`.
         dependency_versions: versions that data must have, by key or `TEST:KEY`.

@@ -45,6 +45,7 @@ class LoadedPlugin:
         seconds: what loading it and calling its hooks took.
         counts: how many uids (providers included) of each kind it registered.
         hooks: the hooks that it implements.
+        announced_version: the version of its distribution, where its metadata was read; else empty.
     """
 
     name: str

@@ -33,6 +33,7 @@ class Resolver:
         plugins: gives the plugins; called when the first name needs them.
         secrets: where secrets come from.
         dependencies: where the tests' data comes from.
+        distributions: of those plugins that made something.
     """
 
     plugins: Callable[[], Plugins]

@@ -84,6 +84,11 @@ class OpenTrace:
         case_fields: likewise, fields of the test case that the whole is judged by.
         test_case: likewise, the test case itself.
         updated: whether the app said anything of it or of its spans.
+        spans: in the order in which they began, the outermost first.
+        started: the time of day.
+        begun: the same moment by the clock that durations are measured with.
+        seconds: what it took; None while it goes on.
+        ids: the numbers of its spans to come.
     """
 
     sink: "Sink"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import Field, FiniteFloat, PrivateAttr, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError
 
 from modelgauge.data.base import Frozen, Text, UnknownFields, typed
 from modelgauge.data.items import TestItem
@@ -14,6 +14,7 @@ from modelgauge.data.responses import JsonObject
 from modelgauge.data.results import Result, plain_result
 from modelgauge.data.results import normalized_result as normalized_result  # noqa: PLC0414  the engine's name
 from modelgauge.data.spans import TRACE, Span, Trace
+from modelgauge.data.thresholds import Threshold
 from modelgauge.errors import InvalidDataError, RecordError
 
 SCHEMA_VERSION = 1
@@ -27,6 +28,7 @@ class TestItemRecord(Frozen):
     """An item that was scored.
 
     Args:
+        kind: always "item": what a line of the journal is of.
         index: its place in the test, from 0.
         test_item: the item, with its id.
         interactions: prompts with annotated responses.
@@ -55,6 +57,7 @@ class TestItemExceptionRecord(Frozen):
     """An item that could not be scored, and why.
 
     Args:
+        kind: always "exception": what a line of the journal is of.
         index: its place in the test, from 0.
         test_item: the item, with its id.
         interactions: those that were completed before the failure; they are kept, since they are paid.
@@ -163,22 +166,6 @@ class DatasetReference(Frozen):
     digest: Text
 
 
-class Threshold(Frozen):
-    """What a measurement must reach for its item to pass.
-
-    Args:
-        value: the least that passes; where lower is better, the most.
-        higher_is_better: the direction.
-    """
-
-    value: FiniteFloat
-    higher_is_better: bool = True
-
-    def is_reached(self, value: float) -> bool:
-        """Whether a value passes."""
-        return value >= self.value if self.higher_is_better else value <= self.value
-
-
 class RunFailure(Frozen):
     """Why a pair ended early, or has no result.
 
@@ -202,6 +189,17 @@ class TestRecord(Frozen):
     """One test on one SUT: everything about the run. Its items are read from the journal on demand.
 
     Args:
+        schema_version: of the form in which records are written.
+        run_id: of this run, and the name of its folder.
+        invocation_id: what the runs of one command have in common.
+        run_timestamp: when the run began, as ISO 8601 has it.
+        test_uid: the test.
+        test_initialization: its class, the arguments that it was made with, and its `cache_version`.
+        sut_uid: the SUT.
+        sut_initialization: likewise, of the SUT.
+        dependency_versions: content hashes of the test's data, by the author's names.
+        cancelled: whether the run was interrupted; what was finished until then is in it.
+        counts: what became of the items, and their calls.
         result: name to number, `Estimate`, or one level of named groups of these.
         seconds: wall time of the run, of all its sessions together.
         spent: calls that were sent, tokens, dollars; None in records of versions that did not say.

@@ -194,6 +194,7 @@ class ConversationalTestCase(Conversation):
         expected_outcome: how it should end.
         user_description: who the user is.
         context: the facts that are known to be true; see `LLMTestCase` for those not named here.
+        metadata: any JSON object; `additional_metadata` is an alias.
 
     Raises:
         InvalidDataError: there is no turn, or an argument is unknown, missing or of a wrong type.

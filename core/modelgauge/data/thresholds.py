@@ -1,9 +1,27 @@
-"""Whether the measurements of an item reach the thresholds of its test."""
+"""What measurements must reach, and whether those of an item do."""
 
 from collections.abc import Mapping
 
-from modelgauge.data.records import Threshold
+from pydantic import FiniteFloat
+
+from modelgauge.data.base import Frozen
 from modelgauge.data.results import PASSED
+
+
+class Threshold(Frozen):
+    """What a measurement must reach for its item to pass.
+
+    Args:
+        value: the least that passes; where lower is better, the most.
+        higher_is_better: the direction.
+    """
+
+    value: FiniteFloat
+    higher_is_better: bool = True
+
+    def is_reached(self, value: float) -> bool:
+        """Whether a value passes."""
+        return value >= self.value if self.higher_is_better else value <= self.value
 
 
 def judged(thresholds: Mapping[str, Threshold], measurements: Mapping[str, float]) -> dict[str, bool]:

@@ -24,7 +24,8 @@ class UnpackLimits:
         max_members: files and folders in the archive.
         max_member_bytes: unpacked size of the largest member, in bytes.
         max_bytes: size of all that comes out, the archive's own headers included, in bytes; also of a
-            download. max_ratio: unpacked bytes for each packed byte; judged beyond the first 64 MiB.
+            download.
+        max_ratio: unpacked bytes for each packed byte; judged beyond the first 64 MiB.
 
     Raises:
         DefinitionError: a limit is not positive.

@@ -148,8 +148,11 @@ class WebData(ExternalData):
     Args:
         url: http or https, without user name or password.
         sha256: of the bytes as the server sends them. Without one, whatever was fetched first is used from
-            then on. decompress: how the file is compressed. unpack: what kind of archive it is. limits:
-            bounds on the unpacked data; `max_bytes` bounds the download too. patience: time-outs and retries.
+            then on.
+        decompress: how the file is compressed.
+        unpack: what kind of archive it is.
+        limits: bounds on the unpacked data; `max_bytes` bounds the download too.
+        patience: time-outs and retries.
 
     Raises:
         DefinitionError: the URL or another argument cannot be right.

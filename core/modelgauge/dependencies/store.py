@@ -55,9 +55,8 @@ class DependencyStore:
         directory: where fetched data is kept, usually `<data-dir>/dependencies`; made when needed.
         offline: never call `ExternalData.fetch`; use what is there, or say which file to put where.
         overrides: local files or folders to use instead of declared sources, by key or by `OWNER:KEY`. Their
-            checksum is
-            not enforced; they are decompressed and unpacked only as far as their first bytes show that they
-            need it.
+            checksum is not enforced; they are decompressed and unpacked only as far as their first bytes show
+            that they need it.
         pins: versions that the data must have, by key or by `OWNER:KEY`.
         progress: show a progress bar on stderr for each fetch, where that is a terminal.
 

@@ -56,6 +56,7 @@ class Writer:
     Args:
         cache: where rows go; None where nothing is cached.
         failed: is told once, when the disk refuses; nothing is written after that.
+        close_cache: is called in the writer's thread, which is the one that used the cache, when it ends.
     """
 
     def __init__(

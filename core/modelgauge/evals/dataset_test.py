@@ -16,7 +16,7 @@ from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import class_name
 from modelgauge.data.measured import PromptInteractionAnnotations, TestItemAnnotations
 from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, ChatRole, TextPrompt
-from modelgauge.data.records import DatasetReference, Threshold
+from modelgauge.data.records import DatasetReference
 from modelgauge.data.results import PASSED
 from modelgauge.data.test_cases import (
     RUNTIME_FIELDS,
@@ -26,6 +26,7 @@ from modelgauge.data.test_cases import (
     LLMTestCase,
     Turn,
 )
+from modelgauge.data.thresholds import Threshold
 from modelgauge.errors import InvalidDataError
 from modelgauge.evals.dataset_columns import ALIASES
 from modelgauge.evals.datasets import EvaluationDataset

@@ -11,9 +11,9 @@ from modelgauge.data.records import (
     Spent,
     TestItemExceptionRecord,
     TestRecord,
-    Threshold,
 )
 from modelgauge.data.results import PASSED
+from modelgauge.data.thresholds import Threshold
 from modelgauge.engine.journal import RECORD, RunFolder
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import RecordError

@@ -9,7 +9,8 @@ from pydantic import BaseModel
 from modelgauge import stats
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.measured import TestItemAnnotations
-from modelgauge.data.records import DatasetReference, Threshold
+from modelgauge.data.records import DatasetReference
+from modelgauge.data.thresholds import Threshold
 from modelgauge.dependencies import ExternalData
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.capabilities import AcceptsTextPrompt, SUTCapability, check_capabilities

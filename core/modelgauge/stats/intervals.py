@@ -93,6 +93,13 @@ def t_interval(error: MeanError, *, confidence: float = CONFIDENCE) -> Interval 
 
     Where all values are equal it has no width: such a sample says nothing of the spread (for 0/1 values use
     `wilson_interval`, which does not have this weakness).
+
+    Args:
+        error: of the mean, see `mean_error`.
+        confidence: the share of such intervals that hold the true mean, between 0 and 1.
+
+    Raises:
+        InvalidDataError: the confidence is not between 0 and 1.
     """
     if error.stderr is None:
         return None
@@ -110,6 +117,7 @@ def wilson_interval(successes: float, n: int, *, confidence: float = CONFIDENCE)
     Args:
         successes: from 0 to n; need not be whole.
         n: trials.
+        confidence: the share of such intervals that hold the true proportion, between 0 and 1.
 
     Raises:
         InvalidDataError: the successes are not from 0 to n, or the confidence is not between 0 and 1.
@@ -159,6 +167,7 @@ def quantile_interval(ordered: "Ordered", q: float, *, confidence: float = CONFI
     Args:
         ordered: (n,) values in rising order.
         q: from 0 to 1.
+        confidence: the least share of such intervals that hold the true quantile, between 0 and 1.
 
     Raises:
         InvalidDataError: q is not from 0 to 1, or the confidence is not between 0 and 1.

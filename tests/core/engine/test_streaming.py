@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from modelgauge import MeasuredItems, TestItem
-from modelgauge.data.records import Threshold
+from modelgauge.data.thresholds import Threshold
 from modelgauge.engine import pace
 from modelgauge.errors import InvalidDataError, UnknownNameError
 from modelgauge.report.thresholds import why_not_passed

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from modelgauge import FunctionSUT, load_record
-from modelgauge.data.records import Threshold
+from modelgauge.data.thresholds import Threshold
 from modelgauge.errors import (
     CallError,
     InvalidDataError,

@@ -10,7 +10,7 @@ import pytest
 from pytest_sessions import PASSING, TEST_FILE, check_record, records, summary_of
 
 from modelgauge import rescore, resume
-from modelgauge.data.records import Threshold
+from modelgauge.data.thresholds import Threshold
 from modelgauge.errors import RecordError
 from modelgauge.evals.pytest_plugin import VARIABLE
 

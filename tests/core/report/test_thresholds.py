@@ -3,7 +3,8 @@
 import pytest
 
 from modelgauge import Estimate, TestRecord
-from modelgauge.data.records import Counts, Threshold
+from modelgauge.data.records import Counts
+from modelgauge.data.thresholds import Threshold
 from modelgauge.report.items import ShownRun
 from modelgauge.report.page import Style
 from modelgauge.report.terminal import render
