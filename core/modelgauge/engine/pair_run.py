@@ -324,10 +324,14 @@ class PairRun:
         return record.with_items(self.folder.items)
 
     def _all_notes(self) -> Iterator[str]:
+        yield from self.pair.test.record_notes
         yield from self._notes
         yield from dict.fromkeys(note for target in self._targets for note in target.unreported.notes())
         if self._ids.repeated:
-            yield f"{self._ids.repeated} items repeat the prompts of an earlier one; their ids end in ~2, ~3, …"
+            one = self._ids.repeated == 1
+            repeat = "1 item repeats" if one else f"{self._ids.repeated:,} items repeat"
+            ids = "its id ends" if one else "their ids end"
+            yield f"{repeat} the prompts of an earlier one; {ids} in ~2, ~3, …"
         if isinstance(self._worker, Rescorer):
             yield from self._worker.notes(str(self.shared.manifest.get("rescores")))
         if self._continued is not None and self._continued.totals is None:

@@ -13,7 +13,8 @@ from modelgauge.discovery import Plugins
 from modelgauge.errors import InputFileError
 from modelgauge.evals.dataset_columns import names_of
 from modelgauge.evals.dataset_forms import FileForm
-from modelgauge.evals.dataset_test import DatasetTest, reference_to
+from modelgauge.evals.dataset_links import reference_to
+from modelgauge.evals.dataset_test import DatasetTest
 from modelgauge.evals.datasets import EvaluationDataset
 from modelgauge.metrics.base import Metric
 from modelgauge.secrets import SecretStore

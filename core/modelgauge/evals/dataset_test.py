@@ -16,7 +16,6 @@ from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import class_name
 from modelgauge.data.measured import PromptInteractionAnnotations, TestItemAnnotations
 from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, ChatRole, TextPrompt
-from modelgauge.data.records import DatasetReference
 from modelgauge.data.results import PASSED
 from modelgauge.data.test_cases import (
     RUNTIME_FIELDS,
@@ -29,6 +28,7 @@ from modelgauge.data.test_cases import (
 from modelgauge.data.thresholds import Threshold
 from modelgauge.errors import InvalidDataError
 from modelgauge.evals.dataset_columns import ALIASES
+from modelgauge.evals.dataset_links import reference_to
 from modelgauge.evals.datasets import EvaluationDataset
 from modelgauge.evals.metric_names import names_apart
 from modelgauge.interfaces.capabilities import AcceptsChatPrompt, AcceptsTextPrompt
@@ -284,11 +284,6 @@ def _free_name(name: str, taken: Collection[str]) -> str:
         number += 1
         free = f"{name}~{number}"
     return free
-
-
-def reference_to(dataset: EvaluationDataset) -> DatasetReference:
-    """What a record says of a data set."""
-    return DatasetReference(name=dataset.name or "dataset", digest=dataset.content_hash)
 
 
 def item_ids(members: Sequence[Any]) -> list[str | None]:

@@ -9,15 +9,15 @@ from pydantic import BaseModel
 from modelgauge.api import Runner
 from modelgauge.articles import a_thing, capitalized
 from modelgauge.blocking import blocking
-from modelgauge.data.records import DatasetReference, ItemRecord, TestRecord
+from modelgauge.data.records import ItemRecord, TestRecord
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.engine.failures import add_note
 from modelgauge.engine.journal import RunFolder
 from modelgauge.errors import CallError, InvalidDataError, RunStoppedError
 from modelgauge.evals.apps import Judging, answered_goldens, check_goldens
 from modelgauge.evals.configs import AsyncConfig, CacheConfig, Configs, DisplayConfig, ErrorConfig
+from modelgauge.evals.dataset_links import Link, link_to
 from modelgauge.evals.dataset_members import Members
-from modelgauge.evals.dataset_test import reference_to
 from modelgauge.evals.datasets import EvaluationDataset
 from modelgauge.evals.display import print_result
 from modelgauge.evals.given import Answered, GivenAnswers, GivenTest
@@ -85,14 +85,16 @@ def evaluate(
     judges = metrics_of(metrics, runner)
     if goldens is None and observed_callback is None:
         cases, dataset = _given(test_cases)
-        answered, given = [Answered(case) for case in chosen(cases, runner.options)], len(cases)
+        members = chosen(cases, runner.options)
+        link = None if dataset is None else link_to(dataset, members)
+        answered, given = [Answered(case) for case in members], len(cases)
     else:
         listed, dataset = _goldens(test_cases, goldens, observed_callback)
-        answered, judges = _asked(listed, observed_callback, judges, configs=configs, runner=runner)
+        asked = chosen(listed, runner.options)
+        link = None if dataset is None else link_to(dataset, asked)  # before the app, which may edit goldens
+        answered, judges = _asked(asked, observed_callback, judges, configs=configs, runner=runner)
         given = len(listed)
-    job = Job(
-        answered, judges, dataset, configs.error_config, identifier or "evaluate", given - len(answered)
-    )
+    job = Job(answered, judges, link, configs.error_config, identifier or "evaluate", given - len(answered))
     return _told(job.run(runner, items), runner, configs)
 
 
@@ -122,7 +124,7 @@ class Job:
     Args:
         answered: what is judged.
         metrics: of each case as a whole.
-        dataset: where the cases are from.
+        link: to the data set that the cases are from.
         errors: what becomes of cases that cannot be judged.
         uid: of the test, in the record.
         left_out: how many others there were that were not chosen.
@@ -130,7 +132,7 @@ class Job:
 
     answered: Sequence[Answered]
     metrics: Sequence[Metric]
-    dataset: DatasetReference | None = None
+    link: Link | None = None
     errors: ErrorConfig = field(default_factory=ErrorConfig)
     uid: str = "evaluate"
     left_out: int = 0
@@ -150,7 +152,7 @@ class Job:
             self.uid,
             GivenAnswers(self.answered),
             self.metrics,
-            dataset=self.dataset,
+            link=self.link,
             skip_on_missing_params=self.errors.skip_on_missing_params,
         )
         items.test = test
@@ -158,7 +160,8 @@ class Job:
         pair = resolver.rescored(test, test.sut())
         record = blocking(lambda: runner.run_pairs([pair], resolver))[0]
         if record.failure is not None:
-            kept = runner.options.caching and not record.notes  # which tell of judges that cannot be cached
+            uncached = set(record.notes) - set(test.record_notes)  # these tell of judges that cannot be
+            kept = runner.options.caching and not uncached
             raise RunStoppedError(
                 f"The run {record.run_id} stopped early: {record.failure.message}",
                 fix="What judges answered is in the cache, and not paid again."
@@ -256,7 +259,7 @@ def raise_unjudged(result: EvaluationResult) -> None:
 # --- what is judged -------------------------------------------------------------------------------------
 
 
-def _given(test_cases: TestCases | None) -> tuple[list[TestCase], DatasetReference | None]:
+def _given(test_cases: TestCases | None) -> tuple[list[TestCase], EvaluationDataset | None]:
     dataset: EvaluationDataset | None = None
     if isinstance(test_cases, Members):
         dataset = test_cases.dataset
@@ -273,7 +276,7 @@ def _given(test_cases: TestCases | None) -> tuple[list[TestCase], DatasetReferen
         isinstance(test_cases, Iterable) and not isinstance(test_cases, BaseModel | Mapping | str)
     )
     cases = [checked_case(case) for case in ((test_cases or ()) if several else (test_cases,))]
-    return cases, None if dataset is None else reference_to(dataset)
+    return cases, dataset
 
 
 def checked_case(case: Any) -> TestCase:
@@ -299,7 +302,7 @@ def _goldens(
     test_cases: TestCases | None,
     goldens: Golden | Sequence[Golden] | EvaluationDataset | None,
     callback: Callable[[str], Any] | None,
-) -> tuple[list[Golden], DatasetReference | None]:
+) -> tuple[list[Golden], EvaluationDataset | None]:
     if test_cases is not None or goldens is None or callback is None:
         raise InvalidDataError(
             "evaluate takes either test_cases and metrics, or goldens and observed_callback.",
@@ -316,7 +319,7 @@ def _goldens(
     if not listed:
         raise InvalidDataError("There is no golden.", fix="Give at least one: goldens=[Golden(input=…)].")
     check_goldens(listed)
-    return listed, None if dataset is None else reference_to(dataset)
+    return listed, dataset
 
 
 def _asked(
@@ -324,7 +327,7 @@ def _asked(
 ) -> tuple[list[Answered], list[Metric]]:
     at_once = configs.async_config.options().get("concurrency", 20)
     judging = judging_by(runner, metrics, skip=configs.error_config.skip_on_missing_params)
-    return answered_goldens(chosen(goldens, runner.options), callback, judging, at_once=at_once)
+    return answered_goldens(goldens, callback, judging, at_once=at_once)
 
 
 def judging_by(runner: Runner, metrics: Sequence[Metric] = (), *, skip: bool) -> Judging:

@@ -9,13 +9,13 @@ from modelgauge.articles import a_class
 from modelgauge.data.base import of_valid
 from modelgauge.data.items import PromptWithContext, TestItem, derived_id
 from modelgauge.data.measured import TestItemAnnotations
-from modelgauge.data.records import DatasetReference
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.spans import SPAN, TRACE, Trace
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.engine.pair import RecordedSUT
 from modelgauge.engine.uses import blamed
 from modelgauge.errors import InvalidDataError
+from modelgauge.evals.dataset_links import Link
 from modelgauge.evals.dataset_test import (
     DatasetTest,
     ItemsOfNumber,
@@ -82,7 +82,7 @@ class GivenTest(DatasetTest):
         uid: the name in records.
         given: what was answered.
         metrics: judge each case; there may be none where there are components.
-        dataset: where the cases are from.
+        link: to the data set that the cases are from.
         skip_on_missing_params: leave out metrics that need what a case does not have.
 
     Raises:
@@ -97,13 +97,13 @@ class GivenTest(DatasetTest):
         given: GivenAnswers,
         metrics: Sequence[Metric] = (),
         *,
-        dataset: DatasetReference | None = None,
+        link: Link | None = None,
         skip_on_missing_params: bool = False,
     ) -> None:
         PromptResponseTest.__init__(self, uid)
         self.requires_sut_capabilities = ()  # type: ignore[misc]  # nobody is asked
         self.answered = given.answered
-        self.dataset = dataset
+        self.dataset, self.record_notes = (None, ()) if link is None else link
         self._skip = skip_on_missing_params
         nothing = bool(self.answered) and all(one.error is not None for one in self.answered)
         metrics = () if nothing else metrics  # what nothing is judged by need not be there: a judge, say

@@ -1,6 +1,6 @@
 """The interface of tests."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -33,6 +33,7 @@ class PromptResponseTest(Identified):
         thresholds: for each measurement that an item must reach. Each item then has the measurements `NAME.passed`
             for each and `passed` for all, which are worked out where `measure_quality` does not give them (an item
             without the measurement does not pass), and a run in which an item fails exits with 1.
+        record_notes: what else a reader of the record should know of the items.
         measure_in_thread: True where `measure_quality` takes long.
     """
 
@@ -42,6 +43,7 @@ class PromptResponseTest(Identified):
     measurement_ranges: Mapping[str, tuple[float, float]] = {}
     dataset: DatasetReference | None = None
     thresholds: Mapping[str, Threshold] = {}
+    record_notes: Sequence[str] = ()
     measure_in_thread: bool = False
     required_methods: ClassVar[tuple[str, ...]] = ("make_test_items", "measure_quality")
 

@@ -15,6 +15,7 @@ from modelgauge.errors import (
 )
 from modelgauge.evals import (
     CacheConfig,
+    ConversationalGolden,
     ConversationalTestCase,
     DisplayConfig,
     ErrorConfig,
@@ -27,6 +28,7 @@ from modelgauge.evals import (
     observe,
     update_current_span,
 )
+from modelgauge.evals.dataset_links import link_to
 from modelgauge.metrics import Metric
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -86,6 +88,48 @@ def test_the_data_set_is_recorded_also_for_its_list_of_cases(match):
     assert (first.name, first.digest) == ("mine", dataset.content_hash)
     assert evaluate(dataset.test_cases, [match()]).record.dataset == first
     assert evaluate(list(dataset.test_cases), [match()]).record.dataset is None
+
+
+def _of_goldens(number, *outputs):
+    """A data set with some goldens, and a case for each output."""
+    dataset = EvaluationDataset([Golden(f"q{place}", expected_output="yes") for place in range(number)])
+    for golden, output in zip(dataset.goldens, outputs, strict=False):
+        dataset.add_test_case(golden.to_test_case(output))
+    return dataset
+
+
+def test_cases_of_some_goldens_are_not_recorded_as_the_whole_data_set(match):
+    some = _of_goldens(4, "yes", "yes")
+    told = "The cases are of 2 of the 4 goldens of the data set whose hash is recorded."
+    assert evaluate(some, match()).record.notes == (told,)
+    chosen = evaluate(_of_goldens(2, "yes", "yes"), match(), max_test_items=1, print_results=False).record
+    assert any("of 1 of the 2 goldens" in note for note in chosen.notes)
+    repeated = _of_goldens(1, "yes")
+    repeated.add_test_case(repeated.goldens[0].to_test_case("no"))
+    (note,) = evaluate(repeated, match()).record.notes
+    assert note == "1 item repeats the prompts of an earlier one; its id ends in ~2, ~3, …"
+
+
+def test_cases_of_goldens_that_were_edited_since_are_told(match, capsys):
+    dataset = _of_goldens(1, "old")
+    dataset.goldens[0].expected_output = "new"
+    notes = evaluate(dataset, match()).record.notes
+    assert any("1 test case matches no golden of the data set as it is now" in note for note in notes)
+    assert any("of 0 of the 1 golden " in note for note in notes)
+    assert "matches no golden" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_conversation_is_of_the_golden_that_it_goes_on_from():
+    begun = ConversationalGolden("s", turns=[Turn("user", "hi")])
+    alone = ConversationalGolden("other")
+    said = [Turn("user", "hi"), Turn("assistant", "yo"), Turn("user", "bye")]
+    dataset = EvaluationDataset([begun, alone])
+    of_both = [begun.to_test_case(said), alone.to_test_case(said)]
+    assert link_to(dataset, of_both).notes == ()
+    (partly,) = link_to(dataset, of_both[:1]).notes
+    assert "1 of the 2 goldens" in partly
+    others = link_to(dataset, [alone.replaced(scenario="third").to_test_case(said)] * 2).notes
+    assert any("2 test cases match no golden" in note for note in others)
 
 
 @pytest.mark.parametrize("case", [Golden("q"), {"input": "q"}, "text", 5, [{"input": "q"}]])
