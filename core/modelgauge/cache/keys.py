@@ -1,8 +1,8 @@
 """Cache keys and entries: what is stored, as text.
 
 A key is the SHA-256 of the canonical JSON of everything that the answer depends on. An entry holds that JSON
-beside the response, so that it proves that it is the answer to its own key; a checksum guards the response. What an observed app
-told while it answered is wrapped around the response before, by `engine.uses.sealed`.
+beside the response, so that it proves that it is the answer to its own key; a checksum guards the response.
+What an observed app told while it answered is wrapped around the response before, by `engine.uses.sealed`.
 """
 
 import hashlib
