@@ -26,8 +26,11 @@ from modelgauge.shortening import beginning
 T = TypeVar("T")
 FrozenT = TypeVar("FrozenT", bound="Frozen")
 
-Text = Annotated[str, Field(min_length=0)]
-"""A str that UTF-8 can hold: with any constraint, pydantic looks at the UTF-8 and refuses lone surrogates."""
+Text = Annotated[str, Field(min_length=0, strict=True)]
+"""A str that UTF-8 can hold: with any constraint, pydantic looks at the UTF-8 and refuses lone surrogates.
+
+Strict, since bytes are no text until somebody says in which encoding.
+"""
 
 
 class Frozen(BaseModel):
@@ -62,12 +65,7 @@ class Frozen(BaseModel):
 
     def replaced(self, **fields: Any) -> Self:
         """A copy with other values in some fields, which must be valid already: nothing is checked again."""
-        made = _new(type(self))
-        _set(made, "__dict__", {**self.__dict__, **fields})
-        _set(made, "__pydantic_fields_set__", {*self.__pydantic_fields_set__, *fields})
-        _set(made, "__pydantic_extra__", None)
-        _set(made, "__pydantic_private__", self.__pydantic_private__)
-        return made
+        return _with(self, fields, {*self.__pydantic_fields_set__, *fields})
 
     if not TYPE_CHECKING:  # for which nothing can be assigned
 
@@ -125,6 +123,15 @@ class Frozen(BaseModel):
         return value
 
 
+def _with(value: FrozenT, fields: Mapping[str, Any], fields_set: set[str]) -> FrozenT:
+    made = _new(type(value))
+    _set(made, "__dict__", {**value.__dict__, **fields})
+    _set(made, "__pydantic_fields_set__", fields_set)
+    _set(made, "__pydantic_extra__", None)
+    _set(made, "__pydantic_private__", value.__pydantic_private__)
+    return made
+
+
 _new, _set = object.__new__, object.__setattr__  # past a frozen model's own __setattr__
 
 
@@ -145,6 +152,22 @@ def of_valid(cls: type[FrozenT], /, **fields: Any) -> FrozenT:
 def _all_fields(cls: type[Frozen]) -> set[str]:
     """The names of a class's fields; one set for all its values, since pydantic adds to copies of it alone."""
     return set(cls.model_fields)
+
+
+def unshared(value: Any) -> Any:
+    """A value whose lists and mappings are its own, as deep as they go; what cannot change is not copied."""
+    kind = type(value)
+    if kind is str or value is None:
+        return value
+    if kind is list:
+        return [unshared(part) for part in value]
+    if kind is dict:
+        return {name: unshared(part) for name, part in value.items()}
+    if isinstance(value, Frozen):
+        held = value.__dict__
+        own = {name: copied for name, part in held.items() if (copied := unshared(part)) is not part}
+        return _with(value, own, value.__pydantic_fields_set__) if own else value
+    return value.model_copy(deep=True) if isinstance(value, BaseModel) else value
 
 
 class UnknownFields:
@@ -261,7 +284,8 @@ def _problem(line: ErrorDetails) -> str:
         return f"unknown field '{where}'"
     if line["type"] == "missing":
         return f"'{where}' is missing"
-    return f"{where}: {line['msg']}" if where else line["msg"]
+    got = f", not of type {type(line['input']).__name__}" if line["type"].endswith("_type") else ""
+    return f"{where}: {line['msg']}{got}" if where else f"{line['msg']}{got}"
 
 
 def _given_twice(cls: type[BaseModel], line: ErrorDetails) -> str | None:

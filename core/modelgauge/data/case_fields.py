@@ -4,13 +4,13 @@ The classes that people use are in `test_cases`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Self, TypedDict
+from typing import Annotated, Any, ClassVar, Self, TypedDict
 
-from pydantic import BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
 from pydantic_core import PydanticCustomError
 
-from modelgauge.data.base import Frozen, Text, explain
-from modelgauge.data.responses import JsonObject, ToolCall
+from modelgauge.data.base import Frozen, Text, explain, unshared
+from modelgauge.data.responses import OwnJsonObject, ToolCall
 from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import InvalidDataError
 from modelgauge.shortening import quoted
@@ -28,8 +28,59 @@ def _as_amount(value: Any) -> Any:
 Amount = Annotated[FiniteFloat, Field(ge=0), BeforeValidator(_as_amount)]
 
 
+def _in_order(value: Any) -> Any:
+    """Refuse what pydantic would make a list of, although its order is another in each process."""
+    if isinstance(value, set | frozenset):
+        raise PydanticCustomError(
+            "no_order", "a {kind} has no order of its own; give a list", {"kind": type(value).__name__}
+        )
+    return value
+
+
+Ordered = BeforeValidator(_in_order)
+Own = AfterValidator(unshared)
+"""Of lists and mappings: what their giver changes later does not change them."""
+
+Texts = Annotated[list[Text], Ordered]
+Tools = Annotated[list[ToolCall], Ordered, Own]
+
+
 class _Copied(Frozen):
-    """What users copy."""
+    """What users copy, and what may hold lists and mappings: these are its own, and can be edited in place."""
+
+    what_it_is: ClassVar[str] = "test case"
+
+    def __hash__(self) -> int:
+        try:
+            return hash((type(self), *self.__dict__.values()))
+        except TypeError:
+            raise TypeError(
+                f"{type(self).__name__} {self._called()} has no hash, since it holds lists or mappings. As the key "
+                "of a dict or in a set use its name, id(…) or it.model_dump_json()."
+            ) from None
+
+    def check(self) -> None:
+        """Check all fields anew, since lists and mappings may have been edited in place.
+
+        Raises:
+            InvalidDataError: something is wrong; the message names the golden or test case, and the field.
+        """
+        if not holds_more_than_texts(self):
+            return
+        try:
+            self.__pydantic_validator__.validate_python(_opened(dict(self.__dict__)))
+        except ValidationError as error:
+            refused = explain(error, type(self))
+            raise InvalidDataError(
+                f"The {self.what_it_is} {self._called()} was edited in place, past all checks. {refused.problem}",
+                fix=refused.fix,
+            ) from None
+
+    def _called(self) -> str:
+        """By its name, else by how it begins."""
+        fields = self.__dict__
+        said = next((str(fields[name]) for name in ("name", "input", "scenario") if fields.get(name)), "")
+        return quoted(said, _LONGEST_NAME)
 
     def replaced(self, **fields: Any) -> Self:
         """A copy with other values in some fields, checked as the constructor checks them.
@@ -47,16 +98,16 @@ class Exchange(_Copied):
     input: Text
     actual_output: Text | None = None
     expected_output: Text | None = None
-    context: list[Text] | None = None
-    retrieval_context: list[Text] | None = None
-    tools_called: list[ToolCall] | None = None
-    expected_tools: list[ToolCall] | None = None
+    context: Texts | None = None
+    retrieval_context: Texts | None = None
+    tools_called: Tools | None = None
+    expected_tools: Tools | None = None
     token_cost: Amount | None = None
     completion_time: Amount | None = None
     name: Text | None = None
-    tags: list[Text] | None = None
+    tags: Texts | None = None
     comments: Text | None = None
-    custom_column_key_values: JsonObject | None = None
+    custom_column_key_values: OwnJsonObject | None = None
 
 
 class Conversation(_Copied):
@@ -66,13 +117,13 @@ class Conversation(_Copied):
     scenario: Text | None = None
     expected_outcome: Text | None = None
     user_description: Text | None = None
-    context: list[Text] | None = None
+    context: Texts | None = None
     token_cost: Amount | None = None
     completion_time: Amount | None = None
     name: Text | None = None
-    tags: list[Text] | None = None
+    tags: Texts | None = None
     comments: Text | None = None
-    custom_column_key_values: JsonObject | None = None
+    custom_column_key_values: OwnJsonObject | None = None
 
 
 # --- the arguments of the constructors, for type checkers ------------------------------------------------
@@ -109,7 +160,7 @@ class ConversationArguments(_Arguments, total=False):
 # --- what makes a golden editable ------------------------------------------------------------------------
 
 
-class Editable(Frozen):
+class Editable(_Copied):
     """What can be changed after it was made; what is assigned is checked as the constructor checks it.
 
     What is put into a list or mapping of it is not; that is for `check` to find.
@@ -117,26 +168,7 @@ class Editable(Frozen):
 
     model_config = ConfigDict(frozen=False, validate_assignment=True)
 
-    def check(self) -> None:
-        """Check all fields anew, since lists and mappings may have been edited in place.
-
-        Raises:
-            InvalidDataError: something is wrong; the message names the golden and the field.
-        """
-        try:
-            self.__pydantic_validator__.validate_python(_opened(dict(self.__dict__)))
-        except ValidationError as error:
-            refused = explain(error, type(self))
-            raise InvalidDataError(
-                f"The golden {self._called()} was edited in place, past all checks. {refused.problem}",
-                fix=refused.fix,
-            ) from None
-
-    def _called(self) -> str:
-        """By its name, else by how it begins."""
-        fields = self.__dict__
-        said = next((str(fields[name]) for name in ("name", "input", "scenario") if fields.get(name)), "")
-        return quoted(said, _LONGEST_NAME)
+    what_it_is: ClassVar[str] = "golden"
 
     def __setattr__(self, name: str, value: Any) -> None:
         fields = type(self).model_fields
@@ -149,6 +181,28 @@ class Editable(Frozen):
             super().__setattr__(name, value)
         except ValidationError as error:
             raise explain(error, type(self)) from None
+
+
+_HOLDERS = (
+    "context",
+    "retrieval_context",
+    "tools_called",
+    "expected_tools",
+    "tags",
+    "custom_column_key_values",
+    "metadata",
+    "additional_metadata",
+    "turns",
+)
+
+
+def holds_more_than_texts(case: Frozen) -> bool:
+    """Whether a test case or golden holds anything that can be edited in place."""
+    held = case.__dict__
+    for name in _HOLDERS:  # noqa: SIM110  a loop, no generator: this runs for every case of every metric
+        if held.get(name) is not None:
+            return True
+    return False
 
 
 def _opened(value: Any) -> Any:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, AliasChoices, Field, FiniteFloat, ValidationInfo
 
-from modelgauge.data.base import Frozen, Text
+from modelgauge.data.base import Frozen, Text, unshared
 from modelgauge.data.json_values import check_exact
 
 if TYPE_CHECKING:
@@ -15,8 +15,15 @@ def _exact(value: Any, info: ValidationInfo) -> Any:
     return check_exact(value, info.field_name or "a value")
 
 
+def _own(value: Any, info: ValidationInfo) -> Any:
+    return unshared(_exact(value, info))
+
+
 JsonObject = Annotated[dict[str, Any], AfterValidator(_exact)]
 """A dict that is the same after JSON."""
+
+OwnJsonObject = Annotated[dict[str, Any], AfterValidator(_own)]
+"""Likewise, and nothing that changes the caller's dict later changes it."""
 
 
 class TokenProbability(Frozen):
@@ -51,8 +58,8 @@ class ToolCall(Frozen):
     name: Text
     description: Text | None = None
     reasoning: Text | None = None
-    output: Annotated[Any, AfterValidator(_exact)] = None
-    input_parameters: JsonObject | None = Field(
+    output: Annotated[Any, AfterValidator(_own)] = None
+    input_parameters: OwnJsonObject | None = Field(
         default=None, validation_alias=AliasChoices("input_parameters", "input")
     )
 

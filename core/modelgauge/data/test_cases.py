@@ -18,8 +18,12 @@ from modelgauge.data.case_fields import (
     Editable,
     Exchange,
     ExchangeArguments,
+    Ordered,
+    Own,
+    Texts,
+    Tools,
 )
-from modelgauge.data.responses import JsonObject, ToolCall
+from modelgauge.data.responses import OwnJsonObject, ToolCall
 from modelgauge.errors import InvalidDataError
 
 if TYPE_CHECKING:
@@ -98,7 +102,7 @@ class LLMTestCase(Exchange):
     positional_fields: ClassVar[tuple[str, ...]] = ("input", "actual_output", "expected_output")
     comes_back: ClassVar[bool] = True
 
-    metadata: JsonObject | None = Field(
+    metadata: OwnJsonObject | None = Field(
         default=None, validation_alias=AliasChoices("metadata", "additional_metadata")
     )
 
@@ -133,9 +137,9 @@ class Turn(Frozen):
     role: Literal["user", "assistant"]
     content: Text
     user_id: Text | None = None
-    retrieval_context: list[Text] | None = None
-    tools_called: list[ToolCall] | None = None
-    metadata: JsonObject | None = Field(
+    retrieval_context: Texts | None = None
+    tools_called: Tools | None = None
+    metadata: OwnJsonObject | None = Field(
         default=None, validation_alias=AliasChoices("metadata", "additional_metadata")
     )
 
@@ -180,7 +184,7 @@ def _turns_of(one: Any, place: int) -> list[Any]:
     return [Turn("user", one.input), answer]
 
 
-Turns = Annotated[list[Turn], Field(min_length=1), BeforeValidator(_as_turns)]
+Turns = Annotated[list[Turn], Field(min_length=1), Ordered, BeforeValidator(_as_turns), Own]
 """At least one turn; an `LLMTestCase` among them counts as two."""
 
 
@@ -203,7 +207,7 @@ class ConversationalTestCase(Conversation):
     positional_fields: ClassVar[tuple[str, ...]] = ("turns",)
 
     turns: Turns
-    metadata: JsonObject | None = Field(
+    metadata: OwnJsonObject | None = Field(
         default=None, validation_alias=AliasChoices("metadata", "additional_metadata")
     )
 
@@ -242,7 +246,7 @@ class Golden(Exchange, Editable):
 
     positional_fields: ClassVar[tuple[str, ...]] = ("input",)
 
-    additional_metadata: JsonObject | None = Field(
+    additional_metadata: OwnJsonObject | None = Field(
         default=None, validation_alias=AliasChoices("additional_metadata", "metadata")
     )
     source_file: Text | None = None
@@ -308,7 +312,7 @@ class ConversationalGolden(Conversation, Editable):
     positional_fields: ClassVar[tuple[str, ...]] = ("scenario",)
 
     turns: Turns | None = None
-    additional_metadata: JsonObject | None = Field(
+    additional_metadata: OwnJsonObject | None = Field(
         default=None, validation_alias=AliasChoices("additional_metadata", "metadata")
     )
     source_file: Text | None = None

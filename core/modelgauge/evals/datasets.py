@@ -296,6 +296,5 @@ def _asked(member: AnyGolden | AnyTestCase) -> dict[str, Any]:
 
 
 def _checked_row(member: AnyGolden | AnyTestCase) -> dict[str, Any]:
-    if isinstance(member, Golden | ConversationalGolden):
-        member.check()
+    member.check()
     return row_of(member)

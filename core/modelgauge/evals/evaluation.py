@@ -283,7 +283,7 @@ def checked_case(case: Any) -> TestCase:
     """A test case.
 
     Raises:
-        InvalidDataError: it is none.
+        InvalidDataError: it is none, or was edited in place into something that is none.
     """
     if not isinstance(case, LLMTestCase | ConversationalTestCase):
         fix = "Give LLMTestCase(input=…, actual_output=…), or ConversationalTestCase(turns=[…])."
@@ -295,6 +295,7 @@ def checked_case(case: Any) -> TestCase:
         if isinstance(case, ConversationalGolden):
             fix = "Make a case of the conversation: golden.to_test_case(turns)."
         raise InvalidDataError(f"{capitalized(a_thing(case))} is no test case.", fix=fix)
+    case.check()
     return case
 
 

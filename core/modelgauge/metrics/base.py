@@ -27,7 +27,7 @@ from modelgauge.errors import InvalidResponseError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, interface_method
 from modelgauge.interfaces.sut import PromptResponseSUT
-from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters, origin_of
+from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters, origin_of, own_case
 from modelgauge.metrics.definition import (
     check_required_params,
     check_settings,
@@ -228,6 +228,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
             CallError: the judge failed, or answered in a way that cannot be understood.
         """
         self.check(test_case)
+        test_case.check()
         return self.translate_response(test_case, judged(self, test_case))
 
     if not TYPE_CHECKING:  # for which there is nothing but what is written in classes
@@ -303,7 +304,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         return self.answering_judge
 
     def _annotate_plain(self, request: TestCase) -> Score | Awaitable[Score]:
-        made = self.score(request)
+        made = self.score(own_case(request))
         return self._awaited(made) if inspect.isawaitable(made) else self._as_score(made)
 
     async def _annotate_async(self, request: TestCase) -> Score:
@@ -319,14 +320,14 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         return combined(by_judge, self.combine, higher_is_better=self.higher_is_better)
 
     async def _annotate_at_once(self, request: TestCase) -> Score:
-        made: Any = self.score(request)
+        made: Any = self.score(own_case(request))
         return self._as_score(result_of(made))
 
     async def _scored_by(self, name: str, request: TestCase) -> Score:
         asking = _Asking(name)
         token = _asking.set(asking)
         try:
-            made: Any = self.score(request)
+            made: Any = self.score(own_case(request))
             score = self._as_score(await made)
         finally:
             _asking.reset(token)

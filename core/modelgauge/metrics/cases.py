@@ -10,6 +10,8 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel
 
 from modelgauge.articles import a_class, a_thing
+from modelgauge.data.base import Frozen, unshared
+from modelgauge.data.case_fields import holds_more_than_texts
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt, TextPrompt
 from modelgauge.data.responses import SUTCompletion
@@ -63,6 +65,11 @@ def case_of(prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
     if "turns" in held:
         return ConversationalTestCase(**held)
     return LLMTestCase(**{"input": text_of(prompt.prompt), **held, **said})
+
+
+def own_case(case: Any) -> Any:
+    """A test case that one metric has alone: what that edits in place is not what the next one judges."""
+    return unshared(case) if isinstance(case, Frozen) and holds_more_than_texts(case) else case
 
 
 def missing_parameters(case: TestCase, names: Iterable[str]) -> list[str]:

@@ -42,6 +42,59 @@ def test_a_test_case_holds_what_it_is_given():
     assert set(LLMTestCase.model_fields) == set(FULL)
 
 
+def test_a_test_case_shares_nothing_with_what_it_is_given():
+    parameters, output, metadata = {"q": ["a"]}, [["x"]], {"page": [1]}
+    call = ToolCall(name="search", input_parameters=parameters, output=output)
+    parameters["q"].append("b")
+    output[0].append("y")
+    assert (call.input_parameters, call.output) == ({"q": ["a"]}, [["x"]])
+    case = LLMTestCase("q", tools_called=[call], metadata=metadata, custom_column_key_values=metadata)
+    talk = ConversationalTestCase([turn := Turn("user", "hi", retrieval_context=["doc"], metadata=metadata)])
+    metadata["page"].append(2)
+    call.input_parameters["q"].append("c")
+    turn.retrieval_context.append("more")
+    assert case.tools_called[0].input_parameters == {"q": ["a"]}
+    assert case.metadata == case.custom_column_key_values == {"page": [1]}
+    assert (talk.turns[0].retrieval_context, talk.turns[0].metadata) == (["doc"], {"page": [1]})
+
+
+def test_a_test_case_shares_nothing_with_its_golden():
+    golden = Golden("q", additional_metadata={"pages": [1]}, expected_tools=[ToolCall(name="a", output=[])])
+    case = golden.to_test_case("yes")
+    golden.additional_metadata["pages"].append(2)
+    golden.expected_tools[0].output.append(3)
+    assert (case.metadata, case.expected_tools[0].output) == ({"pages": [1]}, [])
+
+
+def test_a_test_case_with_lists_says_what_to_use_instead_of_a_hash():
+    assert len({LLMTestCase("q"), LLMTestCase("q"), LLMTestCase("p")}) == 2
+    with pytest.raises(
+        TypeError, match=r"LLMTestCase 'q' has no hash.*its name, id\(…\) or it\.model_dump_json"
+    ):
+        hash(LLMTestCase("q", tags=["a"]))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: LLMTestCase("q", retrieval_context={"x", "y"}),
+        lambda: LLMTestCase("q", tools_called={"x"}),
+        lambda: Golden("q", tags=frozenset("ab")),
+        lambda: Turn("user", "q", retrieval_context={"x"}),
+        lambda: ConversationalTestCase({Turn("user", "q")}),
+    ],
+)
+def test_what_has_no_order_is_refused(make):
+    with pytest.raises(InvalidDataError, match=r"a (frozen)?set has no order of its own; give a list"):
+        make()
+
+
+@pytest.mark.parametrize("make", [LLMTestCase, Golden, lambda raw: Turn("user", raw), ConversationalGolden])
+def test_bytes_are_no_text(make):
+    with pytest.raises(InvalidDataError, match="should be a valid string, not of type bytes"):
+        make(b"x")
+
+
 def test_only_the_input_is_required():
     assert LLMTestCase("hi") == LLMTestCase(input="hi")
     assert LLMTestCase("hi", "out", "want").expected_output == "want"

@@ -5,6 +5,7 @@ import warnings
 import pytest
 
 from modelgauge import SUTCompletion
+from modelgauge.errors import InvalidDataError
 from modelgauge.evals import (
     Golden,
     LLMTestCase,
@@ -50,6 +51,36 @@ def test_a_metric_sees_a_case_as_it_was_given(output):
     score = metric.measure(case)
     assert metric.seen == [case] * 3
     assert (result.success, score.value) == (output is not None, float(output is not None))
+
+
+class Careless(Metric):
+    """Edits the case that it judges; 1 where nobody did so before."""
+
+    def score(self, test_case):
+        test_case.retrieval_context.append("mine")
+        test_case.metadata["pages"].append(2)
+        return float(
+            test_case.retrieval_context == ["doc", "mine"] and test_case.metadata == {"pages": [1, 2]}
+        )
+
+
+def test_what_a_metric_edits_is_neither_the_next_ones_case_nor_the_callers():
+    case = LLMTestCase("q", "a", retrieval_context=["doc"], metadata={"pages": [1]})
+    result = evaluate(case, [Careless("one"), Careless("two")], print_results=False)
+    assert result.success
+    assert Careless().measure(case) == Careless().measure(case)
+    assert (case.retrieval_context, case.metadata) == (["doc"], {"pages": [1]})
+
+
+@pytest.mark.parametrize("judge", [evaluate, assert_test, lambda case, metrics: metrics[0].measure(case)])
+def test_a_case_that_was_edited_into_none_is_refused_before_it_is_judged(judge):
+    case, metric = LLMTestCase("q", "a", retrieval_context=["doc"], name="mine"), Seeing()
+    case.retrieval_context.append(5)
+    with pytest.raises(
+        InvalidDataError, match=r"The test case 'mine' was edited in place.*retrieval_context\.1"
+    ):
+        judge(case, [metric])
+    assert metric.seen == []
 
 
 def test_an_app_that_returns_none_has_no_answer_whatever_the_golden_holds():
