@@ -296,8 +296,9 @@ class ConversationalGolden(Conversation, Editable):
     """What to talk about with an app, and how it should end.
 
     Args:
-        scenario: what the conversation is about; without it there must be turns.
-        turns: how the conversation begins, where that is fixed.
+        scenario: what the conversation is about; without it there must be turns. It is nothing that a user says, so a
+            SUT is never asked it.
+        turns: how the conversation begins, where that is fixed; a SUT can only be asked where it is.
         chatbot_role: see `ConversationalTestCase`, as for the others that are not named here.
         additional_metadata: any JSON object; `metadata` is an alias.
         source_file: the document that the golden was made from.

@@ -36,6 +36,7 @@ from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import Origin, check_case, turns_asked
+from modelgauge.shortening import quoted
 
 Member: TypeAlias = LLMTestCase | ConversationalTestCase | Golden | ConversationalGolden
 
@@ -72,7 +73,8 @@ class DatasetTest(PromptResponseTest):
         metrics: at least one.
 
     Raises:
-        InvalidDataError: there is no data set, it is empty, or there is no metric.
+        InvalidDataError: there is no data set, it is empty, a golden of a conversation has no turns, or there is no
+            metric.
         MissingParameterError: members lack what a metric needs and no SUT can say, or are of another kind.
     """
 
@@ -88,6 +90,8 @@ class DatasetTest(PromptResponseTest):
                 "The data set is empty.", fix="Add goldens: dataset.add_golden(Golden(input=…))."
             )
         check_references(self.members, self.metrics.values())
+        for number, member in enumerate(self.members, 1):
+            _check_begun(member, f", number {number:,} of the data set,")
         self.dataset = reference_to(dataset)
         self.thresholds = thresholds_of(self.metrics)
         self.measurement_ranges = ranges_of(self.metrics)
@@ -240,6 +244,7 @@ def _without_answer(member: Member) -> LLMTestCase | ConversationalTestCase:
     if isinstance(member, Golden):
         return member.to_test_case()
     if isinstance(member, ConversationalGolden):
+        # The scenario stands for turns that are not there, so that messages have a title; nobody is asked it.
         return member.to_test_case(member.turns or [Turn("user", member.scenario or "")])
     return member
 
@@ -313,11 +318,28 @@ def as_asked(member: Member) -> Golden | ConversationalGolden:
     return of_valid(kind, **held)  # which has been checked, and warned of, where it was made
 
 
+def _check_begun(member: Member, which: str = "") -> None:
+    """Refuse a golden that says what a conversation is about, and nothing that a user says."""
+    if isinstance(member, ConversationalGolden) and not member.turns:
+        raise InvalidDataError(
+            f"The golden {quoted(member.name or member.scenario or '', _LONGEST_TITLE)}{which} has a scenario and no "
+            "turns: a scenario describes a conversation, and is nothing that a user says.",
+            fix='Give turns, up to what the SUT is to answer: ConversationalGolden(…, turns=[Turn("user", "…")]); in a '
+            'file it is the column turns: [{"role": "user", "content": "…"}].',
+        )
+
+
+_LONGEST_TITLE = 60
+
+
 def prompt_of(member: Member) -> AnyPrompt:
-    """What a SUT is asked: the input, or the conversation up to the answer that is missing."""
+    """What a SUT is asked: the input, or the conversation up to the answer that is missing.
+
+    Raises:
+        InvalidDataError: nobody has said anything in the conversation.
+    """
     if isinstance(member, LLMTestCase | Golden):
         return TextPrompt(member.input)
+    _check_begun(member)
     asked = turns_asked(member.turns or ())
-    if not asked:
-        return ChatPrompt([ChatMessage(role=ChatRole.user, text=member.scenario or "")])
     return ChatPrompt([ChatMessage(role=ChatRole(turn.role), text=turn.content) for turn in asked])

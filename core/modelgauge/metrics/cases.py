@@ -144,7 +144,7 @@ _OF_ONE_ANSWER = (
 )
 _OF_CONVERSATIONS = (
     "conversations",
-    "goldens of conversations: ConversationalGolden(scenario=…); in a file it is the column scenario",
+    "goldens of conversations: ConversationalGolden(turns=[…]); in a file it is the column turns",
 )
 
 

@@ -240,8 +240,8 @@ OF_DATA_SETS = [
         ROLES,
         (
             "RoleAdherenceMetric judges a ConversationalTestCase, and the golden 'q' makes an LLMTestCase. Use a "
-            "metric that judges single answers, or give goldens of conversations: ConversationalGolden(scenario=…); in "
-            "a file it is the column scenario."
+            "metric that judges single answers, or give goldens of conversations: ConversationalGolden(turns=[…]); in "
+            "a file it is the column turns."
         ),
     ),
     (

@@ -173,6 +173,20 @@ def test_conversations_need_a_sut_that_chats_and_go_on_with_its_answer(here):
     assert item.interactions[0].response.completions[0].completion.text == "hi hello and?"
 
 
+def test_a_scenario_is_no_message_of_a_user():
+    begun = ConversationalGolden(turns=[Turn("user", "hi")])
+    goldens = [begun, ConversationalGolden("A user who wants a refund")]
+    with pytest.raises(
+        InvalidDataError, match=r"'A user who wants a refund', number 2 of the data set.*Give turns"
+    ):
+        DatasetTest("t", goldens, [Turns()])
+    edited = ConversationalGolden("later", turns=[Turn("user", "hi")])
+    test = DatasetTest("t", [edited], [Turns()])
+    edited.turns = None
+    with pytest.raises(InvalidDataError, match="The golden 'later' has a scenario and no turns"):
+        list(test.make_test_items({}))
+
+
 @pytest.mark.parametrize("kind", [ConversationalGolden, ConversationalTestCase])
 def test_the_last_turn_of_the_assistant_is_the_suts_not_the_one_that_stands_there(here, kind):
     seen = []
