@@ -112,21 +112,28 @@ def _listed(path: Path, form: FileForm) -> dict[str, Any]:
     except InputFileError as error:
         problem = error.problem.removeprefix(str(path)).lstrip(",: ").rstrip(".")
         return {"path": str(path), **_unknown(path), "problem": problem}
-    wrong = reading.problems
     return {
         "path": str(path),
-        **_summary(_dataset(table, reading), whole=not wrong),
+        **_summary(_dataset(table, reading), whole=not reading.unread),
         "kind": _kind(multi_turn=is_conversation(table, form.columns)),
-        "problem": f"{counted(len(wrong), 'row')} cannot be read" if wrong else "",
+        "problem": f"{counted(reading.unread, 'row')} cannot be read" if reading.unread else "",
     }
 
 
 def _read(path: Path, form: FileForm) -> tuple[Table, Reading]:
     from modelgauge.evals.dataset_columns import as_arguments, chosen
-    from modelgauge.evals.dataset_rows import read_goldens
+    from modelgauge.evals.dataset_rows import holds_test_cases, read_goldens, read_test_cases
 
-    table = form.table(path)
-    return table, read_goldens(table, chosen(as_arguments(form.columns)))
+    table, given = form.table(path), chosen(as_arguments(form.columns))
+    reading = read_goldens(table, given)
+    if holds_test_cases(table):  # of which nothing is shown, but what is wrong
+        cases = read_test_cases(table, given)
+        reading = reading._replace(
+            problems=reading.problems + cases.problems,
+            unread=reading.unread + cases.unread,
+            doubts=list(dict.fromkeys([*reading.doubts, *cases.doubts])),
+        )
+    return table, reading
 
 
 def _dataset(table: Table, reading: Reading) -> EvaluationDataset:
@@ -201,7 +208,7 @@ def _whole(app: App, file: Path, form: FileForm) -> EvaluationDataset:
     for doubt in reading.doubts:
         app.note(f"Warning: {file}: {doubt}.")
     if reading.problems:
-        raise all_of(reading.problems)
+        raise all_of(reading)
     return _dataset(table, reading)
 
 
@@ -228,8 +235,8 @@ def validate(
 ) -> None:
     """Say all that is wrong with data sets.
 
-    The exit code is 1 where a file or a row cannot be read. What only looks like a mistake (an input that is
-    there twice, a misspelt column) is a warning.
+    The exit code is 1 where a file or a row cannot be read, or there is no golden. What only looks like a mistake
+    (an input that is there twice, a misspelt column) is a warning.
 
     \b
     Example:
@@ -254,6 +261,7 @@ def validate(
 def _validated(file: Path, form: FileForm) -> dict[str, Any]:
     from modelgauge.errors import InputFileError
     from modelgauge.evals.dataset_columns import is_conversation
+    from modelgauge.evals.dataset_files import without_goldens
 
     try:
         table, reading = _read(file, form)
@@ -261,15 +269,14 @@ def _validated(file: Path, form: FileForm) -> dict[str, Any]:
         unread = {"valid": False, "problems": [str(error)], "warnings": []}
         return {"path": str(file), **unread, **_unknown(file)}
     dataset = _dataset(table, reading)
+    problems = reading.problems or ([] if dataset.goldens else [without_goldens(file)])
     doubts = [*reading.doubts, *_repeated(dataset)]
-    if not dataset.goldens and not reading.problems:
-        doubts.append("there are no goldens in it")
     return {
         "path": str(file),
-        "valid": not reading.problems,
-        "problems": [str(problem) for problem in reading.problems],
+        "valid": not problems,
+        "problems": [str(problem) for problem in problems],
         "warnings": [f"{file}: {doubt}." for doubt in doubts],
-        **_summary(dataset, whole=not reading.problems),
+        **_summary(dataset, whole=not problems),
         "kind": _kind(multi_turn=is_conversation(table, form.columns)),
     }
 

@@ -247,7 +247,11 @@ def _one_for_several(
 
 def explain(error: ValidationError, cls: type[BaseModel]) -> InvalidDataError:
     """Say in our words what pydantic refused, with the nearest known name for an unknown field."""
-    lines = error.errors(include_url=False)
+    return explain_lines(error.errors(include_url=False), cls)
+
+
+def explain_lines(lines: list[ErrorDetails], cls: type[BaseModel]) -> InvalidDataError:
+    """The same for some of what it refused."""
     for line in lines:
         cause = line.get("ctx", {}).get("error")
         if isinstance(cause, InvalidDataError):  # one of our own validators, which has said it all

@@ -52,7 +52,7 @@ class ToolCall(Frozen):
         description: what the tool does.
         reasoning: why it was called.
         output: what it returned, any JSON value.
-        input_parameters: what it was called with; `input` is an alias.
+        input_parameters: what it was called with; `input` is an alias, and `inputParameters`.
     """
 
     name: Text
@@ -60,7 +60,7 @@ class ToolCall(Frozen):
     reasoning: Text | None = None
     output: Annotated[Any, AfterValidator(_own)] = None
     input_parameters: OwnJsonObject | None = Field(
-        default=None, validation_alias=AliasChoices("input_parameters", "input")
+        default=None, validation_alias=AliasChoices("input_parameters", "input", "inputParameters")
     )
 
 

@@ -71,12 +71,24 @@ def value_of_cell(field: str, cell: str, delimiter: str) -> Any:
     return _texts(cell, delimiter) if field in _TEXTS else _tools(cell, delimiter)
 
 
-def value_of(field: str, value: Any) -> Any:
+def is_joined(field: str, value: Any, delimiter: str) -> bool:
+    """Whether a typed value is a list as one text: some tools write JSON so. Ours are lists, whatever they hold."""
+    return field in (*_TEXTS, *_TOOLS) and isinstance(value, str) and bool(delimiter) and delimiter in value
+
+
+def value_of(field: str, value: Any, delimiter: str = "") -> Any:
     """A typed value: one text stands for a list of one, and the name of a tool for the tool.
+
+    Args:
+        field: what it stands for.
+        value: of any type.
+        delimiter: between the parts of a list that is given as one text; with none it is one part.
 
     Raises:
         UnfitError: the field cannot hold it.
     """
+    if is_joined(field, value, delimiter):
+        return value_of_cell(field, value, delimiter)
     if field in (*_TEXTS, *_TOOLS) and isinstance(value, str):
         value = [value]
     if field in _TOOLS and isinstance(value, list | tuple):

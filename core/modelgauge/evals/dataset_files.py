@@ -38,6 +38,18 @@ def file_type_of(path: FilePath) -> str:
     return ending
 
 
+_HOW_TO_WRITE = {
+    "csv": "Write one a row, below the names of the columns.",
+    "json": 'Write a list of them: [{"input": "a question", "expected_output": "its answer"}].',
+    "jsonl": 'Write one a line: {"input": "a question", "expected_output": "its answer"}',
+}
+
+
+def without_goldens(path: FilePath) -> InputFileError:
+    """The error of a file that can be read, and holds no golden."""
+    return InputFileError(f"{path} holds no goldens.", fix=_HOW_TO_WRITE[file_type_of(path)])
+
+
 def find_files(folder: Path, *, recursive: bool, data_dir: Path) -> tuple[list[Path], list[OSError]]:
     """The files in a folder that may be data sets by their names, and why folders in it cannot be read.
 

@@ -69,7 +69,12 @@ class Readers(ABC):
         encoding_type: str = "utf-8",
         **keys: Unpack[JsonKeys],
     ) -> None:
-        """Add a golden for each object of a JSON file that holds a list of them; else as from CSV files."""
+        """Add a golden for each object of a JSON file that holds a list of them; else as from CSV files.
+
+        A list that stands there as one text, as some tools write it, is split at the delimiter that it has in CSV
+        files (| for contexts, ; for tools and tags), with a warning; a text without the delimiter is a list of one.
+        Of turns and tools, what is no field is skipped, with one warning for the file.
+        """
         table = read_table(file_path, "json", encoding=encoding_type)
         self._add_goldens(table, {"input_key_name": input_key_name, **keys})
 
@@ -82,7 +87,7 @@ class Readers(ABC):
         encoding_type: str = "utf-8",
         **keys: Unpack[JsonKeys],
     ) -> None:
-        """Add a golden for each line of a file with one JSON object a line; else as from CSV files."""
+        """Add a golden for each line of a file with one JSON object a line; else as from JSON files."""
         table = read_table(file_path, "jsonl", encoding=encoding_type)
         self._add_goldens(table, {"input_key_name": input_key_name, **keys})
 
@@ -114,7 +119,8 @@ class Readers(ABC):
     ) -> None:
         """Add a test case for each row of a CSV file, as `add_goldens_from_csv_file` adds goldens.
 
-        The parts of contexts are separated by ; here, unless another delimiter is given.
+        The parts of contexts are separated by ; here, unless another delimiter is given; in JSON files, where they
+        stand as one text, by | as those of goldens.
         """
         table = read_table(file_path, "csv", encoding=encoding_type, delimiter=delimiter)
         self._add_test_cases(table, {"input_col_name": input_col_name, **columns})

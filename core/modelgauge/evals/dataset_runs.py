@@ -10,8 +10,8 @@ from typing import Any
 
 from modelgauge.data.records import DatasetReference
 from modelgauge.discovery import Plugins
-from modelgauge.errors import InputFileError
 from modelgauge.evals.dataset_columns import names_of
+from modelgauge.evals.dataset_files import without_goldens
 from modelgauge.evals.dataset_forms import FileForm
 from modelgauge.evals.dataset_links import reference_to
 from modelgauge.evals.dataset_test import DatasetTest
@@ -65,9 +65,7 @@ def goldens_of(file: Path, form: FileForm) -> EvaluationDataset:
     """
     dataset = EvaluationDataset.from_file(file, **form.arguments(file))
     if not dataset.goldens:
-        raise InputFileError(
-            f"{file} holds no goldens.", fix="Write one a row, below the names of the columns."
-        )
+        raise without_goldens(file)
     return dataset
 
 

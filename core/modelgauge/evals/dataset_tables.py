@@ -15,6 +15,7 @@ from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.evals.csv_text import CsvError, Record, parse_csv
 from modelgauge.evals.dataset_texts import path_of, text_of
 from modelgauge.evals.plain_values import plain_value
+from modelgauge.report.plain import counted
 from modelgauge.shortening import beginning
 
 _DELIMITERS = ";\t|,"
@@ -200,7 +201,8 @@ def _csv_row(source: str, columns: tuple[str, ...], record: Record, number: int)
     place = f"{source}, line {record.line}"
     if len(record.cells) != len(columns):
         problem = InputFileError(
-            f"{place}: there are {len(record.cells)} cells, and the first line names {len(columns)} columns.",
+            f"{place}: there {'is' if len(record.cells) == 1 else 'are'} {counted(len(record.cells), 'cell')}, and the "
+            f"first line names {counted(len(columns), 'column')}.",
             fix=f"{_MEND_TOO_FEW if len(record.cells) < len(columns) else _MEND_TOO_MANY} "
             f"{columns_are(columns)}",
         )

@@ -7,7 +7,7 @@ how one is run in `dataset_test.py`.
 import hashlib
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,17 +26,22 @@ from modelgauge.evals.dataset_files import FILE_TYPES, FilePath, FileType, file_
 from modelgauge.evals.dataset_members import Members
 from modelgauge.evals.dataset_readers import Readers
 from modelgauge.evals.dataset_rows import (
+    MARK,
+    TEST_CASE,
     AnyGolden,
     AnyTestCase,
     Reading,
+    holds_test_cases,
     read_goldens,
     read_test_cases,
     row_of,
 )
-from modelgauge.evals.dataset_tables import Table
+from modelgauge.evals.dataset_tables import Table, read_table
 from modelgauge.interfaces.arguments import explains_arguments
+from modelgauge.report.plain import counted
 
-# As in the tools that people come from: goldens separate contexts by |, test cases by ;.
+# As in the tools that people come from: in CSV files goldens separate contexts by |, test cases by ;. In JSON, where
+# lists are lists, they write | for both, and a ; is one of a sentence.
 _BETWEEN_CONTEXTS = {"context": ";", "retrieval_context": ";"}
 
 
@@ -192,7 +197,7 @@ class EvaluationDataset(Readers):
     def from_file(
         cls, file_path: FilePath, *, name: str | None = None, **columns: Any
     ) -> "EvaluationDataset":
-        """The goldens of a file, whose name ends in .csv, .json or .jsonl.
+        """The goldens of a file, whose name ends in .csv, .json or .jsonl; test cases that were saved with them too.
 
         Args:
             file_path: the file.
@@ -202,24 +207,27 @@ class EvaluationDataset(Readers):
         Raises:
             InputFileError: the name ends in something else, or the file cannot be read.
         """
-        add: dict[str, Callable[..., None]] = {
-            "csv": cls.add_goldens_from_csv_file,
-            "json": cls.add_goldens_from_json_file,
-            "jsonl": cls.add_goldens_from_jsonl_file,
-        }
+        kind = file_type_of(file_path)
+        written = {"encoding": columns.pop("encoding_type", "utf-8")}
+        if kind == "csv":
+            written["delimiter"] = columns.pop("delimiter", ",")
+        table = read_table(file_path, kind, **written)
         dataset = cls(name=name)
-        add[file_type_of(file_path)](dataset, file_path, **columns)
+        dataset._add_goldens(table, columns)
+        if holds_test_cases(table):
+            dataset._add_test_cases(table, columns)
         return dataset
 
     def _add_goldens(self, table: Table, given: Mapping[str, Any]) -> None:
         self._accept(read_goldens(table, chosen(given)), table, self._goldens)
 
     def _add_test_cases(self, table: Table, given: Mapping[str, Any]) -> None:
-        self._accept(read_test_cases(table, chosen(given, _BETWEEN_CONTEXTS)), table, self._test_cases)
+        between = _BETWEEN_CONTEXTS if table.cells_are_text else None
+        self._accept(read_test_cases(table, chosen(given, between)), table, self._test_cases)
 
     def _accept(self, reading: Reading, table: Table, into: Members[Any]) -> None:
         if reading.problems:
-            raise all_of(reading.problems, is_file=table.is_file)
+            raise all_of(reading, is_file=table.is_file)
         into.extend(reading.members)
         self.name = self.name or table.name
         for doubt in reading.doubts:
@@ -240,7 +248,10 @@ class EvaluationDataset(Readers):
             file_type: csv, json or jsonl.
             directory: where the file goes; made where it is missing.
             file_name: with or without its ending; without one, the date and time.
-            include_test_cases: write the test cases too, behind the goldens.
+            include_test_cases: write the test cases too, behind the goldens. A column `modelgauge_member` marks them
+                then: `from_file` gives both again, the methods that add goldens leave the marked rows out, and
+                those that add test cases the others. Where there are no goldens, nothing is marked, and the file
+                is one of test cases, for `add_test_cases_from_…`.
 
         Returns:
             The file.
@@ -254,15 +265,18 @@ class EvaluationDataset(Readers):
             raise InvalidOptionError(
                 f"There is no file type {file_type!r}.", fix=f"Use one of: {', '.join(FILE_TYPES)}."
             )
-        members = [*self._goldens, *(self._test_cases if include_test_cases else ())]
-        if not members:
+        rows = [_checked_row(golden) for golden in self._goldens]
+        mark = {MARK: TEST_CASE} if rows else {}
+        if include_test_cases:
+            rows += [{**_checked_row(case), **mark} for case in self._test_cases]
+        if not rows:
             raise UsageError(
                 "There are no goldens to save.",
                 fix="Add some; for the test cases, save_as(…, include_test_cases=True).",
             )
         name = file_name or f"{datetime.now().astimezone():%Y%m%d_%H%M%S_%f}"
         path = Path(directory) / f"{name.removesuffix(f'.{file_type}')}.{file_type}"
-        write_rows(path, file_type, [_checked_row(member) for member in members])
+        write_rows(path, file_type, rows)
         return path
 
 
@@ -278,13 +292,20 @@ def _rebuilt(goldens: list[Any], test_cases: list[Any], name: str | None) -> Eva
     return EvaluationDataset(goldens, test_cases=test_cases, name=name)
 
 
-def all_of(problems: list[InputFileError], *, is_file: bool = True) -> InputFileError:
-    first = problems[0]
-    if len(problems) == 1:
+def all_of(reading: Reading, *, is_file: bool = True) -> InputFileError:
+    """One error for all that is wrong: the first in full, and how much more there is."""
+    first = reading.problems[0]
+    if len(reading.problems) == 1:
         return first
-    more = "1 more row" if len(problems) == 2 else f"{len(problems) - 1:,} more rows"
+    rows = reading.unread - 1
+    more = (
+        f"{counted(rows, 'more row')} cannot be read either."
+        if rows
+        else f"That is not all that is wrong with this row: there {'are' if len(reading.problems) > 2 else 'is'} "
+        f"{counted(len(reading.problems) - 1, 'more problem')}."
+    )
     listed = " `modelgauge datasets validate FILE` lists them all." if is_file else ""
-    return InputFileError(f"{first.problem} {more} cannot be read either.", fix=f"{first.fix}{listed}")
+    return InputFileError(f"{first.problem} {more}", fix=f"{first.fix}{listed}")
 
 
 def _asked(member: AnyGolden | AnyTestCase) -> dict[str, Any]:

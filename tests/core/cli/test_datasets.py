@@ -239,7 +239,7 @@ def test_validate_lists_rows_that_cannot_be_taken_apart_too(folder):
     )
     ragged, lines = as_json("validate", "ragged.csv", "lines.jsonl", exit_code=1)["datasets"]
     assert [text.partition(". ")[0] for text in ragged["problems"]] == [
-        "ragged.csv, line 2: there are 1 cells, and the first line names 2 columns",
+        "ragged.csv, line 2: there is 1 cell, and the first line names 2 columns",
         "ragged.csv, line 4: there are 3 cells, and the first line names 2 columns",
     ]
     assert "Write the delimiter for a cell that is empty" in ragged["problems"][0]
@@ -259,13 +259,47 @@ def test_validate_warns_of_what_looks_like_a_mistake(folder):
     shown = run("validate", "odd.csv").stdout
     assert "Warning: odd.csv: 2 goldens have the input 'q'." in shown
     assert "'expected_ouput' is kept as a custom one" in shown
-    assert "2 of the goldens have actual_output" in shown
+    assert "2 goldens have actual_output" in shown
     assert "odd.csv: valid" in shown
 
 
-def test_validate_warns_of_an_empty_data_set(folder):
-    (folder / "none.csv").write_text("input\n", encoding="utf-8")
-    assert "there are no goldens in it" in run("validate", "none.csv").stdout
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("none.csv", "", "Its first line must name the columns."),
+        (
+            "none.csv",
+            "input\n",
+            "none.csv holds no goldens. Write one a row, below the names of the columns.",
+        ),
+        ("none.json", "[]", "none.json holds no goldens. Write a list of them"),
+        ("none.jsonl", "", "none.jsonl holds no goldens. Write one a line"),
+    ],
+)
+def test_a_file_without_goldens_is_not_valid(folder, name, text, told):
+    (folder / name).write_text(text, encoding="utf-8")
+    shown = run("validate", name, exit_code=1).stdout
+    assert told in shown
+    assert f"{name}: NOT VALID, 0 goldens." in shown
+    assert name.endswith("csv") or "column" not in shown
+
+
+def test_validate_says_all_that_is_wrong_with_a_row(folder):
+    text = 'input,token_cost,tags,expected_tools\n"",dear,"[1]","[{""nam"": 1}]"\nq,dear,,\n'
+    (folder / "bad.csv").write_text(text, encoding="utf-8")
+    (report,) = as_json("validate", "bad.csv", exit_code=1)["datasets"]
+    assert [one.partition(": ")[0] for one in report["problems"]] == [
+        "bad.csv, line 2, column 'token_cost'",
+        "bad.csv, line 2, column 'tags'",
+        "bad.csv, line 2, column 'expected_tools'",
+        "bad.csv, line 3, column 'token_cost'",
+    ]
+    assert "1 more row cannot be read either" in run("show", "bad.csv", exit_code=2).stderr
+    assert "2 rows cannot be read" in run("list").stdout
+    (folder / "bad.jsonl").write_text('{"input": 5, "tags": [1], "name": 2}', encoding="utf-8")
+    (report,) = as_json("validate", "bad.jsonl", exit_code=1)["datasets"]
+    assert len(report["problems"]) == 3
+    assert "with this row: there are 2 more problems" in run("show", "bad.jsonl", exit_code=2).stderr
 
 
 def test_diff_joins_files_of_different_types(folder):

@@ -255,9 +255,38 @@ def test_save_as_names_the_file_and_makes_its_folder(kind, tmp_path):
 def test_save_as_writes_test_cases_when_asked(tmp_path):
     dataset = EvaluationDataset([SINGLE], test_cases=[CASE])
     assert len(EvaluationDataset.from_file(dataset.save_as("json", tmp_path)).goldens) == 1
-    with pytest.warns(UserWarning, match="1 of the goldens have actual_output"):
-        both = EvaluationDataset.from_file(dataset.save_as("json", tmp_path, include_test_cases=True))
-    assert [golden.actual_output for golden in both.goldens] == [None, "ho"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "jsonl"])
+@pytest.mark.parametrize("multi", [False, True])
+def test_goldens_and_test_cases_of_one_file_are_told_apart(kind, multi, tmp_path):
+    golden = Golden(
+        "q", custom_column_key_values={"modelgauge_member": "test_case", "topic": "x"}, source_file="f"
+    )
+    case = LLMTestCase("q", "a;b", context=["one|two", "three;four"], metadata={"page": 3}, tags=["t"])
+    if multi:
+        golden, case = (
+            ConversationalGolden("s", name="n"),
+            ConversationalTestCase([Turn("user", "hi")], tags=["t"]),
+        )
+    dataset = EvaluationDataset([golden], test_cases=[case], name="both")
+    path = dataset.save_as(kind, tmp_path, "both", include_test_cases=True)
+    read = EvaluationDataset.from_file(path)
+    assert (read.goldens, read.test_cases) == ([golden], [case])
+    assert read.content_hash == dataset.content_hash
+    goldens, cases = EvaluationDataset(), EvaluationDataset()
+    getattr(goldens, f"add_goldens_from_{kind}_file")(path)
+    getattr(cases, f"add_test_cases_from_{kind}_file")(path)
+    assert (goldens.goldens, goldens.test_cases) == ([golden], [])
+    assert (cases.goldens, cases.test_cases) == ([], [case])
+
+
+def test_test_cases_alone_are_a_file_of_their_own(tmp_path):
+    path = EvaluationDataset(test_cases=[CASE]).save_as("csv", tmp_path, include_test_cases=True)
+    assert "modelgauge_member" not in path.read_text(encoding="utf-8")
+    read = EvaluationDataset()
+    read.add_test_cases_from_csv_file(path)
+    assert read.test_cases == [CASE]
 
 
 def test_nothing_to_save_is_an_error(tmp_path):

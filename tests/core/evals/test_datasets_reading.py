@@ -2,6 +2,8 @@
 
 import datetime as dt
 import inspect
+import json
+import warnings
 
 import pytest
 
@@ -119,10 +121,64 @@ def test_a_column_that_is_almost_a_field_warns(goldens):
 
 
 def test_a_runtime_field_in_goldens_warns_once_where_they_are_read(goldens):
-    with pytest.warns(UserWarning, match="2 of the goldens have actual_output") as caught:
+    with pytest.warns(UserWarning, match="2 goldens have actual_output") as caught:
         goldens("input,actual_output\nq,a\nr,b\ns,\n")
     assert len(caught) == 1
     assert caught[0].filename == __file__
+
+
+FOREIGN = [
+    {
+        "input": "q",
+        "context": ["one", "two"],
+        "expected_tools": [
+            {"name": "search", "type": "FUNCTION", "inputParameters": {"q": "a"}, "mcp": None},
+            {"name": "calc", "type": "FUNCTION"},
+        ],
+        "expectations": None,
+    },
+    {"input": "p", "expected_tools": [{"name": "calc", "type": "FUNCTION"}]},
+]
+
+
+def test_what_other_tools_write_into_tools_and_turns_is_skipped_with_one_warning(tmp_path):
+    file = tmp_path / "goldens.json"
+    file.write_text(json.dumps(FOREIGN), encoding="utf-8")
+    with pytest.warns(UserWarning, match=r"does not know: 'expected_tools\.type'\.$") as caught:
+        first, second = EvaluationDataset.from_file(file).goldens
+    assert len(caught) == 1
+    assert first.expected_tools == [
+        ToolCall(name="search", input_parameters={"q": "a"}),
+        ToolCall(name="calc"),
+    ]
+    assert second == Golden("p", expected_tools=[ToolCall(name="calc")])
+    turns = [{"role": "user", "content": "hi", "mcp_tools_called": None}]
+    file.write_text(json.dumps([{"scenario": "s", "turns": turns}]), encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # what is null loses nothing
+        (talk,) = EvaluationDataset.from_file(file).goldens
+    assert talk.turns == [Turn("user", "hi")]
+
+
+def test_lists_that_json_holds_as_one_text_are_split_with_a_warning(tmp_path):
+    row = {"input": "q", "context": "one|two; three", "expected_tools": "search;calc", "tags": "alone"}
+    file = tmp_path / "goldens.jsonl"
+    file.write_text(json.dumps(row), encoding="utf-8")
+    goldens, cases = EvaluationDataset(), EvaluationDataset()
+    with pytest.warns(
+        UserWarning, match="in '(context|expected_tools)' are taken for lists, split at"
+    ) as caught:
+        goldens.add_goldens_from_jsonl_file(file)
+    assert len(caught) == 2
+    tools = [ToolCall(name="search"), ToolCall(name="calc")]
+    fields = {"context": ["one", "two; three"], "expected_tools": tools, "tags": ["alone"]}
+    assert goldens.goldens == [Golden("q", **fields)]
+    with pytest.warns(UserWarning, match="split at"):
+        cases.add_test_cases_from_jsonl_file(file)
+    assert cases.test_cases == [LLMTestCase("q", **fields)]
+    goldens = EvaluationDataset()
+    goldens.add_goldens_from_hf_dataset([{"input": "q", "context": "a | b"}])
+    assert goldens.goldens[0].context == ["a | b"]  # a row of other sources has types
 
 
 @pytest.mark.parametrize(
@@ -132,7 +188,7 @@ def test_a_warning_names_the_line_that_reads(read, tmp_path):
     file = tmp_path / "goldens.json"
     file.write_text('[{"input": "q", "actual_output": "a"}]', encoding="utf-8")
     line = inspect.currentframe().f_lineno + 2
-    with pytest.warns(UserWarning, match="1 of the goldens have actual_output") as caught:
+    with pytest.warns(UserWarning, match="1 golden has actual_output") as caught:
         read(file)
     assert (caught[0].filename, caught[0].lineno) == (__file__, line)
 
@@ -248,7 +304,7 @@ def test_a_scenario_or_turns_make_conversational_goldens(goldens):
             "input,context\nq,c\nr,c,d\n",
             "data.csv, line 3: there are 3 cells, and the first line names 2 columns.",
         ),
-        ("input,context\nq\n", "data.csv, line 2: there are 1 cells"),
+        ("input,context\nq\n", "data.csv, line 2: there is 1 cell, and the first line names 2 columns"),
         ('input\nq\n"r\ns\n', 'data.csv, line 3: a cell begins with a quote (") that is never closed.'),
         ('input\n"two\nlines"\n"r"s\n', 'data.csv, line 4: text follows the closing quote (") of cell 1'),
         ("input,input\nq,r\n", "data.csv, line 1: the column 'input' is there twice."),
