@@ -316,8 +316,8 @@ def diff(
 ) -> None:
     """Compare the goldens of two data sets.
 
-    Says which ones came, went and changed, whatever the order and the types of the files. Goldens are joined
-    by their name, else by their input.
+    Says which ones came, went and changed, whatever the types of the files. Goldens are joined by their name, else
+    by their input. Where only their order is another that is told, and the exit code is 0.
 
     \b
     Example:
@@ -325,7 +325,9 @@ def diff(
     """
     from modelgauge.evals.dataset_differences import differences
 
-    found = differences(_whole(app, old, form), _whole(app, new, form))
+    was, now = _whole(app, old, form), _whole(app, new, form)
+    found = differences(was, now)
+    hashes = {"old": was.content_hash, "new": now.content_hash}
     changed = [{"fields": one.fields, "old": one.old, "new": one.new} for one in found.changed]
     if as_json:
         app.show_json(
@@ -335,14 +337,18 @@ def diff(
                 "removed": found.removed,
                 "changed": changed,
                 "unchanged": found.unchanged,
+                "order_differs": found.is_order_other,
+                "content_hash": hashes,
             }
         )
     else:
         _show_differences(app, found.added, found.removed, changed)
         app.show(
             f"{len(found.added):,} added, {len(found.removed):,} removed, {len(changed):,} changed, "
-            f"{found.unchanged:,} unchanged."
+            f"{found.unchanged:,} unchanged{', in another order' if found.is_order_other else ''}."
         )
+        if hashes["old"] != hashes["new"]:
+            app.show(f"SHA-256 {hashes['old'][:12]} became {hashes['new'][:12]}.")
     if found and with_exit_code:
         ctx.exit(WRONG)
 

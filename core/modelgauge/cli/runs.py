@@ -41,7 +41,7 @@ def runs(app: App, /, *, last: int | None, data_dir: Path | None, as_json: bool)
         app.show_json({"runs": rows})
         return
     table = [
-        (row["run_id"], row["test_uid"], row["sut_uid"], row["state"], _counted(row), row["headline"])
+        (row["run_id"], _tested(row), row["sut_uid"], row["state"], _counted(row), row["headline"])
         for row in rows
     ]
     app.show(
@@ -63,17 +63,30 @@ def _row(app: App, folder: RunFolder) -> dict[str, Any]:
     except RecordError as error:  # one damaged run must not hide the others
         app.note(f"Warning: {error}")
         state = "damaged"
+    dataset = None if record is None else record.dataset
     return {
         "run_id": folder.run_id,
         "invocation_id": manifest.get("invocation_id"),
         "run_timestamp": manifest.get("run_timestamp"),
         "test_uid": manifest.get("test_uid") or "?",
         "sut_uid": manifest.get("sut_uid") or "?",
+        "dataset": None if dataset is None else {"name": dataset.name, "digest": dataset.digest},
         "state": state,
         "counts": None if record is None else record.counts.model_dump(mode="json"),
         "headline": "" if record is None else _headline(record),
         "path": str(folder.path),
     }
+
+
+def _tested(row: dict[str, Any]) -> str:
+    """The test; of answers that were given, whose tests are all called alike, with the data set that they are of."""
+    if row["dataset"] is None:
+        return str(row["test_uid"])
+    from modelgauge.data.records import DatasetReference
+    from modelgauge.evals.given import GIVEN
+
+    given = row["sut_uid"] == GIVEN
+    return f"{row['test_uid']} ({DatasetReference(**row['dataset'])})" if given else str(row["test_uid"])
 
 
 def _counted(row: dict[str, Any]) -> str:

@@ -165,6 +165,9 @@ class DatasetReference(Frozen):
     name: Text
     digest: Text
 
+    def __str__(self) -> str:
+        return f"{self.name}, SHA-256 {self.digest[:12]}"
+
 
 class RunFailure(Frozen):
     """Why a pair ended early, or has no result.

@@ -40,12 +40,15 @@ class Differences:
         removed: rows of the old one that the new one does not have.
         changed: rows of both, joined by their name, else by what is asked.
         unchanged: how many are equal.
+        is_order_other: the same goldens stand in another order: no difference between them, and a run on a part of
+            them measures other ones, so the content hash is another.
     """
 
     added: list[Row]
     removed: list[Row]
     changed: list[Change]
     unchanged: int
+    is_order_other: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed or self.changed)
@@ -60,11 +63,13 @@ def differences(old: EvaluationDataset, new: EvaluationDataset) -> Differences:
     """
     before: list[Row] = [row_of(golden) for golden in old.goldens]
     after: list[Row] = [row_of(golden) for golden in new.goldens]
+    was = before
     same, before, after = _joined(before, after, canonical_json)
     named, before, after = _joined(before, after, lambda row: row.get("name"))
     asked, before, after = _joined(before, after, _asked)
     changed = [Change(one, other) for one, other in (*named, *asked)]
-    return Differences(added=after, removed=before, changed=changed, unchanged=len(same))
+    other = not (before or after or changed) and [row for row, _ in same] != was
+    return Differences(after, before, changed, len(same), other)
 
 
 def _text(row: Row, name: str) -> str:

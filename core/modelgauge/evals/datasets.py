@@ -180,10 +180,11 @@ class EvaluationDataset(Readers):
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of what the app is asked and what is known of good answers, as hexadecimal digits.
+        """SHA-256 of all that the goldens say, in their order, as hexadecimal digits.
 
-        Of the goldens; where there are none, of the test cases without what the app did. So it is the same
-        for every run on the same goldens, whatever file they came from, and another once one is edited.
+        Where there are none, of the test cases. What only a run of the app can say is left out; notes (names, tags,
+        comments, sources, metadata) are not. So it is the same for every run on the same goldens, whatever type of
+        file they came from, and another once one is edited, or they stand in another order.
 
         Raises:
             InvalidDataError: a golden was edited in place into something that is none.

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from modelgauge.data.records import DatasetReference
 from modelgauge.engine.journal import RunFolder
 from modelgauge.evals.configs import Display
 from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
@@ -70,11 +71,18 @@ def print_result(result: EvaluationResult, folder: Path, display: Display) -> No
     notes = list(result.record.notes)
     if result.left_out:
         notes.append(f"{result.left_out:,} more were left out by max_test_items.")
-    sys.stdout.write(f"{rendered(shown, folder, display, style_of(sys.stdout), notes)}\n")
+    text = rendered(shown, folder, display, style_of(sys.stdout), notes, dataset=result.record.dataset)
+    sys.stdout.write(f"{text}\n")
 
 
 def rendered(
-    results: Sequence[Shown], folder: Path, display: Display, style: Style, notes: Sequence[str] = ()
+    results: Sequence[Shown],
+    folder: Path,
+    display: Display,
+    style: Style,
+    notes: Sequence[str] = (),
+    *,
+    dataset: DatasetReference | None = None,
 ) -> str:
     """The table of test cases, and what came out.
 
@@ -84,6 +92,7 @@ def rendered(
         display: which test cases are listed.
         style: of the terminal.
         notes: what else there is to say of the run.
+        dataset: that the test cases are of, where it is known.
     """
     wanted = {"all": (True, False), "failing": (False,), "passing": (True,)}[display]
     listed = [one for one in results if one.success in wanted]
@@ -94,6 +103,8 @@ def rendered(
         page.add(page.text(f"{len(listed) - _MOST_CASES:,} more: {RunFolder(folder).command('show')}"))
     passed = sum(one.success for one in results)
     page.add(page.text(f"{passed:,} of {counted(len(results), 'test case')} passed.", "bold"), gap=False)
+    if dataset is not None:
+        page.add(page.text(f"Data set: {dataset}"), gap=False)
     for note in notes:
         page.add(page.text(f"Note: {note}"), gap=False)
     return f"{page.rendered()}\nRun: {visible(str(_from_here(folder)))}"  # in one line, to be copied

@@ -164,6 +164,8 @@ def _add_facts(run: ShownRun, page: Page) -> None:
 
 def _facts(run: ShownRun, page: Page) -> Iterator[tuple[str, Text]]:
     record = run.record
+    if record.dataset is not None:
+        yield "data set", page.text(str(record.dataset))
     yield "items", page.text(_items(run), "red" if record.counts.failed else "")
     if run.ended or record.seconds is not None:
         yield "calls", page.text(_calls(record))

@@ -307,6 +307,13 @@ def test_diff_joins_files_of_different_types(folder):
     dataset.save_as("json", ".", "same")
     same = run("diff", "goldens.csv", "same.json", "--exit-code").stdout
     assert "0 added, 0 removed, 0 changed, 2 unchanged." in same
+    assert "SHA-256" not in same
+    EvaluationDataset(reversed(dataset.goldens)).save_as("json", ".", "turned")
+    turned = run("diff", "goldens.csv", "turned.json", "--exit-code").stdout
+    assert "0 changed, 2 unchanged, in another order.\nSHA-256 " in turned
+    told = as_json("diff", "goldens.csv", "turned.json")
+    assert (told["differ"], told["order_differs"]) == (False, True)
+    assert told["content_hash"]["old"] == dataset.content_hash != told["content_hash"]["new"]
     dataset.goldens[0].expected_output = "four"
     dataset.goldens[1] = Golden("How?")
     dataset.save_as("json", ".", "other")

@@ -13,7 +13,10 @@ def test_order_does_not_matter():
     goldens = [Golden("a"), Golden("b"), Golden("a")]
     found = compared(goldens, reversed(goldens))
     assert not found
-    assert found.unchanged == 3
+    assert (found.unchanged, found.is_order_other) == (3, False)
+    turned = compared(goldens, goldens[1:] + goldens[:1])
+    assert not turned
+    assert (turned.unchanged, turned.is_order_other) == (3, True)
 
 
 def test_added_removed_and_changed():

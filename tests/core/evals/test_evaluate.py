@@ -3,8 +3,10 @@ import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from modelgauge import FunctionSUT, load_record
+from modelgauge.cli.main import cli
 from modelgauge.data.thresholds import Threshold
 from modelgauge.errors import (
     CallError,
@@ -81,11 +83,19 @@ def test_equal_inputs_with_different_outputs_are_told_apart(match):
     assert [one.success for one in result] == [True, False]
 
 
-def test_the_data_set_is_recorded_also_for_its_list_of_cases(match):
+def test_the_data_set_is_recorded_and_shown_also_for_its_list_of_cases(match, capsys):
     dataset = EvaluationDataset([Golden("q", expected_output="yes")], name="mine")
     dataset.add_test_case(dataset.goldens[0].to_test_case("yes"))
-    first = evaluate(dataset, [match()]).record.dataset
+    record = evaluate(dataset, [match()]).record
+    first = record.dataset
     assert (first.name, first.digest) == ("mine", dataset.content_hash)
+    named = f"mine, SHA-256 {dataset.content_hash[:12]}"
+    assert f"Data set: {named}" in capsys.readouterr().out
+    for command, told in (
+        (("show", record.run_id), f"data set  {named}"),
+        (("runs",), f"evaluate ({named})"),
+    ):
+        assert told in CliRunner().invoke(cli, command).stdout
     assert evaluate(dataset.test_cases, [match()]).record.dataset == first
     assert evaluate(list(dataset.test_cases), [match()]).record.dataset is None
 
