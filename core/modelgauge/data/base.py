@@ -46,6 +46,7 @@ class Frozen(BaseModel):
 
     positional_fields: ClassVar[tuple[str, ...]] = ()
     comes_back: ClassVar[bool]
+    meant_by: ClassVar[Mapping[str, str]] = {}  # what a field may be called by those who do not know its name
 
     def __init__(self, /, *args: Any, **data: Any) -> None:
         if args:
@@ -263,10 +264,17 @@ def explain_lines(lines: list[ErrorDetails], cls: type[BaseModel]) -> InvalidDat
     for line in lines:
         names.extend(_names(_owners(cls, line["loc"])))
         if line["type"] == "extra_forbidden":
-            suggestion = suggestion or did_you_mean(str(line["loc"][-1]), names)
+            suggestion = suggestion or _suggested(cls, line["loc"], names)
     return InvalidDataError(
         f"{cls.__name__}: {'; '.join(problems)}.", fix=suggestion + _fields_are(list(dict.fromkeys(names)))
     )
+
+
+def _suggested(cls: type[BaseModel], location: tuple[int | str, ...], names: list[str]) -> str:
+    """The field that is meant by a name that is none, as the beginning of a fix."""
+    owners = [one for one in _owners(cls, location) if issubclass(one, Frozen)]
+    meant = next((one.meant_by[name] for one in owners if (name := str(location[-1])) in one.meant_by), None)
+    return f"Did you mean {meant!r}? " if meant else did_you_mean(str(location[-1]), names)
 
 
 def _within(location: tuple[int | str, ...]) -> str:
@@ -302,7 +310,8 @@ def _given_twice(cls: type[BaseModel], line: ErrorDetails) -> str | None:
             names = alias.choices if isinstance(alias, AliasChoices) else []
             if line["loc"][-1] in names:
                 others = " and ".join(f"'{one}'" for one in names[1:])
-                return f"'{names[0]}' is given twice, since {others} is another name of it"
+                are = "is another name" if len(names) == 2 else "are other names"
+                return f"'{names[0]}' is given twice, since {others} {are} of it"
     return None
 
 

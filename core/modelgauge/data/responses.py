@@ -1,5 +1,6 @@
 """What comes back from a SUT, in the same form whatever the SUT."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, AliasChoices, Field, FiniteFloat, ValidationInfo
@@ -54,6 +55,10 @@ class ToolCall(Frozen):
         output: what it returned, any JSON value.
         input_parameters: what it was called with; `input` is an alias, and `inputParameters`.
     """
+
+    meant_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("inputs", "args", "arguments", "kwargs", "params", "parameters"), "input_parameters"
+    )
 
     name: Text
     description: Text | None = None

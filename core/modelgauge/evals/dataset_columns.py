@@ -3,12 +3,14 @@
 What a cell means is in `dataset_rows.py`.
 """
 
+import functools
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypedDict, TypeVar
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypedDict, TypeVar, cast
 
 from modelgauge.did_you_mean import closest, did_you_mean
-from modelgauge.errors import InputFileError, InvalidOptionError
+from modelgauge.errors import ArgumentError, InputFileError, InvalidOptionError
 from modelgauge.evals.dataset_tables import NoDataSetError, Table
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -97,6 +99,43 @@ class JsonKeys(TypedDict, total=False):
     chatbot_role_key_name: str | None
 
 
+def explains_call(method: F) -> F:
+    """Let a method say, in our words, which arguments it does not take, and by position."""
+
+    @functools.wraps(method)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True  # pytest shows whose line it is
+        try:
+            return method(*args, **kwargs)
+        except TypeError:
+            try:
+                inspect.signature(method).bind(*args, **kwargs)
+            except TypeError as unbound:
+                raise _unbound(method, str(unbound), len(args) - 1, kwargs) from None
+            raise
+
+    return cast("F", called)
+
+
+def _unbound(method: Callable[..., Any], told: str, by_position: int, named: Iterable[str]) -> ArgumentError:
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    names = [one.name for one in parameters]
+    places = [one.name for one in parameters if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    fix = f"The arguments are: {', '.join(names)}."
+    if by_position > len(places):
+        likely = next((one for one in names if one.startswith("expected_output")), "")
+        return ArgumentError(
+            f"{method.__name__} takes {', '.join(places)} by position, and got {by_position} arguments so.",
+            fix=f"Name the others: {likely}=…, say. {fix}" if likely else fix,
+        )
+    unknown = next((name for name in named if name not in names), None)
+    if unknown is None:
+        return ArgumentError(f"{method.__name__}: {told}.", fix=fix)
+    return ArgumentError(
+        f"{method.__name__}: there is no argument {unknown!r}.", fix=did_you_mean(unknown, names) + fix
+    )
+
+
 def spelled_out(names: type) -> Callable[[F], F]:
     """Let a method's signature list the arguments that it takes by a TypedDict, for `help` and editors."""
 
@@ -108,7 +147,7 @@ def spelled_out(names: type) -> Callable[[F], F]:
             for name, annotation in names.__annotations__.items()
         ]
         vars(method)["__signature__"] = signature.replace(parameters=[*own, *more])
-        return method
+        return explains_call(method)
 
     return decorated
 
@@ -254,11 +293,26 @@ def claimed(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any],
 
 
 def misspelt(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any]) -> list[str]:
-    """Say of each column that is kept as a custom one, but is named much like a field that has no column."""
+    """Say of each column that is kept as a custom one, but is named like a field that has no column."""
     free = [ALIASES.get(name, name) for name in fields if ALIASES.get(name, name) not in columns]
     found = []
     for column in table.columns:
         near = closest(str(column), free, cutoff=0.8) if column not in columns.values() else []
         if near:
             found.append(f"the column {column!r} is kept as a custom one, where {near[0]!r} may be meant")
+        elif "expected_output" in free and _REFERENCES.fullmatch(str(column)):
+            say = f"expected_output_col_name={column!r}"
+            on_command_line = (
+                f"; on the command line --column expected_output={column}" if table.is_file else ""
+            )
+            found.append(
+                f"the column {column!r} is kept as a custom one, and there is no expected_output; if it is that, "
+                f"say {say}{on_command_line}"
+            )
     return found
+
+
+_REFERENCES = re.compile(
+    r"(the_)?(answer|expected|target|reference|ideal|ground[_ ]?truth|expected[_ ]?answer)s?", re.IGNORECASE
+)
+"""What others call the column of expected outputs."""

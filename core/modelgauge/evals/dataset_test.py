@@ -115,6 +115,7 @@ class DatasetTest(PromptResponseTest):
     def _items(self) -> Iterator[TestItem]:
         ids = item_ids(self.members)
         for member, item_id in zip(self.members, ids, strict=True):
+            member.check()  # it may have been edited since the test was made
             yield TestItem(PromptWithContext(prompt_of(member), context=as_asked(member)), id=item_id)
 
     def get_annotators(self) -> Mapping[str, Metric]:

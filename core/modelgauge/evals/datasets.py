@@ -21,7 +21,7 @@ from modelgauge.data.test_cases import (
     LLMTestCase,
 )
 from modelgauge.errors import InputFileError, InvalidOptionError, UsageError
-from modelgauge.evals.dataset_columns import chosen
+from modelgauge.evals.dataset_columns import chosen, explains_call
 from modelgauge.evals.dataset_files import FILE_TYPES, FilePath, FileType, file_type_of, write_rows
 from modelgauge.evals.dataset_members import Members
 from modelgauge.evals.dataset_readers import Readers
@@ -37,6 +37,7 @@ from modelgauge.evals.dataset_rows import (
     row_of,
 )
 from modelgauge.evals.dataset_tables import Table, read_table
+from modelgauge.evals.dataset_texts import path_of
 from modelgauge.interfaces.arguments import explains_arguments
 from modelgauge.report.plain import counted
 
@@ -69,6 +70,7 @@ class EvaluationDataset(Readers):
 
     Raises:
         ArgumentError: there is no such argument.
+        InvalidOptionError: the name is no text.
         TypeError: single-turn and multi-turn members are mixed.
     """
 
@@ -79,6 +81,10 @@ class EvaluationDataset(Readers):
         test_cases: Iterable[AnyTestCase] = (),
         name: str | None = None,
     ) -> None:
+        if not isinstance(name, str | None):
+            raise InvalidOptionError(
+                f"name={name!r} is no text.", fix='Give the name as a text: name="goldens".'
+            )
         self.name = name
         self._goldens: Members[Any] = Members(self, self._check_golden)
         self._test_cases: Members[Any] = Members(self, self._check_test_case)
@@ -236,6 +242,7 @@ class EvaluationDataset(Readers):
 
     # --- to files -------------------------------------------------------------------------------------------
 
+    @explains_call
     def save_as(
         self,
         file_type: FileType,
@@ -275,8 +282,12 @@ class EvaluationDataset(Readers):
                 "There are no goldens to save.",
                 fix="Add some; for the test cases, save_as(…, include_test_cases=True).",
             )
+        if not isinstance(file_name, str | None):
+            raise InvalidOptionError(
+                f"file_name={file_name!r} is no text.", fix='Give the name of a file: file_name="goldens".'
+            )
         name = file_name or f"{datetime.now().astimezone():%Y%m%d_%H%M%S_%f}"
-        path = Path(directory) / f"{name.removesuffix(f'.{file_type}')}.{file_type}"
+        path = path_of(directory) / f"{name.removesuffix(f'.{file_type}')}.{file_type}"
         write_rows(path, file_type, rows)
         return path
 

@@ -23,7 +23,7 @@ from modelgauge.evals.display import print_result
 from modelgauge.evals.given import Answered, GivenAnswers, GivenTest
 from modelgauge.evals.hyperparameters import checked, logged_hyperparameters
 from modelgauge.evals.results import EvaluationResult, TestResult, test_result
-from modelgauge.evals.sampling import chosen
+from modelgauge.evals.sampling import MemberT, chosen
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import TestCase, called
 from modelgauge.shortening import beginning
@@ -85,13 +85,11 @@ def evaluate(
     judges = metrics_of(metrics, runner)
     if goldens is None and observed_callback is None:
         cases, dataset = _given(test_cases)
-        members = chosen(cases, runner.options)
-        link = None if dataset is None else link_to(dataset, members)
+        members, link = _chosen(cases, dataset, runner)
         answered, given = [Answered(case) for case in members], len(cases)
     else:
         listed, dataset = _goldens(test_cases, goldens, observed_callback)
-        asked = chosen(listed, runner.options)
-        link = None if dataset is None else link_to(dataset, asked)  # before the app, which may edit goldens
+        asked, link = _chosen(listed, dataset, runner)  # before the app, which may edit goldens
         answered, judges = _asked(asked, observed_callback, judges, configs=configs, runner=runner)
         given = len(listed)
     job = Job(answered, judges, link, configs.error_config, identifier or "evaluate", given - len(answered))
@@ -321,6 +319,13 @@ def _goldens(
         raise InvalidDataError("There is no golden.", fix="Give at least one: goldens=[Golden(input=…)].")
     check_goldens(listed)
     return listed, dataset
+
+
+def _chosen(
+    members: Sequence[MemberT], dataset: EvaluationDataset | None, runner: Runner
+) -> tuple[list[MemberT], Link | None]:
+    found = chosen(members, runner.options)
+    return found, None if dataset is None else link_to(dataset, found)
 
 
 def _asked(

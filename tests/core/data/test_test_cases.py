@@ -139,7 +139,7 @@ def test_what_is_assigned_to_a_test_case_is_told_to_go_into_a_copy(case):
         ),
         (
             lambda: ToolCall(name="x", input={}, input_parameters={}),
-            "'input_parameters' is given twice, since 'input' is another name of it",
+            "'input_parameters' is given twice, since 'input' and 'inputParameters' are other names of it",
         ),
         (
             lambda: LLMTestCase("a", tools_called=ToolCall(name="x")),
@@ -201,6 +201,14 @@ def test_metadata_has_one_alias_each():
     assert LLMTestCase("hi", additional_metadata={"a": 1}).metadata == {"a": 1}
     assert Golden("hi", metadata={"a": 1}).additional_metadata == {"a": 1}
     assert Turn("user", "hi", additional_metadata={"a": 1}).metadata == {"a": 1}
+
+
+@pytest.mark.parametrize("name", ["inputs", "args", "arguments", "parameters"])
+def test_what_others_call_the_parameters_of_a_tool_is_told_with_our_name(name):
+    with pytest.raises(InvalidDataError, match=f"unknown field '{name}'. Did you mean 'input_parameters'"):
+        ToolCall(name="search", **{name: {}})
+    with pytest.raises(InvalidDataError, match="Did you mean 'input_parameters'"):
+        LLMTestCase("q", tools_called=[{"name": "search", name: {}}])
 
 
 def test_a_tool_call_takes_its_parameters_under_either_name():

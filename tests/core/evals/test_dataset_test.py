@@ -173,6 +173,16 @@ def test_conversations_need_a_sut_that_chats_and_go_on_with_its_answer(here):
     assert item.interactions[0].response.completions[0].completion.text == "hi hello and?"
 
 
+def test_a_golden_that_was_edited_into_none_is_told_so_and_nobody_is_asked(here, match):
+    golden = Golden("q", expected_output="yes", additional_metadata={"page": 1})
+    test = DatasetTest("t", [golden], [match()])
+    golden.additional_metadata["page"] = object()
+    asked = []
+    record = run_test(test, FunctionSUT("app", lambda prompt: asked.append(prompt) or "yes"))
+    assert (record.failure.stage, asked) == ("items", [])
+    assert "The golden 'q' was edited in place" in record.failure.message
+
+
 def test_a_scenario_is_no_message_of_a_user():
     begun = ConversationalGolden(turns=[Turn("user", "hi")])
     goldens = [begun, ConversationalGolden("A user who wants a refund")]

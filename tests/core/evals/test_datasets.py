@@ -289,6 +289,28 @@ def test_test_cases_alone_are_a_file_of_their_own(tmp_path):
     assert read.test_cases == [CASE]
 
 
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (
+            lambda one: one.save_as("csv", file_nam="x"),
+            "save_as: there is no argument 'file_nam'. Did you mean",
+        ),
+        (lambda one: one.save_as("csv", ".", 3), "file_name=3 is no text"),
+        (lambda one: one.save_as("csv", 3), "type int is no path"),
+        (lambda one: one.save_as(), "save_as: missing a required argument: 'file_type'"),
+        (
+            lambda one: one.add_goldens_from_csv_file("a.csv", "q", "a"),
+            r"takes file_path, input_col_name by position, and got 3 .*Name the others: expected_output_col_name=…",
+        ),
+        (lambda one: EvaluationDataset(name=3), "name=3 is no text"),
+    ],
+)
+def test_wrong_arguments_are_told_with_the_right_ones(call, told):
+    with pytest.raises(InvalidOptionError, match=told):
+        call(EvaluationDataset([SINGLE]))
+
+
 def test_nothing_to_save_is_an_error(tmp_path):
     with pytest.raises(UsageError, match="no goldens to save"):
         EvaluationDataset(test_cases=[CASE]).save_as("csv", tmp_path)

@@ -127,6 +127,22 @@ def test_a_runtime_field_in_goldens_warns_once_where_they_are_read(goldens):
     assert caught[0].filename == __file__
 
 
+@pytest.mark.parametrize("column", ["answer", "expected", "target", "ground_truth", "Expected answer"])
+def test_a_column_that_may_be_the_expected_output_is_told_of_once(column, tmp_path):
+    file = tmp_path / "goldens.csv"
+    file.write_text(f"input,{column}\nq,a\nr,b\n", encoding="utf-8")
+    with pytest.warns(
+        UserWarning, match=f"'{column}' is kept as a custom one.*expected_output_col_name="
+    ) as caught:
+        assert EvaluationDataset.from_file(file).goldens[0].custom_column_key_values == {column: "a"}
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        EvaluationDataset.from_file(file, expected_output_col_name=column)
+        file.write_text(f"input,expected_output,{column}\nq,a,b\n", encoding="utf-8")
+        EvaluationDataset.from_file(file)
+
+
 FOREIGN = [
     {
         "input": "q",
