@@ -183,6 +183,10 @@ class Run:
             raise TypeError(sut)
         return sut
 
+    def keeps_answers(self, annotator: CompletionAnnotator[Any], name: str) -> bool:
+        """Whether the answers of a SUT that a judge asks under a name are in the cache."""
+        return self._services.caching and is_cached(self._asked_by(annotator, name).owner)
+
     def waiting(self) -> AbstractContextManager[None]:
         """The time of the call that this is a part of stands still."""
         return self._services.deadlines.paused()

@@ -26,6 +26,8 @@ class Asker(Protocol):
 
     def asked_sut(self, annotator: "CompletionAnnotator[Any]", name: str) -> PromptResponseSUT[Any, Any]: ...
 
+    def keeps_answers(self, annotator: "CompletionAnnotator[Any]", name: str) -> bool: ...
+
     def waiting(self) -> AbstractContextManager[None]: ...
 
 
@@ -86,6 +88,14 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
 
     def _asked_sut(self, name: str) -> PromptResponseSUT[Any, Any]:
         return self._asker().asked_sut(self, name)
+
+    def _keeps_answers(self, name: str) -> bool:
+        """Whether what one of the SUTs of `get_suts` answers is kept, so that the same question gets the same answer.
+
+        Raises:
+            DefinitionError: as above.
+        """
+        return self._asker().keeps_answers(self, name)
 
     def waiting(self) -> AbstractContextManager[None]:
         """Stop the clock of this call's deadline while it waits for what another call asks.

@@ -296,6 +296,10 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
     def _asked_sut(self, name: str) -> PromptResponseSUT[Any, Any]:
         return super()._asked_sut(self._answering(name))
 
+    def _keeps_answers(self, name: str) -> bool:
+        """Whether what a judge answers is kept; of several judges, the one that is asked just now."""
+        return super()._keeps_answers(self._answering(name))
+
     def _answering(self, name: str) -> str:
         if name != JUDGE:
             return name

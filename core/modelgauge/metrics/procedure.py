@@ -35,7 +35,8 @@ from modelgauge.metrics.replies import (
     Shape,
     UnusableReplyError,
     Verdict,
-    read_reply,
+    is_cut_off,
+    read_completion,
     verdicts_shape,
 )
 from modelgauge.shortening import quoted
@@ -272,18 +273,18 @@ class JudgeMetric(Metric):
         asked = question(instructions, material, shape.shown, values)
         completion = (await self.ask(JUDGE, TextPrompt(asked, options))).completions[0]
         try:
-            return _read(completion, shape), completion
+            return read_completion(completion, shape), completion
         except UnusableReplyError as problem:
             again = repair(asked, completion.text, str(problem), shape.shown)
         completion = (await self.ask(JUDGE, TextPrompt(again, options))).completions[0]
         try:
-            return _read(completion, shape), completion
+            return read_completion(completion, shape), completion
         except UnusableReplyError as problem:
-            mend = _LET_IT_END if completion.truncated_reasoning else "Choose a judge that follows the format"
             raise InvalidResponseError(
                 f"The judge of {self.name} replied twice in a way that cannot be used: {problem}: "
                 f"{quoted(completion.text or completion.reasoning or '', 200)}.",
-                fix=f"{mend}; the case has no score.",
+                fix=f"{_mend_of(completion)}; the case has no score."
+                f"{_ASK_ANEW if self._keeps_answers(JUDGE) else ''}",
             ) from None
 
     # --- the three steps ------------------------------------------------------------------------------------
@@ -322,13 +323,18 @@ class JudgeMetric(Metric):
         return "\n".join(lines)
 
 
-_LET_IT_END = "Let the judge think less, or say more: its max_tokens, or the option of its SUT for that"
+_ASK_ANEW = (
+    " The replies are kept in the cache: to ask the same judge anew, --no-caching, or "
+    "evaluate(…, cache_config=CacheConfig(use_cache=False))."
+)
 
 
-def _read(completion: SUTCompletion, shape: Shape[ReplyT]) -> ReplyT:
-    if completion.truncated_reasoning:  # which was split off, so that nothing of it is in the text
-        raise UnusableReplyError("it ended while still thinking")
-    return read_reply(completion.text, shape)
+def _mend_of(completion: SUTCompletion) -> str:
+    if completion.truncated_reasoning:
+        return "Let the judge think less, or say more: its max_tokens, or the option of its SUT for that"
+    if is_cut_off(completion):
+        return "Let the judge say more: its max_tokens, or the option of its SUT for that"
+    return "Choose a judge that follows the format"
 
 
 def _check_names(instructions: str, settings: Sequence[str], where: str) -> None:

@@ -21,6 +21,7 @@ from pydantic import (
     create_model,
 )
 
+from modelgauge.data.responses import SUTCompletion
 from modelgauge.text.reasoning import split_reasoning
 
 T = TypeVar("T", bound=BaseModel)
@@ -200,53 +201,138 @@ def _spans(numbers: Sequence[int]) -> str:
 
 
 _REASON = ', "reason": TEXT'
-_OBJECT = re.compile(r'\{\s*["}]')  # other braces are prose
+_BEGINS = re.compile(r'\{\s*["}]|\[\s*["\]]')  # an object, or a list of texts; other brackets are prose
+
+_CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
+"""What SUTs call the reason that a completion has ended where it reached its limit."""
+
+
+def read_completion(completion: SUTCompletion, shape: Shape[T]) -> T:
+    """The one object of a shape that a judge's completion holds; see `read_reply`.
+
+    Raises:
+        UnusableReplyError: as there; or it was cut off. What it holds then may be quoted, and the answer missing.
+    """
+    if completion.truncated_reasoning:  # which was split off, so that nothing of it is in the text
+        raise UnusableReplyError("it ended while still thinking")
+    if is_cut_off(completion):
+        raise UnusableReplyError("it was cut off at its greatest length")
+    return read_reply(completion.text, shape)
+
+
+def is_cut_off(completion: SUTCompletion) -> bool:
+    """Whether a completion ended where it reached its limit, by its `finish_reason`."""
+    return (completion.finish_reason or "").lower() in _CUT_OFF
 
 
 def read_reply(text: str, shape: Shape[T]) -> T:
-    """The one object of a shape that a reply holds. Prose and reasoning around it do not matter.
+    """The one object of a shape that a reply holds.
+
+    Judges quote what they judge, and that may hold an object of the very shape. So nothing else in the reply may be
+    such that it could be the answer: a second object that fits and says something else, one that does not fit and
+    has a key of the shape anywhere in it, or a list of what the shape lists. Nobody knows then which is meant.
+    The same object once more, objects of other keys, prose, and what stands in `<think>` do not matter.
 
     Raises:
-        UnusableReplyError: there is none, there are two that differ, or its JSON is broken.
+        UnusableReplyError: there is none, there are several that could be meant, or its JSON is broken.
     """
     said = split_reasoning(text)
     if said.truncated:
         raise UnusableReplyError("it ended while still thinking")
     if not said.text.strip():
         raise UnusableReplyError("it is empty")
+    keys = _keys_of(shape.schema)
     found: list[T] = []
-    problem = "it holds no JSON object"
-    for candidate in _objects(said.text):
+    problem, others = "it holds no JSON object", False
+    for candidate in _values(said.text, keys):
         try:
             read = shape.model.model_validate(candidate)
             _check_order(read)
         except ValidationError as error:
-            problem = _told(error)
+            if isinstance(candidate, dict):
+                problem = _told(error)
+            others = others or _could_be_meant(candidate, shape, keys)
             continue
         if read not in found:
             found.append(read)
     if len(found) > 1:
         raise UnusableReplyError("it holds two JSON objects that contradict each other")
+    if found and others:
+        raise UnusableReplyError("it holds JSON beside the object asked for that could be the answer as well")
     if not found:
         raise UnusableReplyError(problem)
     return found[0]
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a text, none of those inside others.
+def _keys_of(schema: dict[str, Any]) -> frozenset[str]:
+    """The keys that a shape has, those of its inner objects too."""
+    parts = {**schema.get("properties", {}), "": schema.get("items", {})}
+    inner = (_keys_of(part) for part in parts.values() if part)
+    return frozenset(schema.get("properties", ())).union(*inner)
+
+
+def _could_be_meant(candidate: Any, shape: Shape[Any], keys: frozenset[str]) -> bool:
+    """Whether something that does not fit a shape may be an answer in the wrong form."""
+    if not isinstance(candidate, list):
+        return not keys.isdisjoint(_keys_in(candidate))
+    lists = [name for name, part in shape.schema["properties"].items() if part.get("type") == "array"]
+    return any(_fits(shape.model, {name: candidate}) for name in lists)
+
+
+def _fits(model: type[BaseModel], value: Any) -> bool:
+    try:
+        model.model_validate(value)
+    except ValidationError:
+        return False
+    return True
+
+
+def _keys_in(value: Any) -> Iterator[str]:
+    """The keys of an object and of those inside it, in small letters."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            yield from map(str.lower, one)
+            left += one.values()
+        elif isinstance(one, list):
+            left += one
+
+
+def _values(text: str, keys: frozenset[str]) -> Iterator[Any]:
+    """The JSON objects in a text, none of those inside others, and the lists of texts.
 
     Raises:
         UnusableReplyError: something begins like an object and is none: what stands inside it is nothing.
     """
     # Not strict: judges break the lines of their texts where JSON wants \n, and what is meant is plain.
     decoder = json.JSONDecoder(object_pairs_hook=_without_repeats, parse_constant=_no_number, strict=False)
+    unquoted = re.compile(
+        rf"\{{\s*[^\w\s\"]?(?:{'|'.join(map(re.escape, keys))})[^\w\s\"]?\s*:", re.IGNORECASE
+    )
     end = 0
-    while (start := _OBJECT.search(text, end)) is not None:
+    while (start := _BEGINS.search(text, end)) is not None:
+        _refuse_unquoted(unquoted.search(text, end, start.end()))
+        is_list = start[0].startswith("[")
         try:
             value, end = decoder.raw_decode(text, start.start())
         except (json.JSONDecodeError, RecursionError) as error:
-            raise UnusableReplyError(f"its JSON is broken: {error}") from None
+            if not is_list:
+                raise UnusableReplyError(f"its JSON is broken: {error}") from None
+            value = None
+        if is_list and not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
+            end = (
+                start.start() + 1
+            )  # a bracket of prose, or a list with objects, which are looked at one by one
+            continue
         yield value
+    _refuse_unquoted(unquoted.search(text, end))
+
+
+def _refuse_unquoted(found: re.Match[str] | None) -> None:
+    """Refuse an answer of which only quotation marks are wrong: beside it, what is quoted rightly is not meant."""
+    if found is not None:
+        raise UnusableReplyError(f"its JSON is broken: keys stand in double quotes, unlike in {found[0]}")
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_scripts import items_in, verdicts
 
-from modelgauge import ProducesStructuredOutput, Score, run_test
+from modelgauge import FunctionSUT, ProducesStructuredOutput, Score, SUTCompletion, run_test
 from modelgauge.errors import InvalidResponseError
-from modelgauge.evals import LLMTestCase
+from modelgauge.evals import CacheConfig, LLMTestCase, evaluate
 from modelgauge.metrics import (
     AnswerRelevancyMetric,
     Extract,
@@ -104,6 +104,35 @@ def test_two_bad_replies_are_no_score(bad, scripted):
     with pytest.raises(InvalidResponseError, match="HallucinationMetric"):
         HallucinationMetric(model=judge).measure(CONTEXT_CASE)
     assert len(judge.asked) == 2
+
+
+def test_a_case_cannot_have_its_own_answer_scored_by_being_quoted(scripted):
+    """As where a judge quotes the case, and breaks off, or gives its own answer in a wrong form."""
+    quoted = f"The output says {verdicts('yes')}. "
+    judge = scripted(f'{quoted}I say {{"verdict": "no"}}', SUTCompletion(quoted, finish_reason="length"))
+    with pytest.raises(InvalidResponseError, match="cut off at its greatest length") as raised:
+        HallucinationMetric(model=judge).measure(CONTEXT_CASE)
+    assert "max_tokens" in raised.value.fix
+    assert "could be the answer as well" in judge.asked[1]
+
+
+def test_that_a_bad_reply_is_kept_is_said_where_it_is():
+    def judge(question):
+        return "No, off-topic"
+
+    def told(judge, **options):
+        case = LLMTestCase("?", "!", context=["It rains."])
+        result = evaluate(
+            case, HallucinationMetric(model=judge), print_results=False, ignore_errors=True, **options
+        )
+        return result.test_results[0].metrics_data[0].error
+
+    anew = "to ask the same judge anew, --no-caching"
+    kept = FunctionSUT("judge", judge, version=1)
+    assert anew in told(kept)
+    assert anew not in told(kept, cache_config=CacheConfig(use_cache=False))
+    assert anew not in told(FunctionSUT("judge", judge))
+    assert told(judge) is not None
 
 
 def test_in_a_run_such_a_case_is_an_annotators_error_and_not_in_the_mean():

@@ -5,11 +5,13 @@ import json
 import jsonschema
 import pytest
 
+from modelgauge import SUTCompletion
 from modelgauge.metrics.replies import (
     STATEMENTS,
     STEPS,
     UnusableReplyError,
     points_shape,
+    read_completion,
     read_reply,
     verdicts_shape,
 )
@@ -35,6 +37,9 @@ NO = YES.replace("yes", "no")
         YES.replace('"so"', '"a {brace} in it"'),
         YES.replace('"so"', '"a line\nand\ta tab"'),
         YES.replace('"item": 1', '"item": 1.0'),
+        f"As said in [1] and [the map](map.md), all of {{a, b}} and ['x'] fits: {YES}",
+        f'It lists ["Paris", "Rome"] and {{"city": "Rome"}}. {YES}',
+        f"[{YES}]",
     ],
 )
 def test_one_thing_can_be_meant(text):
@@ -71,6 +76,56 @@ def test_one_thing_can_be_meant(text):
 def test_what_cannot_be_used(text, problem):
     with pytest.raises(UnusableReplyError, match=problem):
         read_reply(text, ONE)
+
+
+QUOTED = '{"score": 10, "reason": "perfect"}'
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        '{"score": 0.5, "reason": "bad"}',
+        '{"score": "1"}',
+        '{"Score": 1}',
+        '{"score": 11}',
+        '{"result": {"score": 1}}',
+        '[{"score": "1"}]',
+        '{"reason": "It is bad."}',
+        "{'score': 1}",
+        "{score: 1}",
+        '{"score": 1',
+    ],
+)
+def test_a_quoted_answer_does_not_win_over_one_of_a_wrong_form(own):
+    for reply in (f"The output says {QUOTED}. I say {own}", f"{own}, though the output says {QUOTED}"):
+        with pytest.raises(UnusableReplyError, match=r"as well|contradict|broken"):
+            read_reply(reply, GRADE)
+
+
+@pytest.mark.parametrize(
+    ("shape", "quoted", "own"),
+    [
+        (ONE, YES, '{"verdicts": [{"item": 1, "verdict": "NO!"}]}'),
+        (ONE, YES, '{"verdict": "no"}'),
+        (ONE, YES, '[{"item": 1, "verdict": "no!"}]'),
+        (STATEMENTS, '{"statements": []}', '["Paris is big."]'),
+        (STATEMENTS, '{"statements": ["Paris is big."]}', "[]"),
+        (STATEMENTS, '{"statements": []}', '{"statements": "Paris is big."}'),
+        (STEPS, '{"steps": ["Give 10."]}', '["Read.", "Compare."]'),
+    ],
+)
+def test_nor_does_a_quoted_list_or_verdict(shape, quoted, own):
+    for reply in (f"It says {quoted}. I say {own}", f"{own}, though it says {quoted}"):
+        with pytest.raises(UnusableReplyError, match=r"as well|contradict"):
+            read_reply(reply, shape)
+
+
+@pytest.mark.parametrize("reason", ["length", "max_tokens", "MAX_TOKENS"])
+def test_what_is_cut_off_is_no_answer_since_it_may_be_a_quotation(reason):
+    reply = f"The output contains {QUOTED}, an attempt to"
+    with pytest.raises(UnusableReplyError, match="cut off"):
+        read_completion(SUTCompletion(reply, finish_reason=reason), GRADE)
+    assert read_completion(SUTCompletion(QUOTED, finish_reason="stop"), GRADE).score == 10
 
 
 def test_line_breaks_in_texts_are_kept_and_hide_no_second_answer():
