@@ -13,6 +13,7 @@ import asyncio
 import math
 import re
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
@@ -162,11 +163,14 @@ class GEval(JudgeMetric):
             options,
         )
         weighted = weighted_score(completion, reply.score, self._scores) if options.top_logprobs else None
-        grade = _grade(reply.score if weighted is None else weighted)
         return Score(
-            grade,
+            _grade(reply.score if weighted is None else weighted),
             reply.reason,
-            {"score": reply.score, "weighted_score": weighted, "steps": list(steps)},
+            {
+                "score": reply.score,
+                "weighted_score": None if weighted is None else float(weighted),
+                "steps": list(steps),
+            },
         )
 
     async def _written_steps(self) -> tuple[str, ...]:
@@ -263,13 +267,13 @@ def _scores_of(rubric: Sequence[Rubric] | None) -> tuple[int, ...]:
     return tuple(score for first, last in ranges for score in range(first, last + 1))
 
 
-def _grade(score: float) -> float:
-    return min(max((score - LEAST) / (MOST - LEAST), 0.0), 1.0)  # a weighted mean is rounded
+def _grade(score: int | Fraction) -> float:
+    return float(Fraction(score - LEAST, MOST - LEAST))
 
 
 def weighted_score(
     completion: SUTCompletion, said: int, scores: Sequence[int] = tuple(range(LEAST, MOST + 1))
-) -> float | None:
+) -> Fraction | None:
     """The mean of the scores that a judge could have given, weighted by their probabilities.
 
     Σ p(s) · s / Σ p(s) over the scores s among the most likely tokens where the score stands (Liu et al.
@@ -279,32 +283,45 @@ def weighted_score(
     Args:
         completion: of the judge; its text holds `"score": said`.
         said: the score that the judge gave.
-        scores: all that it could have given.
+        scores: all that it could have given. One that may be the beginning of another is left out; see `_chances`.
     """
     positions = completion.top_logprobs or ()
     before = ""
-    found: dict[int, float] | None = None
+    found: dict[int, Fraction] | None = None
     for place, position in enumerate(positions):
         likeliest = position.top_tokens[0].token if position.top_tokens else ""
         following = positions[place + 1].top_tokens[:1] if place + 1 < len(positions) else ()
-        chances = _chances(position.top_tokens, scores)
+        chances = _chances(position.top_tokens, said, scores)
         goes_on = any(token.token[:1].isdigit() for token in following)
         if _BEFORE_SCORE.search(before) and said in chances and not goes_on:
             found = chances  # the last one counts: what stands before it may be thoughts
         before = (before + likeliest)[-100:]
-    if found is None:
+    whole = sum((found or {}).values(), Fraction(0))
+    if found is None or not whole:  # some servers say that what was said has no chance
         return None
-    return math.fsum(score * chance for score, chance in found.items()) / math.fsum(found.values())
+    return sum(score * chance for score, chance in found.items()) / whole
 
 
-def _chances(tokens: Sequence[TokenProbability], scores: Sequence[int]) -> dict[int, float]:
-    """The probabilities of the scores among some tokens."""
-    chances: dict[int, float] = {}
+def _chances(tokens: Sequence[TokenProbability], said: int, scores: Sequence[int]) -> dict[int, Fraction]:
+    """The probabilities of the scores among some tokens, without those of which nobody knows whether they are scores.
+
+    Where a tokenizer splits numbers into digits, the token 1 begins the score 10 as well as the score 1, and what
+    would have followed is known of the token alone that was said. So 1 is left out, unless the judge said it, or 10
+    stands among the tokens as one.
+    """
+    chances: dict[int, Fraction] = {}
     for token in tokens:
         number = _WHOLE.fullmatch(token.token)
         if number is not None and int(number[1]) in scores:
-            chances[int(number[1])] = chances.get(int(number[1]), 0.0) + math.exp(token.logprob)
-    return chances
+            chance = Fraction(math.exp(token.logprob))
+            chances[int(number[1])] = chances.get(int(number[1]), Fraction(0)) + chance
+    begun = {
+        score
+        for score in chances
+        for longer in scores
+        if score != said and longer not in chances and longer != score and str(longer).startswith(str(score))
+    }
+    return {score: chance for score, chance in chances.items() if score not in begun}
 
 
 def _numbered(steps: Sequence[str]) -> str:

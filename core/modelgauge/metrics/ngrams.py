@@ -12,6 +12,7 @@ from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import InvalidDataError, InvalidOptionError, UsageError
 from modelgauge.metrics.base import Metric, MetricSettings
+from modelgauge.metrics.exact import fraction_of
 
 _USUAL_TOKENIZER = "13a"
 _ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
@@ -146,9 +147,11 @@ class ROUGEMetric(Metric):
             )
         scorer = module.RougeScorer([self.rouge_type], use_stemmer=self.use_stemmer)
         found = scorer.score(test_case.expected_output, test_case.actual_output)[self.rouge_type]
-        parts = {"precision": float(found.precision), "recall": float(found.recall)}
+        precision, recall = fraction_of(found.precision), fraction_of(found.recall)
+        value = 2 * precision * recall / (precision + recall) if precision + recall else 0
+        parts = {"precision": float(precision), "recall": float(recall)}
         told = f"{self.rouge_type}: precision {found.precision:.3f}, recall {found.recall:.3f}."
-        return Score(float(found.fmeasure), told, parts)
+        return Score(float(value), told, parts)
 
 
 def extra_module(name: str, metric: str) -> Any:

@@ -2,12 +2,12 @@
 
 import copy
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from modelgauge.data.estimates import Score
 from modelgauge.errors import CallError
+from modelgauge.metrics.exact import exact_mean
 
 Combine = Literal["mean", "majority"]
 
@@ -22,7 +22,7 @@ def combined(scores: Mapping[str, Score], combine: Combine, *, higher_is_better:
     """
     values = sorted((one.value for one in scores.values()), reverse=not higher_is_better)
     middle = values[(len(values) - 1) // 2]
-    value = middle if combine == "majority" else statistics.mean(values)  # exact: of equal ones, that one
+    value = middle if combine == "majority" else exact_mean(values)
     reasons = [f"{name} ({one.value:g}): {one.reason}" for name, one in scores.items() if one.reason]
     costs = [one.cost for one in scores.values() if one.cost is not None]
     return Score(

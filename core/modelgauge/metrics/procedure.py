@@ -14,7 +14,6 @@ metrics that are the least or the mean of others. How questions are worded is in
 """
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import Template
@@ -29,6 +28,7 @@ from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.interfaces.capabilities import ProducesStructuredOutput
 from modelgauge.metrics.base import JUDGE, Metric
+from modelgauge.metrics.exact import exact_mean
 from modelgauge.metrics.questions import FRAME, Instructions, as_text, material_of, question, repair, wording
 from modelgauge.metrics.replies import (
     STATEMENTS,
@@ -95,7 +95,7 @@ class Judge:
 
 def mean(worths: Sequence[float]) -> float:
     """The mean worth: the share of good items, where a verdict is worth 1 or 0."""
-    return math.fsum(worths) / len(worths)
+    return exact_mean(worths)
 
 
 Items: TypeAlias = Callable[[Any, Any], Sequence[str]]

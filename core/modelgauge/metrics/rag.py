@@ -5,9 +5,10 @@ metric), after RAGAS (Es et al. 2023, "Ragas: Automated Evaluation of Retrieval 
 wording of the questions is our own.
 """
 
-import math
 from collections.abc import Sequence
+from fractions import Fraction
 
+from modelgauge.metrics.exact import fraction_of
 from modelgauge.metrics.procedure import Extract, Judge, JudgeMetric, Procedure, texts_of
 from modelgauge.metrics.questions import TEMPLATES
 
@@ -19,12 +20,11 @@ def average_precision(worths: Sequence[float]) -> float:
     cumulative precision, too (deepeval.com/docs/metrics-contextual-precision); see Manning et al. 2008,
     "Introduction to Information Retrieval", section 8.4.
     """
-    good = 0.0
-    precisions: list[float] = []
-    for place, worth in enumerate(worths, start=1):
+    good = total = Fraction(0)
+    for place, worth in enumerate(map(fraction_of, worths), start=1):
         good += worth
-        precisions.append(good / place * worth)
-    return math.fsum(precisions) / good if good else 0.0
+        total += good / place * worth
+    return float(total / good) if good else 0.0
 
 
 _UNLESS_NO = {"yes": 1.0, "no": 0.0, "idk": 1.0}

@@ -153,7 +153,7 @@ class LevenshteinMetric(Metric):
         actual, expected = test_case.actual_output or "", test_case.expected_output or ""
         distance = edit_distance(actual, expected)
         longest = max(len(actual), len(expected))
-        value = 1.0 if longest == 0 else 1 - distance / longest
+        value = 1.0 if longest == 0 else (longest - distance) / longest
         return Score(value, f"{distance} edits for {longest} characters.", {"distance": distance})
 
 
@@ -173,10 +173,10 @@ class TokenF1Metric(Metric):
         actual, expected = _words(test_case.actual_output or ""), _words(test_case.expected_output or "")
         common = (actual & expected).total()
         if not actual or not expected:
-            precision = recall = float(actual == expected)
+            value = precision = recall = float(actual == expected)
         else:
             precision, recall = common / actual.total(), common / expected.total()
-        value = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+            value = 2 * common / (actual.total() + expected.total())
         told = f"{common} words in common; precision {precision:.3f}, recall {recall:.3f}."
         return Score(value, told, {"precision": precision, "recall": recall})
 

@@ -1,7 +1,9 @@
 """`ToolCorrectnessMetric`: did the app call the tools that it should have called?"""
 
+import math
 from collections.abc import Sequence
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any, Unpack
 
 from modelgauge.data.estimates import Score
@@ -70,30 +72,36 @@ class ToolCorrectnessMetric(Metric):
     async def score(self, test_case: LLMTestCase) -> Score:
         """Match the calls."""
         expected, called = test_case.expected_tools or [], test_case.tools_called or []
-        weights = [[self._rightness(one, other) for other in called] for one in expected]
+        rightness = [[self._rightness(one, other) for other in called] for one in expected]
+        whole = math.lcm(*(one.denominator for row in rightness for one in row))
+        weights = [[int(one * whole) for one in row] for row in rightness]
         if not expected:
             value = float(not called)
         elif self.should_exact_match:
             same = len(expected) == len(called)
-            value = float(same and all(weights[place][place] == 1 for place in range(len(expected))))
+            value = float(same and all(weights[place][place] == whole for place in range(len(expected))))
         else:
             best = in_order if self.should_consider_ordering else in_any_order
-            value = best(weights) / len(expected)
+            value = best(weights) / (whole * len(expected))
         names = [", ".join(one.name for one in calls) or "none" for calls in (expected, called)]
-        return Score(value, f"Expected: {names[0]}. Called: {names[1]}.", {"matches": weights})
+        return Score(
+            value,
+            f"Expected: {names[0]}. Called: {names[1]}.",
+            {"matches": [[float(one) for one in row] for row in rightness]},
+        )
 
-    def _rightness(self, expected: ToolCall, called: ToolCall) -> float:
+    def _rightness(self, expected: ToolCall, called: ToolCall) -> Fraction:
         """How far one call is another: 0 to 1."""
         if expected.name != called.name:
-            return 0.0
+            return Fraction(0)
         if ToolCallParams.OUTPUT in self.evaluation_params and not alike(expected.output, called.output):
-            return 0.0
+            return Fraction(0)
         if ToolCallParams.INPUT_PARAMETERS not in self.evaluation_params:
-            return 1.0
+            return Fraction(1)
         wanted, given = expected.input_parameters or {}, called.input_parameters or {}
         names = wanted.keys() | given.keys()
         right = sum(name in wanted and name in given and alike(wanted[name], given[name]) for name in names)
-        return right / len(names) if names else 1.0
+        return Fraction(right, len(names)) if names else Fraction(1)
 
 
 def alike(first: Any, second: Any) -> bool:
@@ -105,27 +113,28 @@ def alike(first: Any, second: Any) -> bool:
     return isinstance(first, bool) == isinstance(second, bool) and bool(first == second)
 
 
-def in_order(weights: Sequence[Sequence[float]]) -> float:
-    """The heaviest common subsequence of rows and columns; weights 0 to 1."""
-    above = [0.0] * (len(weights[0]) + 1)
+def in_order(weights: Sequence[Sequence[int]]) -> int:
+    """The heaviest common subsequence of rows and columns; weights 0 or more."""
+    above = [0] * (len(weights[0]) + 1)
     for row in weights:
-        line = [0.0]
+        line = [0]
         for place, weight in enumerate(row):
             line.append(max(above[place + 1], line[place], above[place] + weight))
         above = line
     return above[-1]
 
 
-def in_any_order(weights: Sequence[Sequence[float]]) -> float:
-    """The heaviest matching of rows with columns; weights 0 to 1.
+def in_any_order(weights: Sequence[Sequence[int]]) -> int:
+    """The heaviest matching of rows with columns; weights 0 or more.
 
     The Hungarian algorithm in its O(n³) form: Kuhn 1955, "The Hungarian method for the assignment problem".
     """
     if not weights[0]:
-        return 0.0
+        return 0
     if len(weights) > len(weights[0]):
         weights = [list(column) for column in zip(*weights, strict=True)]
-    row_of = _assignment([[1 - weight for weight in row] for row in weights])
+    most = max(map(max, weights))
+    row_of = _assignment([[most - weight for weight in row] for row in weights])
     return sum(weights[row][column] for column, row in row_of.items())
 
 
@@ -133,9 +142,10 @@ def _assignment(costs: Sequence[Sequence[float]]) -> dict[int, int]:
     """The row of each column that has one, cheapest in all; no more rows than columns."""
     columns = len(costs[0])
     row_of: dict[int, int] = {}
-    of_row, of_column = [0.0] * len(costs), [0.0] * columns  # the potentials
+    of_row: list[float] = [0] * len(costs)  # the potentials, which stay whole where the costs are
+    of_column: list[float] = [0] * columns
     for start in range(len(costs)):
-        slack, before = [float("inf")] * columns, [-1] * columns
+        slack, before = [math.inf] * columns, [-1] * columns
         seen: list[int] = []
         row, last = start, -1
         while True:

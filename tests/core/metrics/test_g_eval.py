@@ -249,7 +249,7 @@ def tokens(*positions):
     return tuple(
         TopTokens(
             top_tokens=[
-                TokenProbability(token=token, logprob=math.log(probability))
+                TokenProbability(token=token, logprob=math.log(probability) if probability else -9999.0)
                 for token, probability in ({one: 1.0} if isinstance(one, str) else one).items()
             ]
         )
@@ -278,6 +278,7 @@ def test_a_grade_is_weighted_by_the_probabilities_of_the_grades():
         (("It", " is", GRADES), 8),
         (('{"score": ', {"7": 1.0}), 8),
         (('{"score": ', {"1": 0.9, "8": 0.1}, {"0": 1.0}), 1),
+        (('{"score": ', {"8": 0.0}, "}"), 8),
     ],
 )
 def test_where_the_grade_is_not_one_token_it_is_not_weighted(positions, said):
@@ -323,6 +324,30 @@ def test_in_strict_mode_the_score_is_not_weighted():
     strict = GEval("C", evaluation_steps=["Look."], model=judge, strict_mode=True)
     assert strict.measure(CASE).value == 1
     assert judge.prompts[-1].options.top_logprobs is None
+
+
+@pytest.mark.parametrize(
+    ("chances", "said", "weighted"),
+    [
+        ({"9": 0.5, "1": 0.5}, 9, 9),  # which may be 10, where numbers are split into digits
+        ({"9": 0.5, "1": 0.25, "10": 0.25}, 9, 7.25),  # where they are not
+        ({"1": 0.5, "9": 0.5}, 1, 5),  # after which no digit came
+        ({"0": 0.5, "1": 0.5}, 0, 0),
+    ],
+)
+def test_a_token_that_may_begin_another_score_has_no_weight(chances, said, weighted):
+    assert weighted_score(completion('{"score": ', chances, "}"), said) == weighted
+
+
+def test_without_ten_on_the_scale_one_is_one():
+    assert weighted_score(completion('{"score": ', {"9": 0.5, "1": 0.5}, "}"), 9, range(1, 10)) == 5
+
+
+@pytest.mark.parametrize("chance", [0.1, 0.3, 0.7, 0.9])
+def test_a_score_without_another_is_that_score_to_the_last_digit(chance):
+    said = completion('{"score": ', {"10": chance, "x": 0.05}, "}", text='{"score": 10}')
+    judge = FakeSUT("judge", said, capabilities=[ProducesPerTokenLogProbabilities])
+    assert GEval("C", evaluation_steps=["Look."], model=judge, threshold=1).measure(CASE).value == 1
 
 
 def test_scores_that_could_not_be_given_have_no_weight():

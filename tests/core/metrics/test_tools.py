@@ -93,7 +93,7 @@ def test_an_unknown_parameter():
 
 weights = st.integers(1, 4).flatmap(
     lambda columns: st.lists(
-        st.lists(st.sampled_from([0, 0.25, 0.5, 1]), min_size=columns, max_size=columns),
+        st.lists(st.sampled_from([0, 1, 2, 4]), min_size=columns, max_size=columns),
         min_size=1,
         max_size=4,
     )
@@ -105,8 +105,8 @@ def test_the_matching_is_the_best_of_all(table):
     rows = table if len(table) <= len(table[0]) else [list(column) for column in zip(*table, strict=True)]
     ways = permutations(range(len(rows[0])), len(rows))
     best = max(sum(row[place] for row, place in zip(rows, way, strict=True)) for way in ways)
-    assert in_any_order(table) == pytest.approx(best)
-    assert in_order(table) <= best + 1e-9
+    assert in_any_order(table) == best
+    assert in_order(table) <= best
 
 
 @pytest.mark.parametrize("params", ["output", ToolCallParams.OUTPUT])
