@@ -152,5 +152,9 @@ class InvalidResponseError(CallError):
     """A SUT or an annotator returned something that is not what its interface promises."""
 
 
+class MissingLogProbabilitiesError(CallError):
+    """A SUT answered without the log-probabilities that it was asked for."""
+
+
 class MissingAnswerError(CallError):
     """A replayed SUT has no recorded answer for this prompt."""

@@ -12,10 +12,13 @@ of the arguments are DeepEval's (deepeval.com/docs/metrics-llm-evals).
 import asyncio
 import math
 import re
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import Future
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, Unpack
 
 from pydantic import model_validator
 
@@ -24,12 +27,14 @@ from modelgauge.data.estimates import Score
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.responses import SUTCompletion, TokenProbability
 from modelgauge.data.test_cases import LLMTestCase, LLMTestCaseParams
-from modelgauge.errors import InvalidDataError, InvalidOptionError
+from modelgauge.errors import CallError, InvalidDataError, InvalidOptionError, MissingLogProbabilitiesError
 from modelgauge.interfaces.capabilities import ProducesPerTokenLogProbabilities
 from modelgauge.metrics.base import JUDGE, MetricSettings
 from modelgauge.metrics.procedure import JudgeMetric
 from modelgauge.metrics.questions import TEMPLATES, material_of
-from modelgauge.metrics.replies import STEPS, points_shape
+from modelgauge.metrics.replies import STEPS, Points, points_shape
+
+_Graded: TypeAlias = tuple[Points, SUTCompletion]
 
 LEAST, MOST = 0, 10
 _TOP_TOKENS = 20  # the most that the usual APIs give
@@ -79,6 +84,21 @@ class Rubric(Frozen):
         return f"{first if first == last else f'{first} to {last}'}: {self.expected_outcome}"
 
 
+_writing_lock = threading.Lock()  # not one of each metric, since these can be copied
+
+
+class _Writing(NamedTuple):
+    """Steps that are being written.
+
+    Args:
+        task: in the loop of whoever asked first.
+        done: when it has ended, for those in other loops and threads too.
+    """
+
+    task: asyncio.Task[tuple[str, ...]]
+    done: Future[None]
+
+
 class GEval(JudgeMetric):
     """A grade from 0 to 1 by a criterion in words.
 
@@ -86,7 +106,8 @@ class GEval(JudgeMetric):
     `evaluation_steps` it takes these. It gives a whole score from 0 to 10, of which the grade is a tenth;
     where it says 7.5, it is asked once more, and then the case has no score. Where the judge has log-
     probabilities, the grade is the mean of those that it could have given, weighted by their
-    probabilities; not so in `strict_mode`, for which only the score 10 itself is perfect.
+    probabilities; not so in `strict_mode`, for which only the score 10 itself is perfect. The breakdown has the
+    `weighted_score`, which is None where nothing was weighted.
 
     Args:
         name: what the metric is called in reports.
@@ -97,7 +118,8 @@ class GEval(JudgeMetric):
         rubric: what the scores stand for, in ranges that do not overlap. The judge then gives no other scores
             than these.
         logprobs: whether to ask the judge for log-probabilities; by default, if it declares
-            `ProducesPerTokenLogProbabilities`.
+            `ProducesPerTokenLogProbabilities`, and until it answers without them. With True, an answer without
+            them is an error.
         settings: see `Metric`.
 
     Raises:
@@ -130,7 +152,8 @@ class GEval(JudgeMetric):
         self.logprobs = logprobs
         self._scores = _scores_of(self.rubric)
         self._steps: dict[tuple[str, str], tuple[str, ...]] = {}
-        self._writing: dict[tuple[int, tuple[str, str]], asyncio.Task[tuple[str, ...]]] = {}
+        self._writing: dict[tuple[str, str], _Writing] = {}
+        self._without_logprobs: set[tuple[str, str]] = set()
 
     def _seal(self) -> None:
         super()._seal()
@@ -154,15 +177,16 @@ class GEval(JudgeMetric):
             template, scale = _SCORE, {"least": str(LEAST), "most": str(MOST)}
         else:
             template, scale = _SCORE_BY_RUBRIC, {"rubric": "\n".join(map(str, self.rubric))}
-        options = SUTOptions(top_logprobs=_TOP_TOKENS) if self._weights() else SUTOptions()
-        reply, completion = await self.asked_with_completion(
+        asked = partial(
+            self.asked_with_completion,
             template,
             material_of(test_case, self.required_params),
             points_shape(self._scores, reasons=self.include_reason),
             values | scale,
-            options,
         )
-        weighted = weighted_score(completion, reply.score, self._scores) if options.top_logprobs else None
+        weights = self._weights()
+        reply, completion = await self._weighable(asked) if weights else await asked()
+        weighted = weighted_score(completion, reply.score, self._scores) if weights else None
         return Score(
             _grade(reply.score if weighted is None else weighted),
             reply.reason,
@@ -174,19 +198,41 @@ class GEval(JudgeMetric):
         )
 
     async def _written_steps(self) -> tuple[str, ...]:
-        """The steps that the judge wrote: once for each judge, whatever the number of cases at work."""
-        # By its uid too, since the default judge may be another next time.
-        judge = (self.answering_judge, self._asked_sut(JUDGE).uid)
-        if judge in self._steps:
-            return self._steps[judge]
-        key = (id(asyncio.get_running_loop()), judge)
-        if key not in self._writing:
-            task = self._writing[key] = asyncio.create_task(self._write_steps())
-            task.add_done_callback(lambda _: self._writing.pop(key, None))
-        with self.waiting():
-            steps = await asyncio.shield(self._writing[key])
-        self._steps[judge] = steps
-        return steps
+        """The steps that the judge wrote: once for each judge, whatever the cases, threads and loops at work."""
+        judge = self._judge_now()
+        while True:
+            with _writing_lock:
+                if judge in self._steps:
+                    return self._steps[judge]
+                writing = self._writing.get(judge)
+                if (
+                    writing is None or not writing.task.get_loop().is_running()
+                ):  # but was stopped in the middle
+                    writing = self._writing[judge] = _Writing(
+                        asyncio.create_task(self._write_steps()), Future()
+                    )
+                    writing.done.set_running_or_notify_cancel()  # so that nobody who waits can cancel it for others
+                    writing.task.add_done_callback(partial(self._have_written, judge, writing.done))
+            with self.waiting():
+                await asyncio.wrap_future(writing.done)  # then there are steps, or somebody else begins anew
+
+    def _have_written(
+        self, judge: tuple[str, str], done: Future[None], task: asyncio.Task[tuple[str, ...]]
+    ) -> None:
+        error = None if task.cancelled() else task.exception()
+        with _writing_lock:
+            if not task.cancelled() and error is None:
+                self._steps[judge] = task.result()
+            if judge in self._writing and self._writing[judge].task is task:
+                del self._writing[judge]
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def _judge_now(self) -> tuple[str, str]:
+        """Who answers now: by the uid too, since the default judge may be another next time."""
+        return self.answering_judge, self._asked_sut(JUDGE).uid
 
     async def _write_steps(self) -> tuple[str, ...]:
         named = ", ".join(self.required_params)
@@ -199,7 +245,19 @@ class GEval(JudgeMetric):
             return False
         if self.logprobs is not None:
             return self.logprobs
+        if self._judge_now() in self._without_logprobs:
+            return False
         return ProducesPerTokenLogProbabilities in self.sut_capabilities(JUDGE)
+
+    async def _weighable(self, asked: Callable[..., Awaitable[_Graded]]) -> _Graded:
+        """A grade with log-probabilities; without, where the judge has none after all and nobody insists on them."""
+        try:
+            return await asked(SUTOptions(top_logprobs=_TOP_TOKENS))
+        except CallError as error:
+            if self.logprobs or not isinstance(error.__cause__, MissingLogProbabilitiesError):
+                raise
+        self._without_logprobs.add(self._judge_now())
+        return await asked()
 
 
 def _checked_criteria(criteria: Any, name: str) -> str | None:

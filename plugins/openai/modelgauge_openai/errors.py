@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from modelgauge import Fatal, Retry
-from modelgauge.errors import CallError
+from modelgauge.errors import CallError, MissingLogProbabilitiesError
 from modelgauge_openai.address import PATH
 from modelgauge_openai.protocol import ChatRequest, ChatResponse
 from modelgauge_openai.response import text_of
@@ -70,6 +70,10 @@ class ChatError(CallError):
     def __init__(self, problem: str, *, fix: str, verdict: Verdict = None) -> None:
         super().__init__(problem, fix=fix)
         self.verdict = verdict
+
+
+class MissingLogProbabilitiesChatError(ChatError, MissingLogProbabilitiesError):
+    """An answer without the log-probabilities that were asked for."""
 
 
 # --- answers with another status than 200 -------------------------------------------------------------------
@@ -236,7 +240,7 @@ def check_answer(url: str, request: ChatRequest, response: ChatResponse) -> None
             fix="The server gives no more at once: leave num_completions out, and repeat each prompt.",
         )
     if request.get("logprobs") and any(each.logprobs is None and text_of(each.message) for each in choices):
-        raise ChatError(
+        raise MissingLogProbabilitiesChatError(
             f"{url} answered without the log-probabilities that were asked for.",
             fix="Leave top_logprobs out; where judges are asked, say in the name of the model that it gives none: "
             "?logprobs=false",

@@ -10,6 +10,7 @@ from multidict import CIMultiDict
 from pydantic import ValidationError
 
 from modelgauge import Fatal, Retry
+from modelgauge.errors import MissingLogProbabilitiesError
 from modelgauge_openai.errors import ChatError, check_answer, refused, retry_after, unreadable
 from modelgauge_openai.protocol import ChatResponse
 
@@ -220,3 +221,4 @@ def test_one_that_does_not_is_neither_scored_nor_kept(body, request_fields, verd
     with pytest.raises(ChatError) as raised:
         checked(body, **request_fields)
     assert raised.value.verdict == verdict
+    assert isinstance(raised.value, MissingLogProbabilitiesError) == ("logprobs" in request_fields)

@@ -1,23 +1,29 @@
 """GEval: steps, grades, and their weighting by probabilities."""
 
 import asyncio
+import copy
 import json
 import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from modelgauge import (
     FunctionSUT,
     ProducesPerTokenLogProbabilities,
+    Runner,
     SUTCompletion,
     TokenProbability,
     TopTokens,
     run_test,
 )
 from modelgauge.errors import (
+    CallError,
     InvalidDataError,
     InvalidOptionError,
     InvalidResponseError,
+    MissingLogProbabilitiesError,
     MissingParameterError,
 )
 from modelgauge.evals import LLMTestCase, LLMTestCaseParams
@@ -80,6 +86,74 @@ def test_steps_are_made_once_for_all_cases():
         assert run_test(test, FakeSUT("fake"), caching=False).result["g"].value == pytest.approx(0.8)
     assert metric.measure(CASE).value == 0.8
     assert (len(steps), len(grades)) == (1, 61)
+
+
+def test_steps_are_made_once_for_all_threads_and_their_loops():
+    def judge(asked):
+        if '"steps"' not in asked:
+            return EIGHT
+        steps.append(asked)
+        together.wait(0.2)
+        return STEPS if len(steps) > 1 else "none"  # so the judge is asked to mend it
+
+    def one(number):
+        together.wait(5)
+        return metric.measure(LLMTestCase(f"{number}?", "!")).value
+
+    steps, together = [], threading.Event()
+    metric = GEval("Correctness", criteria="Right?", model=judge)
+    with ThreadPoolExecutor(8) as pool:
+        scores = [pool.submit(one, number) for number in range(8)]
+        together.set()
+        assert [one.result() for one in scores] == [0.8] * 8
+    assert len(steps) == 2
+    assert metric.measure(CASE).breakdown["steps"] == ["Read it.", "Compare."]
+    copy.deepcopy(metric)
+
+
+def test_steps_are_written_anew_where_their_first_writer_was_stopped():
+    async def judge(asked):
+        if '"steps"' not in asked:
+            return EIGHT
+        steps.append(asked)
+        begun.set()
+        await asyncio.sleep(30 if len(steps) == 1 else 0)
+        return STEPS
+
+    def stopped():
+        async def main():
+            await asyncio.wait_for(asyncio.to_thread(begun.wait), 5)
+            waits.wait(5)
+            raise KeyError
+
+        async def both():
+            await asyncio.gather(metric_runs(), main())
+
+        asyncio.run(both())
+
+    async def metric_runs():
+        run = Runner(caching=False, progress=False)
+        await run.run_async([graded_by(metric)], [FakeSUT("fake")])
+
+    steps, begun, waits = [], threading.Event(), threading.Event()
+    metric = GEval("Correctness", criteria="Right?", model=FunctionSUT("judge", judge))
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(stopped)
+        assert begun.wait(5)
+        second = pool.submit(metric.measure, CASE)
+        waits.set()
+        assert second.result(20).value == 0.8
+        assert isinstance(first.exception(), KeyError)
+    assert len(steps) == 2
+
+
+def graded_by(metric):
+    return FakeTest(
+        "graded",
+        ["a"],
+        annotators={"g": metric},
+        measure=lambda item: {"g": item.annotation("g").value},
+    )
 
 
 def test_cases_that_wait_for_the_steps_do_not_age():
@@ -314,6 +388,23 @@ def judge_with_logprobs(declares):
 def test_log_probabilities_are_asked_for_where_the_judge_has_them(declares, logprobs, value):
     metric = GEval("C", evaluation_steps=["Look."], model=judge_with_logprobs(declares), logprobs=logprobs)
     assert metric.measure(CASE).value == pytest.approx(value)
+
+
+def test_a_judge_that_gives_none_after_all_is_not_asked_for_them_again():
+    def reply(prompt):
+        if prompt.options.top_logprobs:
+            raise MissingLogProbabilitiesError("There are none.", fix="Ask for none.")
+        return EIGHT
+
+    judge = FakeSUT("judge", reply, capabilities=[ProducesPerTokenLogProbabilities])
+    metric = GEval("C", evaluation_steps=["Look."], model=judge)
+    for number in range(3):
+        score = metric.measure(LLMTestCase(f"{number}?", "!"))
+        assert (score.value, score.breakdown["weighted_score"]) == (0.8, None)
+    assert [bool(prompt.options.top_logprobs) for prompt in judge.prompts] == [True, False, False, False]
+    insisting = GEval("C", evaluation_steps=["Look."], model=judge, logprobs=True)
+    with pytest.raises(CallError, match="There are none"):
+        insisting.measure(CASE)
 
 
 def test_in_strict_mode_the_score_is_not_weighted():
