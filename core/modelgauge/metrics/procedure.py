@@ -111,12 +111,15 @@ class Procedure:
         judge: how they are judged.
         reduce: makes the score of the verdicts' worths, in the order of the items; there is at least one.
         empty: the score where there are no items.
+        needs: the lists of the test case, by name, where one that is empty settles the score: it is `empty` then,
+            and nobody is asked.
     """
 
     extract: Extract | Items
     judge: Judge
     reduce: Callable[[Sequence[float]], float] = mean
     empty: float = 1.0
+    needs: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,13 @@ class JudgeMetric(Metric):
                 f"The procedure of {type(self).__qualname__} is {declared!r}.",
                 fix="Write procedure = Procedure(…), or Combination({NAME: Procedure(…), …}) with one or more.",
             )
+        fields = self.test_case_type.model_fields
+        for part in parts:
+            if isinstance(part.needs, str) or not fields.keys() >= set(part.needs):
+                raise DefinitionError(
+                    f"The procedure of {type(self).__qualname__} has needs={part.needs!r}.",
+                    fix=f"Write a tuple of fields of its test cases: {', '.join(fields)}.",
+                )
         for step in (step for part in parts for step in (part.extract, part.judge)):
             if isinstance(step, Extract | Judge):
                 self._check_step(step)
@@ -222,6 +232,9 @@ class JudgeMetric(Metric):
         return (*super()._declared(), getattr(self, "procedure", None), *FRAME)
 
     async def _scored(self, procedure: Procedure, case: Any) -> Score:
+        lacking = [name for name in procedure.needs if not getattr(case, name)]
+        if lacking:
+            return Score(procedure.empty, f"There is nothing in {' and '.join(lacking)}.", {"items": []})
         items = await self._items(procedure.extract, case)
         if not items:
             return Score(procedure.empty, "There is nothing to judge.", {"items": []})

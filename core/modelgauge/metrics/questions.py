@@ -64,7 +64,9 @@ def material_of(case: BaseModel, names: Iterable[str]) -> dict[str, str]:
     material: dict[str, str] = {}
     for name in names:
         value = getattr(case, name)
-        if isinstance(value, list):
+        if value == []:
+            material[name] = "[] (the list is empty)"
+        elif isinstance(value, list):
             material |= {f"{name}[{place}]": as_text(one) for place, one in enumerate(value, start=1)}
         elif value is not None:
             material[name] = as_text(value)

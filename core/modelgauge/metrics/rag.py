@@ -77,7 +77,8 @@ class ContextualPrecisionMetric(JudgeMetric):
 class ContextualRecallMetric(JudgeMetric):
     """The share of the statements of the expected output that the retrieved texts support.
 
-    An expected output without any statement scores 0. (deepeval.com/docs/metrics-contextual-recall)
+    Nothing retrieved, or an expected output without any statement, scores 0.
+    (deepeval.com/docs/metrics-contextual-recall)
     """
 
     required_params = ("expected_output", "retrieval_context")
@@ -86,13 +87,14 @@ class ContextualRecallMetric(JudgeMetric):
         extract=Extract(TEMPLATES / "statements_of_expected_output.md", shows=("expected_output",)),
         judge=Judge(TEMPLATES / "contextual_recall.md", shows=("retrieval_context",)),
         empty=0.0,
+        needs=("retrieval_context",),
     )
 
 
 class ContextualRelevancyMetric(JudgeMetric):
     """The share of the statements of the retrieved texts that are relevant to the input.
 
-    Retrieved texts without any statement score 0. (deepeval.com/docs/metrics-contextual-relevancy)
+    Nothing retrieved, or texts without any statement, score 0. (deepeval.com/docs/metrics-contextual-relevancy)
     """
 
     required_params = ("input", "retrieval_context")
@@ -101,6 +103,7 @@ class ContextualRelevancyMetric(JudgeMetric):
         extract=Extract(TEMPLATES / "statements_of_context.md", shows=("retrieval_context",)),
         judge=Judge(TEMPLATES / "contextual_relevancy.md", shows=("input",)),
         empty=0.0,
+        needs=("retrieval_context",),
     )
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from judge_scripts import items_in, verdicts
 
 from modelgauge import FunctionSUT, ProducesStructuredOutput, Score, SUTCompletion, run_test
-from modelgauge.errors import InvalidResponseError
+from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.evals import CacheConfig, LLMTestCase, evaluate
 from modelgauge.metrics import (
     AnswerRelevancyMetric,
@@ -285,3 +285,14 @@ def test_notes_are_not_sent(lookup):
     judge = lookup(["a"], lambda item: "yes")
     AnswerRelevancyMetric(model=judge).measure(LLMTestCase("?", "a"))
     assert not [line for asked in judge.asked for line in asked.splitlines() if line.startswith("%")]
+
+
+@pytest.mark.parametrize("needs", ["context", ("contexts",)])
+def test_what_a_procedure_needs_is_a_field(needs):
+    class Needy(PolitenessMetric):
+        procedure = Procedure(
+            PolitenessMetric.procedure.extract, PolitenessMetric.procedure.judge, needs=needs
+        )
+
+    with pytest.raises(DefinitionError, match=r"Needy has needs=.*expected_output"):
+        Needy()

@@ -89,3 +89,18 @@ def test_nothing_retrieved_scores_0(metric, lookup):
 def test_average_precision_is_a_share_and_best_when_sorted(worths):
     value = average_precision(worths)
     assert 0 <= value <= average_precision(sorted(worths, reverse=True)) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize(
+    "metric", [ContextualPrecisionMetric, ContextualRecallMetric, ContextualRelevancyMetric]
+)
+def test_where_nothing_was_retrieved_nobody_is_asked(metric, scripted):
+    case = LLMTestCase("?", "!", expected_output="The bridge is old.", retrieval_context=[])
+    score = metric(model=scripted()).measure(case)
+    assert (score.value, score.breakdown) == (0, {"items": []})
+
+
+def test_the_judge_is_told_of_an_empty_list(scripted):
+    judge = scripted('{"statements": ["It is old."]}', '{"verdicts": [{"verdict": "idk"}]}')
+    FaithfulnessMetric(model=judge).measure(LLMTestCase("?", "It is old.", retrieval_context=[]))
+    assert " retrieval_context>\n[] (the list is empty)\n</" in judge.asked[1]
