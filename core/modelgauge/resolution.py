@@ -186,9 +186,11 @@ class Resolver:
 
     def judges(self, annotator: CompletionAnnotator[Any]) -> dict[str, PromptResponseSUT[Any, Any]]:
         """The SUTs that an annotator asks."""
-        judges = {name: self.sut(one) for name, one in annotator.get_suts().items()}
-        for judge in judges.values():
-            check_sut(judge)
+        judges: dict[str, PromptResponseSUT[Any, Any]] = {}
+        for name, one in annotator.get_suts().items():
+            with annotator.naming_its_suts(name):
+                judges[name] = self.sut(one)
+            check_sut(judges[name])
         return judges
 
 

@@ -1,14 +1,14 @@
 """The interface of annotators: an expensive judgement of one prompt and completion."""
 
-from collections.abc import Awaitable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
-from modelgauge.errors import DefinitionError
+from modelgauge.errors import DefinitionError, UnknownNameError
 from modelgauge.interfaces.capabilities import SUTCapability
 from modelgauge.interfaces.identity import Identified, interface_method
 from modelgauge.interfaces.retry import ErrorClass
@@ -103,6 +103,24 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
         The clock stands still during `ask` in any case.
         """
         return self._asker().waiting()
+
+    @contextmanager
+    def naming_its_suts(self, name: str) -> Iterator[None]:
+        """Have the error of a name that nobody knows say that it is this annotator's, and where it comes from.
+
+        Args:
+            name: of `get_suts`.
+
+        Raises:
+            UnknownNameError: what is done within raised one.
+        """
+        try:
+            yield
+        except UnknownNameError as error:
+            raise UnknownNameError(f"{self._whence(name)}: {error.problem}", fix=error.fix) from None
+
+    def _whence(self, _name: str) -> str:
+        return f"'{_name}' of '{self.uid}'"
 
     def _asker(self) -> Asker:
         asker = current_asker.get(None)

@@ -13,7 +13,6 @@ from abc import ABCMeta
 from collections.abc import Awaitable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar
 
 from modelgauge.coroutines import never_waits, result_of
@@ -23,21 +22,29 @@ from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.errors import InvalidResponseError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, interface_method
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters, origin_of, own_case
 from modelgauge.metrics.definition import (
+    Unchanging,
     check_required_params,
     check_settings,
+    finite,
     name_of,
     not_in_a_metric,
     refused_call,
     without_judge,
 )
 from modelgauge.metrics.fingerprints import Fingerprint, defined_in, fingerprint
-from modelgauge.metrics.judges import JudgeLike, JudgeSUT, default_judge, judge_names, judges_of
+from modelgauge.metrics.judges import (
+    JudgeLike,
+    JudgeSUT,
+    default_judge,
+    judge_names,
+    judges_of,
+    origin_of_default,
+)
 from modelgauge.metrics.measuring import judged
 from modelgauge.metrics.panel import Combine, combined, scores_of_all
 
@@ -91,7 +98,7 @@ class _Sealed(ABCMeta):  # so that authors can mix in ABC
         return made
 
 
-class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
+class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
     """Judges one test case with a number.
 
     An author writes `score`, plain or async:
@@ -130,6 +137,8 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
             interval leaves it, and with two ends results have bounds where cases fail. For a class with a
             `score` of its own it must be said anew.
         needs_judge: `score` asks its judge: `await self.ask("judge", "…")`.
+        asks_nobody: `score` never asks one: a `model` is taken, as other libraries' metrics take one, and without
+            effect. To be said anew for a class with a `score` of its own, too.
         is_cheap: scores of metrics without a judge are not kept, so that a change in `score` shows at once;
             say False where `score` itself is dear (a local model). Those of judge metrics are kept as long as what
             the class defines, the functions of its module that it uses and its wording stay the same.
@@ -147,6 +156,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
     worst_score: ClassVar[float] = 0.0
     score_range: ClassVar[tuple[float, float] | None] = None
     needs_judge: ClassVar[bool] = False
+    asks_nobody: ClassVar[bool] = False
     is_cheap: bool = True
     required_methods: ClassVar[tuple[str, ...]] = ("score",)
     options_in_uid: ClassVar[tuple[str, ...]] = ("name",)
@@ -159,7 +169,6 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
     combine: Combine = "mean"
     _name: str = ""
     _judges: tuple[JudgeSUT, ...] = ()
-    _is_sealed: bool = False
     _fingerprint: Fingerprint = Fingerprint("")
 
     def __init__(
@@ -187,8 +196,10 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         if not {"required_params", "test_case_type"}.isdisjoint(cls.__dict__):
             check_required_params(cls, cls.required_params, [*cls.test_case_type.model_fields])
         own = cls.__dict__.get("score")
-        if "score_range" not in cls.__dict__ and not {"score", "procedure"}.isdisjoint(cls.__dict__):
-            cls.score_range = None
+        if not {"score", "procedure"}.isdisjoint(cls.__dict__):
+            for name, value in (("score_range", None), ("asks_nobody", False)):
+                if name not in cls.__dict__:
+                    setattr(cls, name, value)
         if own is not None and "annotate" not in cls.__dict__:
             is_async = inspect.iscoroutinefunction(own)
             cls.annotate = cls._annotate_async if is_async else cls._annotate_plain  # type: ignore[assignment, method-assign]  # by what `score` is
@@ -272,7 +283,8 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
     def translate_response(self, request: TestCase, response: Score) -> Score:
         """The score under this metric's settings."""
         del request
-        value = self._strict(response.value) if self.strict_mode else response.value
+        is_kept = not self.strict_mode or response.value == self.best_score
+        value = response.value if is_kept else self.worst_score
         reason = response.reason if self.include_reason else None
         if value == response.value and reason == response.reason:
             return response
@@ -284,6 +296,9 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         if not judges and self.needs_judge:
             judges = (default_judge(self.name),)
         return dict(zip(judge_names(JUDGE, len(judges)), judges, strict=True))
+
+    def _whence(self, _name: str) -> str:
+        return f"The judge of {self.name}{'' if self._judges else origin_of_default()}"
 
     async def ask(self, name: str, prompt: AnyPrompt | str) -> SUTResponse:
         """Ask a judge; see `CompletionAnnotator.ask`. Of several judges, each scores the case for itself."""
@@ -343,15 +358,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
     def _as_score(self, made: object) -> Score:
         if isinstance(made, Score):
             return made
-        if isinstance(made, Real) and math.isfinite(made):  # numpy's numbers too
-            return of_valid(Score, value=float(made), reason=None, breakdown=None, cost=None)
-        raise InvalidResponseError(
-            f"score of {self.name} returned {made!r}, which is no finite number.",
-            fix="Return a number or a Score, or raise where the case cannot be judged.",
-        )
-
-    def _strict(self, value: float) -> float:
-        return value if value == self.best_score else self.worst_score
+        return of_valid(Score, value=finite(made, self.name), reason=None, breakdown=None, cost=None)
 
     # --- unchanging -----------------------------------------------------------------------------------------
 
@@ -367,7 +374,7 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
         self._name = self.name
         if self.strict_mode and self.best_score is not None:
             self.threshold = self.best_score
-        self._judges = judges_of(self.model, self.name)
+        self._judges = () if self.asks_nobody else judges_of(self.model, self.name)
         if (
             not self._judges
             and type(self).annotate is Metric._annotate_async
@@ -392,11 +399,3 @@ class Metric(CompletionAnnotator[Score], metaclass=_Sealed):
     def _declared(self) -> tuple[Any, ...]:
         """What a kept score depends on, beside the arguments and the judges."""
         return (type(self).score,)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if self._is_sealed and not name.startswith("_") and not callable(getattr(type(self), name, None)):
-            raise AttributeError(
-                f"A metric does not change: {type(self).__name__}.{name} cannot be set. "
-                f"Make another one: {type(self).__name__}({name}={value!r})."
-            )
-        super().__setattr__(name, value)

@@ -6,12 +6,19 @@ Nothing here runs while cases are judged.
 import inspect
 import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from modelgauge.data.results import PASSED
 from modelgauge.did_you_mean import did_you_mean
-from modelgauge.errors import ArgumentError, DefinitionError, InvalidOptionError, ModelGaugeError
+from modelgauge.errors import (
+    ArgumentError,
+    DefinitionError,
+    InvalidOptionError,
+    InvalidResponseError,
+    ModelGaugeError,
+)
 from modelgauge.interfaces.arguments import refused_argument
 from modelgauge.names import decode
 from modelgauge.shortening import beginning
@@ -62,7 +69,19 @@ def refused_call(
             f"{cls.__qualname__} got {first!r} as its name.",
             fix=f"Name the argument: {cls.__qualname__}(threshold={first!r}).",
         )
+    if takes_uid and "missing" in str(error) and (missing := _missing(cls, kwargs)):
+        return ArgumentError(
+            f"{cls.__qualname__} needs {' and '.join(missing)}.",
+            fix=f"Name the argument: {cls.__qualname__}({missing[0]}={'…' if first is None else repr(first)}).",
+        )
     return error if isinstance(error, ArgumentError) else refused_argument(cls, error, kwargs)
+
+
+def _missing(cls: type, kwargs: Mapping[str, Any]) -> list[str]:
+    """The arguments that can be given by name only, must be given, and are not."""
+    parameters = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]  # as above
+    must = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
+    return [name for name in must if name not in kwargs]
 
 
 def check_settings(metric: "Metric") -> None:
@@ -73,10 +92,7 @@ def check_settings(metric: "Metric") -> None:
     """
     name = type(metric).__name__
     _check_threshold(name, metric.threshold, metric.score_range)
-    for setting in ("strict_mode", "include_reason"):
-        value = getattr(metric, setting)
-        if not isinstance(value, bool):
-            raise InvalidOptionError(f"{name} got {setting}={value!r}.", fix="Give True or False.")
+    check_flags(metric, strict_mode=metric.strict_mode, include_reason=metric.include_reason)
     if metric.strict_mode and metric.best_score is None:
         raise InvalidOptionError(
             f"{name} has no perfect score, so it cannot be strict.", fix="Give a threshold instead."
@@ -88,7 +104,7 @@ def check_settings(metric: "Metric") -> None:
 def _is_finite(number: Any) -> bool:
     try:
         return math.isfinite(number)
-    except OverflowError:  # an int beyond all floats
+    except (OverflowError, ValueError):  # an int beyond all floats; a signaling NaN
         return False
 
 
@@ -121,6 +137,29 @@ def without_judge(cls: type) -> DefinitionError:
     )
 
 
+def finite(made: Any, metric: str) -> float:
+    """What a `score` returned as a float: of Python's numbers and of numpy's, bools included.
+
+    Args:
+        made: what it returned.
+        metric: its name.
+
+    Raises:
+        InvalidResponseError: it is no finite number.
+    """
+    kind = type(made)
+    is_numpy_bool = kind.__module__ == "numpy" and kind.__name__ in (
+        "bool",
+        "bool_",
+    )  # which is no number there
+    if (is_numpy_bool or isinstance(made, Real | Decimal)) and _is_finite(made):
+        return float(made)
+    raise InvalidResponseError(
+        f"score of {metric} returned {beginning(repr(made), 200)}, which is no finite number.",
+        fix="Return a number or a Score, or raise where the case cannot be judged.",
+    )
+
+
 _RETURNED = {
     "reason": "score.reason",
     "success": "metric.is_successful(score)",
@@ -148,6 +187,58 @@ def not_in_a_metric(cls: type, name: str) -> str:
             f"What was found is returned: score = metric.measure(case); {_RETURNED[name]}."
         )
     return f"{cls.__name__!r} object has no attribute {name!r}"
+
+
+_OF_SCORES = {
+    **dict.fromkeys(
+        ("reason", "score_breakdown", "evaluation_cost"), "Score(value, reason=…, breakdown=…, cost=…)"
+    ),
+    **dict.fromkeys(("success", "error"), "the score alone, or raise where there is none"),
+}
+"""What other libraries' `score` or `measure` sets, and what it returns here."""
+
+
+class Unchanging:
+    """Base of what does not change any more once it is sealed; methods and private names are let through."""
+
+    _is_sealed: bool = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._is_settled(name):
+            own = type(self).__name__
+            mend = (
+                f"What is found of a case is returned: return {_OF_SCORES[name]}."
+                if name in _OF_SCORES
+                else f"Make another one: {own}({name}={value!r})."
+            )
+            raise AttributeError(f"A metric does not change: {own}.{name} cannot be set. {mend}")
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if self._is_settled(name):
+            raise AttributeError(f"A metric does not change: {type(self).__name__}.{name} cannot be deleted.")
+        super().__delattr__(name)
+
+    def _is_settled(self, name: str) -> bool:
+        is_method = callable(getattr(type(self), name, None))
+        return self._is_sealed and not name.startswith("_") and not is_method
+
+
+def check_flags(metric: "Metric", **flags: Any) -> None:
+    """Refuse switches of a metric that are neither True nor False: 'no' would be taken for True.
+
+    Args:
+        metric: whose they are.
+        flags: by name.
+
+    Raises:
+        InvalidOptionError: one is something else.
+    """
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise InvalidOptionError(
+                f"{type(metric).__name__} got {name}={value!r}.", fix="Give True or False."
+            )
 
 
 def name_of(cls: type, uid: str, default: str) -> str:

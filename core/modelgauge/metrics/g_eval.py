@@ -30,6 +30,7 @@ from modelgauge.data.test_cases import LLMTestCase, LLMTestCaseParams
 from modelgauge.errors import CallError, InvalidDataError, InvalidOptionError, MissingLogProbabilitiesError
 from modelgauge.interfaces.capabilities import ProducesPerTokenLogProbabilities
 from modelgauge.metrics.base import JUDGE, MetricSettings
+from modelgauge.metrics.definition import check_flags
 from modelgauge.metrics.procedure import JudgeMetric
 from modelgauge.metrics.questions import TEMPLATES, material_of
 from modelgauge.metrics.replies import STEPS, Points, points_shape
@@ -149,6 +150,8 @@ class GEval(JudgeMetric):
             )
         self.required_params = _checked_params(evaluation_params, name)
         self.rubric = _in_order(rubric, name) if rubric is not None else None
+        if logprobs is not None:
+            check_flags(self, logprobs=logprobs)
         self.logprobs = logprobs
         self._scores = _scores_of(self.rubric)
         self._steps: dict[tuple[str, str], tuple[str, ...]] = {}

@@ -1,5 +1,6 @@
 """Who judges: what `model=` of a metric may be, and the default judge. Asking is in `base.py`."""
 
+import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -52,6 +53,13 @@ def default_judge(metric: str) -> JudgeSUT:
             'MODELGAUGE_JUDGE=SUT, or in modelgauge.toml [judge] model = "SUT".',
         )
     return as_sut(found, metric)
+
+
+def origin_of_default() -> str:
+    """Where the name of the default judge stands, for messages."""
+    if _default.get() is not None:
+        return ", named by --judge or judging_by_default"
+    return f", named by {'MODELGAUGE_JUDGE' if os.environ.get('MODELGAUGE_JUDGE') else '[judge] in modelgauge.toml'}"
 
 
 def default_judge_name(settings: Settings) -> str | None:

@@ -60,7 +60,9 @@ def _suts_of(annotator: CompletionAnnotator[Any], settings: Settings, secrets: S
     uids = {name: sut for name, sut in named.items() if isinstance(sut, str)}
     if uids:
         plugins = discover(settings.plugins)
-        made |= {name: plugins.suts.make(uid, secrets=secrets) for name, uid in uids.items()}
+        for name, uid in uids.items():
+            with annotator.naming_its_suts(name):
+                made[name] = plugins.suts.make(uid, secrets=secrets)
     for sut in made.values():
         check_sut(sut)
     return made

@@ -1,10 +1,13 @@
 """The n-gram scores of machine translation and summarization, as other packages compute them.
 
-They need an extra: `pip install "modelgauge[metrics]"`. The packages are imported when they are first used.
+They need an extra: `pip install "modelgauge[metrics]"`, without which they cannot be made. The packages are imported
+when they are first used.
 """
 
 import re
+import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Unpack
 
 from modelgauge.data.estimates import Score
@@ -12,6 +15,7 @@ from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import InvalidDataError, InvalidOptionError, UsageError
 from modelgauge.metrics.base import Metric, MetricSettings
+from modelgauge.metrics.definition import check_flags
 from modelgauge.metrics.exact import fraction_of
 
 _USUAL_TOKENIZER = "13a"
@@ -35,6 +39,7 @@ class BLEUMetric(Metric):
 
     required_params = ("actual_output", "expected_output")
     score_range = (0.0, 1.0)
+    asks_nobody = True
 
     def __init__(
         self,
@@ -45,6 +50,8 @@ class BLEUMetric(Metric):
         **settings: Unpack[MetricSettings],
     ) -> None:
         super().__init__(uid, **settings)
+        check_extra("sacrebleu", self.name)
+        check_flags(self, lowercase=lowercase)
         if tokenize != _USUAL_TOKENIZER:  # which is there, so that nothing is imported yet
             _check_tokenizer(tokenize, self.name)
         self.tokenize = tokenize
@@ -78,11 +85,13 @@ class ChrFMetric(Metric):
 
     required_params = ("actual_output", "expected_output")
     score_range = (0.0, 1.0)
+    asks_nobody = True
 
     def __init__(
         self, uid: str | None = None, *, word_order: int = 0, **settings: Unpack[MetricSettings]
     ) -> None:
         super().__init__(uid, **settings)
+        check_extra("sacrebleu", self.name)
         if not isinstance(word_order, int) or isinstance(word_order, bool) or word_order < 0:
             raise InvalidOptionError(
                 f"{self.name} got word_order={word_order!r}.", fix="Give 0, or 2 for chrF++."
@@ -120,6 +129,7 @@ class ROUGEMetric(Metric):
 
     required_params = ("actual_output", "expected_output")
     score_range = (0.0, 1.0)
+    asks_nobody = True
 
     def __init__(
         self,
@@ -130,6 +140,8 @@ class ROUGEMetric(Metric):
         **settings: Unpack[MetricSettings],
     ) -> None:
         super().__init__(uid, **settings)
+        check_extra("rouge_score", self.name)
+        check_flags(self, use_stemmer=use_stemmer)
         if rouge_type not in _ROUGE_TYPES:
             raise InvalidOptionError(
                 f"There is no rouge_type={rouge_type!r}.", fix=f"Give one of {', '.join(_ROUGE_TYPES)}."
@@ -154,6 +166,16 @@ class ROUGEMetric(Metric):
         return Score(float(value), told, parts)
 
 
+def check_extra(name: str, metric: str) -> None:
+    """Say at once that a package of the extra `metrics` is missing, before anything is paid; it is not imported yet.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    if name not in sys.modules and find_spec(name) is None:
+        raise _missing(name, metric)
+
+
 def extra_module(name: str, metric: str) -> Any:
     """A module of the extra `metrics`.
 
@@ -163,9 +185,13 @@ def extra_module(name: str, metric: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        raise UsageError(
-            f"{metric} needs {error.name}, which is not installed.", fix='pip install "modelgauge[metrics]"'
-        ) from error
+        raise _missing(error.name, metric) from error
+
+
+def _missing(package: str | None, metric: str) -> UsageError:
+    return UsageError(
+        f"{metric} needs {package}, which is not installed.", fix='pip install "modelgauge[metrics]"'
+    )
 
 
 def _check_tokenizer(name: str, metric: str) -> None:

@@ -11,22 +11,24 @@ from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.errors import InvalidOptionError
+from modelgauge.errors import InvalidDataError, InvalidOptionError
 from modelgauge.interfaces.annotator import judged_cost
 from modelgauge.metrics.base import Metric, MetricSettings
 from modelgauge.metrics.cases import TestCase
 from modelgauge.metrics.ngrams import extra_module
 
+_LIMITS = ("recursion limit exceeded", "number out of range")
+"""How the parser's errors begin where not the text is wrong."""
+
 
 class JsonCorrectnessMetric(Metric):
-    """1 where the output is JSON that fits a schema, else 0.
+    """1 where the output is JSON that fits a schema, else 0. What is beyond the parser's limits has no score.
 
     Args:
         uid: see `Metric`, as for the settings.
         expected_schema: a pydantic model, any type that pydantic knows (`list[Row]`), or a JSON Schema as a
             dict, which needs an extra: `pip install "modelgauge[metrics]"`. Without one, any JSON will do.
         threshold: 1 by default.
-        model: taken, as other libraries' metric takes one, and without effect: the reason is what the parser says.
 
     Raises:
         InvalidOptionError: the schema is neither, or refers to what is not in it; nothing is fetched.
@@ -34,6 +36,7 @@ class JsonCorrectnessMetric(Metric):
 
     required_params = ("actual_output",)
     score_range = (0.0, 1.0)
+    asks_nobody = True
 
     def __init__(
         self,
@@ -43,7 +46,6 @@ class JsonCorrectnessMetric(Metric):
         **settings: Unpack[MetricSettings],
     ) -> None:
         settings.setdefault("threshold", 1.0)
-        settings["model"] = None  # whom nobody asks, nobody needs a key for
         super().__init__(uid, **settings)
         self.expected_schema = expected_schema
         self._adapter: TypeAdapter[Any] | None = None
@@ -66,6 +68,11 @@ class JsonCorrectnessMetric(Metric):
         try:
             value = from_json(text, allow_inf_nan=False)
         except ValueError as error:
+            if str(error).startswith(_LIMITS):
+                raise InvalidDataError(
+                    f"{self.name} cannot read the output, which may be JSON: {error}.",
+                    fix="It reads objects and lists in 200 others, and whole numbers of 4,300 digits.",
+                ) from None
             return f"The output is not JSON: {error}."
         if self._adapter is not None:
             try:
@@ -93,6 +100,7 @@ class _LimitMetric(Metric):
     higher_is_better = False
     best_score = None
     score_range = (0.0, math.inf)
+    asks_nobody = True
     wording: ClassVar[str]
     threshold = math.nan  # so that a subclass can say it, too
 

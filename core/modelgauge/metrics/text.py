@@ -11,8 +11,9 @@ from typing import Any, Literal, Unpack
 
 from modelgauge.data.estimates import Score
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.errors import InvalidOptionError
+from modelgauge.errors import InvalidDataError, InvalidOptionError
 from modelgauge.metrics.base import Metric, MetricSettings
+from modelgauge.metrics.definition import check_flags
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -29,12 +30,14 @@ class ExactMatchMetric(Metric):
 
     required_params = ("actual_output", "expected_output")
     score_range = (0.0, 1.0)
+    asks_nobody = True
 
     def __init__(
         self, uid: str | None = None, *, ignore_case: bool = False, **settings: Unpack[MetricSettings]
     ) -> None:
         settings.setdefault("threshold", 1.0)
         super().__init__(uid, **settings)
+        check_flags(self, ignore_case=ignore_case)
         self.ignore_case = ignore_case
 
     async def score(self, test_case: LLMTestCase) -> Score:
@@ -61,6 +64,7 @@ class PatternMatchMetric(Metric):
 
     required_params = ("actual_output",)
     score_range = (0.0, 1.0)
+    asks_nobody = True
 
     def __init__(
         self,
@@ -72,6 +76,7 @@ class PatternMatchMetric(Metric):
     ) -> None:
         settings.setdefault("threshold", 1.0)
         super().__init__(uid, **settings)
+        check_flags(self, ignore_case=ignore_case)
         try:
             self.pattern = re.compile(pattern, re.IGNORECASE if ignore_case else 0)
         except (re.error, TypeError) as error:
@@ -92,7 +97,8 @@ class ContainsMetric(Metric):
 
     Args:
         uid: see `Metric`, as for the settings.
-        texts: what to look for; without it, the case's expected output.
+        texts: what to look for; without it, the case's expected output, and a case where that is empty has no
+            score.
         require: `all` of the texts, or `any` one of them.
         ignore_case: capitals do not count.
         threshold: 1 by default.
@@ -104,6 +110,7 @@ class ContainsMetric(Metric):
     required_params: Sequence[str] = ("actual_output", "expected_output")
 
     score_range = (0.0, 1.0)
+    asks_nobody = True
 
     def __init__(
         self,
@@ -116,6 +123,7 @@ class ContainsMetric(Metric):
     ) -> None:
         settings.setdefault("threshold", 1.0)
         super().__init__(uid, **settings)
+        check_flags(self, ignore_case=ignore_case)
         self.texts = None if texts is None else _texts(texts)
         self.require = require
         self.ignore_case = ignore_case
@@ -128,6 +136,11 @@ class ContainsMetric(Metric):
 
     async def score(self, test_case: LLMTestCase) -> Score:
         """Look for the texts."""
+        if self.texts is None and not test_case.expected_output:
+            raise InvalidDataError(
+                f"{self.name} looks for the expected output, and that is empty: every output contains it.",
+                fix="Give the case an expected_output, or the metric texts=[…].",
+            )
         wanted = self.texts if self.texts is not None else (test_case.expected_output or "",)
         output = _folded(test_case.actual_output or "", ignore_case=self.ignore_case)
         missing = [one for one in wanted if _folded(one, ignore_case=self.ignore_case) not in output]
@@ -147,6 +160,7 @@ class LevenshteinMetric(Metric):
 
     required_params = ("actual_output", "expected_output")
     score_range = (0.0, 1.0)
+    asks_nobody = True
 
     def score(self, test_case: LLMTestCase) -> Score:
         """Compare."""
@@ -167,6 +181,7 @@ class TokenF1Metric(Metric):
 
     required_params = ("actual_output", "expected_output")
     score_range = (0.0, 1.0)
+    asks_nobody = True
 
     async def score(self, test_case: LLMTestCase) -> Score:
         """Compare."""

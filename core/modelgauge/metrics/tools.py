@@ -1,7 +1,7 @@
 """`ToolCorrectnessMetric`: did the app call the tools that it should have called?"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, Unpack
@@ -11,6 +11,7 @@ from modelgauge.data.responses import ToolCall
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidOptionError
 from modelgauge.metrics.base import Metric, MetricSettings
+from modelgauge.metrics.definition import check_flags
 
 
 class ToolCallParams(StrEnum):
@@ -30,7 +31,7 @@ class ToolCorrectnessMetric(Metric):
 
     Args:
         uid: see `Metric`, as for the settings.
-        evaluation_params: `ToolCallParams` or their names.
+        evaluation_params: `ToolCallParams` or their names; by default none of them.
         should_consider_ordering: calls count in the order in which they are expected: the best common
             subsequence.
         should_exact_match: 1 where the calls are the expected ones, in the same order and no others; else 0.
@@ -43,29 +44,39 @@ class ToolCorrectnessMetric(Metric):
 
     required_params = ("tools_called", "expected_tools")
     score_range = (0.0, 1.0)
+    asks_nobody = True
 
     def __init__(
         self,
         uid: str | None = None,
         *,
-        evaluation_params: Sequence[ToolCallParams | str] = (),
+        evaluation_params: Sequence[ToolCallParams | str] | None = None,
         should_consider_ordering: bool = False,
         should_exact_match: bool = False,
         **settings: Unpack[MetricSettings],
     ) -> None:
         super().__init__(uid, **settings)
+        check_flags(
+            self, should_consider_ordering=should_consider_ordering, should_exact_match=should_exact_match
+        )
         known = [one.value for one in ToolCallParams]
         if isinstance(evaluation_params, str):  # its letters would be the parameters
             raise InvalidOptionError(
                 f"{self.name} got evaluation_params={str(evaluation_params)!r}, which is one text.",
                 fix=f"Give a list: evaluation_params=[{str(evaluation_params)!r}]. There are: {', '.join(known)}.",
             )
-        for one in evaluation_params:
+        named = [] if evaluation_params is None else evaluation_params
+        if not isinstance(named, Iterable):
+            raise InvalidOptionError(
+                f"{self.name} got evaluation_params={named!r}.", fix=f"Give a list of: {', '.join(known)}."
+            )
+        self.evaluation_params = tuple(named)
+        for one in self.evaluation_params:
             if one not in known:
                 raise InvalidOptionError(
                     f"There is no tool call parameter {one!r}.", fix=f"There are: {', '.join(known)}."
                 )
-        self.evaluation_params = tuple(ToolCallParams(one) for one in evaluation_params)
+        self.evaluation_params = tuple(map(ToolCallParams, self.evaluation_params))
         self.should_consider_ordering = should_consider_ordering
         self.should_exact_match = should_exact_match
 

@@ -5,7 +5,9 @@ import copy
 import pickle
 import re
 from abc import ABC, abstractmethod
+from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,15 +21,27 @@ from modelgauge.errors import (
     InvalidOptionError,
     InvalidResponseError,
     MissingParameterError,
+    UnknownNameError,
     UsageError,
 )
 from modelgauge.evals import ConversationalTestCase, Golden, LLMTestCase, Turn, evaluate
 from modelgauge.metrics import (
     AnswerRelevancyMetric,
+    BLEUMetric,
+    ChrFMetric,
+    ContainsMetric,
+    CostMetric,
     ExactMatchMetric,
     GEval,
     HallucinationMetric,
+    JsonCorrectnessMetric,
+    LatencyMetric,
+    LevenshteinMetric,
     Metric,
+    PatternMatchMetric,
+    ROUGEMetric,
+    TokenF1Metric,
+    ToolCorrectnessMetric,
     judging_by_default,
 )
 from modelgauge.testing import FakeSUT, FakeTest
@@ -510,3 +524,112 @@ def test_a_name_that_results_need_is_refused(make, name):
 @pytest.mark.parametrize("name", ["Passed", "has passed", "passed.Kind", "not_passed"])
 def test_a_name_like_it_is_taken(name):
     assert ExactMatchMetric(name).name == name
+
+
+@pytest.mark.parametrize(
+    ("value", "score"),
+    [
+        (np.True_, 1.0),
+        (np.False_, 0.0),
+        (Decimal("0.25"), 0.25),
+    ],
+)
+def test_a_score_may_be_what_python_calls_no_real_number(value, score):
+    class Given(Metric):
+        def score(self, test_case):
+            return value
+
+    assert Given().measure(CASE).value == score
+
+
+@pytest.mark.parametrize(
+    "value", [Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), 10**400, "0.5", None]
+)
+def test_what_is_no_finite_number_is_no_score(value):
+    class Given(Metric):
+        def score(self, test_case):
+            return value
+
+    with pytest.raises(InvalidResponseError, match="no finite number"):
+        Given().measure(CASE)
+
+
+def test_what_is_found_of_a_case_is_returned_and_not_set():
+    class SetsSelf(Metric):
+        def score(self, test_case):
+            self.reason = "x"
+            return 1
+
+    with pytest.raises(AttributeError, match=r"return Score\(value, reason=…"):
+        SetsSelf().measure(CASE)
+
+
+def test_settings_cannot_be_deleted():
+    metric = ExactMatchMetric(threshold=0.7)
+    with pytest.raises(AttributeError, match="threshold cannot be deleted"):
+        del metric.threshold
+    assert metric.threshold == 0.7
+
+
+@pytest.mark.parametrize(
+    ("metric", "flag"),
+    [
+        (ExactMatchMetric, "ignore_case"),
+        (partial(PatternMatchMetric, pattern="x"), "ignore_case"),
+        (ContainsMetric, "ignore_case"),
+        (BLEUMetric, "lowercase"),
+        (ROUGEMetric, "use_stemmer"),
+        (ToolCorrectnessMetric, "should_exact_match"),
+        (ToolCorrectnessMetric, "should_consider_ordering"),
+        (partial(GEval, "G", "Right?"), "logprobs"),
+    ],
+)
+def test_switches_are_true_or_false(metric, flag):
+    with pytest.raises(InvalidOptionError, match=rf"got {flag}='no'\. Give True or False"):
+        metric(**{flag: "no"})
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        ExactMatchMetric,
+        partial(PatternMatchMetric, pattern="a"),
+        ContainsMetric,
+        LevenshteinMetric,
+        TokenF1Metric,
+        BLEUMetric,
+        ChrFMetric,
+        ROUGEMetric,
+        ToolCorrectnessMetric,
+        JsonCorrectnessMetric,
+        partial(LatencyMetric, threshold=2),
+        partial(CostMetric, threshold=2),
+    ],
+)
+def test_who_asks_nobody_needs_no_judge(metric):
+    case = LLMTestCase("?", "a", "a", tools_called=[], expected_tools=[], token_cost=1, completion_time=1)
+    metric(model=["nobody/registered-this", "nor/this"]).measure(case)
+
+
+def test_a_score_of_ones_own_may_ask_although_the_metric_that_it_extends_does_not():
+    class Asks(ExactMatchMetric):
+        async def score(self, test_case):
+            return len((await self.ask("judge", "?")).completions[0].text)
+
+    assert Asks(model=lambda question: "yes").measure(CASE).value == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({}, "The judge of AnswerRelevancyMetric, named by MODELGAUGE_JUDGE: There is no SUT 'nope'"),
+        ({"model": "nope"}, "The judge of AnswerRelevancyMetric: There is no SUT 'nope'"),
+    ],
+)
+def test_an_unknown_judge_is_told_with_where_its_name_stands(settings, told, monkeypatch):
+    monkeypatch.setenv("MODELGAUGE_JUDGE", "nope")
+    metric = AnswerRelevancyMetric(**settings)
+    with pytest.raises(UnknownNameError, match=told):
+        metric.measure(CASE)
+    with pytest.raises(UnknownNameError, match=told):
+        evaluate(CASE, metric, print_results=False)

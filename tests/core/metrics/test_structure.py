@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, RootModel
 
 from modelgauge import PromptResponseSUT, SUTCompletion, SUTResponse, Usage, rescore, run_test
-from modelgauge.errors import ArgumentError, InvalidOptionError
+from modelgauge.errors import ArgumentError, InvalidDataError, InvalidOptionError
 from modelgauge.evals import DatasetTest, Golden, LLMTestCase
 from modelgauge.metrics import CostMetric, JsonCorrectnessMetric, LatencyMetric
 
@@ -178,3 +178,9 @@ def test_a_sut_that_says_nothing_of_time_is_told_how(tmp_path):
 def test_a_misspelt_threshold_is_not_a_missing_one():
     with pytest.raises(ArgumentError, match=r"no argument 'treshold'\. Did you mean 'threshold'"):
         LatencyMetric(treshold=2)
+
+
+@pytest.mark.parametrize("output", ["[" * 900 + "]" * 900, "1" * 5000, '{"a": ' + "7" * 5000 + "}"])
+def test_json_beyond_the_limits_of_the_parser_has_no_score(output):
+    with pytest.raises(InvalidDataError, match="cannot read the output, which may be JSON"):
+        JsonCorrectnessMetric().measure(LLMTestCase("?", output))

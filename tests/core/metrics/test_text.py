@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.errors import InvalidOptionError
+from modelgauge.errors import ArgumentError, InvalidDataError, InvalidOptionError
 from modelgauge.evals import LLMTestCase
 from modelgauge.metrics import (
     ContainsMetric,
@@ -122,3 +122,15 @@ def test_the_edit_distance_is_the_tables(first, second):
 )
 def test_token_f1(actual, expected, value):
     assert score(TokenF1Metric(), actual, expected) == pytest.approx(value)
+
+
+def test_an_empty_expected_output_is_in_every_output_and_tells_nothing():
+    with pytest.raises(InvalidDataError, match="every output contains it"):
+        score(ContainsMetric(), "anything", "")
+    assert score(ContainsMetric(texts="any"), "anything", "") == 1
+
+
+@pytest.mark.parametrize(("arguments", "told"), [((), r"\(pattern=…\)"), (("abc",), r"\(pattern='abc'\)")])
+def test_a_pattern_that_is_missing_is_told_by_its_name(arguments, told):
+    with pytest.raises(ArgumentError, match=rf"needs pattern\. Name the argument: PatternMatchMetric{told}"):
+        PatternMatchMetric(*arguments)

@@ -113,3 +113,9 @@ def test_the_matching_is_the_best_of_all(table):
 def test_one_parameter_alone_is_told_to_go_into_a_list(params):
     with pytest.raises(InvalidOptionError, match=r"evaluation_params=\['output'\]"):
         ToolCorrectnessMetric(evaluation_params=params)
+
+
+def test_what_is_no_list_of_parameters():
+    assert ToolCorrectnessMetric(evaluation_params=None).evaluation_params == ()
+    with pytest.raises(InvalidOptionError, match="Give a list of: input_parameters, output"):
+        ToolCorrectnessMetric(evaluation_params=5)
