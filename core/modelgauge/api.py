@@ -21,9 +21,10 @@ from modelgauge.engine.manifest import surroundings
 from modelgauge.engine.observers import Observer
 from modelgauge.engine.options import RunOptions
 from modelgauge.engine.pair import Pair
-from modelgauge.engine.planning import Plan, Planner, planned_items
+from modelgauge.engine.planning import Plan, Planner
 from modelgauge.engine.repeats import reducer
 from modelgauge.engine.runner import Run
+from modelgauge.engine.source import Ids, chosen
 from modelgauge.engine.threads import in_thread
 from modelgauge.errors import InvalidOptionError, ModelGaugeError, RecordError, RunStoppedError
 from modelgauge.interfaces.test import PromptResponseTest
@@ -281,7 +282,7 @@ def _items(
     test: PromptResponseTest, dependencies: Mapping[str, Path], options: RunOptions
 ) -> Iterator[TestItem]:
     with _failing(f"Test '{test.uid}'"):
-        for one in planned_items(test, dependencies, options):
+        for one in chosen(test, dependencies, Ids(test.uid), options.max_test_items, options.seed)[0]:
             yield one.item
 
 

@@ -1,9 +1,8 @@
 """What a run would cost: every prompt is made and looked up, none is sent."""
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from modelgauge.cache import Cache, KeyMaker
@@ -18,14 +17,13 @@ from modelgauge.engine.item import checked_choice
 from modelgauge.engine.options import RunOptions
 from modelgauge.engine.owners import Asked, Owner, declared_response, keys_of, learn_secrets
 from modelgauge.engine.pair import Pair, RecordedSUT
-from modelgauge.engine.source import Ids, NumberedItem, numbered, sample
+from modelgauge.engine.source import Ids, chosen
 from modelgauge.engine.uses import Told, opened
 from modelgauge.errors import CacheError, RunStoppedError
 from modelgauge.interfaces.annotator import cost_of_each, request_of
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
-from modelgauge.interfaces.test import PromptResponseTest
 
 _MOST_REASONS = 3
 
@@ -87,7 +85,9 @@ class Planner:
         asked = self._side(pair.sut)
         judged = {name: self._side(one, pair.judge_suts.get(name)) for name, one in pair.annotators.items()}
         counting = _Counting(pair, pair.sut, self._options, asked, judged)
-        for one in planned_items(pair.test, pair.dependencies, self._options):
+        options, ids = self._options, Ids(pair.test.uid)
+        items, _ = chosen(pair.test, pair.dependencies, ids, options.max_test_items, options.seed)
+        for one in items:
             counting.add(one.item)
         return counting.result()
 
@@ -102,16 +102,6 @@ class Planner:
             keys = keys_of(owner, asked, self._options.redactor.redact_json_text)
         codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
         return _Side(keys, codec, self._cache, self._seen)
-
-
-def planned_items(
-    test: PromptResponseTest, dependencies: Mapping[str, Path], options: RunOptions
-) -> Iterator[NumberedItem]:
-    """The items that a run would measure, with their ids."""
-    items = numbered(test.make_test_items(dependencies), Ids(test.uid), test.uid)
-    return (
-        items if options.max_test_items is None else iter(sample(items, options.max_test_items, options.seed))
-    )
 
 
 class _Known(NamedTuple):
