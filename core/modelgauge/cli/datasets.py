@@ -64,7 +64,7 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm,
         try:
             rows.append(_listed(path, form))
         except (NoDataSetError, InvalidOptionError) as error:
-            # The latter: --column names what goldens of it lack.
+            # An InvalidOptionError is raised where --column names a field that its goldens do not have.
             others.append({"path": str(path), "problem": error.problem})
     for failure in unreadable:
         app.note(f"Warning: {failure.filename} cannot be read: {failure.strerror}.")
@@ -121,10 +121,10 @@ def _listed(path: Path, form: FileForm) -> dict[str, Any]:
 
 
 def _read(path: Path, form: FileForm) -> tuple[Table, Reading]:
-    from modelgauge.evals.dataset_columns import as_arguments, chosen
+    from modelgauge.evals.dataset_columns import as_arguments, chosen_columns
     from modelgauge.evals.dataset_rows import holds_test_cases, read_goldens, read_test_cases
 
-    table, given = form.table(path), chosen(as_arguments(form.columns))
+    table, given = form.table(path), chosen_columns(as_arguments(form.columns))
     reading = read_goldens(table, given)
     if holds_test_cases(table):  # of which nothing is shown, but what is wrong
         cases = read_test_cases(table, given)

@@ -69,7 +69,7 @@ class Deadlines:
         self._watch(watch)
         task = watch.task = _begun(_attempt(watch, awaitable), self._loop)
         try:
-            # Where it kept the loop, others, and Ctrl-C, get a turn.
+            # One that ended at once, but took long, has kept the loop from all others, and from Ctrl-C.
             if task.done() and self._clock() - now > _LONG:
                 await asyncio.sleep(0)
             return await watch.outcome

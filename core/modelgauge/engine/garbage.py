@@ -20,7 +20,8 @@ _before = 0
 def rarer_collections() -> Iterator[None]:
     """Have young objects looked through less often, until the last of the runs in this process has ended.
 
-    Who wants that still less often, or never, is not disturbed; a threshold that is set meanwhile stays.
+    Where the process has them looked through less often already, or never, nothing is changed. A threshold that
+    somebody sets during the runs stays.
     """
     _run_begins()
     try:

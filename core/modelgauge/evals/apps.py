@@ -21,7 +21,7 @@ from modelgauge.engine.asking import split_off
 from modelgauge.engine.threads import in_thread
 from modelgauge.errors import InvalidDataError, ModelGaugeError
 from modelgauge.evals.dataset_test import as_asked, keyed
-from modelgauge.evals.given import Answered, Component
+from modelgauge.evals.given import AnsweredCase, Component
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import Origin, check_case
 from modelgauge.spans import (
@@ -79,7 +79,7 @@ class Judging:
 
 def answered_goldens(
     goldens: Sequence[Golden], callback: App, judging: Judging, *, at_once: int
-) -> tuple[list[Answered], list[Metric]]:
+) -> tuple[list[AnsweredCase], list[Metric]]:
     """Run an app on goldens; blocks, also inside a running event loop.
 
     Args:
@@ -288,17 +288,17 @@ def _is_async_stream(value: Any) -> bool:
     return hasattr(type(value), "__anext__")
 
 
-def _answered(golden: Golden, used: _Used, components: tuple[Component, ...]) -> Answered:
+def _answered(golden: Golden, used: _Used, components: tuple[Component, ...]) -> AnsweredCase:
     """The golden's input and references, and what the app answered and said; thoughts are no part of an answer."""
     trace, golden = used.trace, as_asked(golden)
     if used.error is not None:
-        return Answered(golden.to_test_case(), trace.frozen(), components, used.error)
+        return AnsweredCase(golden.to_test_case(), trace.frozen(), components, used.error)
     given = trace.given_case()
     if given is not None:
-        return Answered(given, trace.frozen(), components)
+        return AnsweredCase(given, trace.frozen(), components)
     completion, said = _said(used)
     case = golden.to_test_case(**said).replaced(actual_output=None if completion is None else completion.text)
-    return Answered(case, trace.frozen(), components, completion=completion)
+    return AnsweredCase(case, trace.frozen(), components, completion=completion)
 
 
 def _said(used: _Used) -> tuple[SUTCompletion | None, dict[str, Any]]:

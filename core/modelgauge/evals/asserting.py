@@ -21,7 +21,7 @@ from modelgauge.evals.evaluation import (
     metrics_of,
     raise_first_of_app,
 )
-from modelgauge.evals.given import Answered
+from modelgauge.evals.given import AnsweredCase
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.results import EvaluationResult
 from modelgauge.evals.session import Call, TestRunOptions, current_test
@@ -97,7 +97,7 @@ def _judged(
         answered, judges = answered_goldens([golden], callback, judging, at_once=1)
     else:
         test_case, metrics = given
-        answered, judges = [Answered(checked_case(test_case))], metrics_of(metrics, runner)
+        answered, judges = [AnsweredCase(checked_case(test_case))], metrics_of(metrics, runner)
     return Job(answered, judges, errors=chosen.errors(), uid="assert_test").run(runner, items)
 
 

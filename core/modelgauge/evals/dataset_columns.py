@@ -188,7 +188,7 @@ class Chosen(NamedTuple):
     delimiters: Mapping[str, str]
 
 
-def chosen(given: Mapping[str, Any], delimiters: Mapping[str, str] | None = None) -> Chosen:
+def chosen_columns(given: Mapping[str, Any], delimiters: Mapping[str, str] | None = None) -> Chosen:
     """Take the arguments of a method apart; None counts as not given.
 
     Args:

@@ -313,7 +313,7 @@ def _decoded(
         told = error.msg.removesuffix(" at")
         raise InputFileError(f"{source}, line {where}: this is not JSON: {told}.", fix=fix) from None
     except (ValueError, RecursionError) as error:
-        # Our own two, an int of too many digits, too deep a nesting.
+        # Raised by _refuse_constant or _object_of, for an int of too many digits, or for too deep a nesting.
         raise InputFileError(
             f"{source}, line {line}: {told_of_json(error)}.", fix="Mend the object there."
         ) from None

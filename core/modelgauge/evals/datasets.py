@@ -21,7 +21,7 @@ from modelgauge.data.test_cases import (
     LLMTestCase,
 )
 from modelgauge.errors import InputFileError, InvalidOptionError, UsageError
-from modelgauge.evals.dataset_columns import chosen, explains_call
+from modelgauge.evals.dataset_columns import chosen_columns, explains_call
 from modelgauge.evals.dataset_files import FILE_TYPES, FilePath, FileType, file_type_of, write_rows
 from modelgauge.evals.dataset_members import Members
 from modelgauge.evals.dataset_readers import Readers
@@ -226,11 +226,11 @@ class EvaluationDataset(Readers):
         return dataset
 
     def _add_goldens(self, table: Table, given: Mapping[str, Any]) -> None:
-        self._accept(read_goldens(table, chosen(given)), table, self._goldens)
+        self._accept(read_goldens(table, chosen_columns(given)), table, self._goldens)
 
     def _add_test_cases(self, table: Table, given: Mapping[str, Any]) -> None:
         between = _BETWEEN_CONTEXTS if table.cells_are_text else None
-        self._accept(read_test_cases(table, chosen(given, between)), table, self._test_cases)
+        self._accept(read_test_cases(table, chosen_columns(given, between)), table, self._test_cases)
 
     def _accept(self, reading: Reading, table: Table, into: Members[Any]) -> None:
         if reading.problems:

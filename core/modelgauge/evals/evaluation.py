@@ -20,10 +20,10 @@ from modelgauge.evals.dataset_links import Link, link_to
 from modelgauge.evals.dataset_members import Members
 from modelgauge.evals.datasets import EvaluationDataset
 from modelgauge.evals.display import print_result
-from modelgauge.evals.given import Answered, GivenAnswers, GivenTest
+from modelgauge.evals.given import AnsweredCase, GivenAnswers, GivenTest
 from modelgauge.evals.hyperparameters import checked, logged_hyperparameters
 from modelgauge.evals.results import EvaluationResult, TestResult, test_result
-from modelgauge.evals.sampling import MemberT, chosen
+from modelgauge.evals.sampling import MemberT, sampled
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import TestCase, called
 from modelgauge.shortening import beginning
@@ -86,7 +86,7 @@ def evaluate(
     if goldens is None and observed_callback is None:
         cases, dataset = _given(test_cases)
         members, link = _chosen(cases, dataset, runner)
-        answered, given = [Answered(case) for case in members], len(cases)
+        answered, given = [AnsweredCase(case) for case in members], len(cases)
     else:
         listed, dataset = _goldens(test_cases, goldens, observed_callback)
         asked, link = _chosen(listed, dataset, runner)  # before the app, which may edit goldens
@@ -128,7 +128,7 @@ class Job:
         left_out: how many others there were that were not chosen.
     """
 
-    answered: Sequence[Answered]
+    answered: Sequence[AnsweredCase]
     metrics: Sequence[Metric]
     link: Link | None = None
     errors: ErrorConfig = field(default_factory=ErrorConfig)
@@ -324,13 +324,13 @@ def _goldens(
 def _chosen(
     members: Sequence[MemberT], dataset: EvaluationDataset | None, runner: Runner
 ) -> tuple[list[MemberT], Link | None]:
-    found = chosen(members, runner.options)
+    found = sampled(members, runner.options)
     return found, None if dataset is None else link_to(dataset, found)
 
 
 def _asked(
     goldens: Sequence[Golden], callback: Any, metrics: list[Metric], *, configs: Configs, runner: Runner
-) -> tuple[list[Answered], list[Metric]]:
+) -> tuple[list[AnsweredCase], list[Metric]]:
     at_once = configs.async_config.options().get("concurrency", 20)
     judging = judging_by(runner, metrics, skip=configs.error_config.skip_on_missing_params)
     return answered_goldens(goldens, callback, judging, at_once=at_once)

@@ -50,7 +50,7 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredCase:
     """A use of an app that is to be judged.
 
     Args:
@@ -71,7 +71,7 @@ class Answered:
 class GivenAnswers:
     """Test cases, in order. A class of its own, so that a test's initialization does not list them all."""
 
-    def __init__(self, answered: Sequence[Answered]) -> None:
+    def __init__(self, answered: Sequence[AnsweredCase]) -> None:
         self.answered = answered
 
 
@@ -112,7 +112,7 @@ class GivenTest(DatasetTest):
         self._keys = {id(metric): key for key, metric in self.metrics.items()}
         self._of_cases = tuple(dict.fromkeys(self._keys[id(metric)] for metric in metrics))
         self._parts: dict[str, Component] = {}
-        self._uses: dict[str, Answered] = {}
+        self._uses: dict[str, AnsweredCase] = {}
         self.thresholds = thresholds_of(self._named())
         self.measurement_ranges = ranges_of(self._named())
         self._check()
@@ -164,7 +164,7 @@ class GivenTest(DatasetTest):
             numbered = item_id if ids[item_id] == 1 else f"{item_id}~{ids[item_id]}"
             yield TestItem(self._prompts(place, main, one), id=numbered)
 
-    def _prompts(self, place: int, main: PromptWithContext, one: Answered) -> list[PromptWithContext]:
+    def _prompts(self, place: int, main: PromptWithContext, one: AnsweredCase) -> list[PromptWithContext]:
         """The prompts of a case with a trace; their source ids tell them apart."""
         source_id = str(place)
         if one.trace is not None:

@@ -13,7 +13,7 @@ from modelgauge.evals.dataset_test import item_ids, prompt_of
 MemberT = TypeVar("MemberT", bound=LLMTestCase | ConversationalTestCase | Golden | ConversationalGolden)
 
 
-def chosen(members: Sequence[MemberT], options: RunOptions) -> list[MemberT]:
+def sampled(members: Sequence[MemberT], options: RunOptions) -> list[MemberT]:
     """The members that a run with these options judges, in their order.
 
     Args:

@@ -180,7 +180,7 @@ def _items(job: Mapping[str, Any]) -> dict[str, Any]:
     plugins = _discovered(discovery, job)
     answer: dict[str, Any] = {}
     for name, dependencies in job["tests"].items():
-        # It could be made before: see the job.
+        # The job names only tests that the process which wrote it could make.
         test = plugins.tests.make(name, secrets=subjects.CanaryStore())
         paths = {key: Path(path) for key, path in dependencies.items()}
         collected = collecting.collect(test, paths)

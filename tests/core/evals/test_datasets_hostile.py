@@ -6,7 +6,7 @@ import pytest
 
 from modelgauge.errors import InputFileError, InvalidOptionError, UsageError
 from modelgauge.evals import EvaluationDataset, Golden
-from modelgauge.evals.dataset_columns import chosen
+from modelgauge.evals.dataset_columns import chosen_columns
 from modelgauge.evals.dataset_rows import read_goldens
 from modelgauge.evals.dataset_tables import read_table
 
@@ -188,7 +188,7 @@ def test_goldens_of_other_types_are_refused():
 
 def problems_of(file, kind):
     try:
-        return read_goldens(read_table(file, kind), chosen({})).problems
+        return read_goldens(read_table(file, kind), chosen_columns({})).problems
     except InputFileError as error:
         return [error]
 
