@@ -107,7 +107,7 @@ def _item_lines(record: ItemRecord) -> Iterator[str]:
         for prompt in record.test_item.prompts:
             if prompt not in asked:
                 yield f"  prompt\n{indented(prompt_text(prompt.prompt), '    ')}"
-    if isinstance(record, TestItemRecord):
+    if isinstance(record, TestItemRecord) or record.measurements:
         measured = ", ".join(f"{name} = {value:g}" for name, value in record.measurements.items())
         yield f"  measured: {measured or 'nothing'}"
 

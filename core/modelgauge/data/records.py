@@ -67,6 +67,8 @@ class TestItemExceptionRecord(Frozen):
         message: what it says.
         traceback: where it was raised.
         traces: what an observed app did until it failed: the last attempt of each use of it that did.
+        measurements: what the test could measure all the same, where only some of its annotators failed.
+        binary: those of them that were given as bool.
     """
 
     __test__: ClassVar[bool] = False
@@ -81,6 +83,8 @@ class TestItemExceptionRecord(Frozen):
     message: str
     traceback: str
     traces: tuple[Trace, ...] = ()
+    measurements: Measurements = Field(default_factory=dict)
+    binary: tuple[str, ...] = ()
 
     @property
     def spans(self) -> tuple[Span, ...]:

@@ -14,7 +14,14 @@ from modelgauge.data.records import ItemRecord, TestItemRecord
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.asking import ask_sut, tell_of_kept
 from modelgauge.engine.calls import Target
-from modelgauge.engine.failures import StageError, as_exception, exception_record, is_from_outside
+from modelgauge.engine.failures import (
+    StageError,
+    add_note,
+    as_exception,
+    exception_record,
+    is_from_outside,
+    message_of,
+)
 from modelgauge.engine.measuring import Measured, Measurer
 from modelgauge.engine.repeats import Reducer, reduced
 from modelgauge.engine.tally import Tally
@@ -98,7 +105,10 @@ class ItemWorker:
             StageError: an annotator or the test failed.
         """
         if self.annotators:
-            await self._annotate_all(answers)
+            try:
+                await self._annotate_all(answers)
+            except StageError as failure:
+                return await self._failed_in_part(index, item, answers, failure)
         if self.turns.needed:
             await self.turns.turn()
         try:
@@ -118,6 +128,23 @@ class ItemWorker:
             binary=measured.binary,
             repeat_measurements=each,
         )
+
+    async def _failed_in_part(
+        self, index: int, item: TestItem, answers: Sequence[Answered], failure: StageError
+    ) -> ItemRecord:
+        """The record of an item whose annotators failed in part: what the others said is measured all the same."""
+        measured = Measured({}, ())
+        is_said = any(said for one in answers for said in one.annotations)
+        if is_said and self.measurer.measures_in_part and not isinstance(failure.error, RunStoppedError):
+            try:
+                measured = await self._measured_in_part(item, tuple([one.recorded() for one in answers]))
+            except BaseException as error:
+                if is_from_outside(error) or isinstance(error, RunStoppedError):
+                    raise
+                told = f"{type(error).__name__}: {message_of(error).rstrip('.')}"
+                add_note(as_exception(failure.error), f"What the others said could not be measured: {told}.")
+        record = self.failed(index, item, answers, failure)
+        return record.replaced(measurements=measured.values, binary=measured.binary)
 
     def failed(
         self, index: int, item: TestItem, answers: Sequence[Answered], failure: StageError
@@ -212,6 +239,21 @@ class ItemWorker:
         return Measured(
             values, tuple(name for name in values if all(name in one.binary for one in several))
         ), each
+
+    async def _measured_in_part(self, item: TestItem, interactions: Interactions) -> Measured:
+        """What can be measured in all repeats of an item."""
+        several = [
+            await self.measurer.measure_in_part(
+                of_valid(TestItemAnnotations, test_item=item, interactions=one)
+            )
+            for one in self._by_repeat(interactions)
+        ]
+        names = [name for name in several[0].values if all(name in one.values for one in several)]
+        values = several[0].values
+        if self.repeats > 1:
+            values = reduced([{name: one.values[name] for name in names} for one in several], self.reduce)
+        binary = tuple([name for name in names if all(name in one.binary for one in several)])
+        return Measured(values, binary)
 
     def _measured(self, item: TestItem, interactions: Interactions) -> Coroutine[Any, Any, Measured]:
         return self.measurer.measure(of_valid(TestItemAnnotations, test_item=item, interactions=interactions))

@@ -1,4 +1,4 @@
-"""The scored items of a run, which stay in its journal: memory holds offsets and columns of numbers only."""
+"""The measured items of a run, which stay in its journal: memory holds offsets and columns of numbers only."""
 
 import math
 from array import array
@@ -31,10 +31,13 @@ class JournalIndex:
     def __init__(self, path: Path, declared: Mapping[str, Range]) -> None:
         self.path = path
         self._declared = declared
-        self.scored = array("q")
-        self.scored_offsets = array("q")
+        self.measured = array("q")
+        self.measured_offsets = array("q")
         self.failed = array("q")
         self.failed_offsets = array("q")
+        # Of the failed items that were measured in part: their places among the measured, and among the failed.
+        self.in_part = array("q")
+        self.in_part_failed = array("q")
         self.columns: dict[str, array[float]] = {}
         self.first_index: dict[str, int] = {}
         self._all_bool: dict[str, bool] = {}
@@ -51,15 +54,19 @@ class JournalIndex:
     def add(self, record: ItemRecord, offset: int) -> None:
         """A record stands at an offset of the journal."""
         if isinstance(record, TestItemRecord):
-            self._add_scored(record, offset)
-        else:
-            self.failed.append(record.index)
-            self.failed_offsets.append(offset)
+            self._add_measured(record, offset)
+            return
+        if record.measurements:
+            self.in_part.append(len(self.measured))
+            self.in_part_failed.append(len(self.failed))
+            self._add_measured(record, offset)
+        self.failed.append(record.index)
+        self.failed_offsets.append(offset)
 
-    def _add_scored(self, record: TestItemRecord, offset: int) -> None:
-        place, index = len(self.scored), record.index
-        self.scored.append(index)
-        self.scored_offsets.append(offset)
+    def _add_measured(self, record: ItemRecord, offset: int) -> None:
+        place, index = len(self.measured), record.index
+        self.measured.append(index)
+        self.measured_offsets.append(offset)
         for name, value in record.measurements.items():
             column = self.columns.get(name)
             if column is None:
@@ -92,8 +99,9 @@ class JournalIndex:
         Args:
             known: how many items there are, those without a line too; None where nobody knows.
         """
-        ended = len(self.scored) + len(self.failed)
-        return JournaledItems(self, None if known is None else max(0, known - ended))
+        scored = np.delete(np.arange(len(self.measured)), _places(self.in_part))
+        unfinished = None if known is None else max(0, known - len(scored) - len(self.failed))
+        return JournaledItems(self, scored, np.arange(len(self.failed)), unfinished)
 
 
 def _model(context: Any) -> Any:
@@ -107,15 +115,32 @@ class JournaledItems(MeasuredItems):
 
     Args:
         index: of the journal; no line may be added while this is in use.
+        measured: the rows of the items.
+        failed: which of the failures stand beside them.
         unfinished: how many items have no line; None where nobody knows.
     """
 
-    def __init__(self, index: JournalIndex, unfinished: int | None) -> None:
+    def __init__(
+        self,
+        index: JournalIndex,
+        measured: "NDArray[np.int64]",
+        failed: "NDArray[np.int64]",
+        unfinished: int | None,
+    ) -> None:
         self._index = index
         self._unfinished = unfinished
-        self._order = np.argsort(np.frombuffer(index.scored, dtype=np.int64), kind="stable")
-        failed = np.argsort(np.frombuffer(index.failed, dtype=np.int64), kind="stable")
-        self._failed = _FailedItems(index, failed)
+        self._order = _in_order(measured, index.measured)
+        self._failed = _FailedItems(index, _in_order(failed, index.failed))
+
+    def having(self, name: str) -> MeasuredItems:
+        """As for all `MeasuredItems`; with the failed items that have the measurement, which are not failed then."""
+        index = self._index
+        if not index.in_part or name not in index.columns:
+            return super().having(name)
+        held = ~np.isnan(self._all_values(name))
+        measured = _places(index.in_part_failed)[held[_places(index.in_part)]]
+        failed = np.delete(np.arange(len(index.failed)), measured)
+        return JournaledItems(index, np.flatnonzero(held), failed, self._unfinished)
 
     def __len__(self) -> int:
         return len(self._order)
@@ -123,25 +148,27 @@ class JournaledItems(MeasuredItems):
     def __iter__(self) -> Iterator[MeasuredTestItem]:
         with self._index.path.open("rb") as file:
             for place in self._order:
-                file.seek(self._index.scored_offsets[place])
+                file.seek(self._index.measured_offsets[place])
                 yield self._measured(file.readline())
 
     def _item(self, index: int) -> MeasuredTestItem:
-        return self._measured(_line(self._index.path, self._index.scored_offsets[self._order[index]]))
+        return self._measured(_line(self._index.path, self._index.measured_offsets[self._order[index]]))
 
     def _measured(self, line: bytes) -> MeasuredTestItem:
         record = item_from_json(line, str(self._index.path))
-        if not isinstance(record, TestItemRecord):
-            raise TypeError(record)
         return MeasuredTestItem(test_item=_live(self._index, record), measurements=record.measurements)
 
     def _column_values(self, name: str) -> "NDArray[np.float64]":
-        column = self._index.columns.get(name, array("d"))
-        values: NDArray[np.float64] = np.frombuffer(column, dtype=np.float64)
-        if len(values) < len(self):  # the last items do not have it
-            values = np.concatenate([values, np.full(len(self) - len(values), math.nan)])
-        ordered: NDArray[np.float64] = values[self._order]
+        ordered: NDArray[np.float64] = self._all_values(name)[self._order]
         return ordered
+
+    def _all_values(self, name: str) -> "NDArray[np.float64]":
+        """A measurement of all rows of the index."""
+        column, rows = self._index.columns.get(name, array("d")), len(self._index.measured)
+        values: NDArray[np.float64] = np.frombuffer(column, dtype=np.float64)
+        if len(values) < rows:  # the last items do not have it
+            values = np.concatenate([values, np.full(rows - len(values), math.nan)])
+        return values
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -159,6 +186,17 @@ class JournaledItems(MeasuredItems):
     @property
     def ranges(self) -> Mapping[str, Range]:
         return self._index.ranges()
+
+
+def _in_order(places: "NDArray[np.int64]", indices: "array[int]") -> "NDArray[np.int64]":
+    """Places, by the indices that stand there."""
+    ordered: NDArray[np.int64]
+    ordered = places[np.argsort(_places(indices)[places], kind="stable")]
+    return ordered
+
+
+def _places(held: "array[int]") -> "NDArray[np.int64]":
+    return np.frombuffer(held, dtype=np.int64)
 
 
 class _FailedItems(Sequence[TestItem]):

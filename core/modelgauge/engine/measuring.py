@@ -29,6 +29,7 @@ class Measurer:
     def __init__(self, test: PromptResponseTest) -> None:
         self._test = test
         self.uid = test.uid
+        self.measures_in_part = _measures_in_part(type(test))
         self._ranges = {
             name: (float(low), float(high)) for name, (low, high) in test.measurement_ranges.items()
         }
@@ -43,8 +44,26 @@ class Measurer:
         """
         test = self._test
         if test.measure_in_thread:
-            return self._checked(await in_thread(lambda: test.measure_quality(item), "measure"))
-        return self._checked(self._pace.of(test.measure_quality, item))
+            return self._judged(await in_thread(lambda: test.measure_quality(item), "measure"))
+        return self._judged(self._pace.of(test.measure_quality, item))
+
+    async def measure_in_part(self, item: TestItemAnnotations) -> Measured:
+        """Call `measure_in_part`; what it leaves out is not known, whether thresholds are reached too.
+
+        Raises:
+            Exception: as `measure`.
+        """
+        test = self._test
+        if test.measure_in_thread:
+            return self._checked(await in_thread(lambda: test.measure_in_part(item), "measure"))
+        return self._checked(test.measure_in_part(item))
+
+    def _judged(self, raw: Any) -> Measured:
+        measured = self._checked(raw)
+        if not self._test.thresholds:
+            return measured
+        passed = judged(self._test.thresholds, measured.values)
+        return Measured({**measured.values, **passed}, (*measured.binary, *passed))
 
     def _checked(self, raw: Any) -> Measured:
         test = self._test
@@ -70,11 +89,14 @@ class Measurer:
                     f"Measurement '{name}' is {values[name]:g}, outside its range ({low:g}, {high:g}).",
                     fix=f"Correct measure_quality or measurement_ranges of '{test.uid}', or a metric's score_range.",
                 )
-        if test.thresholds:
-            passed = judged(test.thresholds, values)
-            values.update(passed)
-            binary.extend(passed)
         return Measured(values, tuple(binary))
+
+
+def _measures_in_part(cls: type[PromptResponseTest]) -> bool:
+    """Whether a class says what can be measured in part; not where a subclass of it has another `measure_quality`."""
+    both = {"measure_quality", "measure_in_part"}
+    last = next(kind for kind in cls.__mro__ if both & vars(kind).keys())
+    return last is not PromptResponseTest and "measure_in_part" in vars(last)
 
 
 def _is_numpys_bool(value: object) -> bool:

@@ -268,7 +268,7 @@ class PairRun:
 
     async def _aggregated(self) -> dict[str, Any]:
         items = self._index.items(self._whole)
-        if not len(items):
+        if not len(items) and not self._index.in_part:
             return {}
         aggregate = self.pair.test.aggregate_measurements
         return dict(await self._of_author(lambda: normalized_result(aggregate(items)), "aggregation"))

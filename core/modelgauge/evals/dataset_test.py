@@ -3,7 +3,7 @@
 How given answers are judged, without a SUT, is in `given.py`; how files become data sets, in `datasets.py`.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -32,7 +32,7 @@ from modelgauge.evals.dataset_links import reference_to
 from modelgauge.evals.datasets import EvaluationDataset
 from modelgauge.evals.metric_names import names_apart
 from modelgauge.interfaces.capabilities import AcceptsChatPrompt, AcceptsTextPrompt
-from modelgauge.interfaces.identity import Initialization
+from modelgauge.interfaces.identity import Initialization, overrides
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import Origin, check_case, turns_asked
@@ -124,21 +124,40 @@ class DatasetTest(PromptResponseTest):
 
     def measure_quality(self, item: TestItemAnnotations) -> Mapping[str, float]:
         """The scores, and whether they are good enough."""
-        measured: dict[str, float] = {}
-        passed = True
-        for interaction in item.interactions:
-            component = self.component(interaction.prompt)
-            for key, scores in _scores(interaction).items():
-                metric = self.metrics[key]
-                good = all(metric.is_successful(score) for score in scores)
-                # One metric has one name in all items; that of a component, numbered only where names meet.
-                name = key if component is None else self._name_of_part(component, metric, measured)
-                measured[name] = sum(score.value for score in scores) / len(scores)
-                measured[f"{name}.{PASSED}"] = good
-                passed = passed and good
+        measured = self.measure_in_part(item)
         if not measured:
             raise self._nothing_judged(item)
-        return {**measured, PASSED: passed}
+        return measured
+
+    def measure_in_part(self, item: TestItemAnnotations) -> dict[str, float]:
+        """The scores of the metrics that gave one; the item did not pass where one of these is not good enough.
+
+        Where all are, and another metric gave none, it is not known whether the item would have passed.
+        """
+        measured: dict[str, float] = {}
+        names: set[str] = set()
+        is_whole = True
+        for interaction in item.interactions:
+            component = self.component(interaction.prompt)
+            found = _scores(interaction)
+            for key in self._judging(interaction.prompt):
+                metric, scores = self.metrics[key], found[key]
+                # One metric has one name in all items; that of a component, numbered only where names meet.
+                name = key if component is None else self._name_of_part(component, metric, names)
+                names.add(name)
+                if len(scores) < len(interaction.response.completions):
+                    is_whole = False
+                    continue
+                measured[name] = sum(score.value for score in scores) / len(scores)
+                measured[f"{name}.{PASSED}"] = all(metric.is_successful(score) for score in scores)
+        passed = all(measured[f"{name}.{PASSED}"] for name in names if name in measured)
+        known = measured and (is_whole or not passed)
+        return {**measured, PASSED: passed} if known else measured
+
+    def _judging(self, prompt: PromptWithContext) -> Collection[str]:
+        """The names of the metrics that judge the answers to a prompt."""
+        chooses = overrides(type(self), "choose_annotators")
+        return dict.fromkeys(self.choose_annotators(prompt)) if chooses else self.metrics
 
     def _nothing_judged(self, item: TestItemAnnotations) -> InvalidDataError:
         """Why an item has no score."""
@@ -180,12 +199,12 @@ def _dataset_of(given: object) -> EvaluationDataset:
     return EvaluationDataset(given) if are_goldens else EvaluationDataset(test_cases=given)
 
 
-def _scores(interaction: PromptInteractionAnnotations) -> dict[str, list[Score]]:
+def _scores(interaction: PromptInteractionAnnotations) -> defaultdict[str, list[Score]]:
     """The scores by metric, one for each completion."""
-    found: dict[str, list[Score]] = {}
+    found: defaultdict[str, list[Score]] = defaultdict(list)
     for completion in interaction.response.completions:
         for key in completion.annotations:
-            found.setdefault(key, []).append(completion.get_annotation(key, Score))
+            found[key].append(completion.get_annotation(key, Score))
     return found
 
 

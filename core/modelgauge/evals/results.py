@@ -31,6 +31,7 @@ class MetricData:
         strict_mode: whether only a perfect score passes.
         component: the span that was judged; None for the app as a whole.
         error: why there is no score.
+        score_range: the lowest and the highest score that it can give, where that is known.
     """
 
     name: str
@@ -44,6 +45,7 @@ class MetricData:
     strict_mode: bool = False
     component: str | None = None
     error: str | None = None
+    score_range: tuple[float, float] | None = None
 
     @property
     def failure(self) -> str | None:
@@ -182,6 +184,7 @@ def _judged(metric: Metric, name: str, component: str | None, score: Score) -> M
         evaluation_cost=score.cost,
         strict_mode=metric.strict_mode,
         component=component,
+        score_range=metric.score_range,
     )
 
 
@@ -195,6 +198,7 @@ def _unjudged(metric: Metric, name: str, component: str | None, why: str) -> Met
         strict_mode=metric.strict_mode,
         component=component,
         error=why,
+        score_range=metric.score_range,
     )
 
 

@@ -174,14 +174,15 @@ class Session:
     def _journal(self, folder: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
         """Write the items of all cases, and say what came out."""
         journal = JournalFile(folder.journal)
-        index = JournalIndex(folder.journal, {})
+        index = JournalIndex(folder.journal, agreed(part.ranges() for part in parts))
         for item in numbered(parts):
             offset = journal.size
             journal.append(self._redact(item.model_dump_json()).encode("utf-8") + b"\n")
             index.add(item, offset)
         journal.close()
-        items = index.items(len(parts))  # a case whose process ended has no line
-        return normalized_result(mean_of_each(items)) if len(items) else {}
+        return normalized_result(
+            mean_of_each(index.items(len(parts)))
+        )  # a case whose process ended has no line
 
     def _unrepeated(self) -> list[str]:
         """What `--repeat` could not repeat."""

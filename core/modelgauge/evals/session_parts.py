@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from modelgauge.data.records import (
     CallCounts,
@@ -13,12 +14,13 @@ from modelgauge.data.records import (
     TestRecord,
 )
 from modelgauge.data.results import PASSED
-from modelgauge.data.thresholds import Threshold
 from modelgauge.engine.journal import RECORD, RunFolder
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import RecordError
 from modelgauge.evals.display import LONGEST_TITLE, Shown
 from modelgauge.report.plain import one_line
+
+T = TypeVar("T")
 
 SHOWN = "shown.json"
 """Beside the journal of a run: what is shown of its case at the end, with its title uncut."""
@@ -79,6 +81,16 @@ class Part:
         shown = Shown.from_json(redact(self._shown or self._without_its_say().as_json()))
         return replace(shown, title=one_line(shown.title, LONGEST_TITLE))
 
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """What the scores of its metrics can be, by the names of their measurements, where it is known."""
+        data = () if self._shown is None else Shown.from_json(self._shown).metrics_data
+        return {
+            one.name if one.component is None else f"{one.component}.{one.name}": (low, high)
+            for one in data
+            if one.score_range is not None
+            for low, high in [one.score_range]
+        }
+
     def _without_its_say(self) -> Shown:
         """The same where its process ended before it said what is shown."""
         error = _UNJUDGED
@@ -112,15 +124,15 @@ def numbered(parts: Sequence[Part]) -> Iterator[ItemRecord]:
             yield part.item.replaced(index=index, test_item=part.item.test_item.replaced(id=item_id))
 
 
-def agreed(several: Iterable[Mapping[str, Threshold]]) -> dict[str, Threshold]:
-    """The thresholds of all cases, but for those that differ from case to case.
+def agreed(several: Iterable[Mapping[str, T]]) -> dict[str, T]:
+    """The thresholds of all cases, or the ranges of scores, but for those that differ from case to case.
 
     Args:
         several: those of each case.
     """
-    found: dict[str, set[Threshold]] = {}
-    for thresholds in several:
-        for name, one in thresholds.items():
+    found: dict[str, set[T]] = {}
+    for of_case in several:
+        for name, one in of_case.items():
             found.setdefault(name, set()).add(one)
     return {name: next(iter(ones)) for name, ones in found.items() if len(ones) == 1}
 

@@ -84,6 +84,19 @@ class PromptResponseTest(Identified):
         """
         raise NotImplementedError
 
+    @interface_method
+    def measure_in_part(self, item: TestItemAnnotations) -> Mapping[str, float]:
+        """What can be measured of an item although annotators failed: nothing, unless a test defines this.
+
+        The item stays a failed one, and its record says why; but what is measured here counts in `mean_of_each`, and in
+        whatever is made of `items.having(name)`. Leave out what depends on an annotation that is missing. Pure and
+        quick.
+        """
+        raise NotImplementedError
+
     def aggregate_measurements(self, items: MeasuredItems) -> Mapping[str, Any] | BaseModel:
-        """Make the result of the measurements: by default the mean of each, with its error bar."""
+        """Make the result of the measurements: by default the mean of each, with its error bar.
+
+        Where nothing was measured it is not called, and the result is empty.
+        """
         return stats.mean_of_each(items)

@@ -24,12 +24,17 @@ def share_that_passed(record: TestRecord, name: str | None = None) -> Estimate |
 def passed_of(record: TestRecord, name: str | None = None) -> str | None:
     """The same for people: `3 of 4`. Items that were asked several times may have passed in part.
 
+    Of all thresholds the share is one of all items: those that could not be scored have not passed.
+
     Args:
         record: of a run.
         name: as above.
     """
     share = share_that_passed(record, name)
-    return None if share is None else _told(share)
+    if share is None:
+        return None
+    items = share.n if name is not None else max(share.n, record.counts.scored + record.counts.failed)
+    return _told(share, items)
 
 
 def label_of(record: TestRecord, name: str, style: Style) -> str:
@@ -54,7 +59,7 @@ def why_not_passed(record: TestRecord) -> str | None:
     share = share_that_passed(record) or _share_of_items(record)
     if share is None:
         return "nothing says whether its items passed all thresholds"
-    return None if share.value >= 1 else f"{_told(share)} items passed all thresholds"
+    return None if share.value >= 1 else f"{_told(share, share.n)} items passed all thresholds"
 
 
 def _share_of_items(record: TestRecord) -> Estimate | None:
@@ -67,5 +72,5 @@ def _share_of_items(record: TestRecord) -> Estimate | None:
     return Estimate(math.fsum(passed) / len(passed), len(passed)) if passed else None
 
 
-def _told(share: Estimate) -> str:
-    return f"{figure(round(share.value * share.n, 6))} of {share.n:,}"
+def _told(share: Estimate, items: int) -> str:
+    return f"{figure(round(share.value * share.n, 6))} of {items:,}"

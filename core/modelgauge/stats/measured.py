@@ -77,7 +77,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
     @property
     @abstractmethod
     def failed(self) -> Sequence[TestItem]:
-        """The items that could not be scored."""
+        """The items that could not be scored. What was measured of some in part is among `having` of its name."""
 
     @property
     @abstractmethod
@@ -150,6 +150,8 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
 
     def having(self, name: str) -> "MeasuredItems":
         """A view of the items that have this measurement, and of all failed items, which might have it.
+
+        A failed item of a run that was measured in part is among the items here, where it has this measurement.
 
         Raises:
             UnknownNameError: as for `column`.
