@@ -13,7 +13,7 @@ from modelgauge.discovery import Plugins
 from modelgauge.engine.pair import Pair, RecordedSUT
 from modelgauge.engine.runner import check_pair
 from modelgauge.errors import DefinitionError, DependencyError, InputFileError, ModelGaugeError, UsageError
-from modelgauge.interfaces.annotator import CompletionAnnotator
+from modelgauge.interfaces.annotator import CompletionAnnotator, naming_the_asker
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.registry import Registry, Resolved
@@ -188,7 +188,7 @@ class Resolver:
         """The SUTs that an annotator asks."""
         judges: dict[str, PromptResponseSUT[Any, Any]] = {}
         for name, one in annotator.get_suts().items():
-            with annotator.naming_its_suts(name):
+            with naming_the_asker(annotator, name):
                 judges[name] = self.sut(one)
             check_sut(judges[name])
         return judges

@@ -104,21 +104,6 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
         """
         return self._asker().waiting()
 
-    @contextmanager
-    def naming_its_suts(self, name: str) -> Iterator[None]:
-        """Have the error of a name that nobody knows say that it is this annotator's, and where it comes from.
-
-        Args:
-            name: of `get_suts`.
-
-        Raises:
-            UnknownNameError: what is done within raised one.
-        """
-        try:
-            yield
-        except UnknownNameError as error:
-            raise UnknownNameError(f"{self._whence(name)}: {error.problem}", fix=error.fix) from None
-
     def _whence(self, _name: str) -> str:
         return f"'{_name}' of '{self.uid}'"
 
@@ -140,6 +125,24 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
 
     async def close(self) -> None:
         """Release it."""
+
+
+@contextmanager
+def naming_the_asker(annotator: CompletionAnnotator[Any], name: str) -> Iterator[None]:
+    """Have the error of a name that nobody knows say who asks a SUT of that name, and where the name stands.
+
+    Args:
+        annotator: asks it.
+        name: of its `get_suts`.
+
+    Raises:
+        UnknownNameError: what is done within raised one.
+    """
+    try:
+        yield
+    except UnknownNameError as error:
+        whence = annotator._whence(name)  # noqa: SLF001  of this module
+        raise UnknownNameError(f"{whence}: {error.problem}", fix=error.fix) from None
 
 
 def request_of(

@@ -137,11 +137,11 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
             interval leaves it, and with two ends results have bounds where cases fail. For a class with a
             `score` of its own it must be said anew.
         needs_judge: `score` asks its judge: `await self.ask("judge", "…")`.
-        asks_nobody: `score` never asks one: a `model` is taken, as other libraries' metrics take one, and without
-            effect. To be said anew for a class with a `score` of its own, too.
+        asks_nobody: `score` never asks one: a `model` has no effect. To be said anew for a `score` of one's own, too.
         is_cheap: scores of metrics without a judge are not kept, so that a change in `score` shows at once;
-            say False where `score` itself is dear (a local model). Those of judge metrics are kept as long as what
-            the class defines, the functions of its module that it uses and its wording stay the same.
+            say False where `score` itself is dear (a local model). Those of judge metrics are kept as long as its
+            wording, what the class defines and what it uses of the author's modules stay the same.
+        cache_version: raise it where something else changes them: a file that `score` reads, an installed package.
 
     Raises:
         InvalidOptionError: an argument is of a wrong type, the threshold lies beyond all scores, or the name is

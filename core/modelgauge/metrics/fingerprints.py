@@ -1,9 +1,10 @@
 """What the score of a judge metric depends on beside its arguments: its declaration, its wording, its code.
 
 Scores are kept under the metric's arguments. An author who changes a word or a formula shall not be shown the
-scores of before, so a fingerprint of these is part of what they are kept under. It follows a function to the others of
-its module that it names, and to those that it was made with, and tells all that a class of an author's defines. Where
-functions of other modules change, a metric's `cache_version` says so.
+scores of before, so a fingerprint of these is part of what they are kept under. It follows a function to the
+functions and constants that it names, of its module and of the author's other modules (`prompts.WORDING` too), and
+to those that it was made with, and tells all that a class of an author's defines. Where an installed package, another
+class, or a file that `score` reads changes, a metric's `cache_version` says so.
 Of an object that nothing tells from others of its class, the fingerprint says so, and no score is kept.
 """
 
@@ -13,8 +14,9 @@ import json
 import logging
 import re
 import sys
+import sysconfig
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -69,6 +71,7 @@ _BY_CLASS = (
 )
 """What these hold decides when something is done and where it is told, and not what comes of it."""
 
+_OF_PYTHON = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
 _OF_C = (BuiltinFunctionType, MethodWrapperType)
 _REMEMBERING = type(lru_cache(len))
 _FUNCTIONS = (FunctionType, staticmethod, classmethod, property, _REMEMBERING)
@@ -249,12 +252,49 @@ def _parts_of(function: FunctionType) -> Iterator[Any]:
     code = function.__code__
     yield from (function.__qualname__, code, function.__defaults__, function.__kwdefaults__)
     yield [_held(cell) for cell in function.__closure__ or ()]
-    named = {name: function.__globals__.get(name) for name in sorted(_names_in(code))}
-    yield {
-        name: value
-        for name, value in named.items()
-        if _is_constant(value) or _is_function_of(value, function.__globals__)
-    }
+    yield _seen(function.__globals__, sorted(_names_in(code)), (function.__globals__,))
+
+
+def _seen(
+    module: Mapping[str, Any], names: Sequence[str], through: tuple[Mapping[str, Any], ...]
+) -> dict[str, Any]:
+    """The constants and functions behind some names in a module, and behind the same names in modules among them.
+
+    Args:
+        module: its names and values.
+        names: all that a function reads, attributes included.
+        through: the modules up to this one, that of the function first.
+    """
+    seen: dict[str, Any] = {}
+    for name in names:
+        value = module.get(name)
+        if _is_constant(value) or _is_function_of(value, through[0]):
+            seen[name] = value
+        elif (
+            isinstance(value, ModuleType)
+            and not any(vars(value) is one for one in through)
+            and _is_beside(vars(value), through[0])
+        ):
+            seen[name] = _seen(vars(value), names, (*through, vars(value)))
+    return seen
+
+
+def _is_beside(module: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two modules are one author's: of one package or in one folder, and neither is installed."""
+    packages = [str(one.get("__name__")).partition(".")[0] for one in (module, other)]
+    folders = [_own_folder(one.get("__file__")) for one in (module, other)]
+    if None in folders or __name__.partition(".")[0] in packages:
+        return False
+    return packages[0] == packages[1] or folders[0] == folders[1]
+
+
+@lru_cache(maxsize=512)
+def _own_folder(file: str | None) -> Path | None:
+    """The folder of a module's file; None where there is none, or it belongs to Python or to an installed package."""
+    folder = Path(file).resolve().parent if file else None
+    if folder is None or not {"site-packages", "dist-packages"}.isdisjoint(folder.parts):
+        return None
+    return None if any(folder.is_relative_to(one) for one in _OF_PYTHON) else folder
 
 
 def _held(cell: CellType) -> Any:
@@ -274,9 +314,11 @@ def _is_constant(value: Any) -> bool:
 
 
 def _is_function_of(value: Any, names: Mapping[str, Any]) -> bool:
-    """Whether a value is a function that a module of these names defines."""
+    """Whether a value is a function that a module of these names defines, or another module of its author's."""
     function = value.__wrapped__ if type(value) is _REMEMBERING else value
-    return type(function) is FunctionType and function.__globals__ is names
+    if type(function) is not FunctionType:
+        return False
+    return function.__globals__ is names or _is_beside(function.__globals__, names)
 
 
 def _is_constant_of_class(value: Any) -> bool:

@@ -12,7 +12,7 @@ from modelgauge.engine.options import RunOptions
 from modelgauge.engine.pair import Callee
 from modelgauge.engine.runner import Run
 from modelgauge.engine.tally import Tally, current_tally
-from modelgauge.interfaces.annotator import CompletionAnnotator, current_asker
+from modelgauge.interfaces.annotator import CompletionAnnotator, current_asker, naming_the_asker
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
 from modelgauge.secrets import SecretStore
 from modelgauge.settings import Settings, load_settings
@@ -61,7 +61,7 @@ def _suts_of(annotator: CompletionAnnotator[Any], settings: Settings, secrets: S
     if uids:
         plugins = discover(settings.plugins)
         for name, uid in uids.items():
-            with annotator.naming_its_suts(name):
+            with naming_the_asker(annotator, name):
                 made[name] = plugins.suts.make(uid, secrets=secrets)
     for sut in made.values():
         check_sut(sut)

@@ -557,3 +557,41 @@ def test_the_fingerprint_is_the_same_in_another_process():
         env={**os.environ, "PYTHONHASHSEED": "7"},
     )
     assert done.stdout.split() == [AnswerRelevancyMetric().cache_version, GEval("a", "b").cache_version]
+
+
+# --- other modules of the author's --------------------------------------------------------------------------
+
+
+def module(name, folder, source, **names):
+    """A module as if it were read from a file of a folder."""
+    made = ModuleType(name)
+    made.__file__ = str(folder / f"{name}.py")
+    vars(made).update(names)
+    exec(source, vars(made))
+    return made
+
+
+def told_with(folder, *, wording="Is it true?", worth=1, rounding=2, package="prompts"):
+    """The fingerprint of a function that reads a wording of one module, and calls a function of another."""
+    rounds = module("rounds", folder, f"def rounded(x): return round(x, {rounding})")
+    helpers = module("helpers", folder, f"def worth(x): return rounds.rounded(x * {worth})", rounds=rounds)
+    prompts = module(package, folder, f"WORDING = {wording!r}", helpers=helpers)
+    source = "def score(case): return prompts.WORDING, worth(1)"
+    mets = module("mets", folder.parent / "mine" if folder.name == "mine" else Path("/mine"), source)
+    vars(mets).update(prompts=prompts, worth=helpers.worth)
+    vars(helpers)["prompts"] = prompts  # they know each other
+    return fingerprint(mets.score)
+
+
+@pytest.mark.parametrize("change", [{"wording": "Is it so?"}, {"worth": 3}, {"rounding": 4}])
+def test_what_is_used_of_other_modules_beside_the_metrics_counts(change, tmp_path):
+    folder = tmp_path / "mine"
+    assert told_with(folder) == told_with(folder) != told_with(folder, **change)
+    assert not told_with(folder, **change).untold
+
+
+@pytest.mark.parametrize("change", [{"wording": "Is it so?"}, {"worth": 3}, {"rounding": 4}])
+@pytest.mark.parametrize("folder", ["elsewhere", "site-packages"])
+def test_what_is_installed_or_elsewhere_does_not(folder, change, tmp_path):
+    folder = tmp_path / folder
+    assert told_with(folder) == told_with(folder, **change)
