@@ -172,7 +172,7 @@ def check_extra(name: str, metric: str) -> None:
     Raises:
         UsageError: it is not installed.
     """
-    if name not in sys.modules and find_spec(name) is None:
+    if sys.modules.get(name) is None and find_spec(name) is None:
         raise _missing(name, metric)
 
 
