@@ -230,6 +230,8 @@ def _lacking(name: str, case: BaseModel, origin: Origin) -> tuple[str, str]:
         "where": "tool_calls=[…]" if name == "tools_called" else f'metadata={{"{name}": …}}',
     }
     problem, fix = special.get(origin.kind, _LACKING[origin.kind])
+    if name == "completion_time" and origin.kind == "item":
+        fix += " Of a function that is observed it is known: decorate it with @observe."
     return problem.format(**told), fix.format(**told)
 
 

@@ -10,6 +10,7 @@ from pydantic_core import from_json
 from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.responses import SUTCompletion
+from modelgauge.data.spans import SPAN, TRACE
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError, InvalidOptionError
 from modelgauge.interfaces.annotator import judged_cost
@@ -121,13 +122,24 @@ class _LimitMetric(Metric):
 class LatencyMetric(_LimitMetric):
     """How long the app took, in seconds: the case's `completion_time`. Lower is better.
 
-    A SUT must say it itself, in the metadata of its completion (`SUTCompletion(text, metadata={"completion_time":
-    1.2})`), since an answer that comes from the cache took no time. Needs a `threshold`: the most seconds that
-    pass. Cannot be strict.
+    Where nobody says it, it is how long the observed function took, `@observe` in front of an app or of the function
+    of a `FunctionSUT`; that time is kept with the answer, so one that comes from the cache has the time of when it was
+    paid. Any other SUT must say it itself, in the metadata of its completion (`SUTCompletion(text,
+    metadata={"completion_time": 1.2})`): the calls that the engine times include waiting and other attempts. Needs a
+    `threshold`: the most seconds that pass. Cannot be strict.
     """
 
     required_params = ("completion_time",)
     wording = "{:g} s."
+
+    def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
+        """The test case, with the time of the observed function; no other metric's, so that theirs are cached."""
+        held = completion.metadata
+        said = held.get("completion_time", getattr(prompt.context, "completion_time", None))
+        trace = held.get(TRACE)
+        if said is None and isinstance(trace, Mapping) and SPAN not in held:  # a part has a time of its own
+            completion = completion.replaced(metadata={**held, "completion_time": trace.get("seconds")})
+        return super().translate_request(prompt, completion)
 
 
 class CostMetric(_LimitMetric):

@@ -1,14 +1,15 @@
 """JSON, latency and cost."""
 
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
 import pytest
 from pydantic import BaseModel, RootModel
 
-from modelgauge import PromptResponseSUT, SUTCompletion, SUTResponse, Usage, rescore, run_test
+from modelgauge import FunctionSUT, PromptResponseSUT, SUTCompletion, SUTResponse, Usage, rescore, run_test
 from modelgauge.errors import ArgumentError, InvalidDataError, InvalidOptionError
-from modelgauge.evals import DatasetTest, Golden, LLMTestCase
+from modelgauge.evals import DatasetTest, Golden, LLMTestCase, evaluate, observe, update_current_trace
 from modelgauge.metrics import CostMetric, JsonCorrectnessMetric, LatencyMetric
 
 
@@ -173,6 +174,40 @@ def test_a_sut_that_says_nothing_of_time_is_told_how(tmp_path):
     record = run_test(test, Priced("priced", None), data_dir=tmp_path)
     (failed,) = record.test_item_exceptions
     assert 'SUTCompletion(text, metadata={"completion_time": …})' in failed.message
+    assert "decorate it with @observe" in failed.message
+
+
+def test_the_time_of_an_observed_function_is_kept_with_its_answer(tmp_path):
+    calls = []
+
+    @observe
+    def app(question):
+        calls.append(question)
+        time.sleep(0.05)
+        return "answer"
+
+    test = DatasetTest("t", [Golden("a")], [LatencyMetric(threshold=5)])
+    sut = FunctionSUT("app", app, version=1)
+    first, again = (run_test(test, sut, data_dir=tmp_path).result["LatencyMetric"].value for _ in range(2))
+    assert calls == ["a"]
+    assert 0.05 <= first == again  # what comes from the cache took as long as when it was paid
+
+
+def test_the_time_of_an_observed_app_is_known_unless_it_says_another(tmp_path):
+    @observe
+    def app(question):
+        if question == "said":
+            update_current_trace(completion_time=3.0)
+        return "answer"
+
+    metric = LatencyMetric(threshold=2)
+    goldens = [Golden("measured"), Golden("said")]
+    result = evaluate(
+        goldens=goldens, observed_callback=app, metrics=[metric], data_dir=tmp_path, print_results=False
+    )
+    measured, said = (one.metrics_data[0].score for one in result)
+    assert 0 < measured < 2
+    assert said == 3
 
 
 def test_a_misspelt_threshold_is_not_a_missing_one():
