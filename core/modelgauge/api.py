@@ -42,6 +42,7 @@ _OWN_OPTIONS = frozenset({"data_dir", "redactor"})  # given in another way
 _LEAST = {
     "max_test_items": 0,
     "repeats": 1,
+    "first_repeat": 0,
     "concurrency": 1,
     "max_retries": 0,
     "tokens_per_minute": 1,

@@ -37,6 +37,7 @@ class Options(Part):
     seed: int
     repeats: int = Field(ge=1)
     reduce: str
+    first_repeat: int = Field(default=0, ge=0)
     caching: bool
     sut_options: dict[str, Any]
     hyperparameters: dict[str, Any] | None = None

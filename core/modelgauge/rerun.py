@@ -23,7 +23,7 @@ from modelgauge.evals.dataset_runs import NamedGoldens, inherited
 from modelgauge.resolution import Resolver
 from modelgauge.settings import Settings, load_settings
 
-_OF_THE_RUN = ("max_test_items", "seed", "repeats", "reduce")  # what its results depend on
+_OF_THE_RUN = ("max_test_items", "seed", "repeats", "reduce", "first_repeat")  # what its results depend on
 
 
 class Chosen(NamedTuple):

@@ -161,6 +161,7 @@ def test_an_error_says_nothing_of_the_loop_it_was_raised_in():
         ({"concurency": 3}, "concurrency"),
         ({"concurrency": 0}, "1 or more"),
         ({"repeats": 0}, "1 or more"),
+        ({"first_repeat": -1}, "0 or more"),
         ({"max_test_items": -1}, "0 or more"),
         ({"max_retries": "2"}, "0 or more"),
         ({"attempt_timeout": 0}, "above 0"),

@@ -38,7 +38,13 @@ def test() -> None:
 
 @test.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": True})
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED, metavar="FILE... [PYTEST_OPTIONS]")
-@click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Run each test N times.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Run each test N times, with judges asked anew each time; the record has the means of each case.",
+)
 @click.option(
     "--use-cache/--no-caching",
     default=True,

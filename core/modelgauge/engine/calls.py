@@ -142,7 +142,7 @@ class Target:
                 raise
             tally.paid += 1
             return Called(response, True, told)
-        key = self._keys.key(request, repeat)
+        key = self._keys.key(request, self.services.options.first_repeat + repeat)
         while (flight := self.services.flights.get(key.digest)) is not None:
             text = await flight.landing()
             if text is not None:

@@ -185,7 +185,7 @@ class _Counting:
         request = request_for(self.sut, prompt.prompt.with_options(self.options.sut_options))
         answers = []
         for repeat in range(self.options.repeats):
-            paid, known = self.asked.look_up(request, repeat)
+            paid, known = self.asked.look_up(request, self.options.first_repeat + repeat)
             if paid:
                 self._add_cost(request)
             answers.append(known)

@@ -24,7 +24,7 @@ from modelgauge.evals.evaluation import (
 from modelgauge.evals.given import AnsweredCase
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.results import EvaluationResult
-from modelgauge.evals.session import Call, TestRunOptions, current_test
+from modelgauge.evals.session import Call, TestRunOptions
 from modelgauge.metrics.cases import TestCase, called
 
 
@@ -61,7 +61,7 @@ def assert_test(
     call: Call | None = None
     try:
         session = pytest_plugin.session()
-        call = None if session is None else session.begin(pytest_plugin.place(current_test()))
+        call = None if session is None else session.begin()
         chosen = session.options if session is not None else TestRunOptions()
         options: dict[str, Any] = {} if call is None else call.runner_options()
         options |= {**AsyncConfig(run_async=run_async).options(), "progress": display_progress}

@@ -83,26 +83,38 @@ def rendered(
     notes: Sequence[str] = (),
     *,
     dataset: DatasetReference | None = None,
+    cases: int | None = None,
 ) -> str:
     """The table of test cases, and what came out.
 
+    Of more than are listed those come first that failed.
+
     Args:
-        results: of all test cases.
+        results: of all test cases, and each of their repeats.
         folder: of the run, for those who want to see more.
         display: which test cases are listed.
         style: of the terminal.
         notes: what else there is to say of the run.
         dataset: that the test cases are of, where it is known.
+        cases: how many test cases these are, where some were repeated.
     """
     wanted = {"all": (True, False), "failing": (False,), "passing": (True,)}[display]
     listed = [one for one in results if one.success in wanted]
     page = Page(style, str)
+    if len(listed) > _MOST_CASES:
+        listed.sort(key=lambda one: one.success)
     if listed:
         page.add(_table(listed[:_MOST_CASES], page))
-    if len(listed) > _MOST_CASES:
-        page.add(page.text(f"{len(listed) - _MOST_CASES:,} more: {RunFolder(folder).command('show')}"))
     passed = sum(one.success for one in results)
-    page.add(page.text(f"{passed:,} of {counted(len(results), 'test case')} passed.", "bold"), gap=False)
+    if len(listed) > _MOST_CASES:
+        show = RunFolder(folder).command("show")
+        page.add_line("", f"{len(listed) - _MOST_CASES:,} more: {show} --items", indent=0)
+        if passed < len(results):
+            page.add_line("", f"Those that failed: {show} --failures", indent=0)
+        page.add_gap()
+    of_cases = counted(len(results) if cases is None else cases, "test case")
+    repeats = "" if cases in (None, len(results)) else f"{len(results):,} repeats of "
+    page.add(page.text(f"{passed:,} of {repeats}{of_cases} passed.", "bold"), gap=False)
     if dataset is not None:
         page.add(page.text(f"Data set: {dataset}"), gap=False)
     for note in notes:

@@ -11,7 +11,7 @@ import tempfile
 import threading
 import traceback
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from modelgauge.evals.session import Session
@@ -28,6 +28,20 @@ UNREPEATED = "unrepeated.txt"
 _STEP = "modelgauge_repeat"
 _open: list["_OpenSession"] = []
 _lock = threading.Lock()
+
+
+class Place(NamedTuple):
+    """A test among those of the session.
+
+    Args:
+        number: in their order.
+        test: its id, without the repeat.
+        repeat: which time it is run, from 0.
+    """
+
+    number: int
+    test: str
+    repeat: int = 0
 
 
 class _OpenSession:
@@ -49,17 +63,19 @@ class _OpenSession:
         self.used: Session | None = None
         self.failure = ""
         self._items: list[Any] = []
-        self._places: dict[str, int] | None = None
+        self._places: dict[str, Place] | None = None
 
     def collected(self, items: list[Any]) -> None:
         """Keep the tests of the session; there may be cases before."""
         self._items, self._places = items, None
 
-    def place(self, test: str | None) -> int:
+    def place(self, test: str) -> Place:
         """Where a test stands among those of the session."""
         if self._places is None:
-            self._places = {item.nodeid: place for place, item in enumerate(self._items)}
-        return self._places.get(test or "", len(self._places))
+            self._places = {
+                item.nodeid: Place(number, *_repeat_of(item)) for number, item in enumerate(self._items)
+            }
+        return self._places.get(test) or Place(len(self._places), test)
 
     def close(self) -> None:
         """Put the environment back: a session may run inside another's test."""
@@ -80,7 +96,7 @@ def session() -> "Session | None":
         return innermost.used
 
 
-def place(test: str | None) -> int:
+def place(test: str) -> Place:
     """Where a test stands in the order of the session that this code runs in."""
     return _open[-1].place(test)
 
@@ -130,6 +146,25 @@ def pytest_collection_finish(session: Any) -> None:
 
 def _is_repeated(item: Any) -> bool:
     return _STEP in getattr(getattr(item, "callspec", None), "params", ())
+
+
+def _repeat_of(item: Any) -> tuple[str, int]:
+    """The id of a test without its repeat, and which repeat it is."""
+    if not _is_repeated(item):
+        return item.nodeid, 0
+    params = list(item.callspec.params)
+    step = item.callspec.params[_STEP]
+    ours, given = f"run{step + 1}", item.callspec.id  # the ids of all parameters, in the order of these
+    if given == ours:
+        rest = ""
+    elif params[0] == _STEP:
+        rest = given.removeprefix(f"{ours}-")
+    elif params[-1] == _STEP:
+        rest = given.removesuffix(f"-{ours}")
+    else:
+        rest = given.replace(f"-{ours}-", "-", 1)
+    named = item.nodeid.removesuffix(f"[{given}]")
+    return (f"{named}[{rest}]" if rest else named), step
 
 
 def _repeats() -> int:

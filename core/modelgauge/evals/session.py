@@ -18,7 +18,14 @@ from typing import Any
 
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import TextPrompt
-from modelgauge.data.records import SCHEMA_VERSION, Stage, TestRecord, normalized_result
+from modelgauge.data.records import (
+    SCHEMA_VERSION,
+    Counts,
+    ItemRecord,
+    Stage,
+    TestRecord,
+    normalized_result,
+)
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.discovery import Plugins, discover
 from modelgauge.engine.failures import StageError, exception_record
@@ -31,17 +38,20 @@ from modelgauge.evals.dataset_test import prompt_of
 from modelgauge.evals.display import Shown, rendered, style_of
 from modelgauge.evals.given import GIVEN
 from modelgauge.evals.pytest_plugin import UNREPEATED
+from modelgauge.evals.pytest_plugin import place as place_of
 from modelgauge.evals.results import EvaluationResult
 from modelgauge.evals.session_parts import (
+    REPEAT,
     SHOWN,
     TEST,
     Part,
+    Repeat,
     agreed,
-    numbered,
     parts_of,
     total_counts,
     total_spent,
 )
+from modelgauge.evals.session_repeats import cases_of, items_of
 from modelgauge.evals.session_secrets import SessionSecrets
 from modelgauge.metrics.cases import title_of
 from modelgauge.settings import Settings, load_settings
@@ -115,20 +125,26 @@ class Session:
         self._redact = self._secrets.redactor.redact_json_text
         self._begun = datetime.now(UTC)
 
-    def begin(self, place: int) -> "Call":
-        """An `assert_test` begins.
-
-        Args:
-            place: of its test among those of the session.
-        """
+    def begin(self) -> "Call":
+        """An `assert_test` begins."""
+        test = current_test() or OUTSIDE
+        place = place_of(test)
         with self._lock:
             self._calls += 1
             number = self._calls
-        folder = self.folder / f"{place:08}-{number:08}-{os.getpid()}"
+        folder = self.folder / f"{place.number:08}-{number:08}-{os.getpid()}"
         folder.mkdir(mode=0o700, parents=True)
-        test = current_test() or OUTSIDE
+        repeat = Repeat(place.test, place.repeat)
+        (folder / REPEAT).write_text(json.dumps(asdict(repeat)), encoding="utf-8")
         (folder / TEST).write_text(test, encoding="utf-8")
-        return Call(folder, test, self._settings, self.plugins, self._secrets)
+        return Call(
+            folder,
+            test,
+            place.repeat,
+            settings=self._settings,
+            plugins=self.plugins,
+            secrets=self._secrets,
+        )
 
     def plugins(self) -> Plugins:
         """What is installed, and what the settings name.
@@ -155,7 +171,10 @@ class Session:
             folder = self._written(parts, notes, args)
             shown = told_apart([(self._secrets.redact(one.test), one.shown(self._redact)) for one in parts])
             told = folder.read_record().notes  # without secrets
-            self.summary = rendered(shown, folder.path, self.options.display, style_of(sys.stdout), told)
+            cases = len(cases_of(parts))
+            self.summary = rendered(
+                shown, folder.path, self.options.display, style_of(sys.stdout), told, cases=cases
+            )
             if self.options.told is not None:
                 Path(self.options.told).write_text(str(folder.path), encoding="utf-8")
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -163,19 +182,24 @@ class Session:
     def _written(self, parts: Sequence[Part], notes: Iterable[str], args: Sequence[str]) -> RunFolder:
         """The folder of the one run, with all its files."""
         folder = RunFolder.create(self._settings.data_dir / "runs")
-        result = self._journal(folder, parts)
-        record = self._record(folder, parts, result, notes)
+        cases = cases_of(parts)
+        items = list(items_of(cases))
+        result = self._journal(folder, parts, items)
+        counts = total_counts(parts, len(cases), items)
+        record = self._record(folder, parts, counts, result, notes)
         manifest = record.model_dump(mode="json", exclude={"counts", "result", "seconds", "spent"})
         facts = surroundings(["pytest", *args], [])
         folder.write_manifest({**manifest, **facts, "options": asdict(self.options)}, self._redact)
         folder.write_record(record, self._redact)
         return folder
 
-    def _journal(self, folder: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
+    def _journal(
+        self, folder: RunFolder, parts: Sequence[Part], items: Iterable[ItemRecord]
+    ) -> dict[str, Any]:
         """Write the items of all cases, and say what came out."""
         journal = JournalFile(folder.journal)
         index = JournalIndex(folder.journal, agreed(part.ranges() for part in parts))
-        for item in numbered(parts):
+        for item in items:
             offset = journal.size
             journal.append(self._redact(item.model_dump_json()).encode("utf-8") + b"\n")
             index.add(item, offset)
@@ -196,7 +220,12 @@ class Session:
         return [f"--repeat {self.options.repeat} did not repeat {tests[0]}{more}: {why}. {fix}"]
 
     def _record(
-        self, folder: RunFolder, parts: Sequence[Part], result: dict[str, Any], notes: Iterable[str]
+        self,
+        folder: RunFolder,
+        parts: Sequence[Part],
+        counts: Counts,
+        result: dict[str, Any],
+        notes: Iterable[str],
     ) -> TestRecord:
         records = [record for part in parts for record in part.records]
         uid = self.options.identifier or UID
@@ -217,7 +246,7 @@ class Session:
             hyperparameters=hyperparameters,
             identifier=self.options.identifier,
             thresholds=agreed(one.thresholds for one in records),
-            counts=total_counts(parts),
+            counts=counts,
             result=result,
             seconds=round(sum(one.seconds for part in parts for one in part.used), 3),
             spent=total_spent(parts),
@@ -231,6 +260,7 @@ class Call:
     Args:
         folder: where its run goes.
         test: the id of the test that called it.
+        repeat: which time the test is run, from 0: judges are asked anew each time.
         settings: of the session.
         plugins: gives them, or raises.
         secrets: of the session.
@@ -240,11 +270,13 @@ class Call:
         self,
         folder: Path,
         test: str,
+        repeat: int,
+        *,
         settings: Settings,
         plugins: Callable[[], Plugins],
         secrets: SessionSecrets,
     ) -> None:
-        self._folder, self._test = folder, test
+        self._folder, self._test, self._repeat = folder, test, repeat
         self._settings, self._plugins, self._secrets = settings, plugins, secrets
         self._redact = secrets.redactor.redact_json_text
 
@@ -260,6 +292,7 @@ class Call:
             "secrets": self._secrets,
             "runs_dir": self._folder,
             "identifier": self._test,
+            "first_repeat": self._repeat,
         }
 
     def note(self, result: EvaluationResult) -> None:

@@ -1,7 +1,8 @@
 """The cases of which the run of a pytest session is made: what each `assert_test` left, however it ended."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,8 +29,24 @@ SHOWN = "shown.json"
 TEST = "test.txt"
 """In the folder of an `assert_test`: the id of the test that called it."""
 
+REPEAT = "repeat.json"
+"""Beside it: the id without the repeat, and which repeat it is."""
+
 _CUT_SHORT = "Its process ended before it could say why."
 _UNJUDGED = "It was begun and not judged: it was interrupted, or its process ended."
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Which of the times it is that a test is run.
+
+    Args:
+        test: the id of the test, without the repeat.
+        number: from 0.
+    """
+
+    test: str
+    number: int = 0
 
 
 class Part:
@@ -42,6 +59,7 @@ class Part:
 
     Attributes:
         test: the id of the test.
+        repeat: which time it was run.
         item: what became of its case; None where it was not judged, since its process ended.
         records: of its runs that came to their end.
         used: by the calls of its runs, as far as their totals tell.
@@ -50,6 +68,10 @@ class Part:
 
     def __init__(self, path: Path) -> None:
         self.test = (path / TEST).read_text(encoding="utf-8")
+        told = path / REPEAT
+        self.repeat = (
+            Repeat(**json.loads(told.read_text(encoding="utf-8"))) if told.exists() else Repeat(self.test)
+        )
         self.item: ItemRecord | None = None
         self.records: list[TestRecord] = []
         self.used: list[Totals] = []
@@ -110,20 +132,6 @@ def parts_of(folder: Path) -> list[Part]:
     return [Part(file.parent) for file in sorted(folder.glob(f"*/{TEST}"))]
 
 
-def numbered(parts: Sequence[Part]) -> Iterator[ItemRecord]:
-    """The items of all parts, in order, under the names of their tests.
-
-    Args:
-        parts: of a session.
-    """
-    times: dict[str, int] = {}
-    for index, part in enumerate(parts):
-        times[part.test] = number = times.get(part.test, 0) + 1
-        if part.item is not None:
-            item_id = part.test if number == 1 else f"{part.test}~{number}"
-            yield part.item.replaced(index=index, test_item=part.item.test_item.replaced(id=item_id))
-
-
 def agreed(several: Iterable[Mapping[str, T]]) -> dict[str, T]:
     """The thresholds of all cases, or the ranges of scores, but for those that differ from case to case.
 
@@ -137,17 +145,19 @@ def agreed(several: Iterable[Mapping[str, T]]) -> dict[str, T]:
     return {name: next(iter(ones)) for name, ones in found.items() if len(ones) == 1}
 
 
-def total_counts(parts: Sequence[Part]) -> Counts:
+def total_counts(parts: Sequence[Part], cases: int, items: Sequence[ItemRecord]) -> Counts:
     """What became of all cases, those that were not judged too, and their calls.
 
     Args:
         parts: of a session.
+        cases: how many there were.
+        items: of those that were judged.
     """
-    failed = [part.item.stage for part in parts if isinstance(part.item, TestItemExceptionRecord)]
+    failed = [item.stage for item in items if isinstance(item, TestItemExceptionRecord)]
     used = [one for part in parts for one in part.used]
     return Counts(
-        items=len(parts),
-        scored=sum(part.item is not None for part in parts) - len(failed),
+        items=cases,
+        scored=len(items) - len(failed),
         sut_errors=failed.count("sut"),
         annotator_errors=failed.count("annotator"),
         unscored=failed.count("measure"),

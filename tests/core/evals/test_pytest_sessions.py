@@ -41,19 +41,77 @@ def test_the_plugin_imports_the_standard_library_alone():
     assert done.stdout.strip() == "[]"
 
 
-def test_repeats_are_cases_of_their_own(session, project):
+def test_repeats_of_a_case_are_one_item(session, project):
     code, output = session("-k", "number", repeat=2, display="failing", identifier="v2")
     assert code == 1
     (record,) = records(project)
-    assert record.counts.items == 12
+    assert (record.counts.items, record.counts.scored) == (6, 6)
     assert record.thresholds == {"Match": Threshold(value=0.7)}
-    assert {"test_app.py::test_number[run1-3]", "test_app.py::test_number[run2-3]"} < {
-        item.test_item.id for item in record.test_item_records
-    }
+    ids = [item.test_item.id for item in record.test_item_records]
+    assert ids == [f"test_app.py::test_number[{number}]" for number in range(6)]
+    assert (record.result["passed"].n, record.result["passed"].value) == (6, pytest.approx(5 / 6))
     table = summary_of(output)
     assert table.count("failed") == 2
     assert "  passed" not in table
-    assert "10 of 12 test cases passed." in table
+    assert "10 of 12 repeats of 6 test cases passed." in table
+
+
+REPEATED = """
+import pytest
+from modelgauge import FunctionSUT
+from modelgauge.evals import Golden, LLMTestCase, assert_test, observe
+from modelgauge.metrics import GEval, Metric
+
+asked, times = [], []
+
+def judge(question):
+    asked.append(question)
+    return '{"score": %d, "reason": "r"}' % len(asked)
+
+JUDGED = GEval(name="G", evaluation_steps=["s"], model=FunctionSUT("j", judge, version=1), threshold=0)
+
+@pytest.mark.parametrize("number", ["run1-a", "b"])
+def test_judged(number):
+    assert_test(LLMTestCase("q", number), [JUDGED])
+
+class Sometimes(Metric):
+    def score(self, test_case):
+        times.append(1)
+        if len(times) == 2:
+            raise ZeroDivisionError("this once")
+        return 1.0
+
+def test_fails_once():
+    assert_test(LLMTestCase("q", "first"), [JUDGED])
+    assert_test(LLMTestCase("q", "second"), [JUDGED, Sometimes()])
+"""
+
+
+def test_each_repeat_asks_the_judge_anew_and_a_case_is_one_item_of_them_all(session, project):
+    for _ in range(2):  # the second time the cache has all answers
+        session("-k", "judged", source=REPEATED, repeat=3)
+    first, second = records(project)
+    assert (first.counts.judge_calls.paid, second.counts.judge_calls.paid) == (6, 0)
+    for record in (first, second):
+        one, other = record.test_item_records
+        assert one.test_item.id == "test_app.py::test_judged[run1-a]"
+        assert [held.repeat for held in one.interactions] == [0, 1, 2]
+        scores = [held["G"] for item in (one, other) for held in item.repeat_measurements]
+        assert sorted(scores) == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+        assert one.measurements["G"] == pytest.approx(sum(scores[:3]) / 3)
+        assert (record.result["G"].n, record.result["G"].value) == (2, pytest.approx(0.35))
+
+
+def test_a_case_of_which_a_repeat_fails_is_failed_with_what_all_repeats_scored(session, project):
+    _, output = session("-k", "once", "--tb=no", source=REPEATED, repeat=2, ignore_errors=True)
+    (record,) = records(project)
+    assert (record.counts.items, record.counts.scored, record.counts.annotator_errors) == (2, 1, 1)
+    assert "3 of 4 repeats of 2 test cases passed." in summary_of(output)
+    (failed,) = record.test_item_exceptions
+    assert failed.test_item.id == "test_app.py::test_fails_once~2"
+    assert set(failed.measurements) == {"G", "G.passed"}
+    assert len(failed.interactions) == 2
+    assert (record.result["G"].n, record.result["passed"].n) == (2, 1)
 
 
 def test_display_of_those_that_pass(session, project):
