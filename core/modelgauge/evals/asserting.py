@@ -53,7 +53,8 @@ def assert_test(
     Raises:
         AssertionError: a metric failed; every failing one is named, with its reason.
         ValueError: the arguments are not those of one of the two modes.
-        MissingParameterError: the case lacks what a metric needs.
+        MissingParameterError: the case lacks what a metric needs; with `modelgauge test run --ignore-errors` that is an
+            AssertionError too.
         CallError: a metric gave no score, since its judge failed.
         Exception: what the app raised; what it did until then stands in the record of the run.
     """

@@ -108,7 +108,8 @@ class ErrorConfig:
     """What becomes of cases that cannot be judged. They never pass.
 
     Args:
-        ignore_errors: return them as failed, with their errors, instead of raising at the end.
+        ignore_errors: return them as failed, with their errors, instead of raising at the end; or before anything is
+            judged, where a case lacks what a metric needs.
         skip_on_missing_params: leave out metrics that need what a case does not have, instead of raising.
     """
 

@@ -73,9 +73,10 @@ def evaluate(
             `max_test_items` only as many cases or goldens are judged; the result says how many were left out.
 
     Raises:
-        InvalidDataError: there is no test case or no metric, or every metric is skipped for a case.
+        InvalidDataError: there is no test case or no metric, or every metric is skipped for a case, unless errors are
+            ignored.
         InvalidOptionError: an option does not exist, or has no such value.
-        MissingParameterError: a case lacks what a metric needs.
+        MissingParameterError: a case lacks what a metric needs, likewise; it is raised before anything is judged.
         CallError: cases could not be judged, unless errors are ignored; the run is recorded all the same.
         Exception: what the app raised, likewise; all goldens were asked, and what it answered was judged.
     """
@@ -152,6 +153,7 @@ class Job:
             self.metrics,
             link=self.link,
             skip_on_missing_params=self.errors.skip_on_missing_params,
+            fail_one_by_one=self.errors.ignore_errors,
         )
         items.test = test
         resolver = runner.resolver()

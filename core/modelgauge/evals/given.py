@@ -84,6 +84,7 @@ class GivenTest(DatasetTest):
         metrics: judge each case; there may be none where there are components.
         link: to the data set that the cases are from.
         skip_on_missing_params: leave out metrics that need what a case does not have.
+        fail_one_by_one: a case that its metrics cannot judge fails by itself, instead of raising.
 
     Raises:
         InvalidDataError: there is no case, or a case that no metric judges.
@@ -99,6 +100,7 @@ class GivenTest(DatasetTest):
         *,
         link: Link | None = None,
         skip_on_missing_params: bool = False,
+        fail_one_by_one: bool = False,
     ) -> None:
         PromptResponseTest.__init__(self, uid)
         self.requires_sut_capabilities = ()  # type: ignore[misc]  # nobody is asked
@@ -115,7 +117,7 @@ class GivenTest(DatasetTest):
         self._uses: dict[str, AnsweredCase] = {}
         self.thresholds = thresholds_of(self._named())
         self.measurement_ranges = ranges_of(self._named())
-        self._check()
+        self._check(fail_one_by_one=fail_one_by_one)
 
     def _named(self) -> dict[str, Metric]:
         """The metrics by the names of their measurements."""
@@ -130,10 +132,11 @@ class GivenTest(DatasetTest):
     def _of_whole(self) -> Collection[str]:
         return self._of_cases
 
-    def _check(self) -> None:
+    def _check(self, *, fail_one_by_one: bool) -> None:
         if not self.answered:
             raise InvalidDataError("There is no test case.", fix="Give at least one.")
-        for one in [one for one in self.answered if one.trace is None]:  # those of apps fail one by one
+        at_once = () if fail_one_by_one else self.answered
+        for one in [one for one in at_once if one.trace is None]:  # those of apps fail one by one
             judges = [(one.case, self.metrics[key]) for key in self._of_cases]
             judges += [(part.case, metric) for part in one.components for metric in part.metrics]
             if self._skip:
@@ -143,7 +146,7 @@ class GivenTest(DatasetTest):
             if not judges:
                 raise InvalidDataError(
                     f"Every metric was skipped for the test case {called(one.case)}, so it cannot pass.",
-                    fix="Give the case what its metrics need, or use metrics that need less.",
+                    fix=_GIVE_MORE,
                 )
 
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Iterable[TestItem]:
@@ -188,7 +191,7 @@ class GivenTest(DatasetTest):
         return self._of_cases if part is None else [self._keys[id(metric)] for metric in part.metrics]
 
     def _nothing_judged(self, item: TestItemAnnotations) -> InvalidDataError:
-        """Why an answer of an app has no score: its metrics lack something, or there are none for it."""
+        """Why an answer has no score: its metrics lack something, or there are none for it."""
         prompts = [one.prompt for one in item.interactions]
         name = called(prompts[0].context)
         lacking = [
@@ -198,7 +201,9 @@ class GivenTest(DatasetTest):
             return InvalidDataError(
                 f"Every metric was skipped for {name}, so it cannot pass: {'; '.join(lacking)}.",
                 fix="Give the golden what its metrics need, let the app say it: update_current_trace(…), or use "
-                "metrics that need less.",
+                "metrics that need less."
+                if prompts[0].source_id in self._uses
+                else _GIVE_MORE,
             )
         return InvalidDataError(
             f"No metric judges {name}: the app called nothing that has one.",
@@ -238,6 +243,7 @@ class GivenTest(DatasetTest):
 
 
 _SAID_NOTHING = SUTCompletion("")
+_GIVE_MORE = "Give the case what its metrics need, or use metrics that need less."
 
 
 def _judges(metric: Metric, case: TestCase) -> bool:

@@ -187,6 +187,21 @@ def test_a_metric_can_be_skipped_but_not_all(match, length):
         evaluate([RIGHT, bare], [match()], error_config=ErrorConfig(skip_on_missing_params=True))
 
 
+def test_a_case_that_lacks_something_fails_by_itself_where_errors_are_ignored(match, length):
+    bare = LLMTestCase("q", "yes", name="bare")
+    result = evaluate([RIGHT, bare], [match(), length(threshold=2)], ignore_errors=True)
+    right, lacking = result.test_results
+    assert (right.success, lacking.success) == (True, False)
+    assert lacking.error.startswith("MissingParameterError: Match needs 'expected_output'")
+    assert [one.score for one in lacking.metrics_data] == [None, 1.0]
+    assert (result.record.counts.scored, result.record.counts.annotator_errors) == (1, 1)
+    assert {name: result.record.result[name].n for name in ("Match", "Length")} == {"Match": 1, "Length": 2}
+    skipping = evaluate([RIGHT, bare], [match()], ignore_errors=True, skip_on_missing_params=True)
+    assert skipping.test_results[1].error.endswith(
+        "Give the case what its metrics need, or use metrics that need less."
+    )
+
+
 def test_what_could_not_be_judged_raises_at_the_end_or_is_returned_and_never_passes(match, broken):
     with pytest.raises(CallError, match=r"1 of 2 .* could not be judged.*Broken.*no way to judge"):
         evaluate([RIGHT, WRONG], [match(), OnlyRight()])
