@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 @click.command("show")
 @click.argument("run")
 @click.option("--items", is_flag=True, help="Show every item with its prompts, completions and measurements.")
-@click.option("--failures", is_flag=True, help="Show every item that failed, and the traceback.")
+@click.option(
+    "--failures",
+    is_flag=True,
+    help="Show every item that failed, with the traceback, and those below a threshold.",
+)
 @data_dir_option
 @shared_options
 @pass_app
@@ -43,7 +47,7 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, data_dir: Path |
     app.configure(data_dir=data_dir)
     runs = _found(app, run)
     if as_json:
-        app.show_pieces(records_as_json(runs, scored=items, failed=items or failures))
+        app.show_pieces(records_as_json(runs, scored=items, failed=items or failures, not_passed=failures))
         return
     if not (items or failures):
         app.show_report(runs, whole=True)
@@ -88,11 +92,25 @@ def _show_items(app: App, run: ShownRun, *, only_failures: bool) -> None:
         app.show("\n".join([*_item_lines(record), ""]))
         if isinstance(record, TestItemExceptionRecord):
             app.show("\n".join([*_failure_lines(record, whole=only_failures), ""]))
-    app.show(f"{counted(number, 'failed item' if only_failures else 'item')}.")
+    below = _show_not_passed(app, run) if only_failures else 0
+    more = f", {below:,} below a threshold" if below else ""
+    app.show(f"{counted(number, 'failed item' if only_failures else 'item')}{more}.")
     counts = run.record.counts
     recorded = counts.failed if only_failures else counts.scored + counts.failed
     if run.ended and number != recorded:
         app.note(f"Warning: the record counts {recorded:,} of them, but the run's journal holds {number:,}.")
+
+
+def _show_not_passed(app: App, run: ShownRun) -> int:
+    """Show the scored items that are below a threshold, and say how many there are."""
+    from modelgauge.report.thresholds import failing
+
+    number = 0
+    for record in run.not_passed():
+        number += 1
+        named = [f"{name} = {record.measurements[name]:g}" for name in failing(record)]
+        app.show("\n".join([*_item_lines(record), f"  NOT PASSED: {', '.join(named)}", ""]))
+    return number
 
 
 def _item_lines(record: ItemRecord) -> Iterator[str]:

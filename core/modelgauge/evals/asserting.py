@@ -190,8 +190,8 @@ def _assert_passed(result: EvaluationResult, options: TestRunOptions, *, in_sess
     if one.raised is not None:
         one.raised.with_traceback(_of_users(one.raised))  # some classes of exceptions refuse assignments
         raise_first_of_app(result, f"{shown_by} --failures{named}")
-    if one.error is not None and not (options.ignore_errors and one.failures):
-        why = "; ".join(one.failures) or str(one.error)
+    if one.error is not None and not (options.ignore_errors and one.metrics_data):
+        why = "; ".join(one.failures)
         raise CallError(
             f"The test case {called(one.test_case)} could not be judged: {why.rstrip('.')}.",
             fix=f"See the traceback: {shown_by} --failures{named}. To let it be a failed assertion "

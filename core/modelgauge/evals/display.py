@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -22,6 +22,7 @@ from modelgauge.report.plain import counted, ends_of, one_line, visible
 
 _MOST_CASES = 50
 LONGEST_TITLE = 40
+_SHORT_NAME, _LONG_NAME, _BESIDE_NAMES = 12, 28, 52  # of metrics; what the other columns need at least
 _LONGEST_REASON, _LONGEST_ERROR = 200, 400
 
 
@@ -108,9 +109,10 @@ def rendered(
     passed = sum(one.success for one in results)
     if len(listed) > _MOST_CASES:
         show = RunFolder(folder).command("show")
-        page.add_line("", f"{len(listed) - _MOST_CASES:,} more: {show} --items", indent=0)
+        more = f"{len(listed) - _MOST_CASES:,} more:"
+        page.add_line(more, f"{show} --items", indent=len(more))
         if passed < len(results):
-            page.add_line("", f"Those that failed: {show} --failures", indent=0)
+            page.add_line("failed:", f"{show} --failures", indent=len(more))
         page.add_gap()
     of_cases = counted(len(results) if cases is None else cases, "test case")
     repeats = "" if cases in (None, len(results)) else f"{len(results):,} repeats of "
@@ -128,10 +130,10 @@ def _from_here(folder: Path) -> Path:
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
-def _table(results: Iterable[Shown], page: Page) -> Any:
+def _table(results: Sequence[Shown], page: Page) -> Any:
     table = page.table()
     table.add_column("Test case", overflow="fold", min_width=12)
-    table.add_column("Metric", overflow="fold")
+    table.add_column("Metric", overflow="fold", min_width=_longest_word(results, page.style.width))
     table.add_column("score", justify="right", no_wrap=True)
     table.add_column("threshold", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
@@ -144,6 +146,12 @@ def _table(results: Iterable[Shown], page: Page) -> Any:
             title = "" if place else result.title  # in the first of its lines
             table.add_row(*map(page.text, (title, *_cells(one, page.style))))
     return table
+
+
+def _longest_word(results: Sequence[Shown], width: int) -> int:
+    """The width that names of metrics need to stay whole, as far as a narrow terminal has it."""
+    words = [word for one in results for data in one.metrics_data for word in data.name.split()]
+    return min(max(map(len, words), default=0), max(_SHORT_NAME, min(_LONG_NAME, width - _BESIDE_NAMES)))
 
 
 def _cells(one: MetricData, style: Style) -> tuple[str, ...]:

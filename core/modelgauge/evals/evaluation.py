@@ -73,10 +73,9 @@ def evaluate(
             `max_test_items` only as many cases or goldens are judged; the result says how many were left out.
 
     Raises:
-        InvalidDataError: there is no test case or no metric, or every metric is skipped for a case, unless errors are
-            ignored.
+        InvalidDataError: there is no test case or no metric, or every metric is skipped for a case.
         InvalidOptionError: an option does not exist, or has no such value.
-        MissingParameterError: a case lacks what a metric needs, likewise; it is raised before anything is judged.
+        MissingParameterError: a case lacks what a metric needs; where errors are ignored, it only fails.
         CallError: cases could not be judged, unless errors are ignored; the run is recorded all the same.
         Exception: what the app raised, likewise; all goldens were asked, and what it answered was judged.
     """
@@ -251,7 +250,7 @@ def raise_unjudged(result: EvaluationResult) -> None:
         first = unjudged[0]
         raise CallError(
             f"{len(unjudged):,} of {len(result):,} test cases could not be judged. "
-            f"The first, {called(first.test_case)}: {'; '.join(first.failures) or first.error}",
+            f"The first, {called(first.test_case)}: {'; '.join(first.failures)}",
             fix=f"See `{result.shown_by}`; with ignore_errors=True the others are returned.",
         )
 

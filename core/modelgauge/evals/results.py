@@ -89,8 +89,9 @@ class TestResult:
 
     @property
     def failures(self) -> list[str]:
-        """Why it does not pass, a sentence for each metric."""
-        return [one.failure for one in self.metrics_data if one.failure is not None]
+        """Why it does not pass, a sentence for each metric; where none could judge it, what `error` says."""
+        told = [one.failure for one in self.metrics_data if one.failure is not None]
+        return told if told or self.error is None else [self.error]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -16,13 +16,17 @@ from typing import Any
 from modelgauge.data.records import (
     ItemRecord,
     TestItemExceptionRecord,
+    TestItemRecord,
     TestRecord,
     item_from_json,
     place_of_item,
 )
+from modelgauge.data.results import PASSED
 from modelgauge.engine.journal import RunFolder, whole_lines
+from modelgauge.report.thresholds import failing
 
 _CAPS = {"--max-calls": "N", "--max-tokens-total": "N", "--max-cost": "USD"}
+_HAS_THRESHOLDS = f'.{PASSED}":'
 _SCORED = b'{"kind":"item"'  # how our own lines begin; any other line is parsed to see what it is
 
 
@@ -138,6 +142,15 @@ class ShownRun:
             return iter(self.record.test_item_exceptions)
         return _journaled_failures(self.folder.journal)
 
+    def not_passed(self) -> Iterator[TestItemRecord]:
+        """The scored items that are below a threshold, in the order of the test."""
+        for line in self.order().scored():
+            if _HAS_THRESHOLDS not in line:  # the others are not parsed
+                continue
+            record = item_from_json(line.encode("utf-8"), self.record.run_id)
+            if isinstance(record, TestItemRecord) and failing(record):
+                yield record
+
 
 def higher_cap(records: Iterable[TestRecord]) -> str:
     """The options that `resume` needs, since caps were reached; nothing where none was."""
@@ -160,6 +173,7 @@ def record_as_json(
     *,
     scored: bool = True,
     failed: bool = True,
+    not_passed: bool = False,
     redact_json: Callable[[Any], Any] = lambda value: value,
 ) -> Iterator[str]:
     """A record with its items as one JSON object, in pieces: items in the order of the test, one a line.
@@ -168,9 +182,12 @@ def record_as_json(
         run: its record and where it lies.
         scored: with `test_item_records`.
         failed: with `test_item_exceptions`.
+        not_passed: with those of the `test_item_records` that are below a threshold, where not with all.
         redact_json: takes secrets out of the record; out of the items they were taken when written.
     """
     yield json.dumps(redact_json(run.record.model_dump(mode="json")), ensure_ascii=False)[:-1]
+    if not scored and not_passed:
+        yield from _list("test_item_records", (item.model_dump_json() for item in run.not_passed()))
     if scored or failed:
         order = run.order()
         if scored:
@@ -186,6 +203,7 @@ def records_as_json(
     always_a_list: bool = True,
     scored: bool = True,
     failed: bool = True,
+    not_passed: bool = False,
     redact_json: Callable[[Any], Any] = lambda value: value,
 ) -> Iterator[str]:
     """Several records as `{"records": [...]}`, in pieces.
@@ -195,15 +213,17 @@ def records_as_json(
         always_a_list: if False, the first record alone and as it is.
         scored: with `test_item_records`.
         failed: with `test_item_exceptions`.
-        redact_json: as in `record_as_json`.
+        not_passed: as in `record_as_json`.
+        redact_json: likewise.
     """
+    wanted = {"scored": scored, "failed": failed, "not_passed": not_passed}
     if not always_a_list:
-        yield from record_as_json(runs[0], scored=scored, failed=failed, redact_json=redact_json)
+        yield from record_as_json(runs[0], **wanted, redact_json=redact_json)
         return
     yield '{"records": ['
     for place, run in enumerate(runs):
         yield ",\n" if place else "\n"
-        yield from record_as_json(run, scored=scored, failed=failed, redact_json=redact_json)
+        yield from record_as_json(run, **wanted, redact_json=redact_json)
     yield "]}"
 
 

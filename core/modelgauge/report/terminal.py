@@ -19,7 +19,7 @@ from modelgauge.report.figures import duration, figure
 from modelgauge.report.items import ShownRun
 from modelgauge.report.page import Page, Style
 from modelgauge.report.plain import counted, ends_of
-from modelgauge.report.thresholds import label_of, passed_of
+from modelgauge.report.thresholds import have_all_passed, label_of, passed_of
 
 _MATRIX_RESULTS = 3
 _MATRIX_NAME, _MATRIX_CELL = 26, 15  # characters that a column of the matrix needs
@@ -183,7 +183,7 @@ def _add_where(run: ShownRun, path: Path, page: Page, wide: int) -> None:
     """Where the run lies, and the commands that say more of it and go on with it."""
     record = run.record
     page.add_line(_RECORD, str(path), indent=wide)
-    options = " --failures" if record.counts.failed else ""
+    options = " --failures" if record.counts.failed or not have_all_passed(record) else ""
     page.add_line("next", f"{run.command('show')}{options}", indent=wide)
     if (record.cancelled or record.failure is not None) and not run.going_on:
         page.add_line("", run.to_go_on(), indent=wide)

@@ -3,7 +3,7 @@
 import math
 
 from modelgauge.data.estimates import Estimate
-from modelgauge.data.records import TestItemRecord, TestRecord
+from modelgauge.data.records import ItemRecord, TestItemRecord, TestRecord
 from modelgauge.data.results import PASSED
 from modelgauge.data.thresholds import judged
 from modelgauge.report.figures import figure
@@ -44,6 +44,18 @@ def label_of(record: TestRecord, name: str, style: Style) -> str:
         return name
     at_least, at_most = ("≥", "≤") if style.symbols else (">=", "<=")
     return f"{name} {at_least if threshold.higher_is_better else at_most} {figure(threshold.value)}"
+
+
+def failing(item: ItemRecord) -> tuple[str, ...]:
+    """The measurements of an item that did not reach their thresholds, in one of its repeats at least."""
+    held = item.measurements
+    return tuple([name for name in held if held.get(f"{name}.{PASSED}", 1.0) < 1])
+
+
+def have_all_passed(record: TestRecord) -> bool:
+    """Whether no item that was measured by thresholds is below one; these may differ from item to item."""
+    shares = [value for name, value in record.result.items() if name.endswith(f".{PASSED}")]
+    return all(one.value >= 1 for one in shares if isinstance(one, Estimate))
 
 
 def why_not_passed(record: TestRecord) -> str | None:

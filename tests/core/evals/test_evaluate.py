@@ -1,4 +1,5 @@
 import asyncio
+import json
 import re
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from modelgauge.evals import (
     update_current_span,
 )
 from modelgauge.evals.dataset_links import link_to
-from modelgauge.metrics import Metric
+from modelgauge.metrics import ExactMatchMetric, LevenshteinMetric, Metric, TokenF1Metric
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -414,3 +415,55 @@ def test_measurements_of_parts_are_kept_apart_from_those_of_the_whole(match, len
 def test_a_notebook_shows_a_result_in_one_line(match):
     result = evaluate([LLMTestCase("q", "a", "a"), LLMTestCase("q", "a", "b")], [match(threshold=0.7)])
     assert repr(result) == f"<EvaluationResult: 1 of 2 test cases passed; modelgauge show {result.run_id}>"
+
+
+def test_failed_cases_are_listed_first_where_not_all_fit_and_show_lists_them(match, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "120")
+    cases = [LLMTestCase(str(n), "a", "a" if n % 150 else "b", name=f"case {n}") for n in range(1, 201)]
+    result = evaluate(cases, match(threshold=0.7))
+    shown = capsys.readouterr().out
+    rows = re.findall(r"^case \d+", shown, re.MULTILINE)
+    assert (rows[:2], len(rows)) == (["case 150", "case 1"], 50)
+    assert f"150 more:  {result.shown_by} --items\nfailed:    {result.shown_by} --failures\n" in shown
+    assert "199 of 200 test cases passed." in shown
+
+    def show(*options):
+        ended = CliRunner().invoke(cli, ["show", result.run_id, *options])
+        assert ended.exit_code == 0, ended.output
+        return ended.output
+
+    assert f"modelgauge show {result.run_id} --failures" in show()
+    failures = show("--failures")
+    assert re.findall(r"^\d+\. (.+)", failures, re.MULTILINE) == ["case 150"]
+    assert "NOT PASSED: Match = 0.5" in failures
+    assert failures.endswith("0 failed items, 1 below a threshold.\n")
+    (record,) = json.loads(show("--failures", "--json"))["records"]
+    assert [one["test_item"]["id"] for one in record["test_item_records"]] == ["case 150"]
+    assert record["test_item_exceptions"] == []
+
+
+def test_where_all_pass_no_command_for_failed_ones_is_shown(match, capsys):
+    result = evaluate([LLMTestCase(str(n), "a", "a") for n in range(51)], match())
+    shown = capsys.readouterr().out
+    assert f"1 more:  {result.shown_by} --items\n" in shown
+    assert "--failures" not in shown
+    assert "--failures" not in CliRunner().invoke(cli, ["show", result.run_id]).output
+
+
+def test_a_case_that_nothing_could_judge_says_why_it_failed():
+    @observe(metrics=["exact_match"])
+    def app(question):
+        raise LookupError("no shelf")
+
+    (one,) = evaluate(goldens=[Golden("q")], observed_callback=app, ignore_errors=True).test_results
+    assert one.failures == [one.error] == ["LookupError: no shelf"]
+
+
+def test_names_of_metrics_are_not_broken_at_80_columns(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    case = LLMTestCase("q", "a", "b", name="a test case of a rather long name here", context=["x"])
+    evaluate([case], [ExactMatchMetric(), LevenshteinMetric(), TokenF1Metric()])
+    lines = capsys.readouterr().out.splitlines()
+    for name in ("ExactMatchMetric ", "LevenshteinMetric ", "TokenF1Metric "):
+        assert any(name in line for line in lines)
+    assert max(map(len, lines)) <= 80
