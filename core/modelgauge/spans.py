@@ -321,10 +321,15 @@ class inside:  # noqa: N801  likewise
 
 
 class ending:  # noqa: N801  likewise
-    """End a span however its code ends; a generator's output is what it produced, texts joined to one."""
+    """End a span however its code ends; a generator's output is what it produced, texts joined to one.
+
+    Attributes:
+        left_by: what a consumer who has enough left the code by, beside GeneratorExit: no error of the span's.
+    """
 
     def __init__(self, span: OpenSpan, produced: list[Any] | None = None) -> None:
         self._span, self._produced = span, produced
+        self.left_by: BaseException | None = None
 
     def __enter__(self) -> None:
         """Nothing changes until the end."""
@@ -334,7 +339,8 @@ class ending:  # noqa: N801  likewise
         if produced is not None:
             texts = all(isinstance(one, str) for one in produced)
             self._span.returned("".join(produced) if texts and produced else produced)
-        self._span.end(None if isinstance(error, GeneratorExit) else error)  # whose consumer has enough
+        has_enough = isinstance(error, GeneratorExit) or error is self.left_by
+        self._span.end(None if has_enough else error)
 
 
 def arguments(

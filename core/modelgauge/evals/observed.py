@@ -3,6 +3,7 @@
 `observe`, which makes them, is in `tracing.py`; how spans are kept is in `modelgauge/spans.py`.
 """
 
+import asyncio
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
@@ -179,8 +180,9 @@ def _async_generator(target: Callable[..., Any], observation: Observation | _Beg
         inner = target(*args, **kwargs)
         produced: list[Any] = []
         resume: Callable[[], Any] = functools.partial(anext, inner)
+        end = None if span is None else ending(span, produced)
         # Without a span too: there is no `yield from` that would hand on what the consumer sends and throws in.
-        with nullcontext() if span is None else ending(span, produced):
+        with nullcontext() if end is None else end:
             while True:
                 try:
                     with nullcontext() if span is None else inside(span):
@@ -196,6 +198,8 @@ def _async_generator(target: Callable[..., Any], observation: Observation | _Beg
                         await inner.aclose()
                     raise
                 except BaseException as error:  # noqa: BLE001  thrown in by the consumer, for the body to handle
+                    if end is not None and isinstance(error, asyncio.CancelledError):
+                        end.left_by = error  # its loop ends, in which its consumer has left it
                     resume = functools.partial(inner.athrow, error)
                 else:
                     resume = functools.partial(inner.asend, sent)

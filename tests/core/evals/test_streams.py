@@ -248,3 +248,20 @@ def test_an_observed_async_generator_is_sent_to_and_thrown_into_as_before(collec
     with collecting():
         assert asyncio.run(talk()) == ["Who are you?", "Where do you live?", "Never mind."]
     assert seen == ["Ann", "too private", "closed"]
+
+
+def test_a_consumer_that_has_enough_is_no_error_of_a_stream():
+    @observe
+    async def several():
+        yield 1
+        yield 2
+
+    @observe
+    async def app():
+        async for one in several():
+            return one
+        return None
+
+    with collect_traces() as traces:
+        assert asyncio.run(app()) == 1
+    assert [(span.name, span.error) for span in traces[0].spans] == [("app", None), ("several", None)]
