@@ -12,19 +12,19 @@ from importlib import import_module
 from typing import Any
 
 SHORTEST_VALUE = 4  # below, a value is like any short word: only an Authorization header tells it apart
-LONGEST_WORD = 11  # what local servers get for a key is a word: EMPTY, ollama, lm-studio, not-needed
+LONGEST_WORD = 11  # what local servers get for a key is a word: EMPTY, ollama, dummy
 SHORTEST_FORM = 6  # of an encoded form: below, it turns up in ordinary text by chance
 
 SHORTEST_LINE = 16  # of a value of several lines, a PEM key, say: a log may show them one by one
 
-_WORDS = re.compile(r"[A-Za-z]?[a-z]*([-_. ][A-Za-z]?[a-z]*)*|[A-Z]+([-_. ][A-Z]+)*|[0-9]{1,6}")
+_WORD = re.compile(r"[A-Za-z]?[a-z]*|[A-Z]+|[0-9]{1,6}")
 
 
 class Redactor:
     """Replaces every known secret value by `[secret SCOPE.KEY]`, in any case and in its usual encodings.
 
     Where no secret stands in a text, a call costs a substring search for each form; without secrets, nothing.
-    Values shorter than four characters, and words of up to eleven (`EMPTY`, `lm-studio`), are replaced
+    Values shorter than four characters, and words of up to eleven letters (`EMPTY`), are replaced
     after `Bearer`, `Basic` or `Token` only: elsewhere they cannot be told from ordinary text, and an answer that
     holds the word would be scored as another. Safe to use from several threads.
     """
@@ -120,7 +120,7 @@ def _pattern_of(form: str) -> str:
 
 def _is_ordinary(value: str) -> bool:
     """Whether a value may well turn up in a text that has nothing to do with it."""
-    return len(value) < SHORTEST_VALUE or (len(value) <= LONGEST_WORD and bool(_WORDS.fullmatch(value)))
+    return len(value) < SHORTEST_VALUE or (len(value) <= LONGEST_WORD and bool(_WORD.fullmatch(value)))
 
 
 def _forms(value: str) -> set[str]:

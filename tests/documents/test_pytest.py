@@ -175,7 +175,7 @@ def test_the_flags(reader):
     assert "Question A" not in table
     record = only_record(reader)
     assert record.identifier == "nightly"
-    assert (record.counts.scored, record.counts.annotator_errors) == (2, 2)
+    assert (record.counts.scored, record.counts.annotator_errors) == (1, 1)
 
 
 def test_conversations(reader):

@@ -54,7 +54,6 @@ JUDGE = "judge"
 """The name under which a metric asks its judge."""
 
 _SETTINGS = ("threshold", "strict_mode", "include_reason", "model", "combine")
-
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
