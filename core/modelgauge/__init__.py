@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from modelgauge.data.responses import ToolCall as ToolCall
     from modelgauge.data.responses import TopTokens as TopTokens
     from modelgauge.data.responses import Usage as Usage
+    from modelgauge.data.thresholds import Threshold as Threshold
     from modelgauge.dependencies import ExternalData as ExternalData
     from modelgauge.dependencies import LocalData as LocalData
     from modelgauge.dependencies import PackageData as PackageData
@@ -94,6 +95,7 @@ _MODULES = {
         "TopTokens",
         "Usage",
     ),
+    "data.thresholds": ("Threshold",),
     "dependencies": ("ExternalData", "LocalData", "PackageData", "WebData"),
     "hookspecs": ("hookimpl",),
     "interfaces.annotator": ("CompletionAnnotator",),
@@ -161,6 +163,7 @@ __all__ = [
     "TestItemRecord",
     "TestRecord",
     "TextPrompt",
+    "Threshold",
     "TokenProbability",
     "ToolCall",
     "TopTokens",

@@ -34,7 +34,7 @@ def test_a_case_below_a_threshold_fails_the_command_and_is_counted_for_each_metr
 def test_a_test_of_ones_own_needs_no_more_than_thresholds_for_its_failures_to_count(here, run):
     (here / "strict.py").write_text(
         "import modelgauge as mg\n"
-        "from modelgauge.data.thresholds import Threshold\n\n\n"
+        "from modelgauge import Threshold\n\n\n"
         "class Strict(mg.PromptResponseTest):\n"
         "    thresholds = {'length': Threshold(value=4)}\n\n"
         "    def make_test_items(self, dependencies):\n"
