@@ -1,15 +1,15 @@
-"""Running an observed app on goldens: each use becomes a test case, with its trace and judged components."""
+"""Running an observed app on goldens: each use becomes a test case, with its trace and judged components.
 
-import asyncio
-import inspect
+How it is used is in `app_uses.py`.
+"""
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from modelgauge.articles import a_class
-from modelgauge.blocking import blocking
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.data.shown import is_stream, shown
+from modelgauge.data.shown import shown
 from modelgauge.data.test_cases import (
     IN_METADATA,
     ConversationalGolden,
@@ -18,26 +18,16 @@ from modelgauge.data.test_cases import (
     LLMTestCase,
 )
 from modelgauge.engine.asking import split_off
-from modelgauge.engine.threads import in_thread
-from modelgauge.errors import InvalidDataError, ModelGaugeError
+from modelgauge.engine.journal import RunFolder
+from modelgauge.engine.options import RunOptions
+from modelgauge.errors import InvalidDataError
+from modelgauge.evals.app_uses import App, Used, Uses
 from modelgauge.evals.dataset_test import as_asked, keyed
 from modelgauge.evals.given import AnsweredCase, Component
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import Origin, check_case
-from modelgauge.spans import (
-    OpenSpan,
-    OpenTrace,
-    Sink,
-    as_text,
-    begin_use,
-    collecting,
-    is_observed,
-    metrics_of_observed,
-    observation_of,
-    trace_of_use,
-)
+from modelgauge.spans import OpenSpan, OpenTrace, as_text, is_observed, metrics_of_observed
 
-App: TypeAlias = Callable[[str], Any]
 Resolved: TypeAlias = Callable[[Sequence[Any]], list[Metric]]
 
 DEFAULT_METRIC = "answer_relevancy"
@@ -67,18 +57,20 @@ class Judging:
     Args:
         resolved: makes objects of metrics that are named by uids.
         ready: raises where a metric's judge is not there.
+        options: of the run: where its files go, how long the app may take for an answer.
         metrics: judge each answer as a whole, beside those of the app.
         skip: leave out metrics that lack a parameter.
     """
 
     resolved: Resolved
     ready: Callable[[Metric], object]
+    options: RunOptions
     metrics: Sequence[Metric] = ()
     skip: bool = False
 
 
 def answered_goldens(
-    goldens: Sequence[Golden], callback: App, judging: Judging, *, at_once: int
+    goldens: Sequence[Golden], callback: App, judging: Judging, *, at_once: int | None
 ) -> tuple[list[AnsweredCase], list[Metric]]:
     """Run an app on goldens; blocks, also inside a running event loop.
 
@@ -86,7 +78,7 @@ def answered_goldens(
         goldens: single-turn ones.
         callback: the app, decorated with `@observe`.
         judging: how it is going to be judged; what can be known of that is checked before the app is used.
-        at_once: most uses of the app at once; one alone is in this thread.
+        at_once: most uses of the app at once; None for one after the other, plain code in this thread.
 
     Returns:
         What was answered, or what the app raised instead, and the metrics that judge each answer as a whole.
@@ -94,13 +86,14 @@ def answered_goldens(
     Raises:
         ValueError: the callback is not callable, or not observed.
         UsageError: there is no judge, or none of that name.
+        RunStoppedError: what it answers could not be recorded.
     """
     checked_app(callback)
     check_goldens(goldens)
     objects = _Objects(judging.resolved)
-    check = _Checked(judging, objects)
-    uses = _uses_before(goldens, callback, judging, objects, check)
-    uses += _uses(goldens[len(uses) :], callback, at_once, check)
+    used = Uses(callback, judging.options, _Checked(judging, objects), at_once)
+    uses = _uses_before(goldens, used, judging, objects)
+    uses += _recordable_uses(goldens[len(uses) :], used, judging)
     answers = [one for one in uses if one.error is None]
     whole = objects([metric for one in answers for metric in one.trace.root.metrics])
     parts = [_components(one.trace, objects) if one.error is None else () for one in uses]
@@ -110,9 +103,7 @@ def answered_goldens(
     return answered, [*judging.metrics, *whole]
 
 
-def _uses_before(
-    goldens: Sequence[Golden], app: App, judging: Judging, objects: "_Objects", check: "_Check"
-) -> list["_Used"]:
+def _uses_before(goldens: Sequence[Golden], used: Uses, judging: Judging, objects: "_Objects") -> list[Used]:
     """Refuse metrics that could judge nothing before the app is used for all goldens.
 
     Whether the functions that an app calls have metrics of their own shows when it is used: where nobody names any,
@@ -123,10 +114,10 @@ def _uses_before(
         MissingParameterError: a metric judges conversations.
         UsageError: a metric has no judge.
     """
-    known = [*judging.metrics, *objects(metrics_of_observed(app))]
+    known = [*judging.metrics, *objects(metrics_of_observed(used.app))]
     if known:
         keyed(known)
-    uses = [] if known else _uses(goldens[:1], app, 1, check)
+    uses = [] if known else _recordable_uses(goldens[:1], used, judging)
     if any(
         one.called and one.error is None and not any(span.metrics for span in one.trace.spans) for one in uses
     ):
@@ -136,6 +127,16 @@ def _uses_before(
             check_case(LLMTestCase(""), metric.test_case_type, (), metric.name, Origin("app"))
         judging.ready(metric)
     return uses
+
+
+def _recordable_uses(goldens: Sequence[Golden], used: Uses, judging: Judging) -> list[Used]:
+    """Use the app, unless the folder of the run could not be made: its answers would be lost.
+
+    Raises:
+        RunStoppedError: the disk refuses.
+    """
+    RunFolder.create(judging.options.runs).forget_if_empty()
+    return used.on([golden.input for golden in goldens])
 
 
 def check_goldens(goldens: Sequence[object]) -> None:
@@ -179,7 +180,7 @@ class _Checked:
         self._judging, self._objects = judging, objects
         self._known: set[int] = set()
 
-    def __call__(self, used: "_Used") -> None:
+    def __call__(self, used: Used) -> None:
         found = self._objects([metric for span in used.trace.spans for metric in span.metrics])
         for metric in found if used.error is None else ():
             if id(metric) not in self._known:
@@ -188,107 +189,7 @@ class _Checked:
                 self._known.add(id(metric))
 
 
-@dataclass(frozen=True, slots=True)
-class _Used:
-    """What the app did, and what it returned or raised; `called` where the observed function itself was at work."""
-
-    trace: OpenTrace
-    value: Any
-    error: Exception | None
-    called: bool
-
-
-_Check: TypeAlias = Callable[[_Used], None]
-
-
-def _uses(goldens: Sequence[Golden], callback: App, at_once: int, check: _Check) -> list[_Used]:
-    """Use the app on goldens, in this thread where it is done one after the other.
-
-    Raises:
-        ModelGaugeError: the check did; what was under way has ended, and nothing more began.
-    """
-    if at_once > 1:
-        return blocking(lambda: _used(goldens, callback, at_once, check))
-    uses = []
-    for golden in goldens:
-        uses.append(_use_here(callback, golden.input))
-        check(uses[-1])
-    return uses
-
-
-async def _used(goldens: Sequence[Golden], callback: App, at_once: int, check: _Check) -> list[_Used]:
-    places = asyncio.Semaphore(at_once)
-    refused: list[ModelGaugeError] = []
-
-    async def checked(golden: Golden) -> list[_Used]:
-        async with places:
-            if refused:
-                return []
-            used = await _use_in_thread(callback, golden.input)
-            try:
-                check(used)
-            except ModelGaugeError as error:
-                refused.append(error)
-            return [used]
-
-    uses = await asyncio.gather(*map(checked, goldens))
-    if refused:
-        raise refused[0]
-    return [one for several in uses for one in several]
-
-
-async def _use_in_thread(callback: App, asked: str) -> _Used:
-    """Use the app once; plain code runs in a thread, where it may block."""
-    span = _begun(callback, asked)
-    with collecting() as sink:
-        try:
-            value = await in_thread(lambda: _drained(callback(asked)), "app")
-            value = await _awaited(value)
-        except Exception as error:  # noqa: BLE001  the author's; it stands in the record
-            return _ended(sink, span, error=error)
-    return _ended(sink, span, value)
-
-
-def _use_here(callback: App, asked: str) -> _Used:
-    """Use the app once; plain code runs in this thread, whose debugger and fixtures it knows."""
-    span = _begun(callback, asked)
-    with collecting() as sink:
-        try:
-            value = _drained(callback(asked))
-            if inspect.isawaitable(value) or _is_async_stream(value):
-                value = blocking(lambda: _awaited(value))
-        except Exception as error:  # noqa: BLE001  likewise
-            return _ended(sink, span, error=error)
-    return _ended(sink, span, value)
-
-
-def _begun(callback: App, asked: str) -> OpenSpan:
-    """What stands for a use of which the observed function knows nothing: a wrapper around it may answer by itself."""
-    name = str(getattr(callback, "__name__", type(callback).__name__))
-    return begin_use(name, {"input": asked}, observation_of(callback), metrics_of_observed(callback))
-
-
-def _ended(sink: Sink, use: OpenSpan, value: Any = None, error: Exception | None = None) -> _Used:
-    trace = trace_of_use(sink, use, value, error)
-    return _Used(trace, value, error, called=trace is not use.trace)
-
-
-async def _awaited(value: Any) -> Any:
-    answer = await value if inspect.isawaitable(value) else value
-    if _is_async_stream(answer):
-        return [part async for part in answer]
-    return _drained(answer)
-
-
-def _drained(value: Any) -> Any:
-    return list(value) if is_stream(value) else value
-
-
-def _is_async_stream(value: Any) -> bool:
-    return hasattr(type(value), "__anext__")
-
-
-def _answered(golden: Golden, used: _Used, components: tuple[Component, ...]) -> AnsweredCase:
+def _answered(golden: Golden, used: Used, components: tuple[Component, ...]) -> AnsweredCase:
     """The golden's input and references, and what the app answered and said; thoughts are no part of an answer."""
     trace, golden = used.trace, as_asked(golden)
     if used.error is not None:
@@ -301,7 +202,7 @@ def _answered(golden: Golden, used: _Used, components: tuple[Component, ...]) ->
     return AnsweredCase(case, trace.frozen(), components, completion=completion)
 
 
-def _said(used: _Used) -> tuple[SUTCompletion | None, dict[str, Any]]:
+def _said(used: Used) -> tuple[SUTCompletion | None, dict[str, Any]]:
     """What the app answered, None where it was nothing, and what it said of the test case besides."""
     said, value = used.trace.said(), used.value
     if isinstance(value, SUTCompletion):

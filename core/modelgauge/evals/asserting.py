@@ -8,6 +8,7 @@ from typing import Any
 
 from modelgauge.api import Runner
 from modelgauge.data.test_cases import Golden
+from modelgauge.engine.failures import as_exception
 from modelgauge.errors import CallError, ModelGaugeError
 from modelgauge.evals import observed, pytest_plugin
 from modelgauge.evals.apps import answered_goldens, checked_app
@@ -45,7 +46,8 @@ def assert_test(
         test_case: what went in and came out of the app.
         metrics: objects or uids, at least one.
         golden: what to ask the app, and what is known of a good answer.
-        observed_callback: the app, decorated with `@observe`, plain or async; it gets the golden's input. Its
+        observed_callback: the app, decorated with `@observe`, plain or async; it gets the golden's input. An async
+            one may take as long as a call of a SUT (MODELGAUGE_TIMEOUT), a plain one in this thread is not ended. Its
             metrics stand in `@observe(metrics=[…])`; where there are none, answer relevancy judges.
         run_async: False judges by one metric after the other.
         display_progress: show a progress bar, on a terminal.
@@ -95,14 +97,22 @@ def _judged(
     golden, callback = asked
     if golden is not None and callback is not None:
         judging = judging_by(runner, skip=chosen.skip_on_missing_params)
-        answered, judges = answered_goldens([golden], callback, judging, at_once=1)
+        answered, judges = answered_goldens([golden], callback, judging, at_once=None)
     else:
         test_case, metrics = given
         answered, judges = [AnsweredCase(checked_case(test_case))], metrics_of(metrics, runner)
     return Job(answered, judges, errors=chosen.errors(), uid="assert_test").run(runner, items)
 
 
-def _of_users(error: Exception) -> TracebackType | None:
+def _left_by(error: Exception) -> BaseException | None:
+    """What the app left its test by, where that is no `Exception` (pytest.fail, sys.exit); in the record it is one."""
+    cause = error.__cause__
+    if cause is None or isinstance(cause, Exception) or str(error) != str(as_exception(cause)):
+        return None
+    return cause
+
+
+def _of_users(error: BaseException) -> TracebackType | None:
     """The traceback of an error without the way through the library, which does not help its users.
 
     What is no error that we raise on purpose, and happened within the library, is a defect of it: then all is kept.
@@ -117,7 +127,7 @@ def _of_users(error: Exception) -> TracebackType | None:
     return kept[0] if kept else None
 
 
-def _was_called_wrongly(error: Exception) -> bool:
+def _was_called_wrongly(error: BaseException) -> bool:
     """Whether an observed function takes other arguments than it was given, so that its own code never ran."""
     step = error.__traceback__
     while step is not None and step.tb_next is not None:
@@ -188,6 +198,9 @@ def _assert_passed(result: EvaluationResult, options: TestRunOptions, *, in_sess
     shown_by = "modelgauge show RUN" if in_session else result.shown_by
     named = " (RUN is named at the end of this session)" if in_session else ""
     if one.raised is not None:
+        left_by = _left_by(one.raised)
+        if left_by is not None:
+            raise left_by.with_traceback(_of_users(left_by))
         one.raised.with_traceback(_of_users(one.raised))  # some classes of exceptions refuse assignments
         raise_first_of_app(result, f"{shown_by} --failures{named}")
     if one.error is not None and not (options.ignore_errors and one.metrics_data):

@@ -33,6 +33,7 @@ from modelgauge.engine.journal import JournalFile, RunFolder, new_id, write_atom
 from modelgauge.engine.manifest import surroundings
 from modelgauge.engine.measured import JournalIndex
 from modelgauge.errors import MissingParameterError
+from modelgauge.evals.app_uses import is_skip
 from modelgauge.evals.configs import Display, ErrorConfig
 from modelgauge.evals.dataset_test import prompt_of
 from modelgauge.evals.display import Shown, rendered, style_of
@@ -325,7 +326,7 @@ class Call:
             case: a test case or golden.
             error: what ends the test, where it is no `Exception`.
         """
-        if isinstance(error, sys.modules["pytest"].skip.Exception):
+        if is_skip(error):
             shutil.rmtree(self._folder)
         elif not isinstance(error, KeyboardInterrupt):  # then there is no time for more
             self.refused(case, error)

@@ -124,6 +124,13 @@ def test_passes():
 def test_fails():
     use("fail")
 
+@observe(metrics=[Needy()])
+def leaving(question):
+    raise SystemExit(question)
+
+def test_exits():
+    assert_test(golden=Golden("q"), observed_callback=leaving)
+
 def test_is_skipped():
     use("skip")
 """
@@ -132,13 +139,19 @@ def test_is_skipped():
 
 def test_a_case_that_its_test_leaves_counts_unless_the_test_is_skipped(session, here):
     _, output = session(source=UNJUDGED)
-    assert "1 failed, 1 passed, 1 skipped" in output
+    assert "2 failed, 1 passed, 1 skipped" in output
+    assert re.search(r"^E +(Failed|SystemExit): ", output, re.MULTILINE)
+    assert "core/modelgauge" not in output
     (record,) = records(here)
-    assert (record.counts.items, record.counts.scored, record.counts.unscored) == (2, 1, 1)
-    assert "1 of 2 test cases passed." in summary_of(output)
-    (failed,) = record.test_item_exceptions
-    assert (failed.test_item.id, failed.error_type) == ("test_app.py::test_fails", "Failed")
-    assert failed.message == "no way"
+    assert (record.counts.items, record.counts.scored, record.counts.sut_errors) == (3, 1, 2)
+    assert "1 of 3 test cases passed." in summary_of(output)
+    failed, left = record.test_item_exceptions
+    assert (failed.test_item.id, failed.message) == ("test_app.py::test_fails", "Failed: no way")
+    assert left.message == "SystemExit: q"
+    assert [[(span.name, span.error) for span in one.spans] for one in (failed, left)] == [
+        [("app", "Failed: no way")],
+        [("leaving", "SystemExit: q")],
+    ]
     assert shown_in("Failed: no way", summary_of(output))
 
 
