@@ -72,7 +72,8 @@ class DiskCache:
         except _DISK_ERRORS as error:
             raise CacheError(
                 f"The cache in {directory} cannot be opened: {error}.",
-                fix="Free the disk, correct its permissions, move the folder away, or use --no-caching.",
+                fix="Free the disk, correct its permissions, move the folder away, choose another --data-dir (under "
+                "pytest MODELGAUGE_DATA_DIR), or use --no-caching (in Python caching=False).",
             ) from error
 
     @property

@@ -48,6 +48,7 @@ def test_where_no_record_can_be_written_the_session_fails_and_says_where_its_cas
     assert "2 passed" in output
     assert "Traceback" not in output
     assert re.search(r"There is no record of this session: The folder \S+ cannot be made: ", output)
+    assert "under pytest MODELGAUGE_DATA_DIR" in output
     left = Path(re.search(r"What its test cases left is in (\S+)", output)[1])
     assert len(list(left.glob("*/*/items.jsonl"))) == 2
 
@@ -61,6 +62,7 @@ def test_a_data_folder_that_cannot_be_made_is_told_without_the_ways_of_the_libra
     assert code == 1
     assert "1 failed" in output
     assert "CacheError: The cache in " in output
+    assert "under pytest MODELGAUGE_DATA_DIR" in output
     assert not re.search(r"store\.py|pathlib|session\.py", output)
 
 
