@@ -98,7 +98,8 @@ def manifest_of(folder: RunFolder) -> Manifest:
     made = data.get("test_initialization")
     if data.get("sut_uid") == GIVEN and isinstance(made, dict) and made.get("class_name") == PYTEST:
         said = folder.command_line()
-        command = shlex.join(said) if said and said[0] == "pytest" else "pytest"  # a manifest of anybody's
+        # A manifest of anybody's may say anything.
+        command = shlex.join(said) if said and said[0] in ("pytest", "modelgauge") else "pytest"
         raise RecordError(
             f"Run {folder.run_id} is of a session of pytest, whose tests made its cases.",
             fix=f"Run the tests again: {command}. What judges answered is in the cache.",

@@ -141,7 +141,7 @@ def test_a_secret_that_a_process_looked_up_stands_nowhere(project, run, command)
     assert "2 of 4 test cases passed." in summary
     for name, text in shown_or_left(project, summary).items():
         assert not shown_in(SECRET[:8], text), name
-        assert shown_in(STANDS_FOR_IT, text), name
+        assert name == "totals.json" or shown_in(STANDS_FOR_IT, text), name
     reasons = [item.interactions[0].response.completions[0].annotations for item in record.test_item_records]
     assert [one["Judged"]["reason"] for one in reasons if "Judged" in one] == [f"1 {STANDS_FOR_IT}"]
     assert {item.test_item.prompts[0].prompt.text for item in record.test_item_exceptions} == {

@@ -2,15 +2,19 @@
 
 import json
 import os
+import re
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from processes import in_process_of_its_own, process_of_its_own
 from pytest_sessions import PASSING, TEST_FILE, check_record, records
 
 from modelgauge import load_record
+from modelgauge.engine.journal import all_runs
+from modelgauge.report.unfinished import state_of
 
 
 @pytest.fixture
@@ -44,6 +48,16 @@ def test_a_session_that_does_not_use_modelgauge_imports_and_prints_nothing_more_
     assert done.returncode == 0, done.stdout
     assert "modelgauge" not in done.stdout + done.stderr
     assert not (project / "run_data").exists()
+
+
+def test_the_run_of_workers_is_called_by_the_time_at_which_its_session_began(project):
+    begun = "from modelgauge.engine.journal import new_id\nPath('begun').write_text(new_id())\n"
+    source = WAITING.replace("from pathlib import Path\n", "from pathlib import Path\n" + begun)
+    (project / "test_app.py").write_text(source, encoding="utf-8")
+    in_process_of_its_own("pytest", "test_app.py::test_a", "-q", "-n", "1")
+    (record,) = records(project)
+    assert record.run_id < (project / "begun").read_text(encoding="utf-8")
+    assert record.run_id.startswith(re.sub(r"[-:]", "", record.run_timestamp[:19]).replace("T", "-"))
 
 
 @pytest.mark.parametrize(("source", "code"), [("def test_a(): pass", 0), ("x = 1", 2)])
@@ -104,19 +118,52 @@ def test_b():
 )
 
 
+def wait_for(file, process):
+    while not file.exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no process groups to interrupt")
-def test_an_interrupted_session_keeps_the_cases_that_were_judged(project):
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
+def test_an_interrupted_session_keeps_the_cases_that_were_judged(project, workers):
     (project / "test_app.py").write_text(WAITING, encoding="utf-8")
-    with process_of_its_own("modelgauge", "test", "run", "test_app.py", "-q") as process:
-        while not (project / "waiting").exists():
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.05)
+    with process_of_its_own("modelgauge", "test", "run", "test_app.py", "-q", *workers) as process:
+        wait_for(project / "waiting", process)
+        (run,) = all_runs(project / "run_data")
+        assert state_of(run) == ("running", None)
         os.killpg(process.pid, signal.SIGINT)
         output, errors = process.communicate(timeout=120)
     assert process.returncode == 130, output + errors
     (record,) = records(project)
     assert record.counts.scored == 1
     assert "1 of 1 test case passed." in output
+    assert (record.cancelled, state_of(run)[0]) == (True, "interrupted")
+    assert record.notes == (
+        "The session was interrupted: pytest had collected 2 tests, of which 1 have cases here.",
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no process groups to end")
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
+def test_a_killed_session_leaves_a_run_with_the_cases_that_were_judged(project, workers):
+    (project / "test_app.py").write_text(WAITING, encoding="utf-8")
+    with process_of_its_own("pytest", "test_app.py", "-q", *workers) as process:
+        wait_for(project / "waiting", process)
+        other = in_process_of_its_own("pytest", "test_app.py::test_a", "-q")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=120)
+    killed, finished = all_runs(project / "run_data")
+    assert other.returncode == 0
+    assert [state_of(one)[0] for one in (killed, finished)] == ["killed", "finished"]
+    (item,) = killed.items()
+    assert (item.test_item.id, item.measurements["passed"]) == ("test_app.py::test_a", 1)
+    command = killed.command_line()
+    assert (command[0], set(command[1:])) == ("pytest", {"-q", "test_app.py", *workers})
+    shown = in_process_of_its_own("modelgauge", "show", killed.run_id)
+    assert "1 scored, 0 failed so far" in shown.stdout
+    refused = in_process_of_its_own("modelgauge", "resume", killed.run_id)
+    assert "Run the tests again: pytest" in refused.stderr
 
 
 def test_plugins_judge_and_data_folder_reach_the_workers(project):
@@ -143,4 +190,10 @@ def test_plugins_judge_and_data_folder_reach_the_workers(project):
     assert done.returncode == 0, done.stdout
     (run,) = (project / "data" / "runs").iterdir()
     assert load_record(run).result["AnswerRelevancyMetric"].value == 1
+    manifest = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    assert manifest["command"] == ["modelgauge", "test", "run", "test_app.py", *given]
+    assert manifest["annotators"].keys() == {"AnswerRelevancyMetric"}
+    assert manifest["judges"]["AnswerRelevancyMetric"]["judge"]["uid"] == "judge"
+    assert manifest["inputs"]["judge"] == "judge"
+    assert [Path(one).name for one in manifest["inputs"]["plugins"]] == ["plugin.py"]
     assert not (project / "run_data").exists()

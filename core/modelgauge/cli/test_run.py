@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -119,8 +120,9 @@ def run(
         identifier=identifier,
     )
     with TemporaryDirectory(prefix="modelgauge-") as folder:
-        told = Path(folder, "run")
-        environment = _environment(app, replace(options, told=str(told)))
+        told, command = Path(folder, "run"), Path(folder, "command")
+        command.write_text(json.dumps(["modelgauge", *map(app.redact, app.args)]), encoding="utf-8")
+        environment = _environment(app, replace(options, told=str(told), command=str(command)))
         app.exit_code = _pytest(pytest_args, environment, _STDERR if as_json else None)
         if as_json:
             _show_record(app, told)

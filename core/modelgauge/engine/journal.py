@@ -30,10 +30,15 @@ MANIFEST, JOURNAL, RECORD, TOTALS = "run.json", "items.jsonl", "record.json", "t
 _TRIES, _PAUSE = 20, 0.01  # seconds
 
 
-def new_id() -> str:
-    """An id that sorts by time: the runs of one command stand in the order in which they were asked for."""
-    now = datetime.now(UTC)
-    return f"{now:%Y%m%d-%H%M%S}-{now.microsecond:05x}{secrets.token_hex(1)[0]}"
+def new_id(now: datetime | None = None, mark: str | None = None) -> str:
+    """An id that sorts by time: the runs of one command stand in the order in which they were asked for.
+
+    Args:
+        now: when it was asked for, in UTC.
+        mark: a hexadecimal digit, where several processes shall find the same id; by default a random one.
+    """
+    now = now or datetime.now(UTC)
+    return f"{now:%Y%m%d-%H%M%S}-{now.microsecond:05x}{mark or secrets.token_hex(1)[0]}"
 
 
 class RunFolder:
@@ -64,7 +69,8 @@ class RunFolder:
                     raise
             except OSError as error:
                 raise RunStoppedError(
-                    f"The folder {path} cannot be made: {error}.", fix="Choose another --data-dir."
+                    f"The folder {path} cannot be made: {error}.",
+                    fix="Choose another --data-dir (in Python data_dir, under pytest MODELGAUGE_DATA_DIR).",
                 ) from error
 
     @property

@@ -142,6 +142,8 @@ def _table(results: Sequence[Shown], page: Page) -> Any:
         if result.error is not None:
             told = ends_of(result.error, _LONGEST_ERROR)
             table.add_row(*map(page.text, (result.title, "", "none", "", "failed", told)))
+        elif not result.metrics_data:  # its process ended before it could say more
+            table.add_row(*map(page.text, (result.title, "", "", "", "passed", "")))
         for place, one in enumerate(result.metrics_data):
             title = "" if place else result.title  # in the first of its lines
             table.add_row(*map(page.text, (title, *_cells(one, page.style))))

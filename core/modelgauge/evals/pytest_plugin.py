@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 import threading
+import time
 import traceback
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from modelgauge.evals.session import Session
 
 VARIABLE = "MODELGAUGE_PYTEST_SESSION"
-"""Where the session is: its folder and its working directory, for xdist's workers."""
+"""Where and when the session began, for xdist's workers; and a folder in which its processes find each other.
+
+Of its `mark` and the time the name of its run is made, which lies where the settings say."""
 
 OPTIONS = "MODELGAUGE_PYTEST_OPTIONS"
 """The options of `modelgauge test run`, as JSON."""
@@ -58,9 +61,18 @@ class _OpenSession:
             folder = os.path.join(  # noqa: PTH118  pathlib takes long to import
                 tempfile.gettempdir(), f"modelgauge-{os.getpid()}-{os.urandom(8).hex()}"
             )
-            os.environ[VARIABLE] = json.dumps({"folder": folder, "cwd": os.getcwd()})  # noqa: PTH109  likewise
-        self.where: dict[str, str] = json.loads(os.environ[VARIABLE])
+            where = {
+                "folder": folder,
+                "cwd": os.getcwd(),  # noqa: PTH109  likewise
+                "begun": time.time(),
+                "mark": f"{os.urandom(1)[0] % 16:x}",
+            }
+            os.environ[VARIABLE] = json.dumps(where)
+        self.where: dict[str, Any] = json.loads(os.environ[VARIABLE])
+        of_worker = getattr(config, "workerinput", {}).get("mainargv")
+        self.args = [str(one) for one in (of_worker[1:] if of_worker else config.invocation_params.args)]
         self.used: Session | None = None
+        self.interrupted = False
         self.failure = ""
         self._items: list[Any] = []
         self._places: dict[str, Place] | None = None
@@ -79,6 +91,8 @@ class _OpenSession:
 
     def close(self) -> None:
         """Put the environment back: a session may run inside another's test."""
+        if self.used is not None:
+            self.used.close()
         if self.outside is None:
             os.environ.pop(VARIABLE, None)
         else:
@@ -93,6 +107,10 @@ def session() -> "Session | None":
     with _lock:  # several threads of one test may be the first
         if innermost.used is None:
             innermost.used = _session(innermost)
+            if (
+                innermost.is_worker
+            ):  # by which the process that makes the record knows that there is one to make
+                os.makedirs(innermost.where["folder"], mode=0o700, exist_ok=True)  # noqa: PTH103  as below
         return innermost.used
 
 
@@ -103,7 +121,7 @@ def place(test: str) -> Place:
 
 def _session(opened: _OpenSession) -> "Session":
     module = import_module("modelgauge.evals.session")  # here, since only those who use it shall pay
-    made: Session = module.Session(opened.where["folder"], opened.where["cwd"], os.environ.get(OPTIONS, "{}"))
+    made: Session = module.Session(opened.where, os.environ.get(OPTIONS, "{}"), opened.args)
     return made
 
 
@@ -171,16 +189,25 @@ def _repeats() -> int:
     return int(json.loads(os.environ.get(OPTIONS, "{}")).get("repeat", 1))
 
 
+def pytest_keyboard_interrupt(excinfo: Any) -> None:
+    """Note that the session ends before its time; what pytest calls Interrupted it does itself: errors, -x, …"""
+    if _open:
+        _open[-1].interrupted = excinfo.typename != "Interrupted"
+
+
 def pytest_sessionfinish(session: Any) -> None:
     """Make one run record of all cases; the workers of xdist leave that to the process that started them."""
     opened = _open[-1] if _open else None
-    if opened is None or opened.is_worker or not os.path.isdir(opened.where["folder"]):  # noqa: PTH112  as above
+    if opened is None or opened.is_worker:
+        return
+    if opened.used is None and not os.path.isdir(opened.where["folder"]):  # noqa: PTH112  as above
         return
     try:
         opened.used = opened.used or _session(opened)
-        opened.used.finish(list(session.config.invocation_params.args))
+        opened.used.finish(session.testscollected if opened.interrupted else None)
     except Exception as error:  # noqa: BLE001  what pytest has to say is not lost for it
-        opened.failure = _without_record(error, opened.where["folder"])
+        left = opened.where["folder"] if opened.used is None else opened.used.folder
+        opened.failure = _without_record(error, str(left))
         session.exitstatus = session.exitstatus or 1
 
 

@@ -1,7 +1,8 @@
 """The cases of one pytest session, from all processes that take part, as one run.
 
 Each `assert_test` is a run of its own, in a folder that the processes of the session share, so that nothing
-is lost when one of them dies. When the session ends, the process that began it makes one run of them.
+is lost when one of them dies. When the session ends, the process that began it makes one run of them. The files
+of that are in `session_run.py`.
 """
 
 import json
@@ -10,28 +11,20 @@ import shutil
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import TextPrompt
-from modelgauge.data.records import (
-    SCHEMA_VERSION,
-    Counts,
-    ItemRecord,
-    Stage,
-    TestRecord,
-    normalized_result,
-)
+from modelgauge.data.records import SCHEMA_VERSION, Counts, ItemRecord, Stage, TestRecord
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.discovery import Plugins, discover
 from modelgauge.engine.failures import StageError, exception_record
-from modelgauge.engine.journal import JournalFile, RunFolder, new_id, write_atomically
+from modelgauge.engine.journal import RUNS, JournalFile, RunFolder, write_atomically
 from modelgauge.engine.manifest import surroundings
-from modelgauge.engine.measured import JournalIndex
+from modelgauge.engine.totals import Totals
 from modelgauge.errors import MissingParameterError
 from modelgauge.evals.app_uses import is_skip
 from modelgauge.evals.configs import Display, ErrorConfig
@@ -48,15 +41,17 @@ from modelgauge.evals.session_parts import (
     Part,
     Repeat,
     agreed,
+    made_by,
+    named,
     parts_of,
     total_counts,
-    total_spent,
+    total_used,
 )
 from modelgauge.evals.session_repeats import cases_of, items_of
+from modelgauge.evals.session_run import SessionRun
 from modelgauge.evals.session_secrets import SessionSecrets
 from modelgauge.metrics.cases import title_of
 from modelgauge.settings import Settings, load_settings
-from modelgauge.stats import mean_of_each
 
 UID = "pytest"
 """How the record of a session calls its test, where the user gave no identifier."""
@@ -78,6 +73,7 @@ class TestRunOptions:
         display: which cases are listed at the end.
         identifier: what the user calls this run.
         told: the file where the folder of the run's record is told to the command.
+        command: the file in which its command line stands.
     """
 
     __test__ = False
@@ -89,10 +85,19 @@ class TestRunOptions:
     display: Display = "all"
     identifier: str | None = None
     told: str | None = None
+    command: str | None = None
 
     def errors(self) -> ErrorConfig:
         """What becomes of cases that cannot be judged."""
         return ErrorConfig(self.ignore_errors, self.skip_on_missing_params)
+
+    def command_line(self) -> list[str] | None:
+        """That of `modelgauge test run`; None where pytest was called itself."""
+        return None if self.command is None else json.loads(Path(self.command).read_text(encoding="utf-8"))
+
+    def recorded(self) -> dict[str, Any]:
+        """What of it a manifest says."""
+        return {name: value for name, value in asdict(self).items() if name not in ("told", "command")}
 
     def as_json(self) -> str:
         """For the processes of the session."""
@@ -109,35 +114,49 @@ class Session:
     """What one process knows of a session.
 
     Args:
-        folder: where all processes of the session leave their cases.
-        cwd: where the session began: settings and the data folder are looked up from there.
+        where: when and where the session began: settings and the data folder are looked up from there.
         options: of `modelgauge test run`, as JSON.
+        args: the command line of pytest.
     """
 
-    def __init__(self, folder: str, cwd: str, options: str) -> None:
-        self.folder = Path(folder)
+    def __init__(self, where: Mapping[str, Any], options: str, args: Sequence[str]) -> None:
         self.options = TestRunOptions.from_json(options)
         self.summary = ""
         self._lock = threading.Lock()  # a test may call `assert_test` from threads of its own
         self._calls = 0
-        self._settings = load_settings(cwd)
+        self._times: Counter[str] = Counter()
+        self._command = self.options.command_line() or ["pytest", *args]
+        self._settings = load_settings(where["cwd"])
         self._plugins: Plugins | None = None
-        self._secrets = SessionSecrets(self.folder, self._settings.secrets_file)
+        self._run = SessionRun(where, self._settings.data_dir / RUNS, self._first_manifest)
+        self._secrets = SessionSecrets(self._run.places, self._settings.secrets_file)
         self._redact = self._secrets.redactor.redact_json_text
-        self._begun = datetime.now(UTC)
+
+    @property
+    def folder(self) -> Path:
+        """Where the cases of the session are."""
+        return self._run.parts
 
     def begin(self) -> "Call":
         """An `assert_test` begins."""
+        self._run.open(self._redact)
         test = current_test() or OUTSIDE
         place = place_of(test)
         with self._lock:
             self._calls += 1
-            number = self._calls
+            self._times[test] += 1
+            number, time = self._calls, self._times[test]
         folder = self.folder / f"{place.number:08}-{number:08}-{os.getpid()}"
         folder.mkdir(mode=0o700, parents=True)
         repeat = Repeat(place.test, place.repeat)
         (folder / REPEAT).write_text(json.dumps(asdict(repeat)), encoding="utf-8")
         (folder / TEST).write_text(test, encoding="utf-8")
+        # In the order of the tests, and no other process's.
+        index = (place.number << 40) + (number << 22) + (os.getpid() & (1 << 22) - 1)
+
+        def add(item: ItemRecord) -> None:
+            self._run.add(named(item, index, test, time), self._redact)
+
         return Call(
             folder,
             test,
@@ -145,6 +164,7 @@ class Session:
             settings=self._settings,
             plugins=self.plugins,
             secrets=self._secrets,
+            add=add,
         )
 
     def plugins(self) -> Plugins:
@@ -160,58 +180,50 @@ class Session:
 
     # --- the end --------------------------------------------------------------------------------------------
 
-    def finish(self, args: Sequence[str]) -> None:
+    def finish(self, collected: int | None) -> None:
         """Make one run of all cases, if there were any, and say in `summary` what came out.
 
         Args:
-            args: the command line of pytest.
+            collected: where the session was interrupted, the number of tests that it had, 0 where it is not known;
+                None where it came to its end.
         """
-        parts = parts_of(self.folder)
-        if parts:
-            notes = [*self._secrets.learn(), *self._unrepeated()]
-            folder = self._written(parts, notes, args)
-            shown = told_apart([(self._secrets.redact(one.test), one.shown(self._redact)) for one in parts])
-            told = folder.read_record().notes  # without secrets
-            cases = len(cases_of(parts))
-            self.summary = rendered(
-                shown, folder.path, self.options.display, style_of(sys.stdout), told, cases=cases
-            )
-            if self.options.told is not None:
-                Path(self.options.told).write_text(str(folder.path), encoding="utf-8")
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _written(self, parts: Sequence[Part], notes: Iterable[str], args: Sequence[str]) -> RunFolder:
-        """The folder of the one run, with all its files."""
-        folder = RunFolder.create(self._settings.data_dir / "runs")
-        cases = cases_of(parts)
+        parts = parts_of(*self._run.places)
+        if not parts:
+            self._run.forget()
+            return
+        notes = [*self._secrets.learn(), *self._unrepeated(), *_interrupted(parts, collected)]
+        cases, used = cases_of(parts), total_used(parts)
         items = list(items_of(cases))
-        result = self._journal(folder, parts, items)
-        counts = total_counts(parts, len(cases), items)
-        record = self._record(folder, parts, counts, result, notes)
-        manifest = record.model_dump(mode="json", exclude={"counts", "result", "seconds", "spent"})
-        facts = surroundings(["pytest", *args], [])
-        folder.write_manifest({**manifest, **facts, "options": asdict(self.options)}, self._redact)
-        folder.write_record(record, self._redact)
-        return folder
+        ranges = agreed(part.ranges() for part in parts)
+        known = len(cases) if collected is None else None  # of those that were not begun, nobody knows
+        result = self._run.write_items(items, ranges, known, self._redact)
+        counts = total_counts(len(cases), items, used)
+        record = self._record(parts, counts, used, result=result, notes=notes)
+        record = record.replaced(cancelled=collected is not None)
+        self._run.write(record, {**self._manifest(record), **made_by(parts)}, used, self._redact)
+        shown = told_apart([(self._secrets.redact(one.test), one.shown(self._redact)) for one in parts])
+        folder = self._run.folder
+        told = folder.read_record().notes  # without secrets
+        style = style_of(sys.stdout)
+        self.summary = rendered(shown, folder.path, self.options.display, style, told, cases=len(cases))
+        if self.options.told is not None:
+            Path(self.options.told).write_text(str(folder.path), encoding="utf-8")
 
-    def _journal(
-        self, folder: RunFolder, parts: Sequence[Part], items: Iterable[ItemRecord]
-    ) -> dict[str, Any]:
-        """Write the items of all cases, and say what came out."""
-        journal = JournalFile(folder.journal)
-        index = JournalIndex(folder.journal, agreed(part.ranges() for part in parts))
-        for item in items:
-            offset = journal.size
-            journal.append(self._redact(item.model_dump_json()).encode("utf-8") + b"\n")
-            index.add(item, offset)
-        journal.close()
-        return normalized_result(
-            mean_of_each(index.items(len(parts)))
-        )  # a case whose process ended has no line
+    def close(self) -> None:
+        """The session ends, in this process."""
+        self._run.close()
+
+    def _first_manifest(self) -> dict[str, Any]:
+        """What is known of the run when it begins."""
+        return self._manifest(self._record((), Counts(), Totals(), result={}, notes=()))
+
+    def _manifest(self, record: TestRecord) -> dict[str, Any]:
+        said = record.model_dump(mode="json", exclude={"counts", "result", "seconds", "spent"})
+        return {**said, **surroundings(self._command, []), "options": self.options.recorded()}
 
     def _unrepeated(self) -> list[str]:
         """What `--repeat` could not repeat."""
-        file = self.folder / UNREPEATED
+        file = self._run.places[-1] / UNREPEATED
         tests = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         if not tests:
             return []
@@ -222,9 +234,10 @@ class Session:
 
     def _record(
         self,
-        folder: RunFolder,
         parts: Sequence[Part],
         counts: Counts,
+        used: Totals,
+        *,
         result: dict[str, Any],
         notes: Iterable[str],
     ) -> TestRecord:
@@ -237,9 +250,9 @@ class Session:
         given = {**made, "uid": GIVEN, "class_name": GIVEN}
         return TestRecord(
             schema_version=SCHEMA_VERSION,
-            run_id=folder.run_id,
-            invocation_id=new_id(),
-            run_timestamp=self._begun.isoformat(timespec="seconds"),
+            run_id=self._run.folder.run_id,
+            invocation_id=self._run.folder.run_id,  # of a command with this run alone
+            run_timestamp=self._run.began.isoformat(timespec="seconds"),
             test_uid=uid,
             test_initialization=made,
             sut_uid=GIVEN,
@@ -249,8 +262,8 @@ class Session:
             thresholds=agreed(one.thresholds for one in records),
             counts=counts,
             result=result,
-            seconds=round(sum(one.seconds for part in parts for one in part.used), 3),
-            spent=total_spent(parts),
+            seconds=used.seconds,
+            spent=used.spent,
             notes=tuple(dict.fromkeys([*(note for part in parts for note in part.notes), *notes])),
         )
 
@@ -265,6 +278,7 @@ class Call:
         settings: of the session.
         plugins: gives them, or raises.
         secrets: of the session.
+        add: keeps the record of its case for those who look at the session's run before its end.
     """
 
     def __init__(
@@ -276,10 +290,12 @@ class Call:
         settings: Settings,
         plugins: Callable[[], Plugins],
         secrets: SessionSecrets,
+        add: Callable[[ItemRecord], None],
     ) -> None:
         self._folder, self._test, self._repeat = folder, test, repeat
         self._settings, self._plugins, self._secrets = settings, plugins, secrets
         self._redact = secrets.redactor.redact_json_text
+        self._add = add
 
     def runner_options(self) -> dict[str, Any]:
         """What its run is given.
@@ -299,7 +315,10 @@ class Call:
     def note(self, result: EvaluationResult) -> None:
         """Leave what is shown of its case at the end."""
         (one,) = result.test_results
-        self._show(self._folder / result.run_id, replace(Shown.of(one), title=one.name))
+        run = RunFolder(self._folder / result.run_id)
+        self._show(run.path, replace(Shown.of(one), title=one.name))
+        for item in run.items():
+            self._add(item)
 
     def refused(self, case: Any, error: BaseException) -> None:
         """Leave a record of a case that was not judged: it counts as failed, like any other.
@@ -318,6 +337,7 @@ class Call:
         journal.close()
         title = (title_of(case) if known else "") or self._test
         self._show(run.path, Shown(title, False, (), f"{record.error_type}: {record.message}"))
+        self._add(record)
 
     def left(self, case: Any, error: BaseException) -> None:
         """Forget a case whose test is skipped; any other that is left early counts, though nothing judged it.
@@ -333,6 +353,17 @@ class Call:
 
     def _show(self, run: Path, shown: Shown) -> None:
         write_atomically(run / SHOWN, self._redact(shown.as_json()))
+
+
+def _interrupted(parts: Sequence[Part], collected: int | None) -> list[str]:
+    """What a reader should know of a session that was interrupted."""
+    if collected is None:
+        return []
+    tests = f"{collected:,} tests" if collected else "tests, nobody knows how many"
+    judged = len({part.test for part in parts} - {OUTSIDE})
+    return [
+        f"The session was interrupted: pytest had collected {tests}, of which {judged:,} have cases here."
+    ]
 
 
 def told_apart(shown: Sequence[tuple[str, Shown]]) -> list[Shown]:

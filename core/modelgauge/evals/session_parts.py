@@ -1,24 +1,25 @@
 """The cases of which the run of a pytest session is made: what each `assert_test` left, however it ended."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from modelgauge.data.records import (
     CallCounts,
     Counts,
     ItemRecord,
-    Spent,
     TestItemExceptionRecord,
+    TestItemRecord,
     TestRecord,
 )
 from modelgauge.data.results import PASSED
-from modelgauge.engine.journal import RECORD, RunFolder
+from modelgauge.engine.journal import MANIFEST, RECORD, RunFolder
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import RecordError
 from modelgauge.evals.display import LONGEST_TITLE, Shown
+from modelgauge.evals.results import MetricData
 from modelgauge.report.plain import one_line
 
 T = TypeVar("T")
@@ -63,6 +64,7 @@ class Part:
         item: what became of its case; None where it was not judged, since its process ended.
         records: of its runs that came to their end.
         used: by the calls of its runs, as far as their totals tell.
+        manifests: of its runs.
         notes: what a reader should know of it.
     """
 
@@ -75,6 +77,7 @@ class Part:
         self.item: ItemRecord | None = None
         self.records: list[TestRecord] = []
         self.used: list[Totals] = []
+        self.manifests: list[dict[str, Any]] = []
         self.notes: list[str] = []
         self._shown: str | None = None
         for run in sorted(path.glob("*/")):
@@ -86,6 +89,8 @@ class Part:
         file = run.path / SHOWN
         for item in run.items():  # of a refused case the later one says why
             self.item, self._shown = item, file.read_text(encoding="utf-8") if file.exists() else None
+        if (run.path / MANIFEST).exists():
+            self.manifests.append(run.read_manifest())
         if (run.path / RECORD).exists():
             self.records.append(run.read_record())
             self.notes.extend(self.records[-1].notes)
@@ -120,16 +125,80 @@ class Part:
             error = f"{self.item.error_type}: {self.item.message}"
         elif self.item is not None:
             error = "" if self.item.measurements[PASSED] else _CUT_SHORT
-        return Shown(self.test, not error, (), error or None)
+        return Shown(self.test, not error, () if error else tuple(self._passed()), error or None)
+
+    def _passed(self) -> Iterator[MetricData]:
+        """The scores of its metrics, all of which it passed."""
+        measured = self.item.measurements if isinstance(self.item, TestItemRecord) else {}
+        thresholds = self.records[-1].thresholds if self.records else {}
+        for name, one in thresholds.items():
+            if name in measured:
+                yield MetricData(name, measured[name], one.value, True, one.higher_is_better)
 
 
-def parts_of(folder: Path) -> list[Part]:
+def parts_of(*folders: Path) -> list[Part]:
     """All `assert_test` of a session, in the order of its tests.
 
     Args:
-        folder: of the session.
+        folders: where its processes left them.
     """
-    return [Part(file.parent) for file in sorted(folder.glob(f"*/{TEST}"))]
+    files = [file for folder in folders for file in folder.glob(f"*/{TEST}")]
+    return [Part(file.parent) for file in sorted(files, key=lambda file: file.parent.name)]
+
+
+def named(item: ItemRecord, index: int, test: str, number: int) -> ItemRecord:
+    """An item under the name of its test.
+
+    Args:
+        item: the record of a case.
+        index: its place in the session.
+        test: the id.
+        number: of the case among those of the test, from 1.
+    """
+    item_id = test if number == 1 else f"{test}~{number}"
+    return item.replaced(index=index, test_item=item.test_item.replaced(id=item_id))
+
+
+def made_by(parts: Sequence[Part]) -> dict[str, Any]:
+    """What judged the cases and what it was made of, as manifests say it.
+
+    Metrics that share a name and differ (in their threshold, say, or their judges) are numbered.
+
+    Args:
+        parts: of a session.
+    """
+    manifests = [one for part in parts for one in part.manifests]
+    annotators: dict[str, Any] = {}
+    judges: dict[str, Any] = {}
+    seen: set[tuple[str, str]] = set()
+    times: dict[str, int] = {}
+    for one in manifests:
+        for name, made in one["annotators"].items():
+            asked = one["judges"].get(name)
+            known = (name, json.dumps([made, asked], sort_keys=True))
+            if known not in seen:
+                seen.add(known)
+                times[name] = number = times.get(name, 0) + 1
+                key = name if number == 1 else f"{name}~{number}"
+                annotators[key] = made
+                judges.update({} if asked is None else {key: asked})
+    versions = {name: version for one in manifests for name, version in one["plugins"].items()}
+    inputs = _union(one["inputs"] for one in manifests)
+    return {"annotators": annotators, "judges": judges, "inputs": inputs, "plugins": versions}
+
+
+def _union(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """All that lists and mappings of one name hold; of what else differs from case to case, None."""
+    made: dict[str, Any] = {}
+    for name, value in [pair for one in several for pair in one.items()]:
+        held = made.setdefault(name, value)
+        if isinstance(held, list) and isinstance(value, list):
+            made[name] = [*held, *(one for one in value if one not in held)]
+        elif isinstance(held, dict) and isinstance(value, dict):
+            made[name] = {**held, **value}
+        elif held != value:
+            made[name] = None
+    return made
 
 
 def agreed(several: Iterable[Mapping[str, T]]) -> dict[str, T]:
@@ -145,25 +214,24 @@ def agreed(several: Iterable[Mapping[str, T]]) -> dict[str, T]:
     return {name: next(iter(ones)) for name, ones in found.items() if len(ones) == 1}
 
 
-def total_counts(parts: Sequence[Part], cases: int, items: Sequence[ItemRecord]) -> Counts:
+def total_counts(cases: int, items: Sequence[ItemRecord], used: Totals) -> Counts:
     """What became of all cases, those that were not judged too, and their calls.
 
     Args:
-        parts: of a session.
         cases: how many there were.
         items: of those that were judged.
+        used: by all calls.
     """
     failed = [item.stage for item in items if isinstance(item, TestItemExceptionRecord)]
-    used = [one for part in parts for one in part.used]
     return Counts(
         items=cases,
         scored=len(items) - len(failed),
         sut_errors=failed.count("sut"),
         annotator_errors=failed.count("annotator"),
         unscored=failed.count("measure"),
-        sut_calls=_sum(one.sut_calls for one in used),
-        annotator_calls=_sum(one.annotator_calls for one in used),
-        judge_calls=_sum(one.judge_calls for one in used),
+        sut_calls=used.sut_calls,
+        annotator_calls=used.annotator_calls,
+        judge_calls=used.judge_calls,
     )
 
 
@@ -172,15 +240,20 @@ def _sum(calls: Iterable[CallCounts]) -> CallCounts:
     return CallCounts(paid=sum(one.paid for one in listed), cached=sum(one.cached for one in listed))
 
 
-def total_spent(parts: Sequence[Part]) -> Spent:
+def total_used(parts: Sequence[Part]) -> Totals:
     """What all calls of a session took.
 
     Args:
         parts: of the session.
     """
     used = [one for part in parts for one in part.used]
-    return Spent(
+    return Totals(
+        ended=True,
+        seconds=round(sum(one.seconds for one in used), 3),
+        sut_calls=_sum(one.sut_calls for one in used),
+        annotator_calls=_sum(one.annotator_calls for one in used),
+        judge_calls=_sum(one.judge_calls for one in used),
         attempts=sum(one.attempts for one in used),
         tokens=sum(one.tokens for one in used),
-        cost_usd=sum(one.cost for one in used),
+        cost=sum(one.cost for one in used),
     )

@@ -2,11 +2,13 @@
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from modelgauge.engine.journal import whole_lines
 from modelgauge.errors import SettingsError
+from modelgauge.evals.session_run import place_of
 from modelgauge.secrets import SecretDescription, SecretStore
 
 _LEFT = "secrets-{}.jsonl"
@@ -19,13 +21,13 @@ class SessionSecrets(SecretStore):
     nothing itself, and a case may have been refused before its process knew the secret that stands in it.
 
     Args:
-        folder: of the session.
+        folders: where the session's cases may be; the names are left in the first that is there.
         file: `secrets.toml`.
     """
 
-    def __init__(self, folder: Path, file: Path) -> None:
+    def __init__(self, folders: Sequence[Path], file: Path) -> None:
         super().__init__(file=file)
-        self._folder = folder
+        self._folders = folders
         self._known: set[SecretDescription] = set()
 
     def find(self, description: SecretDescription) -> str | None:
@@ -33,7 +35,7 @@ class SessionSecrets(SecretStore):
         found = super().find(description)
         if found is not None and description not in self._known:
             self._known.add(description)
-            with (self._folder / _LEFT.format(os.getpid())).open("a", encoding="utf-8") as file:
+            with (place_of(self._folders) / _LEFT.format(os.getpid())).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(description)) + "\n")
         return found
 
@@ -43,7 +45,8 @@ class SessionSecrets(SecretStore):
         Returns:
             What a reader of the record should know.
         """
-        left = [line for path in sorted(self._folder.glob(_LEFT.format("*"))) for line in whole_lines(path)]
+        files = [path for folder in self._folders for path in sorted(folder.glob(_LEFT.format("*")))]
+        left = [line for path in files for line in whole_lines(path)]
         named = dict.fromkeys(SecretDescription(**json.loads(line)) for line in left)
         problems = {one.name: self._problem(one) for one in named if one not in self._known}
         return [

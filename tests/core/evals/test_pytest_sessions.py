@@ -11,6 +11,8 @@ from pytest_sessions import PASSING, TEST_FILE, check_record, records, summary_o
 
 from modelgauge import rescore, resume
 from modelgauge.data.thresholds import Threshold
+from modelgauge.engine.journal import RunFolder
+from modelgauge.engine.totals import read_totals
 from modelgauge.errors import RecordError
 from modelgauge.evals.pytest_plugin import VARIABLE
 
@@ -267,3 +269,43 @@ def test_the_run_of_a_session_is_complete_and_is_measured_anew_by_running_its_te
         rescore(record.run_id)
     assert "Run the tests again: pytest -q" in refused.value.fix
     assert refused.value.fix.endswith("-k number test_app.py. What judges answered is in the cache.")
+
+
+def test_the_manifest_of_a_session_says_what_judged_its_cases(session, project):
+    session()
+    (record,) = records(project)
+    folder = project / "run_data" / "runs" / record.run_id
+    manifest = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    made = {name: one["arguments"] for name, one in manifest["annotators"].items()}
+    assert made == {"Match": {"threshold": 0.7}, "Match~2": {}}
+    assert manifest["judges"] == {}
+    assert manifest["inputs"] == {"plugins": [], "dependencies": {}, "judge": None}
+    assert sorted(path.name for path in folder.iterdir()) == [
+        *("items.jsonl", "record.json", "run.json", "totals.json"),
+    ]
+    totals = read_totals(RunFolder(folder))
+    assert (totals.ended, totals.annotator_calls.paid) == (True, 7)
+
+
+def test_a_case_that_was_judged_before_an_interruption_is_shown(session, project, monkeypatch):
+    def interrupted(self, result):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("modelgauge.evals.session.Call.note", interrupted)
+    source = PASSING + (
+        "def test_a(): assert_test(LLMTestCase('q', 'a'), [Always()])\n"
+        "def test_b(): assert_test(LLMTestCase('q', 'a'), [Always()])\n"
+    )
+    code, output = session(source=source)
+    assert code == 2
+    (record,) = records(project)
+    assert (record.cancelled, record.counts.scored) == (True, 1)
+    assert re.search(r"^test_app.py::test_a +Always +1 +≥ 0.5 +passed", summary_of(output), re.MULTILINE)
+    assert "pytest had collected 2 tests, of which 1 have cases here." in " ".join(summary_of(output).split())
+
+
+@pytest.mark.parametrize("args", [("-x",), ("--maxfail=1",)])
+def test_a_session_that_pytest_itself_ends_was_not_interrupted(session, project, args):
+    code, _ = session(*args)
+    assert code == 1
+    assert records(project)[0].cancelled is False

@@ -1,0 +1,163 @@
+"""The files of a session's run: its folder is there from the first case on, so that a kill at any moment leaves it,
+with all cases that were judged. When the session ends, all of them are written anew, in the order of its tests.
+"""
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from modelgauge.data.records import ItemRecord, TestRecord, normalized_result
+from modelgauge.engine.file_lock import lock
+from modelgauge.engine.journal import JOURNAL, JournalFile, RunFolder, new_id, refused, write_atomically
+from modelgauge.engine.measured import JournalIndex
+from modelgauge.engine.totals import Totals
+from modelgauge.errors import RunStoppedError
+from modelgauge.stats import mean_of_each
+from modelgauge.stats.measured import Range
+
+PARTS = "parts"
+"""In the folder of the run: those of the single `assert_test`, until the session ends."""
+
+Redact = Callable[[str], str]
+
+
+class SessionRun:
+    """The run of a session, as each of its processes knows it.
+
+    Args:
+        where: the session's: `begun` and `mark` name the run; `folder` takes its cases where the run's cannot be made.
+        runs: where the folders of runs are.
+        manifest: gives what is written first.
+    """
+
+    def __init__(self, where: Mapping[str, Any], runs: Path, manifest: Callable[[], dict[str, Any]]) -> None:
+        self.began = datetime.fromtimestamp(where["begun"], UTC)
+        self.folder = RunFolder(runs / new_id(self.began, where["mark"]))
+        self.places = (self.folder.path / PARTS, Path(where["folder"]))
+        self._manifest = manifest
+        self._journal: IO[bytes] | None = None
+        self._holds_it = False
+        self._is_open = False
+        self._lock = threading.Lock()
+
+    @property
+    def parts(self) -> Path:
+        """Where the cases of the session are."""
+        return place_of(self.places)
+
+    def open(self, redact: Redact) -> None:
+        """Make the folder, unless it is there; where that cannot be, the end of the session tells why.
+
+        Args:
+            redact: takes secrets out of a JSON text.
+        """
+        with self._lock:
+            if self._is_open:
+                return
+            self._is_open = True
+            try:
+                self._make(redact)
+            except (OSError, RunStoppedError):
+                self.folder.forget_if_empty()
+                self.places[-1].mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def _make(self, redact: Redact) -> None:
+        self.folder.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.path.mkdir()
+        except FileExistsError:  # another process of the session was the first
+            pass
+        else:
+            self.folder.write_manifest(self._manifest(), redact)
+        self.places[0].mkdir(mode=0o700, exist_ok=True)
+        self._journal = self.folder.journal.open("ab", buffering=0)
+
+    def add(self, item: ItemRecord, redact: Redact) -> None:
+        """Keep the record of a case for those who look at the run while it goes on, or once it was killed.
+
+        Args:
+            item: the record; its index is no other case's.
+            redact: takes secrets out of a JSON text.
+
+        Raises:
+            RunStoppedError: the disk refuses.
+        """
+        with self._lock:
+            if self._journal is None:
+                return
+            # One process at a time is known to be at work; where it ends, another takes its place.
+            self._holds_it = self._holds_it or lock(self._journal)
+            try:
+                self._journal.write(_line(item, redact))
+            except OSError as error:
+                raise refused(self.folder.journal, error) from error
+
+    # --- the end --------------------------------------------------------------------------------------------
+
+    def write_items(
+        self, items: Iterable[ItemRecord], ranges: Mapping[str, Range], known: int | None, redact: Redact
+    ) -> dict[str, Any]:
+        """Write the records of all cases in the place of what was kept so far, and say what came out.
+
+        Args:
+            items: of the cases that were judged.
+            ranges: of the scores of their metrics.
+            known: how many cases there are, those without a record too; None where nobody knows.
+            redact: takes secrets out of a JSON text.
+
+        Raises:
+            RunStoppedError: the disk refuses.
+        """
+        self.close()
+        if not self.folder.path.is_dir():
+            self.folder = RunFolder.create(self.folder.path.parent)
+        written = self.folder.path / f".{JOURNAL}.{os.getpid()}"
+        journal, index = JournalFile(written), JournalIndex(self.folder.journal, ranges)
+        for item in items:
+            offset = journal.size
+            journal.append(_line(item, redact))
+            index.add(item, offset)
+        journal.close()
+        written.replace(self.folder.journal)
+        return normalized_result(mean_of_each(index.items(known)))
+
+    def write(self, record: TestRecord, manifest: dict[str, Any], used: Totals, redact: Redact) -> None:
+        """Write the other files, and forget the single calls.
+
+        Raises:
+            RunStoppedError: the disk refuses.
+        """
+        self.folder.write_manifest(manifest, redact)
+        write_atomically(self.folder.totals, used.model_dump_json() + "\n")
+        self.folder.write_record(record, redact)
+        for place in self.places:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def forget(self) -> None:
+        """Leave nothing of a session that has no case."""
+        self.close()
+        for place in (self.folder.path, *self.places):
+            shutil.rmtree(place, ignore_errors=True)
+        with suppress(OSError):  # they are not empty, or never were
+            for above in (self.folder.path.parent, self.folder.path.parent.parent):
+                above.rmdir()
+
+    def close(self) -> None:
+        """This process adds no more cases."""
+        if self._journal is not None:
+            self._journal.close()
+        self._journal = None
+
+
+def place_of(places: Sequence[Path]) -> Path:
+    """The first that is there; the last where none is."""
+    return next((one for one in places if one.is_dir()), places[-1])
+
+
+def _line(item: ItemRecord, redact: Redact) -> bytes:
+    return redact(item.model_dump_json()).encode("utf-8") + b"\n"
