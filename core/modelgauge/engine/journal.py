@@ -33,9 +33,7 @@ _TRIES, _PAUSE = 20, 0.01  # seconds
 def new_id(now: datetime | None = None, mark: str | None = None) -> str:
     """An id that sorts by time: the runs of one command stand in the order in which they were asked for.
 
-    Args:
-        now: when it was asked for, in UTC.
-        mark: a hexadecimal digit, where several processes shall find the same id; by default a random one.
+    Processes that shall find the same id give the time, in UTC, and the digit at its end.
     """
     now = now or datetime.now(UTC)
     return f"{now:%Y%m%d-%H%M%S}-{now.microsecond:05x}{mark or secrets.token_hex(1)[0]}"

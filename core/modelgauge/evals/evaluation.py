@@ -58,12 +58,11 @@ def evaluate(
         metrics: objects or uids, at least one.
         goldens: one, several, or a data set that holds some; with `observed_callback`, instead of test cases.
         observed_callback: the app, decorated with `@observe`, plain or async; gets each golden's input, up to 20
-            at once unless `max_concurrent` says otherwise, each plain one in a thread; what takes longer than
-            `attempt_timeout` or `call_timeout` fails its golden. Its metrics stand in `@observe(metrics=[…])`;
-            `metrics` judge each case as a whole besides. Their judges are looked for before it is used; those of
-            the functions that it calls, once they show; where nobody names any, after its first golden. Its
-            answers are kept once it has answered all goldens; for what must survive a kill there is
-            `modelgauge run-test --dataset … --sut …`.
+            at once unless `max_concurrent` says otherwise, each plain one in a thread. What outlives
+            `attempt_timeout` fails its golden. Its metrics stand in `@observe(metrics=[…])`; `metrics` judge each
+            case as a whole besides. Their judges are looked for before it is used; those of the functions that it
+            calls, once they show; where nobody names any, after its first golden. Its answers are kept once it has
+            answered all goldens; what must survive a kill is for `modelgauge run-test --dataset … --sut …`.
         hyperparameters: what the app was set to; laid over what `log_hyperparameters` said.
         identifier: what you call this run.
         async_config: how much is done at once.
