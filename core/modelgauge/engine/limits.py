@@ -53,10 +53,10 @@ class NoLimit:
     """Everybody may call.
 
     Args:
-        most: how many do at once, where that is known.
+        most: how many do at once.
     """
 
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(self, most: int) -> None:
         self.most = most
 
     async def acquire(self) -> None:
@@ -272,7 +272,7 @@ def window_of(limiters: Iterable[Limiter]) -> int:
     """How many items may be in flight: enough to keep every stage of a pair busy.
 
     Args:
-        limiters: of its SUT and its annotators.
+        limiters: of its SUT, its annotators, and the SUTs that they ask.
     """
-    places = sum(limiter.most or CEILING for limiter in limiters)
+    places = sum(CEILING if limiter.most is None else limiter.most for limiter in limiters)
     return min(_MOST_IN_FLIGHT, 2 * places)

@@ -61,7 +61,7 @@ def limiter_of(owner: Owner, options: RunOptions, *, batched: bool) -> Limiter:
     """
     if isinstance(owner, CompletionAnnotator):
         if owner.get_suts():
-            return NoLimit()  # its questions are limited where they are asked
+            return NoLimit(0)  # its questions are limited where they are asked, and count there
         if never_waits(owner.annotate):
             return NoLimit(1)  # alone anyhow
     own = _places(owner, "max_concurrency")

@@ -84,7 +84,7 @@ class PairRun:
         self._error: BaseException | None = None
         self._idle = 0
         self._last: asyncio.Task[None] | None = None  # the worker that did the last item
-        self._window = window_of([one.limiter for one in targets])
+        self._window = window_of([one.limiter for one in self._targets])
         self._began = datetime.now(UTC) if continued is None else continued.began
         self._made: int | None = None  # items that the test makes, where that is known before they are read
         self._journal: JournalFile | None = None
