@@ -23,7 +23,7 @@ from modelgauge.engine.options import RunOptions
 from modelgauge.engine.pair import Pair
 from modelgauge.engine.planning import Plan, Planner
 from modelgauge.engine.repeats import reducer
-from modelgauge.engine.runner import Run
+from modelgauge.engine.run import Run
 from modelgauge.engine.source import Ids, chosen
 from modelgauge.engine.threads import in_thread
 from modelgauge.errors import InvalidOptionError, ModelGaugeError, RecordError, RunStoppedError

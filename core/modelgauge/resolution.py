@@ -11,7 +11,7 @@ from modelgauge.articles import a_class, a_thing
 from modelgauge.dependencies import DependencyStore, ResolvedDependency
 from modelgauge.discovery import Plugins
 from modelgauge.engine.pair import Pair, RecordedSUT
-from modelgauge.engine.runner import check_pair
+from modelgauge.engine.run import check_pair
 from modelgauge.errors import DefinitionError, DependencyError, InputFileError, ModelGaugeError, UsageError
 from modelgauge.interfaces.annotator import CompletionAnnotator, naming_the_asker
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut

@@ -10,7 +10,7 @@ from commands import PATIENCE, done, ended, record, runs, started, until
 from killing import committed
 
 from modelgauge import PromptResponseTest, Runner, TestItem, TextPrompt
-from modelgauge.engine import runner as engine_runner
+from modelgauge.engine import run as engine_run
 
 
 class Prompts(PromptResponseTest):
@@ -45,8 +45,8 @@ def slept(monkeypatch):
     async def sleep(seconds):
         waits.append(seconds)
 
-    services = engine_runner.Services
-    monkeypatch.setattr(engine_runner, "Services", lambda *args: services(*args, sleep=sleep))
+    services = engine_run.Services
+    monkeypatch.setattr(engine_run, "Services", lambda *args: services(*args, sleep=sleep))
     return waits
 
 

@@ -10,7 +10,7 @@ from modelgauge.blocking import blocking
 from modelgauge.discovery import discover
 from modelgauge.engine.options import RunOptions
 from modelgauge.engine.pair import Callee
-from modelgauge.engine.runner import Run
+from modelgauge.engine.run import Run
 from modelgauge.engine.tally import Tally, current_tally
 from modelgauge.interfaces.annotator import CompletionAnnotator, current_asker, naming_the_asker
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut

@@ -7,7 +7,7 @@ from blockbuster import blockbuster_ctx
 
 from modelgauge import CompletionAnnotator, FunctionSUT, PromptResponseTest, Runner, TestItem, resume
 from modelgauge.discovery import Plugins
-from modelgauge.engine import runner as engine_runner
+from modelgauge.engine import run as engine_run
 from modelgauge.settings import load_settings
 
 
@@ -163,6 +163,6 @@ def slept(monkeypatch):
     async def sleep(seconds):
         waits.append(seconds)
 
-    services = engine_runner.Services
-    monkeypatch.setattr(engine_runner, "Services", lambda *args: services(*args, sleep=sleep))
+    services = engine_run.Services
+    monkeypatch.setattr(engine_run, "Services", lambda *args: services(*args, sleep=sleep))
     return waits

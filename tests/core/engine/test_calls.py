@@ -18,7 +18,7 @@ from modelgauge import (
     TestItem,
     Usage,
 )
-from modelgauge.engine import runner as engine_runner
+from modelgauge.engine import run as engine_run
 from modelgauge.engine.limits import Outcome
 from modelgauge.engine.retries import Backoff, classify, outcome_of
 from modelgauge.errors import InvalidResponseError, RunStoppedError
@@ -134,8 +134,8 @@ def test_a_call_that_waits_for_a_rate_limit_keeps_its_place(
             await asyncio.sleep(0)
         calls_while_waiting.append(len(sut.calls) - before)
 
-    services = engine_runner.Services
-    monkeypatch.setattr(engine_runner, "Services", lambda *args: services(*args, sleep=sleep))
+    services = engine_run.Services
+    monkeypatch.setattr(engine_run, "Services", lambda *args: services(*args, sleep=sleep))
     assert run(make_test(2), sut, concurrency=1, caching=False).counts.scored == 2
     assert calls_while_waiting == [beside]
 
@@ -158,10 +158,8 @@ def test_the_time_of_a_call_does_not_pass_while_others_are_before_it(
     async def sleep(seconds):
         """Over at once, so that others go on while the call waits for a place only."""
 
-    services = engine_runner.Services
-    monkeypatch.setattr(
-        engine_runner, "Services", lambda *args: services(*args, sleep=sleep, clock=lambda: now)
-    )
+    services = engine_run.Services
+    monkeypatch.setattr(engine_run, "Services", lambda *args: services(*args, sleep=sleep, clock=lambda: now))
     record = run(make_test(3), FunctionSUT("sut", answer), concurrency=1, call_timeout=150)
     assert record.counts.scored == scored
     assert now == (3 + (scored == 3)) * seconds_of_a_call
