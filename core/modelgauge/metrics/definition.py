@@ -148,10 +148,8 @@ def finite(made: Any, metric: str) -> float:
         InvalidResponseError: it is no finite number.
     """
     kind = type(made)
-    is_numpy_bool = kind.__module__ == "numpy" and kind.__name__ in (
-        "bool",
-        "bool_",
-    )  # which is no number there
+    # Those of numpy are no numbers there.
+    is_numpy_bool = kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")
     if (is_numpy_bool or isinstance(made, Real | Decimal)) and _is_finite(made):
         return float(made)
     raise InvalidResponseError(

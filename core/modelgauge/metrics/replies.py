@@ -321,9 +321,8 @@ def _values(text: str, keys: frozenset[str]) -> Iterator[Any]:
                 raise UnusableReplyError(f"its JSON is broken: {error}") from None
             value = None
         if is_list and not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
-            end = (
-                start.start() + 1
-            )  # a bracket of prose, or a list with objects, which are looked at one by one
+            # A bracket of prose, or a list with objects, which are looked at one by one.
+            end = start.start() + 1
             continue
         yield value
     _refuse_unquoted(unquoted.search(text, end))
