@@ -7,9 +7,9 @@ from pydantic import ConfigDict, Field
 
 from modelgauge.data.base import Frozen
 from modelgauge.data.records import DatasetReference
+from modelgauge.data.results import GIVEN
 from modelgauge.engine.journal import MANIFEST, RunFolder
 from modelgauge.errors import InvalidDataError, RecordError
-from modelgauge.evals.given import GIVEN
 from modelgauge.evals.session import UID as PYTEST
 
 AnyPart = TypeVar("AnyPart", bound="Part")

@@ -17,7 +17,7 @@ SHORTEST_FORM = 6  # of an encoded form: below, it turns up in ordinary text by 
 
 SHORTEST_LINE = 16  # of a value of several lines, a PEM key, say: a log may show them one by one
 
-_WORD = re.compile(r"[A-Za-z]?[a-z]*|[A-Z]+|[0-9]{1,6}")
+_WORD = re.compile(r"[A-Za-z]?[a-z]*|[A-Z]+")
 
 
 class Redactor:

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.data.records import TestRecord
+from modelgauge.data.results import GIVEN
 from modelgauge.earlier import Manifest, manifest_of
 from modelgauge.engine.journal import RunFolder
 from modelgauge.engine.pair import RecordedSUT
 from modelgauge.errors import UsageError
 from modelgauge.evals.dataset_forms import FileForm
-from modelgauge.evals.given import GIVEN
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.metrics.judges import JudgeLike, judging_by_default
 from modelgauge.rerun import (

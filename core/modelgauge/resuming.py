@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from modelgauge.data.records import TestRecord
+from modelgauge.data.results import GIVEN
 from modelgauge.earlier import NEW_RUN, Manifest, manifest_of
 from modelgauge.engine.journal import RunFolder
 from modelgauge.engine.pair import Pair
 from modelgauge.errors import RecordError
-from modelgauge.evals.given import GIVEN
 from modelgauge.interfaces.identity import Identified
 from modelgauge.metrics.judges import judging_by_default
 from modelgauge.rerun import (

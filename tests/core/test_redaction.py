@@ -91,7 +91,7 @@ def test_a_short_value_does_not_maim_ordinary_text_but_goes_from_a_header():
     assert redactor_of("").redact("") == ""
 
 
-@pytest.mark.parametrize("word", ["EMPTY", "ollama", "dummy", "test", "Token", "1234"])
+@pytest.mark.parametrize("word", ["EMPTY", "ollama", "dummy", "test", "Token"])
 def test_a_word_that_stands_for_a_key_does_not_maim_what_is_answered(word):
     redactor = redactor_of(word)
     assert redactor.redact(f'{{"{word}": "The set is {word}."}}') == f'{{"{word}": "The set is {word}."}}'
@@ -99,7 +99,7 @@ def test_a_word_that_stands_for_a_key_does_not_maim_what_is_answered(word):
 
 
 @pytest.mark.parametrize(
-    "value", ["abc1", "s3cret", "key-canary", "qwertyuiopas", "aBcDeFgH", "1234567", "no!way"]
+    "value", ["abc1", "s3cret", "key-canary", "qwertyuiopas", "aBcDeFgH", "1234", "no!way"]
 )
 def test_what_no_text_holds_by_chance_goes_everywhere(value):
     assert redactor_of(value).redact(f"so {value}.") == "so [secret acme.api_key]."

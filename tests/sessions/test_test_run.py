@@ -140,7 +140,7 @@ def test_an_interrupted_session_keeps_the_cases_that_were_judged(project, worker
     assert "1 of 1 test case passed." in output
     assert (record.cancelled, state_of(run)[0]) == (True, "interrupted")
     assert record.notes == (
-        "The session was interrupted: pytest had collected 2 tests, of which 1 have cases here.",
+        "The session was interrupted: pytest had collected 2 tests. There are cases of 1 here.",
     )
 
 

@@ -83,7 +83,7 @@ def _tested(row: dict[str, Any]) -> str:
     if row["dataset"] is None:
         return str(row["test_uid"])
     from modelgauge.data.records import DatasetReference
-    from modelgauge.evals.given import GIVEN
+    from modelgauge.data.results import GIVEN
 
     given = row["sut_uid"] == GIVEN
     return f"{row['test_uid']} ({DatasetReference(**row['dataset'])})" if given else str(row["test_uid"])

@@ -14,6 +14,9 @@ from modelgauge.errors import InvalidDataError
 PASSED = "passed"
 """The measurement that says whether an item passed all its thresholds; `NAME.passed`, that of one of them."""
 
+GIVEN = "given_outputs"
+"""How records call the SUT whose answers were there before the run."""
+
 _ESTIMATE_FIELDS = frozenset(Estimate.model_fields)
 
 

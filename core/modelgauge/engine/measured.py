@@ -137,9 +137,13 @@ class JournaledItems(MeasuredItems):
         index = self._index
         if not index.in_part or name not in index.columns:
             return super().having(name)
-        held = ~np.isnan(self._all_values(name))
+        values = self._all_values(name)
+        held = np.zeros(len(values), dtype=bool)
+        held[self._order] = True
+        held[_places(index.in_part)[np.isin(_places(index.in_part_failed), self._failed.order)]] = True
+        held &= ~np.isnan(values)
         measured = _places(index.in_part_failed)[held[_places(index.in_part)]]
-        failed = np.delete(np.arange(len(index.failed)), measured)
+        failed = np.setdiff1d(self._failed.order, measured)
         return JournaledItems(index, np.flatnonzero(held), failed, self._unfinished)
 
     def __len__(self) -> int:
@@ -204,10 +208,10 @@ class _FailedItems(Sequence[TestItem]):
 
     def __init__(self, index: JournalIndex, order: "NDArray[np.int64]") -> None:
         self._index = index
-        self._order = order
+        self.order = order
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self.order)
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
@@ -215,7 +219,7 @@ class _FailedItems(Sequence[TestItem]):
         return self._at(range(len(self))[place])
 
     def _at(self, place: int) -> TestItem:
-        offset = self._index.failed_offsets[self._order[place]]
+        offset = self._index.failed_offsets[self.order[place]]
         record = item_from_json(_line(self._index.path, offset), str(self._index.path))
         if not isinstance(record, TestItemExceptionRecord):
             raise TypeError(record)

@@ -23,8 +23,8 @@ class RunOptions:
         sut_options: laid over the options of each prompt.
         repeats: ask each prompt this many times, each time for an answer of its own.
         reduce: how the measurements of the repeats become one: mean, majority, max or pass@K.
-        first_repeat: the number of the first repeat of all that is asked, judges too: an answer to one number is none
-            to another.
+        first_repeat: the number of the first repeat of all that is asked, judges too: what was answered for one
+            number is not taken from the cache for another.
         caching: False asks for every answer anew, and keeps none.
         concurrency: calls at once of each SUT and annotator; None leaves it to the engine.
         max_retries: further attempts after a failed one.

@@ -22,6 +22,10 @@ Asked: TypeAlias = Mapping[str, PromptResponseSUT[Any, Any]]
 """The SUTs that a judge asks, by its own names."""
 
 
+_LOOKED_UP = 32
+"""How many of a judge's annotations are looked up in the cache at once, however few questions may be asked."""
+
+
 def is_cached(owner: Owner, asked: Asked | None = None) -> bool:
     """Whether calls are cached, where there is a cache: they cost something, and can be.
 
@@ -61,7 +65,7 @@ def limiter_of(owner: Owner, options: RunOptions, *, batched: bool) -> Limiter:
     """
     if isinstance(owner, CompletionAnnotator):
         if owner.get_suts():
-            return NoLimit(0)  # its questions are limited where they are asked, and count there
+            return NoLimit(_LOOKED_UP)  # its questions are limited where they are asked, and count there
         if never_waits(owner.annotate):
             return NoLimit(1)  # alone anyhow
     own = _places(owner, "max_concurrency")

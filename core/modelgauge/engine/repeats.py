@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from modelgauge.errors import InvalidDataError, InvalidOptionError, RunStoppedError
+from modelgauge.exact import exact_mean
 
 Reducer = Callable[[Sequence[float]], float]
 
@@ -20,7 +21,7 @@ def reducer(name: str, repeats: int) -> Reducer:
     Raises:
         InvalidOptionError: the name is unknown, or K is larger than `repeats`.
     """
-    plain: dict[str, Reducer] = {"mean": _mean, "majority": majority, "max": max}
+    plain: dict[str, Reducer] = {"mean": exact_mean, "majority": majority, "max": max}
     if name in plain:
         return plain[name]
     match = re.fullmatch(r"pass@([1-9][0-9]*)", name)
@@ -36,15 +37,11 @@ def reducer(name: str, repeats: int) -> Reducer:
     return lambda values: pass_at(k, values)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
 def majority(values: Sequence[float]) -> float:
     """The most frequent value; the mean of those that are most frequent where several are."""
     counts = Counter(values)
     most = max(counts.values())
-    return _mean([value for value, count in counts.items() if count == most])
+    return exact_mean([value for value, count in counts.items() if count == most])
 
 
 def pass_at(k: int, values: Sequence[float]) -> float:

@@ -37,6 +37,7 @@ class Services:
     stopped: RunStoppedError | None = None
     rates: list[Rate] = field(default_factory=list)
     pauses: set[asyncio.Future[None]] = field(default_factory=set)
+    is_given_up: bool = False
 
     def stop(self, why: RunStoppedError) -> None:
         """Send no further call."""
@@ -45,6 +46,7 @@ class Services:
 
     def give_up_waiting(self) -> None:
         """Let those go on who wait until a call may be sent: none will be."""
+        self.is_given_up = True
         for rate in self.rates:
             rate.give_up()
         self.budget.give_up()
@@ -53,6 +55,8 @@ class Services:
 
     async def pause(self, seconds: float) -> None:
         """Wait before a call is sent again; not where none will be."""
+        if self.is_given_up:
+            return
         pause = asyncio.ensure_future(self.sleep(seconds))
         self.pauses.add(pause)
         try:

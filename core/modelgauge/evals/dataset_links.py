@@ -45,8 +45,8 @@ def reference_to(dataset: EvaluationDataset) -> DatasetReference:
 def link_to(dataset: EvaluationDataset, judged: Sequence[Member]) -> Link:
     """What a record says of a data set some of whose members, or cases made of them, are judged.
 
-    The hash is of the data set as it is now. Goldens can have been edited since cases were made of them, and cases
-    be of some of them only, or of none: that is told, by what is asked and what is known of good answers.
+    The hash is of the data set as it is now. Goldens can have been edited since cases were made of them, and the cases
+    can be of some goldens only, or of none. That is told; inputs and references are compared.
 
     Args:
         dataset: where they are from.

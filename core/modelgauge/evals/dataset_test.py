@@ -31,6 +31,7 @@ from modelgauge.evals.dataset_columns import ALIASES
 from modelgauge.evals.dataset_links import reference_to
 from modelgauge.evals.datasets import EvaluationDataset
 from modelgauge.evals.metric_names import names_apart
+from modelgauge.exact import exact_mean
 from modelgauge.interfaces.capabilities import AcceptsChatPrompt, AcceptsTextPrompt
 from modelgauge.interfaces.identity import Initialization, overrides
 from modelgauge.interfaces.test import PromptResponseTest
@@ -148,7 +149,7 @@ class DatasetTest(PromptResponseTest):
                 if len(scores) < len(interaction.response.completions):
                     is_whole = False
                     continue
-                measured[name] = sum(score.value for score in scores) / len(scores)
+                measured[name] = exact_mean(score.value for score in scores)
                 measured[f"{name}.{PASSED}"] = all(metric.is_successful(score) for score in scores)
         passed = all(measured[f"{name}.{PASSED}"] for name in names if name in measured)
         known = measured and (is_whole or not passed)

@@ -10,6 +10,7 @@ from modelgauge.data.base import of_valid
 from modelgauge.data.items import PromptWithContext, TestItem, derived_id
 from modelgauge.data.measured import TestItemAnnotations
 from modelgauge.data.responses import SUTCompletion, SUTResponse
+from modelgauge.data.results import GIVEN
 from modelgauge.data.spans import SPAN, TRACE, Trace
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.engine.pair import RecordedSUT
@@ -29,9 +30,6 @@ from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import NO_OUTPUT, TestCase, called
-
-GIVEN = "given_outputs"
-"""How records call the SUT whose answers were there before the run."""
 
 
 @dataclass(frozen=True, slots=True)

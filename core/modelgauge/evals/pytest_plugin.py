@@ -106,11 +106,10 @@ def session() -> "Session | None":
     innermost = _open[-1]
     with _lock:  # several threads of one test may be the first
         if innermost.used is None:
-            innermost.used = _session(innermost)
-            if (
-                innermost.is_worker
-            ):  # by which the process that makes the record knows that there is one to make
+            if innermost.is_worker:
+                # By this the process that makes the record knows that there is one to make, and where its cases are.
                 os.makedirs(innermost.where["folder"], mode=0o700, exist_ok=True)  # noqa: PTH103  as below
+            innermost.used = _session(innermost)
         return innermost.used
 
 

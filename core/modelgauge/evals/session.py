@@ -19,6 +19,7 @@ from typing import Any
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.records import SCHEMA_VERSION, Counts, ItemRecord, Stage, TestRecord
+from modelgauge.data.results import GIVEN
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.discovery import Plugins, discover
 from modelgauge.engine.failures import StageError, exception_record
@@ -30,7 +31,6 @@ from modelgauge.evals.app_uses import is_skip
 from modelgauge.evals.configs import Display, ErrorConfig
 from modelgauge.evals.dataset_test import prompt_of
 from modelgauge.evals.display import Shown, rendered, style_of
-from modelgauge.evals.given import GIVEN
 from modelgauge.evals.pytest_plugin import UNREPEATED
 from modelgauge.evals.pytest_plugin import place as place_of
 from modelgauge.evals.results import EvaluationResult
@@ -51,6 +51,7 @@ from modelgauge.evals.session_repeats import cases_of, items_of
 from modelgauge.evals.session_run import SessionRun
 from modelgauge.evals.session_secrets import SessionSecrets
 from modelgauge.metrics.cases import title_of
+from modelgauge.report.plain import counted
 from modelgauge.settings import Settings, load_settings
 
 UID = "pytest"
@@ -187,11 +188,15 @@ class Session:
             collected: where the session was interrupted, the number of tests that it had, 0 where it is not known;
                 None where it came to its end.
         """
-        parts = parts_of(*self._run.places)
+        parts = parts_of(*self._run.all_places())
         if not parts:
             self._run.forget()
             return
-        notes = [*self._secrets.learn(), *self._unrepeated(), *_interrupted(parts, collected)]
+        notes = [
+            *self._secrets.learn(self._run.all_places()),
+            *self._unrepeated(),
+            *_interrupted(parts, collected),
+        ]
         cases, used = cases_of(parts), total_used(parts)
         items = list(items_of(cases))
         ranges = agreed(part.ranges() for part in parts)
@@ -359,11 +364,9 @@ def _interrupted(parts: Sequence[Part], collected: int | None) -> list[str]:
     """What a reader should know of a session that was interrupted."""
     if collected is None:
         return []
-    tests = f"{collected:,} tests" if collected else "tests, nobody knows how many"
+    tests = counted(collected, "test") if collected else "tests, nobody knows how many"
     judged = len({part.test for part in parts} - {OUTSIDE})
-    return [
-        f"The session was interrupted: pytest had collected {tests}, of which {judged:,} have cases here."
-    ]
+    return [f"The session was interrupted: pytest had collected {tests}. There are cases of {judged:,} here."]
 
 
 def told_apart(shown: Sequence[tuple[str, Shown]]) -> list[Shown]:

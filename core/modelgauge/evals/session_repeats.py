@@ -1,12 +1,12 @@
 """Repeats of a case in a session of pytest, as one item: like that of a prompt which is asked several times."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from modelgauge.data.records import ItemRecord, TestItemExceptionRecord
 from modelgauge.evals.session_parts import Part
+from modelgauge.exact import exact_mean
 
 
 def cases_of(parts: Sequence[Part]) -> dict[str, list[Part]]:
@@ -48,7 +48,7 @@ def _joined(parts: Sequence[Part], items: Sequence[ItemRecord]) -> ItemRecord:
     values: dict[str, float] = {}
     for name in names:
         held = [one.measurements[name] for one in items if name in one.measurements]
-        values[name] = math.fsum(held) / len(held)
+        values[name] = exact_mean(held)
     of_all: dict[str, Any] = {
         "interactions": tuple(
             one.replaced(repeat=part.repeat.number)

@@ -23,6 +23,8 @@ from modelgauge.stats.measured import Range
 PARTS = "parts"
 """In the folder of the run: those of the single `assert_test`, until the session ends."""
 
+_RUN = "run-"  # in the folder that all processes of a session know: in whose run a worker leaves its cases
+
 Redact = Callable[[str], str]
 
 
@@ -43,6 +45,7 @@ class SessionRun:
         self._journal: IO[bytes] | None = None
         self._holds_it = False
         self._is_open = False
+        self._made_above: list[Path] = []
         self._lock = threading.Lock()
 
     @property
@@ -67,7 +70,9 @@ class SessionRun:
                 self.places[-1].mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _make(self, redact: Redact) -> None:
-        self.folder.path.parent.mkdir(parents=True, exist_ok=True)
+        runs = self.folder.path.parent
+        self._made_above = [one for one in (runs, runs.parent) if not one.exists()]
+        runs.mkdir(parents=True, exist_ok=True)
         try:
             self.folder.path.mkdir()
         except FileExistsError:  # another process of the session was the first
@@ -75,6 +80,9 @@ class SessionRun:
         else:
             self.folder.write_manifest(self._manifest(), redact)
         self.places[0].mkdir(mode=0o700, exist_ok=True)
+        if self.places[-1].is_dir():
+            left = self.places[-1] / f"{_RUN}{os.getpid()}"
+            left.write_text(str(self.folder.path.resolve()), encoding="utf-8")
         self._journal = self.folder.journal.open("ab", buffering=0)
 
     def add(self, item: ItemRecord, redact: Redact) -> None:
@@ -92,12 +100,23 @@ class SessionRun:
                 return
             # One process at a time is known to be at work; where it ends, another takes its place.
             self._holds_it = self._holds_it or lock(self._journal)
+            left = memoryview(_line(item, redact))
             try:
-                self._journal.write(_line(item, redact))
+                while left:
+                    left = left[self._journal.write(left) :]
             except OSError as error:
                 raise refused(self.folder.journal, error) from error
 
     # --- the end --------------------------------------------------------------------------------------------
+
+    def all_places(self) -> list[Path]:
+        """Where any process of the session can have left cases: a fixture may have set the data folder in some."""
+        return [self.places[0], *(folder / PARTS for folder in self._elsewhere()), self.places[-1]]
+
+    def _elsewhere(self) -> list[Path]:
+        """The folders of the run that other processes made, with settings of their own."""
+        said = [file.read_text(encoding="utf-8") for file in sorted(self.places[-1].glob(f"{_RUN}*"))]
+        return [folder for folder in map(Path, dict.fromkeys(said)) if folder != self.folder.path.resolve()]
 
     def write_items(
         self, items: Iterable[ItemRecord], ranges: Mapping[str, Range], known: int | None, redact: Redact
@@ -118,12 +137,15 @@ class SessionRun:
             self.folder = RunFolder.create(self.folder.path.parent)
         written = self.folder.path / f".{JOURNAL}.{os.getpid()}"
         journal, index = JournalFile(written), JournalIndex(self.folder.journal, ranges)
-        for item in items:
-            offset = journal.size
-            journal.append(_line(item, redact))
-            index.add(item, offset)
-        journal.close()
-        written.replace(self.folder.journal)
+        try:
+            for item in items:
+                offset = journal.size
+                journal.append(_line(item, redact))
+                index.add(item, offset)
+            journal.close()
+            written.replace(self.folder.journal)
+        finally:
+            written.unlink(missing_ok=True)
         return normalized_result(mean_of_each(index.items(known)))
 
     def write(self, record: TestRecord, manifest: dict[str, Any], used: Totals, redact: Redact) -> None:
@@ -135,17 +157,19 @@ class SessionRun:
         self.folder.write_manifest(manifest, redact)
         write_atomically(self.folder.totals, used.model_dump_json() + "\n")
         self.folder.write_record(record, redact)
-        for place in self.places:
-            shutil.rmtree(place, ignore_errors=True)
+        self._remove(*self._elsewhere(), *self.places)
 
     def forget(self) -> None:
         """Leave nothing of a session that has no case."""
         self.close()
-        for place in (self.folder.path, *self.places):
-            shutil.rmtree(place, ignore_errors=True)
-        with suppress(OSError):  # they are not empty, or never were
-            for above in (self.folder.path.parent, self.folder.path.parent.parent):
+        self._remove(*self._elsewhere(), self.folder.path, *self.places)
+        with suppress(OSError):  # another run lies there by now
+            for above in self._made_above:
                 above.rmdir()
+
+    def _remove(self, *folders: Path) -> None:
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
         """This process adds no more cases."""

@@ -39,13 +39,16 @@ class SessionSecrets(SecretStore):
                 file.write(json.dumps(asdict(description)) + "\n")
         return found
 
-    def learn(self) -> list[str]:
+    def learn(self, folders: Sequence[Path]) -> list[str]:
         """Look up what all processes of the session did.
+
+        Args:
+            folders: where they can have left its names.
 
         Returns:
             What a reader of the record should know.
         """
-        files = [path for folder in self._folders for path in sorted(folder.glob(_LEFT.format("*")))]
+        files = [path for folder in folders for path in sorted(folder.glob(_LEFT.format("*")))]
         left = [line for path in files for line in whole_lines(path)]
         named = dict.fromkeys(SecretDescription(**json.loads(line)) for line in left)
         problems = {one.name: self._problem(one) for one in named if one not in self._known}

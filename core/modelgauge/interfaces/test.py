@@ -97,6 +97,7 @@ class PromptResponseTest(Identified):
     def aggregate_measurements(self, items: MeasuredItems) -> Mapping[str, Any] | BaseModel:
         """Make the result of the measurements: by default the mean of each, with its error bar.
 
-        Where nothing was measured it is not called, and the result is empty.
+        Where nothing was measured it is not called, and the result is empty; where only failed items were measured in
+        part, `items` is empty, and `items.having(name)` is not.
         """
         return stats.mean_of_each(items)

@@ -252,30 +252,29 @@ def _parts_of(function: FunctionType) -> Iterator[Any]:
     code = function.__code__
     yield from (function.__qualname__, code, function.__defaults__, function.__kwdefaults__)
     yield [_held(cell) for cell in function.__closure__ or ()]
-    yield _seen(function.__globals__, sorted(_names_in(code)), (function.__globals__,))
+    yield _seen(function.__globals__, sorted(_names_in(code)), [function.__globals__])
 
 
-def _seen(
-    module: Mapping[str, Any], names: Sequence[str], through: tuple[Mapping[str, Any], ...]
-) -> dict[str, Any]:
+def _seen(module: Mapping[str, Any], names: Sequence[str], known: list[Mapping[str, Any]]) -> dict[str, Any]:
     """The constants and functions behind some names in a module, and behind the same names in modules among them.
 
     Args:
         module: its names and values.
         names: all that a function reads, attributes included.
-        through: the modules up to this one, that of the function first.
+        known: the modules that were looked at, that of the function first; each is looked at once.
     """
     seen: dict[str, Any] = {}
     for name in names:
         value = module.get(name)
-        if _is_constant(value) or _is_function_of(value, through[0]):
+        if _is_constant(value) or _is_function_of(value, known[0]):
             seen[name] = value
         elif (
             isinstance(value, ModuleType)
-            and not any(vars(value) is one for one in through)
-            and _is_beside(vars(value), through[0])
+            and not any(vars(value) is one for one in known)
+            and _is_beside(vars(value), known[0])
         ):
-            seen[name] = _seen(vars(value), names, (*through, vars(value)))
+            known.append(vars(value))
+            seen[name] = _seen(vars(value), names, known)
     return seen
 
 

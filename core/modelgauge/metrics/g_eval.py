@@ -208,30 +208,28 @@ class GEval(JudgeMetric):
                 if judge in self._steps:
                     return self._steps[judge]
                 writing = self._writing.get(judge)
-                if (
-                    writing is None or not writing.task.get_loop().is_running()
-                ):  # but was stopped in the middle
+                # One that was stopped in the middle is begun anew.
+                if writing is None or not writing.task.get_loop().is_running():
                     writing = self._writing[judge] = _Writing(
                         asyncio.create_task(self._write_steps()), Future()
                     )
                     writing.done.set_running_or_notify_cancel()  # so that nobody who waits can cancel it for others
                     writing.task.add_done_callback(partial(self._have_written, judge, writing.done))
             with self.waiting():
-                await asyncio.wrap_future(writing.done)  # then there are steps, or somebody else begins anew
+                if writing.task.get_loop() is asyncio.get_running_loop():
+                    return await asyncio.shield(writing.task)
+                # Then there are steps. Where it failed, that was for the limits of another run: this one tries itself.
+                await asyncio.wrap_future(writing.done)
 
     def _have_written(
         self, judge: tuple[str, str], done: Future[None], task: asyncio.Task[tuple[str, ...]]
     ) -> None:
-        error = None if task.cancelled() else task.exception()
         with _writing_lock:
-            if not task.cancelled() and error is None:
+            if not task.cancelled() and task.exception() is None:
                 self._steps[judge] = task.result()
             if judge in self._writing and self._writing[judge].task is task:
                 del self._writing[judge]
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
+        done.set_result(None)
 
     def _judge_now(self) -> tuple[str, str]:
         """Who answers now: by the uid too, since the default judge may be another next time."""

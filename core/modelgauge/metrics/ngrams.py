@@ -14,9 +14,9 @@ from modelgauge.data.estimates import Score
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import InvalidDataError, InvalidOptionError, UsageError
+from modelgauge.exact import fraction_of
 from modelgauge.metrics.base import Metric, MetricSettings
 from modelgauge.metrics.definition import check_flags
-from modelgauge.metrics.exact import fraction_of
 
 _USUAL_TOKENIZER = "13a"
 _ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")

@@ -26,9 +26,9 @@ from modelgauge.data.prompts import SUTOptions, TextPrompt
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import DefinitionError, InvalidResponseError
+from modelgauge.exact import exact_mean
 from modelgauge.interfaces.capabilities import ProducesStructuredOutput
 from modelgauge.metrics.base import JUDGE, Metric
-from modelgauge.metrics.exact import exact_mean
 from modelgauge.metrics.questions import FRAME, Instructions, as_text, material_of, question, repair, wording
 from modelgauge.metrics.replies import (
     STATEMENTS,

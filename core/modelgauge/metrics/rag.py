@@ -8,7 +8,7 @@ wording of the questions is our own.
 from collections.abc import Sequence
 from fractions import Fraction
 
-from modelgauge.metrics.exact import fraction_of
+from modelgauge.exact import fraction_of
 from modelgauge.metrics.procedure import Extract, Judge, JudgeMetric, Procedure, texts_of
 from modelgauge.metrics.questions import TEMPLATES
 

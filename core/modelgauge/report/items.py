@@ -21,7 +21,7 @@ from modelgauge.data.records import (
     item_from_json,
     place_of_item,
 )
-from modelgauge.data.results import PASSED
+from modelgauge.data.results import GIVEN, PASSED
 from modelgauge.engine.journal import RunFolder, whole_lines
 from modelgauge.report.thresholds import failing
 
@@ -126,9 +126,12 @@ class ShownRun:
         """The command line that does something with the run."""
         return f"modelgauge {verb} {self.record.run_id}" if self.folder is None else self.folder.command(verb)
 
-    def to_go_on(self) -> str:
-        """The command that does what a run that was stopped has left to do."""
+    def to_go_on(self) -> str | None:
+        """The command that does what a run that was stopped has left to do; None where only its caller can."""
         rescored = None if self.folder is None else self.folder.rescores()
+        if self.record.sut_uid == GIVEN and rescored is None:  # nobody could be asked for more
+            said = None if self.folder is None else self.folder.command_line()
+            return shlex.join(said) if said and said[0] in ("pytest", "modelgauge") else None
         if rescored is None or self.folder is None:
             return f"{self.command('resume')}{higher_cap([self.record])}"
         said = self.folder.command_line()  # with the test or the metrics that it was given

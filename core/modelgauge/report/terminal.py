@@ -185,8 +185,9 @@ def _add_where(run: ShownRun, path: Path, page: Page, wide: int) -> None:
     page.add_line(_RECORD, str(path), indent=wide)
     options = " --failures" if record.counts.failed or not have_all_passed(record) else ""
     page.add_line("next", f"{run.command('show')}{options}", indent=wide)
-    if (record.cancelled or record.failure is not None) and not run.going_on:
-        page.add_line("", run.to_go_on(), indent=wide)
+    is_stopped = (record.cancelled or record.failure is not None) and not run.going_on
+    if is_stopped and (command := run.to_go_on()) is not None:
+        page.add_line("", command, indent=wide)
     page.add_gap()
 
 

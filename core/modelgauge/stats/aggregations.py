@@ -194,8 +194,10 @@ def _values(
 ) -> "tuple[MeasuredItems, NDArray[np.float64]]":
     """The values to aggregate, and the items that they belong to."""
     values = items.column(name, missing=missing)
-    if len(values) < len(items):
-        items = items.having(name)
+    if missing is None or missing == "skip":
+        those = items.having(name)  # and what was measured of failed items
+        if those is not items:
+            items, values = those, those.column(name)
     if len(values) < at_least:
         raise InvalidDataError(
             f"The {what} of '{name}' over {len(values)} items does not exist; it takes at least {at_least}.",

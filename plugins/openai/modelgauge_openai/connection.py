@@ -123,7 +123,8 @@ class Connection:
     def _without_key(self, content: bytes) -> bytes:
         if self._key is None or (self._key.value or "").encode() not in content:
             return content
-        return self._key.redact(content.decode("utf-8", errors="replace")).encode()
+        # As a server quotes it; in other forms (base64, say) runs take it out of all that they write.
+        return self._key.redact(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def _broken(self, error: Exception) -> ChatError:
         """The error of a connection that failed, before or within the answer."""

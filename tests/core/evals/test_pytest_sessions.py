@@ -301,7 +301,7 @@ def test_a_case_that_was_judged_before_an_interruption_is_shown(session, project
     (record,) = records(project)
     assert (record.cancelled, record.counts.scored) == (True, 1)
     assert re.search(r"^test_app.py::test_a +Always +1 +≥ 0.5 +passed", summary_of(output), re.MULTILINE)
-    assert "pytest had collected 2 tests, of which 1 have cases here." in " ".join(summary_of(output).split())
+    assert "pytest had collected 2 tests. There are cases of 1 here." in " ".join(summary_of(output).split())
 
 
 @pytest.mark.parametrize("args", [("-x",), ("--maxfail=1",)])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from modelgauge import ToolCall
 from modelgauge.data.estimates import Score
 from modelgauge.evals import LLMTestCase
+from modelgauge.exact import exact_mean, fraction_of
 from modelgauge.metrics import LevenshteinMetric, ROUGEMetric, TokenF1Metric, ToolCorrectnessMetric
-from modelgauge.metrics.exact import exact_mean, fraction_of
 from modelgauge.metrics.panel import combined
 from modelgauge.metrics.procedure import mean
 from modelgauge.metrics.rag import average_precision
