@@ -60,6 +60,20 @@ def test_the_run_of_workers_is_called_by_the_time_at_which_its_session_began(pro
     assert record.run_id.startswith(re.sub(r"[-:]", "", record.run_timestamp[:19]).replace("T", "-"))
 
 
+def test_cases_are_found_where_a_fixture_has_the_workers_leave_them(project):
+    fixture = (
+        "import os\n\n"
+        "@pytest.fixture(scope='session', autouse=True)\n"
+        "def elsewhere(tmp_path_factory):\n"
+        "    os.environ['MODELGAUGE_DATA_DIR'] = str(tmp_path_factory.mktemp('data'))\n"
+    )
+    (project / "test_app.py").write_text(TEST_FILE + fixture, encoding="utf-8")
+    done = in_process_of_its_own("pytest", "test_app.py", "-q", "-n", "2", "--basetemp", "temporary")
+    (record,) = records(project)
+    check_record(record, done.stdout)
+    assert [*project.glob("temporary/*/*/runs/*")] == []
+
+
 @pytest.mark.parametrize(("source", "code"), [("def test_a(): pass", 0), ("x = 1", 2)])
 def test_exit_codes(project, source, code):
     (project / "test_app.py").write_text(source, encoding="utf-8")

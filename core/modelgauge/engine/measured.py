@@ -101,7 +101,7 @@ class JournalIndex:
         """
         scored = np.delete(np.arange(len(self.measured)), _places(self.in_part))
         unfinished = None if known is None else max(0, known - len(scored) - len(self.failed))
-        return JournaledItems(self, scored, np.arange(len(self.failed)), unfinished)
+        return JournaledItems(self, scored, np.arange(len(self.failed)), unfinished, is_all=True)
 
 
 def _model(context: Any) -> Any:
@@ -118,6 +118,7 @@ class JournaledItems(MeasuredItems):
         measured: the rows of the items.
         failed: which of the failures stand beside them.
         unfinished: how many items have no line; None where nobody knows.
+        is_all: whether these are all items of the run, so that `having` finds what was measured of failed ones.
     """
 
     def __init__(
@@ -126,8 +127,11 @@ class JournaledItems(MeasuredItems):
         measured: "NDArray[np.int64]",
         failed: "NDArray[np.int64]",
         unfinished: int | None,
+        *,
+        is_all: bool,
     ) -> None:
         self._index = index
+        self._is_all = is_all
         self._unfinished = unfinished
         self._order = _in_order(measured, index.measured)
         self._failed = _FailedItems(index, _in_order(failed, index.failed))
@@ -135,16 +139,12 @@ class JournaledItems(MeasuredItems):
     def having(self, name: str) -> MeasuredItems:
         """As for all `MeasuredItems`; with the failed items that have the measurement, which are not failed then."""
         index = self._index
-        if not index.in_part or name not in index.columns:
+        if not self._is_all or not index.in_part or name not in index.columns:
             return super().having(name)
-        values = self._all_values(name)
-        held = np.zeros(len(values), dtype=bool)
-        held[self._order] = True
-        held[_places(index.in_part)[np.isin(_places(index.in_part_failed), self._failed.order)]] = True
-        held &= ~np.isnan(values)
+        held = ~np.isnan(self._all_values(name))
         measured = _places(index.in_part_failed)[held[_places(index.in_part)]]
-        failed = np.setdiff1d(self._failed.order, measured)
-        return JournaledItems(index, np.flatnonzero(held), failed, self._unfinished)
+        failed = np.delete(np.arange(len(index.failed)), measured)
+        return JournaledItems(index, np.flatnonzero(held), failed, self._unfinished, is_all=False)
 
     def __len__(self) -> int:
         return len(self._order)
@@ -208,10 +208,10 @@ class _FailedItems(Sequence[TestItem]):
 
     def __init__(self, index: JournalIndex, order: "NDArray[np.int64]") -> None:
         self._index = index
-        self.order = order
+        self._order = order
 
     def __len__(self) -> int:
-        return len(self.order)
+        return len(self._order)
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
@@ -219,7 +219,7 @@ class _FailedItems(Sequence[TestItem]):
         return self._at(range(len(self))[place])
 
     def _at(self, place: int) -> TestItem:
-        offset = self._index.failed_offsets[self.order[place]]
+        offset = self._index.failed_offsets[self._order[place]]
         record = item_from_json(_line(self._index.path, offset), str(self._index.path))
         if not isinstance(record, TestItemExceptionRecord):
             raise TypeError(record)

@@ -337,13 +337,15 @@ def test_a_kept_answer_that_its_class_does_not_take_any_more_says_how_it_is_aske
     assert "raise the cache_version of 'sut'" in failure.message
 
 
-def test_a_run_that_is_given_up_waits_for_no_further_attempt(make_test, run):
+@pytest.mark.parametrize("later", [False, True])
+def test_a_run_that_is_given_up_waits_for_no_further_attempt(later, make_test, run):
     class Asks(FunctionSUT):
         def classify_error(self, error):
             return Retry(after=100, rate_limited=True)
 
     async def answer(text):
         if text.endswith("0"):
+            await asyncio.sleep(0.1 if later else 0)  # it fails when the cap is reached already
             raise OSError(text)
         await asyncio.sleep(0.01)
         return "yes"

@@ -72,6 +72,20 @@ def test_what_a_metric_edits_is_neither_the_next_ones_case_nor_the_callers():
     assert (case.retrieval_context, case.metadata) == (["doc"], {"pages": [1]})
 
 
+def test_nor_is_what_a_test_case_of_ones_own_class_holds():
+    class Noted(LLMTestCase):
+        notes: list[str] = []
+
+    class Notes(Metric):
+        def score(self, test_case):
+            test_case.notes.append("mine")
+            return float(test_case.notes == ["mine"])
+
+    case = Noted("q", "a", notes=[])
+    assert evaluate(case, [Notes("one"), Notes("two")], print_results=False).success
+    assert case.notes == []
+
+
 @pytest.mark.parametrize("judge", [evaluate, assert_test, lambda case, metrics: metrics[0].measure(case)])
 def test_a_case_that_was_edited_into_none_is_refused_before_it_is_judged(judge):
     case, metric = LLMTestCase("q", "a", retrieval_context=["doc"], name="mine"), Seeing()

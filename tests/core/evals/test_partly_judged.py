@@ -11,6 +11,7 @@ from modelgauge.cli.main import cli
 from modelgauge.data.records import TestItemExceptionRecord
 from modelgauge.evals import DatasetTest, Golden, LLMTestCase, evaluate, observe
 from modelgauge.metrics import Metric
+from modelgauge.stats import mean
 
 
 class Picky(Metric):
@@ -38,6 +39,20 @@ def check(record):
     assert (picky.value, picky.n, picky.bounds) == (1.0, 5, (0.5, 1.0))
     assert (passed.value, passed.n) == (pytest.approx(5 / 9), 9)
     assert passed.bounds == (pytest.approx(0.5), pytest.approx(0.6))
+
+
+class Sizes(DatasetTest):
+    """Says how many items there are, seen in several ways."""
+
+    def aggregate_measurements(self, items):
+        both = items.having("Picky").having("Match")
+        return {"whole": len(items), "match": mean(items, "Match").n, "both": len(both)}
+
+
+def test_what_was_measured_in_part_is_the_same_in_every_view(here, match):
+    test = Sizes("mine", GOLDENS, [match(), Picky()])
+    record = run_test(test, FunctionSUT("echo", str))
+    assert record.result == {"whole": 5, "match": 10, "both": 5}
 
 
 @pytest.fixture
