@@ -74,7 +74,7 @@ def test_what_a_metric_edits_is_neither_the_next_ones_case_nor_the_callers():
 
 def test_nor_is_what_a_test_case_of_ones_own_class_holds():
     class Noted(LLMTestCase):
-        notes: list[str] = []
+        notes: list[str]
 
     class Notes(Metric):
         def score(self, test_case):
