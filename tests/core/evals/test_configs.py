@@ -17,6 +17,7 @@ from modelgauge.evals import (
 )
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("pause", [0.5, 7, 45, 90, 3600])
 def test_a_pause_between_questions_is_kept_exactly(pause):
     config = AsyncConfig(throttle_value=pause)
