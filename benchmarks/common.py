@@ -114,7 +114,7 @@ def header(*columns: str) -> None:
     """
     columns = columns or _OF_MEDIANS
     versions = ", ".join(
-        f"{name} {metadata.version(name)}" for name in ("modelgauge", "pydantic", "diskcache")
+        f"{name} {metadata.version(name)}" for name in ("modelgauge-framework", "pydantic", "diskcache")
     )
     print(f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, {platform.machine()} {sys.platform},")
     print(f"Python {platform.python_version()}, {versions}; load {os.getloadavg()[0]:.1f}\n")

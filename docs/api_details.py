@@ -56,7 +56,7 @@ def _of_name(name: str, value: Any, public: set[Any]) -> Iterator[str]:
     elif inspect.isclass(value):
         yield from _of_class(name, value, public)
     elif inspect.isfunction(value):
-        yield _code(_called(name, _signature(value)))
+        yield _code(_called(f"{_defined(value)}{name}", _signature(value)))
         yield from _told(value)
 
 
@@ -78,7 +78,10 @@ def _of_class(name: str, cls: type, public: set[Any]) -> Iterator[str]:
             yield from _told(value)
         else:
             yield _code(
-                _called(f"{name}.{member}", _signature(value, bound=not isinstance(value, staticmethod)))
+                _called(
+                    f"{_defined(value)}{name}.{member}",
+                    _signature(value, bound=not isinstance(value, staticmethod)),
+                )
             )
             yield from _told(getattr(value, "__func__", value))
 
@@ -133,7 +136,7 @@ def _judged_by(cls: type[Metric]) -> str:
 
 def _threshold(cls: type[Metric]) -> str:
     """Of an object that is made without one, since constructors may have a default of their own."""
-    if math.isnan(cls.threshold):
+    if cls.threshold is not None and math.isnan(cls.threshold):
         return "none: it must be given"
     is_whole = cls not in (Metric, JudgeMetric)  # which are for subclasses
     made = cls("any", **_NEEDED.get(cls.__name__, {})) if is_whole else cls
@@ -162,6 +165,13 @@ def _signature(function: Any, *, bound: bool = True) -> inspect.Signature:
     if bound and first in ("self", "cls"):
         made = made.replace(parameters=list(made.parameters.values())[1:])
     return made
+
+
+def _defined(function: Any) -> str:
+    """What stands before a function whose call must be awaited."""
+    function = getattr(function, "__func__", function)
+    awaited = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    return "async def " if awaited else ""
 
 
 def _called(name: str, signature: inspect.Signature) -> str:
@@ -193,7 +203,7 @@ def _parameter(one: inspect.Parameter) -> str:
 
 def _default(value: Any) -> str:
     text = repr(value)
-    return "…" if text.startswith("<") or len(text) > _WIDTH // 2 else text
+    return "…" if value is ... or text.startswith("<") or len(text) > _WIDTH // 2 else text
 
 
 def hint(annotation: Any) -> str:

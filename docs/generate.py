@@ -24,7 +24,7 @@ from docstrings import entries_of, first_line, prose, sections_of, table
 from modelgauge import errors, hookspecs
 from modelgauge.cli import reference
 from modelgauge.engine.options import RunOptions
-from modelgauge.settings import SECRETS_FILE, SETTINGS_FILE, list_settings
+from modelgauge.settings import SECRETS_FILE, SETTINGS_FILE, TRUSTED, list_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +69,10 @@ plugins = ["my_test.py"]
 [judge]
 model = "openai/gpt-4o"
 ```
+
+A file of another user, or one that everybody can write, is refused where it names plugins or an address: `{trusted}`
+holds the folders whose settings and runs are trusted all the same, separated as in `PATH`. It stands in the environment
+only.
 
 Options of a single run (seeds, caps, repeats) are options of the command and of `Runner`, see the
 [command line](cli.md) and the [Python API](api.md#options-of-a-run).
@@ -137,7 +141,9 @@ def settings_page() -> str:
         (f"`{one.key}`", f"`{one.variable}`", _default(one.default), one.meaning) for one in list_settings()
     ]
     head = (f"in {SETTINGS_FILE}", "in the environment", "default", "meaning")
-    return _SETTINGS.format(settings=SETTINGS_FILE, secrets=SECRETS_FILE, table=table(head, rows))
+    return _SETTINGS.format(
+        trusted=TRUSTED, settings=SETTINGS_FILE, secrets=SECRETS_FILE, table=table(head, rows)
+    )
 
 
 def _default(value: Any) -> str:
@@ -171,7 +177,9 @@ _API = {
     "modelgauge.evals": "Test cases, data sets, `evaluate` and `assert_test`, for people who test their own app.",
     "modelgauge.metrics": "What judges a test case, and what new metrics are made of.",
     "modelgauge.testing": "Fakes for tests, and the conformance kit for plugins.",
-    "modelgauge.errors": "One tree. The message of each error ends with what mends it.",
+    "modelgauge.errors": "One tree. The message of each error ends with what mends it. "
+    "Those of wrong use can be caught as what Python raises for it: they are a `ValueError`, and where arguments or "
+    "a class have the wrong form a `TypeError` too.",
 }
 DETAILED = [module for module in _API if module != "modelgauge.errors"]  # of which the table says all
 _GIVEN_OTHERWISE = ("redactor",)
@@ -213,7 +221,8 @@ def public_names(module: str) -> dict[str, Any]:
 def _kind(value: Any) -> str:
     if inspect.isclass(value):
         if issubclass(value, Exception):
-            return f"error, exit code {value.exit_code}" if hasattr(value, "exit_code") else "error"
+            also = [f", `{one.__name__}`" for one in (ValueError, TypeError) if issubclass(value, one)]
+            return f"error, exit code {getattr(value, 'exit_code', 70)}{''.join(also)}"
         return "enum" if issubclass(value, enum.Enum) else "class"
     return "function" if inspect.isfunction(value) else "value"
 

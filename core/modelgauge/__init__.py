@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from modelgauge.data.prompts import Prompt as Prompt
     from modelgauge.data.prompts import SUTOptions as SUTOptions
     from modelgauge.data.prompts import TextPrompt as TextPrompt
-    from modelgauge.data.records import CallCounts as CallCounts
-    from modelgauge.data.records import Counts as Counts
     from modelgauge.data.records import RunFailure as RunFailure
     from modelgauge.data.records import TestItemExceptionRecord as TestItemExceptionRecord
     from modelgauge.data.records import TestItemRecord as TestItemRecord
@@ -39,6 +37,8 @@ if TYPE_CHECKING:
     from modelgauge.data.responses import ToolCall as ToolCall
     from modelgauge.data.responses import TopTokens as TopTokens
     from modelgauge.data.responses import Usage as Usage
+    from modelgauge.data.results import CallCounts as CallCounts
+    from modelgauge.data.results import Counts as Counts
     from modelgauge.data.thresholds import Threshold as Threshold
     from modelgauge.dependencies import ExternalData as ExternalData
     from modelgauge.dependencies import LocalData as LocalData
@@ -80,8 +80,6 @@ _MODULES = {
     ),
     "data.prompts": ("ChatMessage", "ChatPrompt", "ChatRole", "Prompt", "SUTOptions", "TextPrompt"),
     "data.records": (
-        "CallCounts",
-        "Counts",
         "RunFailure",
         "TestItemExceptionRecord",
         "TestItemRecord",
@@ -95,6 +93,7 @@ _MODULES = {
         "TopTokens",
         "Usage",
     ),
+    "data.results": ("CallCounts", "Counts"),
     "data.thresholds": ("Threshold",),
     "dependencies": ("ExternalData", "LocalData", "PackageData", "WebData"),
     "hookspecs": ("hookimpl",),
@@ -183,7 +182,7 @@ def __getattr__(name: str) -> Any:
     """Load a public name from its module (PEP 562)."""
     home = _HOME.get(name)
     if home is None:
-        raise AttributeError(f"module 'modelgauge' has no attribute {name!r}")
+        raise import_module("modelgauge.did_you_mean").missing_name(__name__, name)
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

@@ -13,9 +13,11 @@ from modelgauge.data.items import TestItem
 from modelgauge.data.json_values import check_exact
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import TestRecord, record_from_json
+from modelgauge.data.results import GIVEN
 from modelgauge.dependencies import DependencyStore
 from modelgauge.did_you_mean import did_you_mean
 from modelgauge.discovery import Plugins, discover
+from modelgauge.engine.failures import message_of, place_of
 from modelgauge.engine.journal import MANIFEST, RECORD, RunFolder, find_run, read_json
 from modelgauge.engine.manifest import surroundings
 from modelgauge.engine.observers import Observer
@@ -26,7 +28,9 @@ from modelgauge.engine.repeats import reducer
 from modelgauge.engine.run import Run
 from modelgauge.engine.source import Ids, chosen
 from modelgauge.engine.threads import in_thread
+from modelgauge.entry_points import warn_of_foreign_distributions
 from modelgauge.errors import InvalidOptionError, ModelGaugeError, RecordError, RunStoppedError
+from modelgauge.files import real_path
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.local_plugins import module_name
 from modelgauge.metrics.judges import default_judge_name
@@ -59,6 +63,8 @@ _ABOVE_0 = {
 _TYPES: dict[str, tuple[Any, str]] = {
     "seed": (int, "a whole number"),
     "caching": (bool, "True or False"),
+    "finite": (bool, "True or False"),
+    "cluster": (str | None, "the name of a field of the items' contexts"),
     "progress": (bool, "True or False"),
     "reduce": (str, "a text"),
     "identifier": (str | None, "a text"),
@@ -123,6 +129,7 @@ class Runner:
         for name, value in {**given, "observers": observers}.items():
             if value is not None:
                 _check_option(name, value)
+        warn_of_foreign_distributions()
         settings = settings if settings is not None else load_settings()
         self.settings = settings
         self.secrets = secrets if secrets is not None else SecretStore(file=settings.secrets_file)
@@ -133,7 +140,7 @@ class Runner:
         self._command = command
         self._inputs = {
             "plugins": [module_name(plugin) for plugin in settings.plugins],
-            "dependencies": {key: str(Path(path).resolve()) for key, path in (dependencies or {}).items()},
+            "dependencies": {key: str(real_path(path)) for key, path in (dependencies or {}).items()},
             **(inputs or {}),
         }
         self._store = DependencyStore(
@@ -219,7 +226,12 @@ class Runner:
         rescoring: RunFolder | None = None,
     ) -> list[TestRecord]:
         """Run pairs that are resolved; what `run`, `resume` and `rescore` have in common."""
-        inputs = {**self._inputs, "judge": default_judge_name(self.settings)}
+        inputs: dict[str, Any] = {**self._inputs, "judge": default_judge_name(self.settings)}
+        named = {uid for one in pairs if one.sut.uid != GIVEN for uid in (one.test.uid, one.sut.uid)}
+        objects = sorted(
+            named & resolver.objects - inputs.get("datasets", {}).keys()
+        )  # no command can name them
+        inputs |= {"objects": objects} if objects else {}
 
         async def manifest() -> dict[str, Any]:
             facts = await in_thread(lambda: surroundings(self._command, resolver.distributions), "manifest")
@@ -283,7 +295,7 @@ def _items(
     test: PromptResponseTest, dependencies: Mapping[str, Path], options: RunOptions
 ) -> Iterator[TestItem]:
     with _failing(f"Test '{test.uid}'"):
-        for one in chosen(test, dependencies, Ids(test.uid), options.max_test_items, options.seed)[0]:
+        for one in chosen(test, dependencies, Ids(test.uid), options).items:
             yield one.item
 
 
@@ -301,8 +313,8 @@ def _failing(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise RunStoppedError(
-            f"{what} makes no items: {type(error).__name__}: {error}.",
-            fix="Mend it; `modelgauge --debug` shows where it was raised.",
+            f"{what} makes no items: {type(error).__name__}: {message_of(error).rstrip('.')}{place_of(error)}.",
+            fix="Correct it.",
         ) from error
 
 
@@ -329,7 +341,7 @@ def load_records(path: str | Path, data_dir: str | Path | None = None) -> list[T
     """Read all records of a file, or all runs of an invocation; see `load_record`."""
     file = Path(path)
     if file.is_file() and file.name != RECORD:
-        data = read_json(file)
+        data = read_json(file, links=True)
         several = data.get("records") if isinstance(data, dict) else None
         return [
             record_from_json(one, str(file)) for one in (several if isinstance(several, list) else [data])
@@ -337,7 +349,7 @@ def load_records(path: str | Path, data_dir: str | Path | None = None) -> list[T
     if file.is_file() and (file.parent / MANIFEST).is_file():
         return [RunFolder(file.parent).read_record()]
     if file.is_file():
-        return [record_from_json(read_json(file), str(file))]
+        return [record_from_json(read_json(file, links=True), str(file))]
     folder = Path(data_dir) if data_dir is not None else load_settings().data_dir
     return [run.read_record() for run in find_run(folder, str(path))]
 

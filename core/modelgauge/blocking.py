@@ -12,6 +12,8 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from modelgauge.errors import RunStoppedError
+
 T = TypeVar("T")
 Work = Callable[[], Coroutine[Any, Any, T]]
 
@@ -34,7 +36,18 @@ def blocking(work: Work[T]) -> T:
     Raises:
         BaseException: whatever the coroutine raised.
         KeyboardInterrupt: Ctrl-C; the coroutine was cancelled, and has ended.
+        RunStoppedError: it was cancelled by code that ran in its loop; from outside nobody can.
     """
+    try:
+        return _run(work)
+    except asyncio.CancelledError as error:
+        raise RunStoppedError(
+            "The run was cancelled by code of a SUT, an annotator or a client that ran in it.",
+            fix="Find what cancels all tasks of the event loop (asyncio.all_tasks), and let it cancel its own only.",
+        ) from error
+
+
+def _run(work: Work[T]) -> T:
     if not _loop_is_running():
         return (
             _main.run(work) if threading.current_thread() is threading.main_thread() else asyncio.run(work())
@@ -181,6 +194,7 @@ _of_the_parent: list[object] = []  # closing a loop that a fork has copied would
 
 def _forked() -> None:
     global _main, _background
+    asyncio._set_running_loop(None)  # noqa: SLF001  as Python 3.12 does: the child cannot wait in its parent's
     _of_the_parent.extend([_main, _background])
     _main, _background = _Main(), _Background()
 

@@ -1,4 +1,4 @@
-"""Suggestions for misspelt names, for the end of an error message. Nothing here raises or prints."""
+"""Suggestions for misspelt names, and for those of DeepEval that are not here. Nothing here raises or prints."""
 
 from __future__ import annotations
 
@@ -31,3 +31,85 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if not matches:
         return ""
     return f"Did you mean {' or '.join(repr(match) for match in matches)}? "
+
+
+# --- names that are not here ------------------------------------------------------------------------------
+
+_HOMES = ("modelgauge.evals", "modelgauge.metrics")  # what DeepEval has at its top, we have here
+
+
+def missing_name(module: str, name: str) -> Exception:
+    """The error of a name that a public module does not have.
+
+    It is an ImportError where DeepEval has the name, or another of our modules: `from … import …` keeps the
+    words of no other error.
+
+    Args:
+        module: that is looked in.
+        name: that is looked for.
+    """
+    if name in _INSTEAD:
+        return ImportError(f"{module} has no {name}: {_INSTEAD[name]}.", name=name)
+    for home in _HOMES:
+        if name in import_module(home).__all__:
+            return ImportError(f"{module} has no {name}: import it from {home}.", name=name)
+    return AttributeError(f"module {module!r} has no attribute {name!r}")
+
+
+_BY_CRITERION = "judge by GEval(NAME, criteria=…), or by a JudgeMetric with a Procedure of your own"
+_OF_TURNS = "write a JudgeMetric with test_case_type = ConversationalTestCase and a Procedure"
+_TEXT_ONLY = "ModelGauge judges text only, no images, no voice and no MCP"
+_ONE_BY_ONE = (
+    "evaluate the versions one by one, each with hyperparameters of its own, and compare their records"
+)
+_NO_SERVER = "there is no server here: data sets and runs are files, see modelgauge runs and modelgauge show"
+
+_INSTEAD = {
+    "BaseMetric": "subclass Metric of modelgauge.metrics, and write score(self, test_case)",
+    "BaseConversationalMetric": "subclass Metric of modelgauge.metrics with test_case_type = ConversationalTestCase",
+    "DeepEvalBaseLLM": "give metrics model=FUNCTION, from a text to a text, or a SUT",
+    "GPTModel": 'name a judge by its uid, as in model="openai/gpt-4o", with its plugin',
+    "Prompt": "keep prompts in your code, and name them by evaluate(…, hyperparameters={…})",
+    "Synthesizer": "write the goldens, or make them by code of your own",
+    "ConversationSimulator": "write the turns, or make them by code of your own",
+    "get_current_golden": "what the golden knows is in the test case already",
+    "on_test_run_end": "write the hook modelgauge_run_finished",
+    "trace_manager": "use collect_traces()",
+    "BaseSpan": "use Span",
+    "RetrievedContextData": "give retrieval_context=[…] as texts",
+    **dict.fromkeys(
+        ("update_llm_span", "update_retriever_span", "update_tool_span", "update_agent_span"),
+        'use @observe(type="llm", model=…) and update_current_span(metadata={…}, token_cost=…, retrieval_context=[…])',
+    ),
+    **dict.fromkeys(("login", "view", "evaluate_thread", "evaluate_trace", "evaluate_span"), _NO_SERVER),
+    **dict.fromkeys(("compare", "ArenaGEval", "ArenaTestCase", "Contestant", "BaseArenaMetric"), _ONE_BY_ONE),
+    **dict.fromkeys(
+        ("DAGMetric", "DeepAcyclicGraph"), "write a JudgeMetric with a Procedure or a Combination"
+    ),
+    **dict.fromkeys(
+        (
+            *("ConversationalGEval", "ConversationalDAGMetric", "ConversationCompletenessMetric"),
+            *("KnowledgeRetentionMetric", "TopicAdherenceMetric", "GoalAccuracyMetric", "ToolUseMetric"),
+            *("TurnFaithfulnessMetric", "TurnContextualPrecisionMetric", "TurnContextualRecallMetric"),
+            "TurnContextualRelevancyMetric",
+        ),
+        _OF_TURNS,
+    ),
+    **dict.fromkeys(
+        (
+            *("BiasMetric", "ToxicityMetric", "SummarizationMetric", "PromptAlignmentMetric", "MisuseMetric"),
+            *("PIILeakageMetric", "NonAdviceMetric", "RoleViolationMetric", "AdversarialRobustnessMetric"),
+            *("TaskCompletionMetric", "StepEfficiencyMetric", "PlanAdherenceMetric", "PlanQualityMetric"),
+            *("ArgumentCorrectnessMetric", "AgentLoopDetectionMetric", "ToolPermissionMetric"),
+        ),
+        _BY_CRITERION,
+    ),
+    **dict.fromkeys(
+        (
+            *("MLLMImage", "MLLMTestCase", "TextToImageMetric", "ImageEditingMetric", "ImageCoherenceMetric"),
+            *("ImageHelpfulnessMetric", "ImageReferenceMetric", "MCPUseMetric", "MultiTurnMCPUseMetric"),
+            *("MCPTaskCompletionMetric", "MCPServer", "MCPToolCall", "MCPPromptCall", "MCPResourceCall"),
+        ),
+        _TEXT_ONLY,
+    ),
+}

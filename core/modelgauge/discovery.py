@@ -16,7 +16,7 @@ from pluggy import PluginManager, PluginValidationError
 
 from modelgauge import builtin, hookspecs
 from modelgauge.did_you_mean import did_you_mean
-from modelgauge.entry_points import installed_entry_points, installed_version
+from modelgauge.entry_points import DISTRIBUTION, installed_entry_points, installed_version
 from modelgauge.errors import ModelGaugeError, PluginError
 from modelgauge.hookspecs import PROJECT_NAME
 from modelgauge.local_plugins import HOOK_EXAMPLE, load_local_plugin, local_failure, module_name
@@ -259,7 +259,7 @@ def discover(plugins: Iterable[str] = (), entry_points: Iterable[PluginEntryPoin
         PluginError: a local plugin does not work: it was asked for, so this is not to be passed over.
     """
     found = Plugins()
-    found.add(builtin, "builtin", PROJECT_NAME, started=time.perf_counter())
+    found.add(builtin, "builtin", DISTRIBUTION, started=time.perf_counter())
     for entry_point in installed_entry_points() if entry_points is None else entry_points:
         _load_installed(found, entry_point)
     for plugin in plugins:

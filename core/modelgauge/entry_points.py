@@ -1,8 +1,9 @@
-"""Which installed distributions announce plugins, by entry points of group `modelgauge`; imports none.
+"""Which installed distributions announce plugins, and which do not belong beside ours; imports none.
 
-`importlib.metadata` answers the same question, but it costs more to import than all the plugins of a large
-installation, and every command asks. So plain folders on `sys.path` are read here; where there is anything
-else (an archive, an egg, a finder of its own), the standard library is asked instead.
+Plugins are entry points of group `modelgauge`. `importlib.metadata` would find them too, but it costs more to
+import than all the plugins of a large installation, and every command asks. So plain folders on `sys.path` are
+read here; where there is anything else (an archive, an egg, a finder of its own), the standard library is asked
+instead.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING
@@ -19,6 +22,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 GROUP = "modelgauge"
+DISTRIBUTION = "modelgauge-framework"
+
+# Another project publishes the first three; all six were names of ours before we learned of it. What is
+# installed under one of them puts files where ours are, or an old checkout of ours before the new one.
+_FOREIGN = frozenset(
+    {
+        "modelgauge",
+        "modelgauge-openai",
+        "modelgauge-standard-tests",
+        "modelgauge-demo-annotators",
+        "modelgauge-demo-suts",
+        "modelgauge-demo-tests",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +80,39 @@ def installed_version(distribution: str) -> str:
     metadata = import_module("importlib.metadata")
     try:
         return str(metadata.version(distribution))
-    except metadata.PackageNotFoundError:
+    except (metadata.PackageNotFoundError, ValueError):  # no distribution: the file of a --plugin, say
         return ""
+
+
+@cache
+def warn_of_foreign_distributions() -> None:
+    """Warn, once in a process, of distributions that share names and files with ours, and say how to remove them."""
+    entries = (entry for folder in dict.fromkeys(sys.path) for entry in _metadata_folders(folder))
+    names = {_name_in(entry) for entry in entries if entry.name.lower().startswith(GROUP)}
+    found = sorted(names & _FOREIGN)
+    if found:
+        warnings.warn(
+            f"{', '.join(found)}: installed beside {DISTRIBUTION}, which is this ModelGauge. Another project, or "
+            "an old checkout, has files of the same names, so that either may run in place of the other. These "
+            f"two commands leave this one:\n  pip uninstall {' '.join(found)}\n"
+            f"  pip install --force-reinstall --no-deps {_sources_of_ours()}",
+            stacklevel=2,
+        )
+
+
+def _sources_of_ours() -> str:
+    """What to give pip for ours again: each distribution as it was installed (PEP 610), else by its name."""
+    metadata, json = import_module("importlib.metadata"), import_module("json")
+    sources = {DISTRIBUTION: DISTRIBUTION}
+    for distribution in metadata.distributions():
+        name = canonical_distribution(distribution.name)
+        if name == DISTRIBUTION or name.startswith(f"{GROUP}-plugin-"):
+            origin = json.loads(distribution.read_text("direct_url.json") or "{}")
+            version_control = origin.get("vcs_info", {}).get("vcs")
+            url = origin.get("url", name)
+            editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+            sources[name] = f"{version_control}+{url}" if version_control else f"{editable}{url}"
+    return " ".join(sources.values())
 
 
 def _needs_standard_library(folders: Iterable[str]) -> bool:

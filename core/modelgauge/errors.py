@@ -1,8 +1,9 @@
 """Every error that ModelGauge raises on purpose: one tree.
 
 An error has two parts: the problem, and the fix (the command, the line or the argument that mends it); the message
-always ends with the fix. `exit_code` is what the command line exits with. This module imports nothing, so that any
-layer can raise from it.
+always ends with the fix. `exit_code` is what the command line exits with. Each class is also what callers of other
+libraries catch: what was asked wrongly, an unreadable file included, is a `ValueError`, and arguments or a class of the
+wrong form are a `TypeError` too. This module imports nothing, so that any layer can raise from it.
 """
 
 
@@ -37,8 +38,8 @@ def _rebuild(cls: type[ModelGaugeError], problem: str, fix: str) -> ModelGaugeEr
 # --- what the user asked for cannot be done as asked: exit code 2 -----------------------------------------------------
 
 
-class UsageError(ModelGaugeError):
-    """A wrong name, option, file or combination, found before the first call."""
+class UsageError(ModelGaugeError, ValueError):
+    """A wrong name, option, file or combination, found before the first call. It is a `ValueError`, too."""
 
     exit_code = 2
 
@@ -59,7 +60,7 @@ class ArgumentError(InvalidOptionError, TypeError):
     """A constructor does not take the arguments that it was called with; the message lists those that it takes."""
 
 
-class InvalidDataError(UsageError, ValueError):
+class InvalidDataError(UsageError):
     """A value that a data class refuses: an unknown field, a wrong type, a context that JSON would change."""
 
 
@@ -123,6 +124,10 @@ class RecordError(UsageError):
     """A run, a journal or a record cannot be found or read."""
 
 
+class MissingResultError(UsageError, KeyError):
+    """A run has no result of this name; the message says why. It is a `KeyError`, too."""
+
+
 class CacheError(ModelGaugeError):
     """The cache cannot be opened or written."""
 
@@ -136,6 +141,10 @@ class RunStoppedError(ModelGaugeError):
     """The run ended early: fatal error, cap, disk, item source."""
 
     exit_code = 4
+
+
+class NewRunNeededError(RunStoppedError):
+    """The run cannot do what it was asked for: only a new run that is asked for otherwise can, and never `resume`."""
 
 
 class CallError(ModelGaugeError):
@@ -154,6 +163,10 @@ class InvalidResponseError(CallError):
 
 class MissingLogProbabilitiesError(CallError):
     """A SUT answered without the log-probabilities that it was asked for."""
+
+
+class RedactedAnswerError(CallError):
+    """A recorded answer cannot be measured again: a secret was taken out of it when it was written."""
 
 
 class MissingAnswerError(CallError):

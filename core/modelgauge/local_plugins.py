@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module, invalidate_caches
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import module_from_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelgauge.errors import PluginError
+from modelgauge.files import real_path
 from modelgauge.settings import names_a_file
 from modelgauge.targets import describe
 
@@ -39,7 +40,7 @@ class _PlainFile(SourceFileLoader):
 def module_name(plugin: str) -> str:
     """What the module of `--plugin` is called: the resolved path of a file, the name of a module."""
     if names_a_file(plugin) or Path(plugin).is_file():
-        return str(Path(plugin).expanduser().resolve())
+        return str(real_path(Path(plugin).expanduser()))
     return plugin
 
 
@@ -86,14 +87,14 @@ def _load_file(plugin: str) -> ModuleType:
         what = "this is a folder" if path.is_dir() else "there is no such file"
         raise PluginError(f"--plugin {plugin}: {what}.", fix="Give the path of a Python file.")
     _make_importable(path.parent)
-    spec = spec_from_file_location(name, path, loader=_PlainFile(name, name))
-    if spec is None or spec.loader is None:
-        raise PluginError(f"--plugin {plugin}: this is no Python file.", fix="Give a file that ends in .py.")
+    loader = _PlainFile(name, name)
+    spec = ModuleSpec(name, loader, origin=name)
+    spec.has_location = True
     module = module_from_spec(spec)
     before = sys.modules.get(name)
     sys.modules[name] = module  # while it runs too: dataclasses and pydantic look their module up
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except BaseException as error:
         sys.modules.pop(name, None)
         if before is not None:

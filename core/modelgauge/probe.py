@@ -17,7 +17,7 @@ from modelgauge.data.measured import TestItemAnnotations
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
 from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.responses import SUTCompletion, SUTResponse
-from modelgauge.engine.owners import Asked, Owner, keys_of, learn_secrets
+from modelgauge.engine.owners import Asked, Owner, keys_of, learn_secrets, why_unkept
 from modelgauge.errors import IncompatibleError, RunStoppedError, UsageError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.capabilities import AcceptsChatPrompt, AcceptsTextPrompt, SUTCapability
@@ -241,11 +241,16 @@ def _explained(
     texts: Mapping[str, str],
 ) -> Explanation:
     learn_secrets(owner, runner.options.redactor)
-    keys = keys_of(owner, asked, runner.options.redactor.redact_json_text)
+    keys = keys_of(owner, asked)
     if keys is None:
         why = owner.why_uncacheable(asked) or f"asking '{owner.uid}' costs next to nothing"
         raise UsageError(f"Nothing is ever cached: {why}.", fix="Each run makes such calls anew.")
     key = keys.key(request)
+    held = why_unkept(owner, keys, key, "null", runner.options.redactor)
+    if held is not None:
+        raise UsageError(
+            f"Such a call is never cached: '{owner.uid}' with {held}.", fix="Each run makes it anew."
+        )
     folder = runner.options.data_dir / "cache"
     if not (folder / "cache.db").exists():
         return Explanation(key=key.digest, hit=False)

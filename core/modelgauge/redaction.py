@@ -1,7 +1,8 @@
 """Takes secret values out of texts and JSON before anything is shown or recorded.
 
 It knows the secrets that a `SecretStore` handed out, in the shapes that they take on their way into a log: as
-they are, escaped, URL-encoded, in base64, in hex. Where secrets come from is in `secrets.py`.
+they are, escaped, URL-encoded, in base64, in hex, or cut short. The userinfo of a URL is a secret whoever gave it.
+Where secrets come from is in `secrets.py`.
 """
 
 from __future__ import annotations
@@ -9,29 +10,47 @@ from __future__ import annotations
 import binascii
 import re
 from importlib import import_module
-from typing import Any
+from itertools import takewhile
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
-SHORTEST_VALUE = 4  # below, a value is like any short word: only an Authorization header tells it apart
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+SHORTEST_VALUE = (
+    8  # characters: a shorter value is like any word or number, and so is a shorter piece of a value
+)
 LONGEST_WORD = 11  # what local servers get for a key is a word: EMPTY, ollama, dummy
-SHORTEST_FORM = 6  # of an encoded form: below, it turns up in ordinary text by chance
-
 SHORTEST_LINE = 16  # of a value of several lines, a PEM key, say: a log may show them one by one
 
 _WORD = re.compile(r"[A-Za-z]?[a-z]*|[A-Z]+")
+_HEADER = r"(?<![^\W_])(?:authorization|(?:api[-_]?)?key|token|secret|cookie|password)"
+_IS_HEADER = re.compile(rf"{_HEADER}\Z", re.IGNORECASE)
+_IN_HEADER = "key: "
+# A password that is misspelt may hold what no URL allows; what begins with a port is none. Bounded, for hostile texts.
+_USERINFO = re.compile(
+    r"""(?:(?<=://)|(?<=:\\/\\/))(?:[^\s/?#"'<>@:]{0,256}:(?:[^\s/?#"'<>]{0,256}|(?!\d+[/?#])[^\s"'<>@]{0,256})"""
+    r"""|[^\s/?#"'<>@:]{8,256})(?=@)"""
+)
+_MAYBE_USERINFO = re.compile(r":\\*/\\*/[^\s@]{1,600}@")  # also in a JSON text, which may have escapes there
+_CUT = re.compile(r"""\s*[\[\]]?(?:…|\.\.\.)|[\\"'`]|\Z""")  # what follows where a text was cut
+_OF_NAMES = "/:@$!*'();=~"  # what the options of a name hold as it is; outside of lists the comma too
 
 
 class Redactor:
     """Replaces every known secret value by `[secret SCOPE.KEY]`, in any case and in its usual encodings.
 
-    Where no secret stands in a text, a call costs a substring search for each form; without secrets, nothing.
-    Values shorter than four characters, and words of up to eleven letters (`EMPTY`), are replaced
-    after `Bearer`, `Basic` or `Token` only: elsewhere they cannot be told from ordinary text, and an answer that
-    holds the word would be scored as another. Safe to use from several threads.
+    Where no secret stands in a text, a call costs a substring search for each form; without secrets, next to nothing.
+    Values shorter than eight characters, and words of up to eleven letters (`EMPTY`), are replaced only where
+    secrets stand: after `Bearer`, `Basic` or `Token`, in a header's value and in the userinfo of a URL. Elsewhere they
+    cannot be told from ordinary text. Of a longer value a piece is replaced too, where a text was cut within it.
+    Safe to use from several threads.
     """
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}  # form -> name of the secret
         self._search = _Search({})
+        self._adding = Lock()
 
     def add(self, name: str, value: str) -> None:
         """Learn one secret.
@@ -40,60 +59,85 @@ class Redactor:
             name: what stands in its place, `SCOPE.KEY`.
             value: what must never be seen; an empty one is ignored.
         """
-        names = dict(self._names)
-        for form in _forms(value):
-            names.setdefault(form, name)
-        if names != self._names:
-            # Replaced whole: readers see the old or the new.
-            self._names, self._search = names, _Search(names)
+        with self._adding:
+            new = {form: name for form in _forms(value) if form not in self._names}
+            if new:
+                self._names |= new
+                self._search = _Search(self._names)  # replaced whole: readers see the old or the new
 
     def finds(self, text: str) -> bool:
         """Whether a secret may stand in a text or in the texts of a JSON text: quick, never wrongly False."""
-        return self._search.finds(text)
+        return self._search.finds(text) or ("@" in text and _MAYBE_USERINFO.search(text) is not None)
 
-    @property
-    def knows_secrets(self) -> bool:
-        """Whether there is anything to replace."""
-        return bool(self._names)
+    def names_in(self, text: str) -> list[str]:
+        """The names of the known secrets that stand in the texts of a JSON text."""
+        search, found = self._search, dict[str, None]()
+        if search.finds(text):
+            _redacted(import_module("json").loads(text), lambda one: search.replace(one, found))
+        return list(found)
 
     def redact(self, text: str) -> str:
-        """The text with every known secret value replaced."""
-        search = self._search
-        return search.replace(text) if search.finds(text) else text
+        """The text with every known secret value replaced, and the userinfo of every URL."""
+        if not self.finds(text):
+            return text
+        return _USERINFO.sub(_without_userinfo, self._search.replace(text, {}))
 
     def redact_json_text(self, text: str) -> str:
         """A JSON text with every text in it redacted; it stays JSON of the same structure."""
         if not self.finds(text):
             return text
         json = import_module("json")
-        return str(json.dumps(self.redact_json(json.loads(text)), separators=(",", ":")))
+        value = json.loads(text)
+        clean = self.redact_json(value)
+        return text if clean == value else str(json.dumps(clean, separators=(",", ":")))
 
     def redact_json(self, value: Any) -> Any:
         """A JSON value with every text in it redacted, keys too; it stays JSON of the same structure."""
-        if not self._names:
-            return value
-        if isinstance(value, str):
-            return self.redact(value)
-        if isinstance(value, dict):
-            return {self.redact_json(key): self.redact_json(inner) for key, inner in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.redact_json(inner) for inner in value]
-        return value
+        return _redacted(value, self.redact)
+
+
+def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {redact(name): _redacted_under(name, inner, redact) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_redacted(inner, redact) for inner in value]
+    return value
+
+
+def _redacted_under(name: str, value: Any, redact: Callable[[str], str]) -> Any:
+    """What stands under a name, which may be that of a header."""
+    if isinstance(value, str) and _IS_HEADER.search(name):
+        return redact(_IN_HEADER + value).removeprefix(_IN_HEADER)
+    return _redacted(value, redact)
+
+
+def _without_userinfo(match: re.Match[str]) -> str:
+    """The mark of what stands before the host of a URL; a user's name alone may be an ordinary one."""
+    return match[0] if ":" not in match[0] and _is_ordinary(match[0]) else "[secret of a URL]"
 
 
 class _Search:
     """What a redactor looks for, compiled once; never changed."""
 
-    __slots__ = ("_exact", "_folded", "_names", "_pattern")
+    __slots__ = ("_beginnings", "_endings", "_exact", "_folded", "_guarded", "_names", "_pattern")
 
     def __init__(self, names: dict[str, str]) -> None:
-        forms = sorted(names, key=len, reverse=True)  # the longest first: it may contain others
-        self._names = [names[form] for form in forms]
-        looked_for = {written for form in forms for written in _as_written(form)}
+        listed = sorted(names, key=len, reverse=True)  # the longest first: it may contain others
+        forms = [form for form in listed if not _is_ordinary(form)]
+        ordinary = [form for form in listed if _is_ordinary(form)]
+        pieces = {piece for form in forms for piece in (form[:SHORTEST_VALUE], form[-SHORTEST_VALUE:])}
+        looked_for = {written for form in (*pieces, *ordinary) for written in _as_written(form)}
+        looked_for |= {form for value in ordinary for form in _in_basic(value)}
         self._folded = tuple({form.lower() for form in looked_for})
         # Lower case depends on the neighbours in some alphabets (the Greek sigma): look for these as is too.
         self._exact = tuple(form for form in looked_for if not form.isascii())
-        self._pattern = re.compile("|".join(f"({_pattern_of(form)})" for form in forms), re.IGNORECASE)
+        self._names = [names[form] for form in forms]
+        self._pattern = re.compile("|".join(f"({re.escape(form)})" for form in forms), re.IGNORECASE)
+        self._guarded = [(_guarded(value), names[value]) for value in ordinary]
+        self._beginnings = _Beginnings((form, names[form]) for form in forms)
+        self._endings = _Beginnings((form[::-1], names[form]) for form in forms)
 
     def finds(self, text: str) -> bool:
         if not self._folded:
@@ -101,8 +145,55 @@ class _Search:
         folded = text.lower()
         return any(form in folded for form in self._folded) or any(form in text for form in self._exact)
 
-    def replace(self, text: str) -> str:
-        return self._pattern.sub(lambda match: f"[secret {self._names[(match.lastindex or 1) - 1]}]", text)
+    def replace(self, text: str, found: dict[str, None]) -> str:
+        """A text without secrets; `found` learns their names."""
+
+        def mark(name: str) -> str:
+            found[name] = None
+            return f"[secret {name}]"
+
+        if self._names:
+            text = self._pattern.sub(lambda match: mark(self._names[(match.lastindex or 1) - 1]), text)
+            text = self._beginnings.replaced(text, mark)
+            text = self._endings.replaced(text[::-1], lambda name: mark(name)[::-1])[::-1]
+        for pattern, name in self._guarded:
+            if pattern.search(text):
+                text = pattern.sub(rf"\1\2\3{mark(name)}", text)
+        return text
+
+
+class _Beginnings:
+    """Finds where a text was cut within a secret: how a form begins, and then a quote's end, dots or nothing more.
+
+    Args:
+        forms: each with the name of its secret.
+    """
+
+    def __init__(self, forms: Iterable[tuple[str, str]]) -> None:
+        self._forms: dict[str, list[tuple[str, str]]] = {}
+        for form, name in forms:
+            self._forms.setdefault(form[:SHORTEST_VALUE].lower(), []).append((form, name))
+        self._pattern = re.compile("|".join(map(re.escape, self._forms)), re.IGNORECASE)
+
+    def replaced(self, text: str, mark: Callable[[str], str]) -> str:
+        """A text with marks in the place of all pieces that are at least a quarter of their form."""
+        parts, done = [], 0
+        for match in self._pattern.finditer(text):
+            start = match.start()
+            for form, name in self._forms.get(match[0].lower(), ()) if start >= done else ():
+                end = start + _in_common(text[start : start + len(form)], form)
+                long_enough = end - start >= max(SHORTEST_VALUE, len(form) // 4)
+                if long_enough and _CUT.match(text, end) and not _is_ordinary(text[start:end]):
+                    parts += [text[done:start], mark(name)]
+                    done = end
+                    break
+        return "".join([*parts, text[done:]])
+
+
+def _in_common(one: str, other: str) -> int:
+    """The length of what two texts begin with both, in any case."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0].lower() == pair[1].lower(), pairs))
 
 
 def _as_written(form: str) -> set[str]:
@@ -112,10 +203,20 @@ def _as_written(form: str) -> set[str]:
     return {form, *(json.dumps(one, ensure_ascii=plain)[1:-1] for one in cases for plain in (True, False))}
 
 
-def _pattern_of(form: str) -> str:
-    if not _is_ordinary(form):
-        return re.escape(form)
-    return rf"(?:(?<=bearer )|(?<=basic )|(?<=token )){re.escape(form)}(?!\w)"
+def _guarded(value: str) -> re.Pattern[str]:
+    """An ordinary value where only secrets stand; one of the three groups is what comes before."""
+    form = re.escape(value)
+    encoded = "|".join(map(re.escape, _in_basic(value))) or "(?!)"
+    return re.compile(
+        rf"""(\b(?:bearer|basic|token)\s+|{_HEADER}\\*["']?\s*:\s*\\*["']?){form}(?!\w)"""
+        rf"""|(:(?://)?){form}(?=@)|(\bbasic\s+)[\w+/=-]*(?:{encoded})[\w+/=-]*""",
+        re.IGNORECASE,
+    )
+
+
+def _in_basic(value: str) -> set[str]:
+    """An ordinary value as it stands after `Basic`, within the base64 of `user:VALUE`."""
+    return {form for form in _base64_forms(value.encode("utf-8", "surrogatepass")) if len(form) > 4}
 
 
 def _is_ordinary(value: str) -> bool:
@@ -130,7 +231,8 @@ def _forms(value: str) -> set[str]:
     # Imported when there is a secret: listing what is installed needs none of them.
     json, html, url = (import_module(name) for name in ("json", "html", "urllib.parse"))
     raw = value.encode("utf-8", errors="surrogatepass")
-    encoded = {
+    return {
+        value,
         value[::-1],
         raw.hex(),
         repr(value)[1:-1],
@@ -142,14 +244,12 @@ def _forms(value: str) -> set[str]:
         json.dumps(json.dumps(value)[1:-1])[1:-1],
         html.escape(value),
         html.escape(value, quote=False),
-        url.quote(raw),
-        url.quote(raw, safe=""),
         url.quote_plus(raw),
+        *(url.quote(raw, safe=safe) for safe in ("", "/", _OF_NAMES, f"{_OF_NAMES},")),
         url.quote(url.quote(raw, safe=""), safe=""),
         *_base64_forms(raw),
         *(line.strip() for line in value.splitlines() if len(line.strip()) >= SHORTEST_LINE),
     }
-    return {value} | {form for form in encoded if len(form) >= SHORTEST_FORM}
 
 
 def _base64_forms(raw: bytes) -> set[str]:

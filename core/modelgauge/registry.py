@@ -25,20 +25,24 @@ KIND_WORDS: Mapping[Kind, str] = {"test": "test", "sut": "SUT", "annotator": "an
 
 
 class FirstParty(NamedTuple):
-    """Names of a first-party plugin: only so that an error can say how to install it."""
+    """Names of a first-party plugin, and its folder in a checkout: so that an error can say how to install it."""
 
     kind: Kind
     prefix: str
-    distribution: str
+    folder: str
+
+    @property
+    def distribution(self) -> str:
+        return f"modelgauge-plugin-{self.folder.rpartition('/')[2].replace('_', '-')}"
 
 
 FIRST_PARTY = (
-    FirstParty("test", "demo_", "modelgauge-demo-tests"),
-    FirstParty("sut", "demo_", "modelgauge-demo-suts"),
-    FirstParty("annotator", "demo_", "modelgauge-demo-annotators"),
-    FirstParty("test", "bbh_", "modelgauge-standard-tests"),
-    FirstParty("test", "gsm8k", "modelgauge-standard-tests"),
-    FirstParty("sut", "openai/", "modelgauge-openai"),
+    FirstParty("test", "demo_", "demo_plugins/demo_tests"),
+    FirstParty("sut", "demo_", "demo_plugins/demo_suts"),
+    FirstParty("annotator", "demo_", "demo_plugins/demo_annotators"),
+    FirstParty("test", "bbh_", "plugins/standard_tests"),
+    FirstParty("test", "gsm8k", "plugins/standard_tests"),
+    FirstParty("sut", "openai/", "plugins/openai"),
 )
 
 
@@ -320,7 +324,10 @@ class Registry:
             (each for each in FIRST_PARTY if each.kind == self.kind and base.startswith(each.prefix)), None
         )
         if owner and owner.distribution not in {entry.distribution for entry in self}:
-            fixes.append(f"It may be in a plugin that is not installed: `pip install {owner.distribution}`. ")
+            fixes.append(
+                f"It may be in {owner.distribution}, which is not installed: `pip install . ./{owner.folder}` "
+                "in a checkout of ModelGauge. "
+            )
         if self._failed_plugins:
             names = ", ".join(self._failed_plugins)
             fixes.append(f"Plugins that could not be loaded: {names} (`modelgauge plugins` says why). ")

@@ -1,9 +1,8 @@
 """What `resume` and `rescore` share: how an earlier run is found, and done again as it was.
 
-What its manifest says is read in `earlier.py`.
+What its manifest says, and whether the user made it, is read in `earlier.py`.
 """
 
-import shlex
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from modelgauge.api import Runner
 from modelgauge.blocking import blocking
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import DatasetReference, TestRecord
-from modelgauge.earlier import NEW_RUN, Inputs, Manifest, loaded
+from modelgauge.earlier import NEW_RUN, Manifest, local_data, plugins_of
 from modelgauge.engine.journal import RUNS, RunFolder, find_run
 from modelgauge.engine.pair import Pair
 from modelgauge.errors import InputFileError, InvalidOptionError, RecordError, UnknownNameError, UsageError
@@ -23,7 +22,15 @@ from modelgauge.evals.dataset_runs import NamedGoldens, inherited
 from modelgauge.resolution import Resolver
 from modelgauge.settings import Settings, load_settings
 
-_OF_THE_RUN = ("max_test_items", "seed", "repeats", "reduce", "first_repeat")  # what its results depend on
+_OF_THE_RUN = (
+    "max_test_items",
+    "seed",
+    "repeats",
+    "reduce",
+    "first_repeat",
+    "cluster",
+    "finite",
+)  # what its results depend on
 
 
 class Chosen(NamedTuple):
@@ -55,48 +62,6 @@ class Caller(NamedTuple):
     data_dir: str | Path | None
 
 
-def plugins_of(folder: RunFolder, settings: Settings, verb: str) -> list[str]:
-    """The `--plugin` files and modules of a run that are loaded again, beside those of the caller.
-
-    A run that lies outside of the caller's data folder may come from anybody, and a plugin is code: of such a run
-    none is loaded that the caller does not name too.
-
-    Args:
-        folder: of the run.
-        settings: the caller's, with the plugins and the data folder that were given.
-        verb: `resume` or `rescore`.
-
-    Raises:
-        RecordError: the run lies elsewhere, and was made with a plugin that was not given again.
-    """
-    named = loaded(Inputs, folder, folder.read_manifest().get("inputs", {})).plugins
-    if is_own(folder, settings.data_dir):
-        return list(named)
-    given = {_file_name(plugin) for plugin in settings.plugins}
-    lacking = [plugin for plugin in dict.fromkeys(named) if _file_name(plugin) not in given]
-    if lacking:
-        options = " ".join(f"--plugin {shlex.quote(plugin)}" for plugin in lacking)
-        raise RecordError(
-            f"Run {folder.run_id} was made with {options}, and lies outside of the data folder "
-            f"{settings.data_dir}: what it names is not run unasked.",
-            fix="Give it again where you trust it: "
-            f"modelgauge {verb} {shlex.quote(str(folder.path))} {options}",
-        )
-    return []
-
-
-def is_own(folder: RunFolder, data_dir: Path) -> bool:
-    """Whether a run lies in the caller's data folder."""
-    return folder.path.parent.resolve() == (data_dir / RUNS).resolve() or (
-        folder.path.resolve().is_relative_to(data_dir.resolve())
-    )
-
-
-def _file_name(plugin: str) -> str:
-    """What a plugin is known by wherever it lies: a moved run says where its file was."""
-    return plugin.replace("\\", "/").rpartition("/")[2]
-
-
 def find(run: str | Path, data_dir: str | Path | None) -> list[RunFolder]:
     return find_run(Path(data_dir) if data_dir is not None else load_settings().data_dir, str(run))
 
@@ -108,8 +73,16 @@ def run_again(runner: Runner, pair: Pair, resolver: Resolver, **where: RunFolder
 # --- its goldens ----------------------------------------------------------------------------------------
 
 
-def goldens_of(folder: RunFolder, manifest: Manifest, chosen: Chosen = _NOTHING) -> NamedGoldens | None:
+def goldens_of(
+    folder: RunFolder, manifest: Manifest, chosen: Chosen = _NOTHING, *, moved: str | Path | None = None
+) -> NamedGoldens | None:
     """What a run of a data set file is done again with; None where it is of another test.
+
+    Args:
+        folder: of the run.
+        manifest: what it says of itself.
+        chosen: by the caller, to measure by instead.
+        moved: where the run's own file is now.
 
     Raises:
         UsageError: there is a file without metrics, or the other way round.
@@ -133,7 +106,7 @@ def goldens_of(folder: RunFolder, manifest: Manifest, chosen: Chosen = _NOTHING)
     if chosen.file is not None:
         return _other_goldens(folder, manifest, chosen._replace(metrics=named), uid)
     try:
-        goldens = NamedGoldens(uid, Path(str(held)), named, form_of(manifest))
+        goldens = NamedGoldens(uid, Path(str(moved or held)), named, form_of(manifest))
     except InputFileError as error:
         raise RecordError(
             f"The data set of run {folder.run_id} cannot be read any more: {error.problem}",
@@ -259,11 +232,11 @@ def runner_for(
     if settings is None:
         settings = load_settings(plugins=files, data_dir=caller.data_dir)
         if given.get("plugins") is None:  # else nothing is imported
-            earlier = plugins_of(folder, settings, caller.verb)
+            earlier = plugins_of(folder)
             settings = load_settings(plugins=[*earlier, *files], data_dir=caller.data_dir)
     owner = manifest.test_uid.partition("?")[0]
     versions = {f"{owner}:{key}": version for key, version in manifest.dependency_versions.items()}
-    given["dependencies"] = {**_local_data(manifest, owner), **(given.get("dependencies") or {})}
+    given["dependencies"] = {**local_data(manifest, owner), **(given.get("dependencies") or {})}
     given.setdefault("caching", recorded.caching)
     labels = ("hyperparameters", "identifier")  # of the run, and so of what it is continued as
     given.update({name: getattr(recorded, name) for name in labels if getattr(recorded, name)})
@@ -287,12 +260,6 @@ def _data_dir(folder: RunFolder, settings: Settings, caller: Caller) -> Path:
     if runs.name == RUNS:
         return runs.parent
     return settings.data_dir if caller.data_dir is None else Path(caller.data_dir)
-
-
-def _local_data(manifest: Manifest, owner: str) -> dict[str, str]:
-    """The local files that were given for this test's data; other tests of the command had theirs."""
-    own = {name for key in manifest.dependency_versions for name in (key, f"{owner}:{key}")}
-    return {name: path for name, path in manifest.inputs.dependencies.items() if name in own}
 
 
 def _check_options(kept: Mapping[str, Any], options: Mapping[str, Any]) -> None:

@@ -1,16 +1,19 @@
 """`rescore`: the recorded answers of a run are measured anew."""
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
-from modelgauge.earlier import Manifest, manifest_of
+from modelgauge.earlier import Manifest, Names, check_names, is_own, manifest_of
 from modelgauge.engine.journal import RunFolder
 from modelgauge.engine.pair import RecordedSUT
 from modelgauge.errors import UsageError
 from modelgauge.evals.dataset_forms import FileForm
+from modelgauge.files import real_path
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.metrics.judges import JudgeLike, judging_by_default
 from modelgauge.rerun import (
@@ -27,6 +30,9 @@ from modelgauge.rerun import (
     telling_of_objects,
 )
 from modelgauge.resolution import TestName
+from modelgauge.secrets import SecretDescription
+
+_SECRET = re.compile(r'"\$secret": "([\w.-]+)\.([\w-]+)"', re.ASCII)
 
 
 def rescore(
@@ -48,8 +54,8 @@ def rescore(
 
     Args:
         run: a run's id or folder, or an invocation's id.
-        data_dir: where runs are looked up. A run that lies elsewhere loads no plugin file that it names: give
-            `plugin_files=[…]`.
+        data_dir: where runs are looked up. Of a run that is not known to be the user's own no name is used unasked:
+            give its `plugin_files`, `dependencies`, `judge`, and the others that the error lists.
         test: another test, or an object; by default the run's.
         dataset: a file of goldens instead of a test; by default the run's, where it is of one.
         columns: what the file calls the fields of goldens, by field; they are laid over the run's own, of which
@@ -70,8 +76,11 @@ def rescore(
             "A run is measured by a test, or by the metrics of a data set.", fix="Give one or the other."
         )
     chosen = Chosen(None if dataset is None else Path(dataset), tuple(metrics), form)
-    caller = Caller("rescore", data_dir)
-    return [_rescore_one(one, test, chosen, judge, options, caller=caller) for one in find(run, data_dir)]
+    caller, folders = Caller("rescore", data_dir), find(run, data_dir)
+    names = Names(test, None, judge, dataset, metrics).with_options(options)
+    for one in folders:
+        check_names(one, names, caller.verb)
+    return [_rescore_one(one, test, chosen, judge, options, caller=caller) for one in folders]
 
 
 def _rescore_one(
@@ -84,12 +93,15 @@ def _rescore_one(
     caller: Caller,
 ) -> TestRecord:
     manifest = manifest_of(folder)
-    chosen = _of_own_file(chosen, manifest)
+    test = None if test == manifest.test_uid and not is_own(folder) else test
+    chosen = _of_own_file(chosen, manifest, folder)
     goldens = None if test is not None else goldens_of(folder, manifest, chosen)
     if manifest.sut_uid == GIVEN and test is None and goldens is None:
         raise of_given_outputs(folder, "its test cannot be made again")
     pinned = test is None and chosen.file is None
     runner = runner_for(folder, manifest, options, caller=caller, pinned=pinned, goldens=goldens)
+    for scope, key in _SECRET.findall(json.dumps(manifest.sut_initialization)):
+        runner.secrets.find(SecretDescription(scope, key, ""))  # no SUT is made, and items may hold its key
     answered = RecordedSUT(manifest.sut_uid, Initialization.load(manifest.sut_initialization))
     with judging_by_default(judge if judge is not None else manifest.inputs.judge):
         measuring = test or (
@@ -103,9 +115,15 @@ def _rescore_one(
         return run_again(runner, pair, resolver, rescoring=folder)
 
 
-def _of_own_file(chosen: Chosen, manifest: Manifest) -> Chosen:
-    """A form without a file is that of the run's own: read in another way, it holds other goldens."""
+def _of_own_file(chosen: Chosen, manifest: Manifest, folder: RunFolder) -> Chosen:
+    """A form without a file is that of the run's own: read in another way, it holds other goldens.
+
+    Where somebody else's run names a file, that must hold what it held then, also where the caller names it too.
+    """
     held = manifest.inputs.datasets.get(manifest.test_uid)
+    named = None if held is None or chosen.file is None else real_path(chosen.file) == real_path(held)
+    if named and not is_own(folder):
+        chosen = chosen._replace(file=None)
     if held is None or chosen.file is not None or not says(chosen.form):
         return chosen
     return chosen._replace(file=Path(held), form=chosen.form.over(form_of(manifest)))

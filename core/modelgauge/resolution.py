@@ -14,6 +14,7 @@ from modelgauge.engine.pair import Pair, RecordedSUT
 from modelgauge.engine.run import check_pair
 from modelgauge.errors import DefinitionError, DependencyError, InputFileError, ModelGaugeError, UsageError
 from modelgauge.interfaces.annotator import CompletionAnnotator, naming_the_asker
+from modelgauge.interfaces.identity import declared
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.registry import Registry, Resolved
@@ -34,12 +35,14 @@ class Resolver:
         secrets: where secrets come from.
         dependencies: where the tests' data comes from.
         distributions: of those plugins that made something.
+        objects: the uids of what was given as an object, not by its name.
     """
 
     plugins: Callable[[], Plugins]
     secrets: SecretStore
     dependencies: DependencyStore
     distributions: set[str] = field(default_factory=set)
+    objects: set[str] = field(default_factory=set)
     _made: dict[tuple[str, str], Any] = field(default_factory=dict)
     _annotators: dict[int, dict[str, CompletionAnnotator[Any]]] = field(default_factory=dict)
 
@@ -93,6 +96,7 @@ class Resolver:
         if not isinstance(name, str):
             if not isinstance(name, kind):
                 raise _wrong_kind(name, kind, word)
+            self.objects.add(str(getattr(name, "uid", "")))
             return name
         if (word, name) not in self._made:
             resolved = registry(self.plugins()).resolve(name)
@@ -128,7 +132,7 @@ class Resolver:
         return made
 
     def _secrets_of_annotators(self, test: PromptResponseTest) -> list[InjectSecret]:
-        named = [one for one in test.get_annotators().values() if isinstance(one, str)]
+        named = [one for one in declared(test, "get_annotators").values() if isinstance(one, str)]
         plugins = self.plugins()
         return _injections(plugins.of_annotator(name).resolve(name) for name in named)
 
@@ -143,7 +147,7 @@ class Resolver:
         lines = [
             line
             for test in tests
-            for line in self.dependencies.missing(_owner(test), test.get_dependencies())
+            for line in self.dependencies.missing(_owner(test), declared(test, "get_dependencies"))
         ]
         return (
             error
@@ -152,11 +156,11 @@ class Resolver:
         )
 
     def _data(self, tests: Iterable[PromptResponseTest]) -> dict[str, dict[str, ResolvedDependency]]:
-        declared = {_owner(test): dict(test.get_dependencies()) for test in tests}
-        self.dependencies.check_names(declared)
+        wanted = {_owner(test): declared(test, "get_dependencies") for test in tests}
+        self.dependencies.check_names(wanted)
         found: dict[str, dict[str, ResolvedDependency]] = {}
         failures: list[ModelGaugeError] = []
-        for uid, sources in declared.items():
+        for uid, sources in wanted.items():
             try:
                 found[uid] = self.dependencies.resolve_all(uid, sources)
             except (DependencyError, InputFileError) as error:
@@ -172,7 +176,7 @@ class Resolver:
     ) -> Pair:
         if id(test) not in self._annotators:  # one object for all SUTs, with one limit
             self._annotators[id(test)] = {
-                name: self.annotator(one) for name, one in test.get_annotators().items()
+                name: self.annotator(one) for name, one in declared(test, "get_annotators").items()
             }
         annotators = self._annotators[id(test)]
         return Pair(
@@ -187,7 +191,7 @@ class Resolver:
     def judges(self, annotator: CompletionAnnotator[Any]) -> dict[str, PromptResponseSUT[Any, Any]]:
         """The SUTs that an annotator asks."""
         judges: dict[str, PromptResponseSUT[Any, Any]] = {}
-        for name, one in annotator.get_suts().items():
+        for name, one in declared(annotator, "get_suts").items():
             with naming_the_asker(annotator, name):
                 judges[name] = self.sut(one)
             check_sut(judges[name])

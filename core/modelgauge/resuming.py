@@ -1,18 +1,20 @@
 """`resume`: a run goes on where it stopped."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
-from modelgauge.earlier import NEW_RUN, Manifest, manifest_of
+from modelgauge.earlier import NEW_RUN, Manifest, Names, check_names, manifest_of
 from modelgauge.engine.journal import RunFolder
+from modelgauge.engine.owners import learn_secrets
 from modelgauge.engine.pair import Pair
 from modelgauge.errors import RecordError
 from modelgauge.interfaces.identity import Identified
-from modelgauge.metrics.judges import judging_by_default
+from modelgauge.metrics.judges import JudgeLike, judging_by_default
+from modelgauge.redaction import Redactor
 from modelgauge.rerun import (
     Caller,
     check_dataset,
@@ -34,6 +36,9 @@ def resume(
     *,
     test: TestName | None = None,
     sut: SUTName | None = None,
+    judge: JudgeLike | None = None,
+    dataset: str | Path | None = None,
+    metrics: Sequence[str] = (),
     **options: Any,
 ) -> list[TestRecord]:
     """Continue runs that were stopped: items that have a record are not done again, failed ones included.
@@ -43,10 +48,13 @@ def resume(
 
     Args:
         run: a run's id or folder, or an invocation's id: then each of its runs that is not complete.
-        data_dir: where runs are looked up. A run that lies elsewhere loads no plugin file that it names: give
-            `plugin_files=[…]`.
+        data_dir: where runs are looked up.
         test: the test, where it has no uid that can be found (an object of a notebook).
         sut: likewise.
+        judge: the run's judge; needed for a run that is not known to be the user's own, whose names are not used
+            unasked; so are `sut`, `plugin_files`, `dependencies`, and what follows. The error lists what is lacking.
+        dataset: the run's file of goldens, or another with the same content; likewise.
+        metrics: the run's, where their names have options; likewise.
         options: see `Runner`; what the results depend on is as it was.
 
     Returns:
@@ -57,18 +65,19 @@ def resume(
             asked then, and what the run has written stays as it is.
     """
     folders = find(run, data_dir)
+    names = Names(test, sut, judge, dataset, metrics).with_options(options)
+    unfinished = [one.run_id for one in folders if not one.is_complete()]
+    for one in folders:
+        if one.run_id in unfinished:
+            check_names(one, names, "resume")
     return [
-        one.read_record() if one.is_complete() else _resume_one(one, test, sut, options, data_dir)
+        _resume_one(one, names, options, data_dir) if one.run_id in unfinished else one.read_record()
         for one in folders
     ]
 
 
 def _resume_one(
-    folder: RunFolder,
-    test: TestName | None,
-    sut: SUTName | None,
-    options: Mapping[str, Any],
-    data_dir: str | Path | None,
+    folder: RunFolder, names: Names, options: Mapping[str, Any], data_dir: str | Path | None
 ) -> TestRecord:
     manifest = manifest_of(folder)
     rescores = folder.rescores()
@@ -80,26 +89,29 @@ def _resume_one(
         )
     if manifest.sut_uid == GIVEN:
         raise of_given_outputs(folder, "there is nothing to resume")
-    goldens = None if test is not None else goldens_of(folder, manifest)
+    test = None if names.test == manifest.test_uid else names.test
+    goldens = None if test is not None else goldens_of(folder, manifest, moved=names.dataset)
     given = {**manifest.options.limits(), **options}
     runner = runner_for(folder, manifest, given, caller=Caller("resume", data_dir))
-    with judging_by_default(manifest.inputs.judge):
+    with judging_by_default(manifest.inputs.judge if names.judge is None else names.judge):
         chosen = test or (
             manifest.test_uid if goldens is None else goldens.test(runner.plugins(), runner.secrets)
         )
         resolver = runner.resolver()
-        with telling_of_objects(folder, "resume", known=test is not None and sut is not None):
-            pair = resolver.pairs([chosen], [sut or manifest.sut_uid])[0]
-        _check_pair(pair, manifest, folder)
+        with telling_of_objects(folder, "resume", known=test is not None and names.sut is not None):
+            pair = resolver.pairs([chosen], [names.sut or manifest.sut_uid])[0]
+        for owner in (pair.test, *(one.owner for one in pair.called())):
+            learn_secrets(owner, runner.options.redactor)
+        _check_pair(pair, manifest, folder, runner.options.redactor)
         return run_again(runner, pair, resolver, continuing=folder)
 
 
-def _check_pair(pair: Pair, manifest: Manifest, folder: RunFolder) -> None:
+def _check_pair(pair: Pair, manifest: Manifest, folder: RunFolder, redactor: Redactor) -> None:
     """Refuse to mix answers, or judgements, of two different objects in one run."""
-    _check_same(pair.test, manifest.test_initialization, folder)
+    _check_same(pair.test, manifest.test_initialization, folder, redactor)
     check_dataset(pair.test.dataset, manifest, folder)
     if isinstance(pair.sut, Identified):
-        _check_same(pair.sut, manifest.sut_initialization, folder)
+        _check_same(pair.sut, manifest.sut_initialization, folder, redactor)
     recorded, now = dict(manifest.annotators), dict[str, Identified](pair.annotators)
     if manifest.judges is not None:
         recorded |= _by_path(manifest.judges)
@@ -111,15 +123,17 @@ def _check_pair(pair: Pair, manifest: Manifest, folder: RunFolder) -> None:
             fix=NEW_RUN,
         )
     for name, one in now.items():
-        _check_same(one, recorded[name], folder)
+        _check_same(one, recorded[name], folder, redactor)
 
 
 def _by_path(judges: Mapping[str, Mapping[str, Value]]) -> dict[str, Value]:
     return {f"{name} / {key}": one for name, own in judges.items() for key, one in own.items()}
 
 
-def _check_same(owner: Identified, recorded: Mapping[str, Any], folder: RunFolder) -> None:
-    now = owner.initialization.model_dump(mode="json")
+def _check_same(
+    owner: Identified, recorded: Mapping[str, Any], folder: RunFolder, redactor: Redactor
+) -> None:
+    now = redactor.redact_json(owner.initialization.model_dump(mode="json"))  # as it was written
     if now != recorded:
         changed = [name for name in now if now[name] != recorded.get(name)]
         raise RecordError(

@@ -13,6 +13,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from urllib.parse import unquote
 
 from modelgauge.errors import (
     DefinitionError,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_BEFORE_USER = re.compile(r"^[A-Za-z0-9+.-]*:?/+")  # the scheme of a URL, misspelt ones too
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,9 @@ class InjectSecret:
 class SecretStore:
     """Looks secrets up, and remembers those it handed out so that they can be redacted.
 
+    It knows the passwords of the proxies that the environment names as well: clients quote an address that they cannot
+    read.
+
     Args:
         env: the environment; the process's own, as it is at each look-up, when None.
         file: `secrets.toml`; it need not exist. None: no file is looked in.
@@ -201,6 +206,12 @@ class SecretStore:
         self._file = None if file is None else Path(file)
         self._tables: dict[str, Any] | None = None
         self.redactor = Redactor()
+        for name, value in (os.environ if env is None else env).items():
+            if "@" in value and name.lower().endswith("_proxy"):
+                userinfo = _BEFORE_USER.sub("", value.rpartition("@")[0])
+                password = userinfo.partition(":")[2] or userinfo
+                for spelling in {password, unquote(password)}:
+                    self.redactor.add(name, spelling)
 
     def find(self, description: SecretDescription) -> str | None:
         """The value of a secret without white space around it, None where it is nowhere or empty.

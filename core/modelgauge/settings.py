@@ -8,6 +8,9 @@ its key in the file. The options of a single run (seeds, limits on errors) are t
 from __future__ import annotations
 
 import os
+import shlex
+import stat
+import sys
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modelgauge.did_you_mean import closest, did_you_mean
 from modelgauge.errors import InvalidOptionError, SettingsError
+from modelgauge.files import bytes_of, real_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 SETTINGS_FILE = "modelgauge.toml"
 SECRETS_FILE = "secrets.toml"
 PREFIX = "MODELGAUGE_"
+TRUSTED = "MODELGAUGE_TRUSTED"
+"""The environment variable with folders of other people whose settings and runs are used as one's own."""
 
 BOOLEANS = {
     "true": True,
@@ -214,18 +220,20 @@ def load_settings(
         options: settings by name; None means not given.
 
     Raises:
-        SettingsError: the file cannot be read, or the file or the environment says something that does not
-            exist or does not convert; the message names file and key.
+        SettingsError: the working directory was deleted; the file cannot be read, is somebody else's and loads
+            code, or the file or the environment says something that does not exist or does not convert; the
+            message names file and key.
         InvalidOptionError: likewise for an option.
     """
     table = {info.name: info for info in list_settings()}
+    env = os.environ if env is None else env
     here = None if cwd is None else Path(cwd)
-    file = find_settings_file(Path.cwd() if here is None else here)
+    file = find_settings_file(_working_directory() if here is None else here)
     values: dict[str, Any] = {} if here is None else {"data_dir": here / Settings.data_dir}
     values["secrets_file"] = (file.parent if file else here or Path()) / SECRETS_FILE
     layers: list[Iterator[tuple[SettingInfo, object, Source]]] = [
-        _from_file(file, table) if file else iter(()),
-        _from_environment(os.environ if env is None else env, table, here),
+        _from_file(file, table, env) if file else iter(()),
+        _from_environment(env, table, here),
         _from_options(options, table, here),
     ]
     for info, written, source in (row for layer in layers for row in layer):
@@ -240,12 +248,51 @@ def load_settings(
     return Settings(**values, file=file)
 
 
+def _working_directory() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise SettingsError(
+            "The working directory is not there any more.", fix="Change into a folder that is: cd"
+        ) from error
+
+
 def find_settings_file(cwd: Path) -> Path | None:
     """The nearest `modelgauge.toml` in `cwd` or a folder above it."""
     for folder in (cwd.absolute(), *cwd.absolute().parents):
         if (folder / SETTINGS_FILE).is_file():
             return folder / SETTINGS_FILE
     return None
+
+
+def is_trusted(path: Path, env: Mapping[str, str] | None = None) -> bool:
+    """Whether a path lies in a folder that the environment names as trusted.
+
+    Args:
+        path: of a file or folder.
+        env: the environment; the process's own when None.
+    """
+    named = (os.environ if env is None else env).get(TRUSTED, "").split(os.pathsep)
+    return any(real_path(path).is_relative_to(real_path(one)) for one in named if one.strip())
+
+
+def _check_owner(file: Path, written: Mapping[str, object], env: Mapping[str, str]) -> None:
+    """Refuse a file of somebody else that loads code or names an address, as Git refuses such a repository.
+
+    It was found in a folder above the working directory, perhaps one in which everybody may write. A link counts as
+    its owner's too: relative paths start where it lies.
+    """
+    reaches_out = bool(written.get("plugins")) or any(mark in str(written) for mark in ("://", "?"))
+    if sys.platform == "win32" or not reaches_out or is_trusted(file.parent, env):
+        return
+    target = file.stat()
+    foreign = {file.lstat().st_uid, target.st_uid} - {0, os.geteuid()}
+    if foreign or target.st_mode & stat.S_IWOTH:
+        whose = "belongs to another user" if foreign else "can be written by everybody"
+        raise SettingsError(
+            f"{file} loads code or names an address, and {whose}: it is not used.",
+            fix=f"Where you trust it: export {TRUSTED}={shlex.quote(str(file.parent))}",
+        )
 
 
 def read_toml(file: Path) -> dict[str, Any]:
@@ -258,7 +305,7 @@ def read_toml(file: Path) -> dict[str, Any]:
     # Imported when there is a file: most projects have none.
     toml = import_module("tomllib")
     try:
-        parsed: dict[str, Any] = toml.loads(file.read_bytes().decode("utf-8-sig"))
+        parsed: dict[str, Any] = toml.loads(bytes_of(file).decode("utf-8-sig"))
     except OSError as error:
         raise SettingsError(f"{file} cannot be read: {error.strerror}.", fix="Mend or remove it.") from error
     except UnicodeDecodeError as error:
@@ -271,7 +318,9 @@ def read_toml(file: Path) -> dict[str, Any]:
     return parsed
 
 
-def _from_file(file: Path, table: Mapping[str, SettingInfo]) -> Iterator[tuple[SettingInfo, object, Source]]:
+def _from_file(
+    file: Path, table: Mapping[str, SettingInfo], env: Mapping[str, str]
+) -> Iterator[tuple[SettingInfo, object, Source]]:
     by_key = {info.key: info for info in table.values()}
     sections = {key.partition(".")[0] for key in by_key if "." in key}
     written: dict[str, object] = {}
@@ -280,6 +329,7 @@ def _from_file(file: Path, table: Mapping[str, SettingInfo]) -> Iterator[tuple[S
             written.update((f"{key}.{inner}", inner_value) for inner, inner_value in value.items())
         else:
             written[key] = value
+    _check_owner(file, written, env)
     for key, value in written.items():
         if key not in by_key:
             raise SettingsError(

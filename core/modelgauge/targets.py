@@ -76,6 +76,5 @@ def _fix_for_import(error: BaseException, module_name: str, distribution: str) -
         return "`modelgauge plugins` lists what is installed; ask its author, or install another version."
     root = missing.partition(".")[0]
     if root == module_name.partition(".")[0]:
-        again = f"`pip install --force-reinstall {distribution}`" if distribution else "reinstall its package"
-        return f"Correct the target, or restore the package: {again}."
+        return f"Correct the target, or reinstall {distribution or 'its package'}."
     return f"Install the package that provides it, usually: `pip install {root}`."

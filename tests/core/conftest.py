@@ -1,15 +1,8 @@
-"""Fixtures for tests of plugins: folders that look like installed distributions. And: how hypothesis runs."""
+"""Fixtures for tests of plugins: folders that look like installed distributions."""
 
 import sys
 
 import pytest
-from hypothesis import HealthCheck, settings
-
-# However slow or busy the machine is: no test is about time that does not say so.
-settings.register_profile(
-    "modelgauge", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("modelgauge")
 
 
 class Site:

@@ -1,6 +1,9 @@
 """Running tests from Python: scripts, notebooks, one loop twice; names and options."""
 
 import asyncio
+import copy
+import json
+import re
 import threading
 import time
 from contextvars import ContextVar
@@ -9,16 +12,30 @@ import pytest
 
 from modelgauge import (
     FunctionSUT,
+    LocalData,
     PromptResponseTest,
     Runner,
     TestItem,
     list_items,
     load_record,
     load_records,
+    resume,
     run_test,
 )
 from modelgauge.blocking import blocking
-from modelgauge.errors import InvalidDataError, InvalidOptionError, RecordError, UnknownNameError, UsageError
+from modelgauge.discovery import Plugins
+from modelgauge.engine.journal import RunFolder
+from modelgauge.errors import (
+    InvalidDataError,
+    InvalidOptionError,
+    MissingResultError,
+    RecordError,
+    RunStoppedError,
+    UnknownNameError,
+    UsageError,
+)
+from modelgauge.report.items import ShownRun
+from modelgauge.settings import Settings
 
 REQUEST = ContextVar("request", default="none")
 
@@ -52,6 +69,44 @@ def test_a_script_runs_a_test_in_a_line(sut, options):
     record = run_test(Sums("sums"), sut, **options)
     assert record.result["right"].value == 1
     assert run_test(Sums("sums"), sut, 2, **options).counts.items == 2
+
+
+class NoItems(Sums):
+    def make_test_items(self, dependencies):
+        yield from super().make_test_items(dependencies)
+        raise KeyError("the source is gone")
+
+
+class NoScores(Sums):
+    def measure_quality(self, item):
+        raise ValueError("no way to measure")
+
+
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        (NoItems("x"), rf"KeyError: 'the source is gone' \({re.escape(__file__)}, line \d+\)"),
+        (NoScores("x"), "of 5 items none was scored, and test_item_exceptions says why"),
+        (Sums("x"), "The run has no result 'rihgt'. Did you mean 'right'?"),
+    ],
+)
+def test_a_result_that_is_missing_says_why(sut, options, test, told):
+    record = run_test(test, sut, **options)
+    for one in (record, load_record(record.run_id, options["data_dir"])):
+        with pytest.raises(MissingResultError, match=told) as caught:
+            one.result["rihgt"]
+        assert isinstance(caught.value, KeyError)
+        assert one.result.get("rihgt") is None
+        assert one.result == dict(one.result) == copy.deepcopy(one.result)
+
+
+def test_a_run_of_objects_that_stopped_goes_on_in_python(sut, options, capsys):
+    record = run_test(Sums("sums"), sut, **options, max_calls=2)
+    (run,) = [ShownRun(record, RunFolder(options["data_dir"] / "runs" / record.run_id))]
+    command = run.to_go_on()
+    assert command == f"modelgauge.resume({str(run.folder.path)!r}, test=…, sut=…)"
+    (again,) = resume(run.folder.path, options["data_dir"], test=Sums("sums"), sut=sut, max_calls=10)
+    assert again.result["right"].value == 1
 
 
 def test_a_notebook_whose_loop_runs_does_the_same(sut, options):
@@ -247,7 +302,128 @@ def test_a_run_that_cannot_tell_of_its_process_leaves_nothing_open(tmp_path, mon
     with pytest.raises(MemoryError):
         run_test(Sums("sums"), FunctionSUT("adder", add), data_dir=tmp_path)
     time.sleep(0.2)  # in which what was forgotten would open
-    left = [
-        one.name for one in threading.enumerate() if one.name in ("modelgauge-leases", "modelgauge-writer")
+    assert "modelgauge-writer" not in [one.name for one in threading.enumerate()]
+    assert not list(tmp_path.rglob("*.leases"))
+
+
+LEAST = {
+    "max_test_items": 0, "repeats": 1, "first_repeat": 0, "concurrency": 1, "max_retries": 0, "tokens_per_minute": 1,
+    "max_calls": 0, "max_tokens_total": 0, "max_cost": 0, "grace": 0,
+}  # fmt: skip
+FRACTIONS = {"max_cost", "grace"}
+
+
+@pytest.mark.parametrize("name", LEAST)
+def test_numbers_begin_at_their_least_and_some_have_fractions(name, options):
+    least = LEAST[name]
+    assert getattr(Runner(**options, **{name: least}).options, name) == least
+    wrong = [
+        least - 1,
+        True,
+        str(least),
+        float("nan"),
+        float("inf"),
+        *(() if name in FRACTIONS else (least + 0.5,)),
     ]
-    assert not left
+    for given in wrong:
+        number = "number" if name in FRACTIONS else "whole number"
+        with pytest.raises(InvalidOptionError, match=rf"{name} is .*Give a {number}, {least} or more"):
+            Runner(**options, **{name: given})
+    if name in FRACTIONS:
+        assert getattr(Runner(**options, **{name: 0.5}).options, name) == 0.5
+
+
+@pytest.mark.parametrize("name", ["attempt_timeout", "call_timeout", "requests_per_minute"])
+def test_times_and_rates_are_above_0_and_finite(name, options):
+    for good in (1, 0.5):
+        assert getattr(Runner(**options, **{name: good}).options, name) == good
+    for given in (0, -1, True, "1", float("nan"), float("inf")):
+        with pytest.raises(InvalidOptionError, match=f"{name} is .*above 0"):
+            Runner(**options, **{name: given})
+
+
+def test_only_some_options_may_be_none(options):
+    none = {
+        "cluster": None, "identifier": None, "runs_dir": None, "requests_per_minute": None, "tokens_per_minute": None,
+        "max_test_items": None, "max_calls": None, "max_tokens_total": None, "max_cost": None,
+    }  # fmt: skip
+    made = Runner(**options, **none).options
+    assert all(getattr(made, name) is None for name in none)
+    for name in (
+        "seed",
+        "caching",
+        "finite",
+        "progress",
+        "reduce",
+        "hyperparameters",
+        "sut_options",
+        "attempt_timeout",
+    ):
+        with pytest.raises(InvalidOptionError, match=f"{name} is None"):
+            Runner(**options, **{name: None})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"seed": True}, "Give a whole number"),
+        ({"finite": 1}, "Give True or False"),
+        ({"progress": "yes"}, "Give True or False"),
+        ({"cluster": 1}, "the name of a field"),
+        ({"reduce": 3}, "Give a text"),
+        ({"data_dir": 5}, "data_dir is 5. Give the path of a folder"),
+    ],
+)
+def test_an_option_of_another_type_says_what_it_is(wrong, said, options):
+    with pytest.raises(InvalidOptionError, match=said):
+        Runner(**{**options, **wrong})
+
+
+def test_runs_are_kept_where_the_caller_says_also_as_a_text(sut, options, tmp_path):
+    record = run_test(Sums("sums"), sut, runs_dir=str(tmp_path / "elsewhere"), **options)
+    assert (tmp_path / "elsewhere" / record.run_id / "record.json").is_file()
+    assert not (options["data_dir"] / "runs").exists()
+
+
+def test_a_record_alone_in_a_folder_is_read(sut, options, tmp_path):
+    record = run_test(Sums("sums"), sut, **options)
+    (tmp_path / "mailed").mkdir()
+    written = options["data_dir"] / "runs" / record.run_id / "record.json"
+    (tmp_path / "mailed" / "record.json").write_bytes(written.read_bytes())
+    assert load_record(tmp_path / "mailed" / "record.json").run_id == record.run_id
+
+
+def test_a_plan_without_a_cache_counts_every_call(sut, options):
+    run_test(Sums("sums"), sut, **options)
+    (plan,) = Runner(**options, caching=False).plan(Sums("sums"), sut)
+    assert (plan.sut_calls.paid, plan.sut_calls.cached) == (5, 0)
+
+
+def test_a_test_that_makes_no_items_is_told_wherever_items_are_wanted(sut, options):
+    told = rf"Test 'x' makes no items: KeyError: 'the source is gone' \({re.escape(__file__)}, line \d+\)\."
+    with pytest.raises(RunStoppedError, match=told):
+        Runner(**options).plan(NoItems("x"), sut)
+    with pytest.raises(RunStoppedError, match=told):
+        list(list_items(NoItems("x"), **options))
+
+
+def test_what_a_run_was_made_of_stands_in_its_manifest(sut, options, tmp_path):
+    (tmp_path / "facts.csv").write_text("x", encoding="utf-8")
+    runner = Runner(
+        **options, dependencies={"facts": tmp_path / "facts.csv"}, command=["modelgauge", "x"], inputs={"more": 1},
+        settings=Settings(plugins=("some.module",)), plugins=Plugins(),
+    )  # fmt: skip
+
+    class WithFacts(Sums):
+        def get_dependencies(self):
+            return {"facts": LocalData("absent")}
+
+    (record,) = runner.run(WithFacts("sums"), sut)
+    manifest = json.loads(
+        (options["data_dir"] / "runs" / record.run_id / "run.json").read_text(encoding="utf-8")
+    )
+    assert manifest["inputs"] == {
+        "plugins": ["some.module"], "dependencies": {"facts": str((tmp_path / "facts.csv").resolve())}, "more": 1,
+        "judge": None, "objects": ["adder", "sums"],
+    }  # fmt: skip
+    assert manifest["command"] == ["modelgauge", "x"]

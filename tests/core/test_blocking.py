@@ -12,6 +12,7 @@ import pytest
 
 from modelgauge import blocking as modelgauge_blocking
 from modelgauge.blocking import blocking
+from modelgauge.errors import RunStoppedError
 
 
 async def own_loop():
@@ -236,3 +237,18 @@ def test_an_interrupt_before_the_work_has_begun_leaves_it_undone():
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(cell())
     assert begun == []
+
+
+@pytest.mark.parametrize("caller", [lambda work: work(), in_notebook, in_thread])
+def test_work_that_is_cancelled_from_within_is_stopped(caller):
+    async def cancelled():
+        for task in asyncio.all_tasks():
+            task.cancel()
+        await asyncio.sleep(0)
+
+    def work():
+        with pytest.raises(RunStoppedError, match="cancelled by code"):
+            blocking(cancelled)
+        return blocking(own_loop)
+
+    assert caller(work) is not None

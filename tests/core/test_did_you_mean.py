@@ -1,4 +1,8 @@
-from modelgauge.did_you_mean import closest, did_you_mean
+from importlib import import_module
+
+import pytest
+
+from modelgauge.did_you_mean import _INSTEAD, closest, did_you_mean
 
 
 def test_the_best_match_comes_first_whatever_its_case():
@@ -14,3 +18,33 @@ def test_the_sentence_stands_before_the_rest_of_a_fix():
     assert did_you_mean("demo_01x", ["demo_01"]) + "Else see the list." == (
         "Did you mean 'demo_01'? Else see the list."
     )
+
+
+@pytest.mark.parametrize("module", ["modelgauge.evals", "modelgauge.metrics"])
+def test_a_name_of_deepeval_that_is_not_here_says_what_to_use(module):
+    for name in _INSTEAD:
+        assert name not in dir(import_module(module))
+        with pytest.raises(ImportError, match=f"{module} has no {name}: ") as caught:
+            exec(f"from {module} import {name}")
+        assert caught.value.name == name
+
+
+@pytest.mark.parametrize("module", ["modelgauge", "modelgauge.evals", "modelgauge.metrics"])
+def test_any_other_name_is_missed_as_in_any_module(module):
+    assert not hasattr(import_module(module), "NoSuchMetric")
+    with pytest.raises(ImportError, match="cannot import name 'NoSuchMetric'"):
+        exec(f"from {module} import NoSuchMetric")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "home"),
+    [
+        ("modelgauge", "evaluate", "modelgauge.evals"),
+        ("modelgauge", "GEval", "modelgauge.metrics"),
+        ("modelgauge.evals", "GEval", "modelgauge.metrics"),
+        ("modelgauge.metrics", "LLMTestCase", "modelgauge.evals"),
+    ],
+)
+def test_a_name_of_another_module_says_where_it_is(module, name, home):
+    with pytest.raises(ImportError, match=f"{module} has no {name}: import it from {home}"):
+        exec(f"from {module} import {name}")

@@ -71,7 +71,9 @@ def found_in(site, plugins=()):
 def test_the_built_in_plugin_registers_as_others_do():
     plugins = discover(entry_points=())
     assert plugins.suts.providers == ["replay"]
-    assert [(loaded.name, loaded.distribution) for loaded in plugins.loaded] == [("builtin", "modelgauge")]
+    assert [(loaded.name, loaded.distribution) for loaded in plugins.loaded] == [
+        ("builtin", "modelgauge-framework")
+    ]
     assert plugins.loaded[0].version
 
 
@@ -183,10 +185,11 @@ def test_an_entry_point_to_nowhere_is_a_failure():
     assert "AttributeError" in plugins.failures[0].cause
 
 
-def test_a_name_that_is_not_found_mentions_broken_plugins(site):
+@pytest.mark.parametrize("kind", ["tests", "suts", "annotators", "metrics"])
+def test_a_name_that_is_not_found_mentions_broken_plugins(kind, site):
     site.plugin("broken", "1 / 0")
     with pytest.raises(UnknownNameError, match="could not be loaded: broken"):
-        found_in(site).tests.make("whatever")
+        getattr(found_in(site), kind).make("whatever")
 
 
 # --- local plugins --------------------------------------------------------------------------------
@@ -333,3 +336,19 @@ def test_the_whole_of_it_in_an_interpreter_of_its_own(site):
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, encoding="utf-8"
     )
     assert ran.stdout.strip() == "True True []"
+
+
+def test_ctrl_c_in_a_hook_passes(site):
+    stops = (
+        "from modelgauge import hookimpl\n\n@hookimpl\ndef modelgauge_{}():\n    raise KeyboardInterrupt\n"
+    )
+    site.plugin("starting", stops.format("run_started"))
+    site.plugin("commanding", stops.format("register_commands"))
+    plugins = found_in(site)
+    with pytest.raises(KeyboardInterrupt):
+        plugins.notify("modelgauge_run_started")
+    with pytest.raises(KeyboardInterrupt):
+        plugins.register_commands(click.Group())
+    assert not plugins.failures
+    with pytest.raises(KeyboardInterrupt):
+        found_in(site, [str(site.module("local", stops.format("register_tests")))])

@@ -1,15 +1,20 @@
 import importlib.metadata
+import json
 import os
+import re
+import subprocess
 import sys
 import zipfile
 
 import pytest
 
+from modelgauge import Runner
 from modelgauge.entry_points import (
     PluginEntryPoint,
     canonical_distribution,
     installed_entry_points,
     installed_version,
+    warn_of_foreign_distributions,
 )
 
 
@@ -104,3 +109,73 @@ def test_names_of_distributions_are_normalized(name):
 def test_versions_are_looked_up():
     assert installed_version("pluggy") == importlib.metadata.version("pluggy")
     assert installed_version("no-such-distribution") == ""
+
+
+# --- what does not belong beside ours -------------------------------------------------------------
+
+
+@pytest.fixture
+def first_use():
+    """As in a process that has not run anything yet."""
+    warn_of_foreign_distributions.cache_clear()
+    yield
+    warn_of_foreign_distributions.cache_clear()
+
+
+def test_a_foreign_distribution_is_told_once_with_the_commands_that_put_it_right(site, tmp_path, first_use):
+    site.distribution("modelgauge", "", version="0.6.3")
+    site.distribution("Modelgauge.OpenAI", "", version="0.6.3")
+    with pytest.warns(UserWarning, match="modelgauge, modelgauge-openai: installed beside") as caught:
+        Runner(tmp_path)
+    Runner(tmp_path)  # a second warning would be an error
+    assert len(caught) == 1
+    *_, remove, reinstall = str(caught[0].message).splitlines()
+    assert remove == "  pip uninstall modelgauge modelgauge-openai"
+    assert reinstall.startswith("  pip install --force-reinstall --no-deps ")
+    assert all(one.startswith(("file:", "-e", "modelgauge-")) for one in reinstall.split()[4:])
+
+
+def test_every_command_tells_of_a_foreign_distribution(site):
+    site.distribution("modelgauge-standard-tests", "")
+    done = subprocess.run(
+        [sys.executable, "-m", "modelgauge", "list-suts"],
+        env={**os.environ, "PYTHONPATH": str(site.folder)},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert done.stderr.startswith("Warning: modelgauge-standard-tests: installed beside modelgauge-framework")
+    assert done.stderr.count("pip uninstall modelgauge-standard-tests") == 1
+    assert "Warning" not in done.stdout
+
+
+@pytest.mark.parametrize("name", ["modelgauge-framework", "modelgauge-plugin-openai", "modelgauge-acme"])
+def test_ours_and_the_plugins_of_others_are_not_foreign(site, tmp_path, name, first_use, recwarn):
+    site.distribution(name, "")
+    Runner(tmp_path)
+    assert [str(one.message) for one in recwarn] == []
+
+
+@pytest.mark.parametrize(
+    ("origin", "source"),
+    [
+        ({}, "modelgauge-plugin-acme"),
+        ({"url": "file:///a/b", "dir_info": {}}, "file:///a/b"),
+        ({"url": "file:///a/b", "dir_info": {"editable": True}}, "-e file:///a/b"),
+        ({"url": "https://host/a.git", "vcs_info": {"vcs": "git"}}, "git+https://host/a.git"),
+    ],
+)
+def test_ours_is_reinstalled_as_it_was_installed(site, origin, source, first_use):
+    site.distribution("modelgauge", "")
+    ours = site.distribution("modelgauge-plugin-acme", "")
+    (ours / "direct_url.json").write_text(json.dumps(origin), encoding="utf-8")
+    with pytest.warns(UserWarning, match=re.escape(f" {source}")):
+        warn_of_foreign_distributions()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links are POSIX")
+def test_metadata_that_leads_nowhere_does_not_hide_what_is_there(site):
+    for version in ("0.9", "2.0"):  # whichever is listed first
+        (site.folder / f"acme-{version}.dist-info").symlink_to(site.folder / "nowhere")
+    site.distribution("acme", "acme = here")
+    assert [each.value for each in installed_entry_points([str(site.folder)])] == ["here"]

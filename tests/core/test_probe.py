@@ -3,8 +3,8 @@
 import pytest
 
 import modelgauge as mg
-from modelgauge.errors import IncompatibleError
-from modelgauge.probe import annotate, ask
+from modelgauge.errors import IncompatibleError, RunStoppedError
+from modelgauge.probe import annotate, ask, explain_ask
 
 
 class Judge(mg.CompletionAnnotator[str]):
@@ -64,3 +64,74 @@ def test_a_prompt_that_the_sut_does_not_take_is_refused():
     chat = mg.ChatPrompt([mg.ChatMessage(role="user", text="hi")])
     with pytest.raises(IncompatibleError, match="takes no ChatPrompt"):
         ask(mg.FunctionSUT("text", str), chat)
+
+
+CHAT = mg.ChatPrompt([mg.ChatMessage(role="system", text="be short"), mg.ChatMessage(role="user", text="hi")])
+
+
+class TakesChat(mg.PromptResponseSUT[str, str]):
+    def translate_text_prompt(self, prompt):
+        return prompt.text
+
+    def translate_chat_prompt(self, prompt):
+        return " | ".join(message.text for message in prompt.messages)
+
+    async def evaluate(self, request):
+        return request.upper()
+
+    def translate_response(self, request, response):
+        return mg.SUTResponse(completions=(mg.SUTCompletion(response),))
+
+
+def test_a_chat_is_asked_and_judged():
+    exchange = ask(TakesChat("chats"), CHAT)
+    assert (exchange.uid, exchange.request, exchange.response) == ("chats", "be short | hi", "BE SHORT | HI")
+
+    class Roles(Judge):
+        def translate_request(self, prompt, completion):
+            return " ".join(message.role.value for message in prompt.prompt.messages)
+
+    judge = Roles("judge", mg.FunctionSUT("model", str.upper))
+    judged = annotate(judge, mg.PromptWithContext(CHAT), mg.SUTCompletion("yes"))
+    assert (judged.uid, judged.request, judged.answer) == ("judge", "system user", "SYSTEM USER")
+
+
+def test_an_annotator_that_fails_is_told_as_a_failure():
+    class Broken(Judge):
+        def translate_response(self, request, response):
+            raise ValueError("no verdict")
+
+    judge = Broken("judge", mg.FunctionSUT("model", str))
+    exchange = annotate(judge, mg.PromptWithContext("q"), mg.SUTCompletion("yes"))
+    assert (exchange.request, exchange.response, exchange.answer) == ("q None yes", "q None yes", None)
+    assert exchange.failure.message == "no verdict"
+
+
+def test_a_sut_that_cannot_be_opened_stops_it():
+    class Closed(TakesChat):
+        async def open(self):
+            raise OSError("no door")
+
+    with pytest.raises(RunStoppedError, match="no door"):
+        ask(Closed("closed"), mg.TextPrompt("hi"))
+
+
+def test_the_nearest_answer_to_a_chat_says_which_message_differs(tmp_path_factory):
+    data = tmp_path_factory.mktemp("data")
+    sut = TakesChat("chats")
+    assert explain_ask(sut, CHAT, data_dir=data).nearest is None
+    other = mg.ChatPrompt(
+        [mg.ChatMessage(role="system", text="be long"), mg.ChatMessage(role="user", text="hi")]
+    )
+
+    class Chats(mg.PromptResponseTest):
+        def make_test_items(self, dependencies):
+            return [mg.TestItem([other])]
+
+        def measure_quality(self, item):
+            return {}
+
+    mg.run_test(Chats("chats"), sut, data_dir=data)
+    found = explain_ask(sut, CHAT, data_dir=data)
+    assert [one.part for one in found.differences] == ["request (the text of message 1, system differs)"]
+    assert explain_ask(sut, other, data_dir=data).hit

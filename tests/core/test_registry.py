@@ -226,13 +226,17 @@ def test_a_provider_needs_a_model(name):
 
 @pytest.mark.parametrize("known", FIRST_PARTY)
 def test_a_first_party_plugin_that_is_not_installed_is_suggested(known):
-    with pytest.raises(UnknownNameError, match=f"pip install {known.distribution}"):
+    with pytest.raises(
+        UnknownNameError, match=rf"{known.distribution}, .*`pip install \. \./{known.folder}`"
+    ):
         Registry(known.kind).make(f"{known.prefix}something")
 
 
 def test_an_installed_one_is_not():
     made = registry(
-        lambda register: register("bbh_snarks", SUT), kind="test", distribution="modelgauge-standard-tests"
+        lambda register: register("bbh_snarks", SUT),
+        kind="test",
+        distribution="modelgauge-plugin-standard-tests",
     )
     with pytest.raises(UnknownNameError, match="Did you mean 'bbh_snarks'") as caught:
         made.make("bbh_snark")
@@ -415,3 +419,12 @@ def test_the_message_of_a_constructor_does_not_show_its_secret():
     with pytest.raises(PluginError) as caught:
         registry(lambda register: register("x", Leaky, InjectSecret(Key))).make("x", secrets=STORE)
     assert "key-canary" not in str(caught.value)
+
+
+def test_a_function_that_takes_any_keywords_takes_any_option():
+    def factory(uid, size: int = 1, **more):
+        return (uid, size, more)
+
+    made = registry(lambda register: register("x", factory))
+    assert made.make("x?size=2&a=1") == ("x?a=1&size=2", 2, {"a": "1"})
+    assert made.make("x") == ("x", 1, {})

@@ -206,3 +206,25 @@ def test_what_is_wrong_is_told_before_any_call(test, sut, error, said, resolver)
 def test_nothing_to_run_is_an_error(resolver):
     with pytest.raises(UsageError, match="nothing to run"):
         resolver.pairs(["asks"], [])
+
+
+@pytest.mark.parametrize("method", ["get_dependencies", "get_annotators"])
+@pytest.mark.parametrize(
+    ("returns", "problem"),
+    [
+        (lambda self: {}["no"], "failed: KeyError: 'no'"),
+        (lambda self: None, "failed: TypeError"),
+        (lambda self: {3: "x"}, "has the key 3"),
+    ],
+)
+def test_what_a_test_cannot_declare_names_the_method(resolver, method, returns, problem):
+    wrong = type("Wrong", (Asks,), {method: returns})("wrong")
+    with pytest.raises(DefinitionError, match=f"{method} of 'wrong' {problem}"):
+        resolver.pairs([wrong], [Named("sut")])
+
+
+def test_what_a_judge_cannot_declare_names_the_method(resolver):
+    judge = type("Wrong", (Length,), {"get_suts": lambda self: {}["no"]})("judge")
+    test = type("OfJudge", (Asks,), {"get_annotators": lambda self: {"judge": judge}})("of_judge")
+    with pytest.raises(DefinitionError, match="get_suts of 'judge' failed: KeyError"):
+        resolver.pairs([test], [Named("sut")])

@@ -3,6 +3,7 @@ import json
 import os
 import pickle
 import stat
+from urllib.parse import unquote
 
 import pytest
 
@@ -170,3 +171,91 @@ def test_injection_takes_secrets_only():
             InjectSecret(target).secret_class()
     with pytest.raises(PluginError, match="no target"):
         InjectSecret("AcmeKey")
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        "http://user:passw0rd@host:notaport",
+        "user:passw0rd@host:80",
+        "http//user:passw0rd@host",
+        "http:/user:passw0rd@host",
+        "htp://user:pass/w0rd@host:80",
+        "socks5://passw0rd@host",
+        "http://user:p%40ssw0rd!@host",
+    ],
+)
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "all_proxy"])
+def test_the_password_of_a_proxy_is_a_secret_however_the_proxy_is_misspelt(name, proxy):
+    store = SecretStore({name: proxy, "NO_PROXY": "host"})
+    password = proxy.rpartition("@")[0].rpartition("user:")[2].rpartition("//")[2]
+    for shown in (f"InvalidURL: {proxy}.", f"Basic of {unquote(password)}", repr({"proxy": proxy})):
+        assert password not in store.redact(shown)
+        assert unquote(password) not in store.redact(shown)
+        assert "[secret " in store.redact(shown)
+
+
+def test_a_copy_of_a_secret_is_the_secret():
+    secret = AcmeKey(VALUE)
+    assert copy.copy(secret) is copy.deepcopy(secret) is secret
+
+
+def test_how_a_secret_shows_itself():
+    secret = AcmeKey(VALUE)
+    assert repr(secret) == "AcmeKey([secret acme-ai.api_key])"
+    assert str(secret) == f"{secret}" == "[secret acme-ai.api_key]"
+    assert f"{secret:>30}" == "      [secret acme-ai.api_key]"
+    assert repr(InjectSecret(AcmeKey)) == "InjectSecret(AcmeKey)"
+    assert repr(InjectSecret("acme:Key")) == "InjectSecret(acme:Key)"
+
+
+@pytest.mark.parametrize(
+    ("scope", "key"), [("a b", "k"), ("a", ""), ("a", "k\n"), (3, "k"), ("a", None), ("a", "é")]
+)
+def test_scope_and_key_are_plain_names(scope, key):
+    with pytest.raises(DefinitionError, match="cannot be named"):
+        SecretDescription(scope, key, "")
+
+
+def test_variables_are_looked_in_in_order_each_once():
+    description = SecretDescription("acme.ai", "api-key", "", env=("ONE", "ACME_AI_API_KEY", "TWO"))
+    assert description.variables == ("ONE", "ACME_AI_API_KEY", "TWO")
+    assert description.name == "acme.ai.api-key"
+
+
+def test_one_missing_secret_is_told_with_where_it_was_looked_for(tmp_path):
+    with pytest.raises(MissingSecretError) as caught:
+        SecretStore({}, tmp_path / "secrets.toml").get(AcmeKey)
+    head, told, fix = str(caught.value).splitlines()
+    assert head == "A required secret is missing:"
+    assert told.startswith(
+        "  acme-ai.api_key: set ACME_TOKEN or ACME_AI_API_KEY, or write under [acme-ai] in secrets.toml: "
+    )
+    assert told.strip().endswith('api_key = "…". See https://acme.example/keys')
+    assert (
+        fix
+        == f"Give it in the environment or in secrets.toml (looked for here: {tmp_path / 'secrets.toml'})."
+    )
+    with pytest.raises(MissingSecretError) as caught:
+        SecretStore({}).require([InjectSecret(AcmeKey), InjectSecret(OtherKey)])
+    assert str(caught.value).endswith("\nGive them in the environment or in secrets.toml.")
+
+
+def test_a_file_that_cannot_be_looked_at_is_told(tmp_path):
+    with pytest.raises(SettingsError, match=r"cannot be read: .*Mend its permissions"):
+        SecretStore({}, tmp_path / ("x" * 300)).get(AcmeKey)
+    (tmp_path / "file").touch()
+    assert SecretStore({}, tmp_path / "file" / "secrets.toml").get(MaybeKey).value is None
+
+
+def test_a_value_of_white_space_in_the_file_is_missing(tmp_path):
+    file = secrets_file(tmp_path, '[acme-ai]\napi_key = " key "\norganization = " "\n')
+    store = SecretStore({}, file)
+    assert (store.get(AcmeKey).value, store.get(MaybeKey).value) == ("key", None)
+
+
+def test_only_what_names_a_proxy_holds_a_password():
+    store = SecretStore(
+        {"PAGE": "http://user:passw0rd@host", "HTTP_PROXY": "host:8080", "PROXY_OF": "a:passw0rd@b"}
+    )
+    assert store.redact("passw0rd to host:8080") == "passw0rd to host:8080"

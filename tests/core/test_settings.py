@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelgauge.errors import InvalidOptionError, SettingsError
-from modelgauge.settings import Settings, find_settings_file, list_settings, load_settings, read_toml
+from modelgauge.settings import (
+    Settings,
+    find_settings_file,
+    list_settings,
+    load_settings,
+    names_a_file,
+    read_toml,
+)
 
 
 def write(folder, text):
@@ -109,6 +116,63 @@ def test_a_byte_order_mark_is_passed_over(tmp_path):
     assert load_settings(tmp_path, env={}).offline
 
 
+@pytest.fixture
+def foreign(tmp_path, monkeypatch):
+    """`foreign(text)`: a settings file of another user, in a folder above the working directory."""
+
+    def write(text):
+        file = tmp_path / "modelgauge.toml"
+        file.write_text(text, encoding="utf-8")
+        if os.geteuid():
+            other = os.geteuid() + 1
+            monkeypatch.setattr(os, "geteuid", lambda: other)
+        else:  # whose files everybody accepts
+            os.chown(file, 54321, -1)
+        (tmp_path / "mine").mkdir()
+        return file
+
+    return write
+
+
+@pytest.mark.skipif(os.name != "posix", reason="owners are POSIX")
+@pytest.mark.parametrize(
+    "text",
+    [
+        'plugins = ["theirs.py"]',
+        'plugins = "theirs.py"',
+        '[judge]\nmodel = "openai/gpt-4o?base_url=https%3A%2F%2Fevil.example"',
+        '[judge]\nmodel = "https://evil.example"',
+    ],
+)
+def test_code_and_addresses_in_a_file_of_another_user_are_refused(tmp_path, foreign, text):
+    file = foreign(text)
+    with pytest.raises(SettingsError, match="belongs to another user") as refused:
+        load_settings(tmp_path / "mine", {})
+    assert f"export MODELGAUGE_TRUSTED={tmp_path}" in refused.value.fix
+    for trusted in (tmp_path, tmp_path.parent):
+        env = {"MODELGAUGE_TRUSTED": os.pathsep.join(["/elsewhere", str(trusted)])}
+        assert load_settings(tmp_path / "mine", env).file == file
+    with pytest.raises(SettingsError, match="belongs to another user"):
+        load_settings(tmp_path / "mine", {"MODELGAUGE_TRUSTED": str(tmp_path / "mine")})
+
+
+@pytest.mark.skipif(os.name != "posix", reason="owners are POSIX")
+def test_what_can_do_no_harm_in_a_file_of_another_user_is_read(tmp_path, foreign):
+    foreign('concurrency = 3\noffline = true\n[judge]\nmodel = "openai/gpt-4o"')
+    assert load_settings(tmp_path / "mine", {}).concurrency == 3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
+def test_code_in_a_file_that_everybody_can_write_is_refused(tmp_path):
+    file = tmp_path / "modelgauge.toml"
+    file.write_text('plugins = ["mine.py"]', encoding="utf-8")
+    file.chmod(0o646)
+    with pytest.raises(SettingsError, match="can be written by everybody"):
+        load_settings(tmp_path, {})
+    file.chmod(0o664)
+    assert load_settings(tmp_path, {}).plugins
+
+
 def test_a_wrong_variable_is_named(tmp_path):
     with pytest.raises(SettingsError, match="MODELGAUGE_TIMEOUT cannot be 'soon'"):
         load_settings(tmp_path, env={"MODELGAUGE_TIMEOUT": "soon"})
@@ -148,3 +212,99 @@ def test_no_content_of_a_file_gets_past_the_error_tree(tmp_path_factory, content
     file.write_bytes(content)
     with contextlib.suppress(SettingsError):
         assert isinstance(read_toml(file), dict)
+
+
+def test_what_is_said_of_calls_goes_by_the_names_of_a_runs_options():
+    assert Settings().of_calls() == {}
+    said = Settings(concurrency=3, max_retries=0, timeout=1.5)
+    assert said.of_calls() == {"concurrency": 3, "max_retries": 0, "attempt_timeout": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("JUDGE", " acme/j ", "acme/j"),
+        ("MAX_RETRIES", "0", 0),
+        ("CONCURRENCY", "1", 1),
+        ("TIMEOUT", "0.5", 0.5),
+        ("TIMEOUT", "2", 2.0),
+        ("OFFLINE", " TRUE ", True),
+        ("OFFLINE", "on", True),
+        ("OFFLINE", "0", False),
+        ("OFFLINE", "no", False),
+        ("PLUGINS", os.pathsep.join([" a.b ", "", "c"]), ("a.b", "c")),
+    ],
+)
+def test_texts_of_the_environment_become_values(tmp_path, name, text, value):
+    settings = load_settings(tmp_path, env={f"MODELGAUGE_{name}": text})
+    found = getattr(settings, name.lower())
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "told"),
+    [
+        ("judge", "", "Give a text that is not empty"),
+        ("judge", 3, "Give a text that is not empty"),
+        ("max_retries", -1, "Give a whole number of 0 or more"),
+        ("max_retries", "x", "Give a whole number of 0 or more"),
+        ("concurrency", 1.0, "Give a whole number of 1 or more"),
+        ("timeout", 0, "Give a number of seconds above 0"),
+        ("timeout", float("inf"), "Give a number of seconds above 0"),
+        ("timeout", True, "Give a number of seconds above 0"),
+        ("timeout", [1], "Give a number of seconds above 0"),
+        ("offline", 1, "Give true or false"),
+        ("data_dir", 3, "Give a path"),
+        ("plugins", 3, "Give a list of files or modules"),
+        ("plugins", [""], "Give a list of files or modules"),
+    ],
+)
+def test_an_option_that_does_not_convert_says_what_is_wanted(tmp_path, name, given, told):
+    with pytest.raises(InvalidOptionError, match=rf"^Option '{name}' cannot be .*{told}"):
+        load_settings(tmp_path, env={}, **{name: given})
+
+
+def test_a_home_folder_is_known_in_paths(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    settings = load_settings(tmp_path / "x", env={}, data_dir="~/data", plugins=["~/mine.py"])
+    assert (settings.data_dir, settings.plugins) == (tmp_path / "data", (str(tmp_path / "mine.py"),))
+
+
+@pytest.mark.parametrize(
+    ("plugin", "is_file"),
+    [("x.py", True), ("here/x", True), (f"here{os.sep}x", True), ("pkg.module", False), ("x.pyc", False)],
+)
+def test_a_plugin_with_a_folder_or_of_python_is_a_file(plugin, is_file):
+    assert names_a_file(plugin) == is_file
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a working directory stays on Windows")
+def test_a_working_directory_that_was_deleted_is_told(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(SettingsError, match="The working directory is not there any more"):
+        load_settings(env={})
+    assert load_settings(tmp_path, env={}).data_dir == tmp_path / "run_data"
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path):
+    with pytest.raises(SettingsError, match=f"{tmp_path.name} cannot be read: "):
+        read_toml(tmp_path)
+
+
+def test_a_known_key_of_a_section_is_one_wherever_it_is_written(tmp_path):
+    write(tmp_path, 'judge.model = "a/b"\n')
+    assert load_settings(tmp_path, env={}).judge == "a/b"
+    write(tmp_path, '"judge.model" = "c"\n')
+    assert load_settings(tmp_path, env={}).judge == "c"
+
+
+def test_a_secrets_file_of_a_settings_file_starts_where_that_lies(tmp_path):
+    write(tmp_path, 'secrets_file = "mine.toml"\n')
+    (tmp_path / "below").mkdir()
+    with pytest.raises(SettingsError, match=r"modelgauge\.toml, 'secrets_file': there is no file"):
+        load_settings(tmp_path / "below", env={})
+    (tmp_path / "mine.toml").touch()
+    assert load_settings(tmp_path / "below", env={}).secrets_file == tmp_path / "mine.toml"

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import sys
+import time
 from pathlib import Path
 
 from modelgauge import (
@@ -79,8 +81,28 @@ class Stubborn(Gated):
                 pass
 
 
+class Forking(Gated):
+    """A SUT that begins a worker, which outlives its parent until the file `quit` is in the folder."""
+
+    child = None
+
+    async def evaluate(self, request: str) -> str:
+        if self.child is None:
+            self.child = os.fork()
+            if self.child == 0:
+                self.work()
+        return await super().evaluate(request)
+
+    def work(self) -> None:
+        os.closerange(1, 3)  # whoever reads what the parent writes waits for its end
+        while not (self.folder / "quit").exists():
+            time.sleep(POLL)
+        sys.exit()
+
+
 @hookimpl
 def modelgauge_register_suts(register):
     register("gated", Gated)
+    register("forking", Forking)
     register("stubborn", Stubborn)
     register("never_opens", NeverOpens)

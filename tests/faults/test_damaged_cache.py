@@ -3,35 +3,27 @@
 import random
 import shutil
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
+from cache_entries import ENTRIES, MAKER, recompute
 
 from modelgauge import FunctionSUT, PromptResponseTest, Runner, TestItem, resume
-from modelgauge.cache import DiskCache, Entry, KeyMaker, explain, verify
-from modelgauge.cache.damage import file_at, is_damage
+from modelgauge.cache import DiskCache, explain, verify
 from modelgauge.discovery import Plugins
 from modelgauge.errors import CacheError
 from modelgauge.settings import Settings
 
-MAKER = KeyMaker("sut", {"uid": "sut"})
-ENTRIES = [
-    Entry(MAKER.key({"question": n}), f'"answer {n} {"é漢" * random.Random(n).randrange(200)}"')
-    for n in range(60)
-]
-
 
 @pytest.fixture(scope="module")
 def states(tmp_path_factory):
-    """A cache as a clean end leaves it, and as a kill does: with a write-ahead log, and registered."""
+    """A cache as a clean end leaves it, and as a kill does: with a write-ahead log, and leases."""
     folder = tmp_path_factory.mktemp("caches")
     cache = DiskCache(folder / "open")
     cache.put_many(ENTRIES[:40])
     cache.put_many(ENTRIES[40:])
+    cache.leases.take([ENTRIES[0].key.digest])
     shutil.copytree(folder / "open", folder / "killed")
-    with closing(sqlite3.connect(folder / "killed" / "leases.db")) as connection, connection:
-        connection.execute("UPDATE processes SET pid = ?", (2**30,))  # of no process
     cache.close()
     cache.leave()
     (folder / "open").rename(folder / "clean")
@@ -64,36 +56,6 @@ def damaged(states, folder, seed):
     file.write_bytes(data)
 
 
-def recompute(cache):
-    """Ask for every entry, and store anew what is not there; how many those were."""
-    missing = []
-    for entry in ENTRIES:
-        found = cache.get(entry.key.digest)
-        assert found in (None, entry.response)
-        if found is None:
-            missing.append(entry)
-    cache.put_many(missing)
-    return len(missing)
-
-
-@pytest.fixture
-def all_closed(monkeypatch):
-    """Every connection that a test opens is closed when the test is over."""
-    opened = []
-    connect = sqlite3.connect
-
-    def remembering(*given, **options):
-        opened.append(connect(*given, **{**options, "check_same_thread": False}))
-        return opened[-1]
-
-    monkeypatch.setattr(sqlite3, "connect", remembering)
-    yield
-    for one in opened:
-        with pytest.raises(sqlite3.ProgrammingError, match="closed database"):
-            one.execute("SELECT 1")
-    assert opened
-
-
 @pytest.mark.parametrize("tens", range(20))
 def test_two_hundred_damaged_files_and_no_wrong_answer(all_closed, states, tmp_path, tens, caplog):
     refused = []
@@ -116,124 +78,8 @@ def test_two_hundred_damaged_files_and_no_wrong_answer(all_closed, states, tmp_p
         finally:
             cache.close()
             cache.leave()
-    assert all("which modelgauge did not write" in one for one in refused)
+    assert [one for one in refused if "which modelgauge did not write" not in one] == []
     assert len(refused) <= 1
-
-
-def spoil(path, *, behind=0):
-    """Overwrite a file from a place on, as a bad disk would."""
-    data = bytearray(path.read_bytes())
-    data[behind : behind + 4096] = b"\xa5" * len(data[behind : behind + 4096])
-    path.write_bytes(data)
-
-
-@pytest.fixture
-def cache(all_closed, states, tmp_path):
-    shutil.copytree(states[0], tmp_path / "cache")
-    opened = []
-
-    def open_it():
-        opened.append(DiskCache(tmp_path / "cache"))
-        return opened[-1]
-
-    yield open_it
-    for one in opened:
-        one.close()
-        one.leave()
-
-
-def test_a_file_that_is_no_database_is_set_aside_and_begun_anew(cache, tmp_path, caplog):
-    spoil(tmp_path / "cache" / "cache.db")
-    opened = cache()
-    assert opened.get(ENTRIES[0].key.digest) is None
-    assert opened.damaged == 1
-    [aside] = (tmp_path / "cache" / "quarantine").iterdir()
-    assert (aside / "cache.db").read_bytes().startswith(b"\xa5")
-    assert str(aside) in caplog.text
-    assert recompute(opened) == len(ENTRIES)
-    assert recompute(opened) == 0
-
-
-def test_a_thread_closes_what_it_has_of_a_file_that_another_thread_set_aside(cache):
-    opened = cache()
-    with ThreadPoolExecutor(1) as other:
-        assert other.submit(opened.get, ENTRIES[0].key.digest).result() == ENTRIES[0].response
-        opened.set_aside("no bit of it is right")
-        assert other.submit(opened.get, ENTRIES[0].key.digest).result() == ENTRIES[0].response
-        other.submit(opened.close).result()
-
-
-def test_sound_answers_of_a_damaged_file_are_kept(cache, tmp_path, caplog):
-    file = tmp_path / "cache" / "cache.db"
-    with closing(sqlite3.connect(file)) as connection:
-        pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        row = connection.execute("SELECT value FROM Cache WHERE rowid = 30").fetchone()[0]
-    place = file.read_bytes().index(row.encode("utf-8")) // 4096 * 4096
-    assert pages > 5
-    spoil(file, behind=place)
-    opened = cache()
-    lost = recompute(opened)
-    assert 0 < lost < len(ENTRIES) // 2
-    assert "taken over" in caplog.text
-    recompute(opened)  # what was served before the damage was met
-    assert recompute(opened) == 0
-
-
-def test_a_cache_that_another_process_set_aside_is_followed(cache, tmp_path):
-    first, second = cache(), cache()
-    first.set_aside("seen from here")
-    second.put_many([Entry(MAKER.key("late"), '"late"')])
-    assert first.get(MAKER.key("late").digest) == '"late"'
-    assert recompute(first) == recompute(second) == 0
-
-
-def test_what_two_threads_find_damaged_is_set_aside_once(cache, tmp_path):
-    opened = cache()
-    error = sqlite3.DatabaseError("malformed")
-    assert is_damage(error)
-    seen = opened._store
-    opened._begin_anew(error, seen)
-    before = file_at(opened.database)
-    opened._begin_anew(error, seen)
-    assert file_at(opened.database) == before
-    assert len(list((tmp_path / "cache" / "quarantine").iterdir())) == 1
-
-
-def test_a_row_that_was_written_anew_meanwhile_stays(cache):
-    opened = cache()
-    with closing(sqlite3.connect(opened.database)) as connection, connection:
-        connection.execute("UPDATE Cache SET value = 'nonsense' WHERE key = ?", (ENTRIES[3].key.digest,))
-    [found] = [row for row in opened.rows() if row.key == ENTRIES[3].key.digest]
-    opened.put_many([ENTRIES[3]])
-    opened.quarantine_row(found, "no header")
-    assert opened.get(ENTRIES[3].key.digest) == ENTRIES[3].response
-    assert opened.damaged == 0
-
-
-@pytest.mark.parametrize("place", [0, 40, 4096, 5000])
-def test_damaged_leases_are_begun_anew_also_while_they_are_used(cache, tmp_path, place):
-    one, other = cache(), cache()
-    one.leases.beat()
-    assert one.leases.shared
-    spoil(tmp_path / "cache" / "leases.db", behind=place)
-    for process in (one, other, one, other):
-        process.leases.beat()
-    assert one.leases.shared
-    assert other.leases.shared
-    assert one.leases.take(["a", "b"]) == {"a", "b"}
-    assert other.leases.take(["b", "c"]) == {"c"}
-    one.put_many([Entry(MAKER.key("new"), '"new"')])
-    assert other.get(MAKER.key("new").digest) == '"new"'
-
-
-def test_a_cache_whose_folder_is_gone_ends_clearly(cache, tmp_path):
-    opened = cache()
-    opened.get(ENTRIES[0].key.digest)
-    shutil.rmtree(tmp_path / "cache")
-    with pytest.raises(CacheError, match="cannot be written"):
-        opened.put_many([Entry(MAKER.key("new"), '"new"')])
-    opened.close()
-    opened.leave()
 
 
 # --- a whole run --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a server does wrong, through modelgauge-openai: what can be scored is, and nothing is sent in vain."""
+"""What a server does wrong, through modelgauge-plugin-openai: what can be scored is, and nothing is sent in vain."""
 
 import subprocess
 import sys

@@ -28,10 +28,13 @@ def command(folder, *, free=6, number=30, kind="gated"):
     return "run-test", "--test", test, "--sut", sut, "--concurrency", str(CAP), "--no-progress-bar"
 
 
-@pytest.mark.parametrize("more", [(), ("--no-caching",)])
-def test_an_interrupted_run_makes_no_new_call_keeps_what_is_under_way_and_is_resumed(tmp_path, more):
+@pytest.mark.parametrize(
+    ("sent", "more"),
+    [(signal.SIGINT, ()), (signal.SIGINT, ("--no-caching",)), (signal.SIGTERM, ())],
+)
+def test_an_interrupted_run_makes_no_new_call_keeps_what_is_under_way_and_is_resumed(tmp_path, sent, more):
     process = running(tmp_path, more=more)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     time.sleep(0.2)  # not needed, since signals come first; a wrong order would show
     (tmp_path / "open").touch()
     code, _, err = ended(process)
@@ -159,14 +162,33 @@ def test_a_run_that_is_going_on_is_not_resumed_beside_it(tmp_path):
     assert len(calls(tmp_path)) == 30
 
 
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL])
-def test_the_same_command_after_a_kill_asks_only_what_was_in_flight_and_what_was_left(tmp_path, sent):
+def test_a_job_in_the_background_ignores_an_interrupt_and_ends_by_a_termination(tmp_path):
+    ignored = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = running(tmp_path)
+    finally:
+        signal.signal(signal.SIGINT, ignored)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.2)
+    (tmp_path / "open").touch()
+    code, _, err = ended(process)
+    assert code == 130, err
+    assert "Traceback" not in err
+    [run] = runs(tmp_path)
+    assert record(run)["cancelled"] is True
+    assert record(run)["counts"]["scored"] == 6 + CAP
+
+
+def test_the_same_command_after_a_kill_asks_only_what_was_in_flight_and_what_was_left(tmp_path):
     process = running(tmp_path)
     [run] = runs(tmp_path)
     until(lambda: (run / "items.jsonl").read_bytes().count(b"\n") == 6, process)
-    process.send_signal(sent)
+    process.kill()
     code, *_ = ended(process)
-    assert code == -sent
+    assert code == -signal.SIGKILL
     in_flight = set(calls(tmp_path)) - {f"question {n}" for n in range(6)}  # sent in any order
     (tmp_path / "open").touch()
     code, _, err = done(tmp_path, *command(tmp_path), "--json")

@@ -21,7 +21,9 @@ def cases(*names):
 
 
 @pytest.mark.parametrize(
-    **cases("modelgauge-demo-suts", "modelgauge-demo-annotators", "modelgauge-demo-tests")
+    **cases(
+        "modelgauge-plugin-demo-suts", "modelgauge-plugin-demo-annotators", "modelgauge-plugin-demo-tests"
+    )
 )
 def test_conformance(case):
     case.check()

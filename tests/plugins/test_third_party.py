@@ -25,7 +25,7 @@ build-backend = "hatchling.build"
 [project]
 name = "NAME"
 version = "3.2.1"
-dependencies = ["modelgauge"]
+dependencies = ["modelgauge-framework"]
 
 [project.entry-points.modelgauge]
 PACKAGE = "PACKAGE.register"

@@ -6,13 +6,17 @@ import re
 import signal
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from processes import in_process_of_its_own, process_of_its_own
 from pytest_sessions import PASSING, TEST_FILE, check_record, records
 
 from modelgauge import load_record
+from modelgauge.cli import test_run
+from modelgauge.cli.main import cli
 from modelgauge.engine.journal import all_runs
 from modelgauge.report.unfinished import state_of
 
@@ -33,6 +37,17 @@ def test_the_cases_of_all_workers_end_in_one_run_record(project):
     check_record(record, done.stderr)
     assert [one["run_id"] for one in json.loads(done.stdout)["records"]] == [record.run_id]
     assert (record.identifier, record.test_uid) == ("v2", "v2")
+
+
+@pytest.mark.parametrize(
+    "args", [["-n", "4"], ["-n4"], ["-nauto"], ["--numprocesses=2"], ["--numprocesses", "2"]]
+)
+def test_several_processes_name_the_package_that_they_need(args, project, monkeypatch):
+    monkeypatch.setattr(test_run, "find_spec", lambda name: None if name == "xdist" else find_spec(name))
+    done = CliRunner().invoke(cli, ["test", "run", "test_app.py", *args])
+    assert done.exit_code == 2
+    assert "pip install pytest-xdist" in done.stderr
+    assert not (project / "run_data").exists()
 
 
 def test_a_session_that_does_not_use_modelgauge_imports_and_prints_nothing_more_of_it(project):
@@ -139,14 +154,25 @@ def wait_for(file, process):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no process groups to interrupt")
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
-def test_an_interrupted_session_keeps_the_cases_that_were_judged(project, workers):
+@pytest.mark.parametrize(
+    ("send", "number", "workers"),
+    [
+        (os.killpg, signal.SIGINT, ()),
+        (os.killpg, signal.SIGINT, ("-n", "1")),
+        (os.kill, signal.SIGTERM, ()),
+        (os.kill, signal.SIGTERM, ("-n", "1")),
+        (os.killpg, signal.SIGTERM, ("-n", "1")),
+    ]
+    if sys.platform != "win32"
+    else [],
+)
+def test_an_interrupted_session_keeps_the_cases_that_were_judged(project, send, number, workers):
     (project / "test_app.py").write_text(WAITING, encoding="utf-8")
     with process_of_its_own("modelgauge", "test", "run", "test_app.py", "-q", *workers) as process:
         wait_for(project / "waiting", process)
         (run,) = all_runs(project / "run_data")
         assert state_of(run) == ("running", None)
-        os.killpg(process.pid, signal.SIGINT)
+        send(process.pid, number)
         output, errors = process.communicate(timeout=120)
     assert process.returncode == 130, output + errors
     (record,) = records(project)

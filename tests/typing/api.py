@@ -247,7 +247,8 @@ brevity = Brevity(most=20, threshold=0.7, strict_mode=True)
 Brevity(treshold=0.7)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 Brevity(threshold="high")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 assert_type(brevity.measure(case), Score)
-assert_type(brevity.is_successful(0.5), bool)
+assert_type(brevity.is_successful(0.5), bool | None)
+Brevity(threshold=None)
 assert_type(brevity.measure(case).value, float)
 assert_type(brevity.measure(case) >= 0.7, bool)
 Kindness(model=lambda question: "0.5")

@@ -2,7 +2,7 @@
 
 from modelgauge.cache.explaining import Difference, Explanation, explain
 from modelgauge.cache.inspection import Verdict, verify
-from modelgauge.cache.keys import DamagedEntryError, Entry, Key, KeyMaker, pack, unpack
+from modelgauge.cache.keys import DamagedEntryError, Entry, Key, KeyMaker, pack, unpack, was_redacted
 from modelgauge.cache.leases import Leases
 from modelgauge.cache.store import Cache, DiskCache
 from modelgauge.cache.text_disk import TextDisk
@@ -23,4 +23,5 @@ __all__ = [
     "pack",
     "unpack",
     "verify",
+    "was_redacted",
 ]

@@ -23,9 +23,11 @@ def is_damage(error: sqlite3.Error) -> bool:
     return name.startswith(_RESULTS) or type(error) is sqlite3.DatabaseError or _says(error, *_OTHER_TABLES)
 
 
-def is_no_text(error: sqlite3.Error) -> bool:
-    """Whether a row holds a text that is no UTF-8."""
-    return _says(error, _NO_UTF8)
+def why_unreadable(error: sqlite3.Error) -> str:
+    """What keeps a row from being read: a text that is no UTF-8, or a value too large; nothing for other errors."""
+    if isinstance(error, sqlite3.DataError):
+        return "a value larger than any that is written"
+    return "no UTF-8" if _says(error, _NO_UTF8) else ""
 
 
 def _says(error: sqlite3.Error, *words: str) -> bool:

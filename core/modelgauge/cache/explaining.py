@@ -192,19 +192,18 @@ class _Words:
 
 
 def _words(path: Path) -> str:
-    first, *rest = path or ("key",)
+    first, *rest = path
     match first:
         case "identity":
             return _whose(rest)
         case "request":
-            return f"request: {_place(rest)}" if rest else "request"
+            place = _place(rest)  # none where it is the whole of an enum, say
+            return f"request: {place}" if place else "request"
         case "repeat":
             return "which repeat it is"
         case "role":
             return "SUT or annotator"
-        case "schema":
-            return "the form of keys"
-    return _place(path)
+    return "the form of keys"
 
 
 def _whose(steps: "list[str | int]") -> str:
@@ -233,7 +232,7 @@ def _within(name: str, steps: "list[str | int]") -> str:
     return f"{_place([name, *steps[:place]])}, its {_whose(steps[place + 1 :])}"
 
 
-def _place(steps: "list[str | int] | Path") -> str:
+def _place(steps: "list[str | int]") -> str:
     text = ""
     for step in steps:
         if step == _CLASS:

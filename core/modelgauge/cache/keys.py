@@ -7,7 +7,6 @@ What an observed app told while it answered is wrapped around the response befor
 
 import hashlib
 import re
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from modelgauge.articles import a_thing
@@ -15,6 +14,7 @@ from modelgauge.data.json_values import canonical_json
 
 KEY_SCHEMA = 1
 _HEADER = "mg1"
+_REDACTED = re.compile(r"\[secret [\w.-]+\]", re.ASCII)
 _LENGTH = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
 
 
@@ -38,21 +38,27 @@ class KeyMaker:
     Args:
         role: "sut" or "annotator".
         identity: what `Identified.identity` gives.
-        redact: takes secrets out of the text, which is stored.
     """
 
-    def __init__(self, role: str, identity: Any, redact: Callable[[str], str] = str) -> None:
-        self._redact = redact
+    def __init__(self, role: str, identity: Any) -> None:
         self._head = f"[{KEY_SCHEMA},{canonical_json(role)},{canonical_json(identity)},"
 
     def key(self, request: Any, repeat: int = 0) -> Key:
-        """The key of a native request; repeats of a request have keys of their own.
+        """The key of a native request as it is sent; repeats of a request have keys of their own.
 
         Raises:
             InvalidDataError: the request is neither JSON nor a pydantic model.
         """
-        parts = self._redact(f"{self._head}{canonical_json(request)},{repeat}]")
+        parts = f"{self._head}{canonical_json(request)},{repeat}]"
         return Key(hashlib.sha256(parts.encode("ascii")).hexdigest(), parts)
+
+
+def was_redacted(text: str) -> bool:
+    """Whether a secret may have been taken out of a text that is stored, as earlier versions did.
+
+    Such an entry can be that of another request, or an answer that nobody gave: it is neither read nor written.
+    """
+    return "[secret " in text and _REDACTED.search(text) is not None
 
 
 class DamagedEntryError(ValueError):

@@ -7,28 +7,26 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from modelgauge.cache.keys import DamagedEntryError, Entry, unpack
-from modelgauge.cache.text_disk import TextDisk
+from modelgauge.cache.text_disk import TextDisk, distrusting
 
 
 class Row(NamedTuple):
     """A row of the database, as it is found."""
 
     rowid: int
-    key: Any
-    raw: Any
-    mode: Any
-    filename: Any
-    value: Any
+    key: Any = None
+    raw: Any = None
+    mode: Any = None
+    filename: Any = None
+    value: Any = None
 
-    @classmethod
-    def select(cls) -> str:
-        """The beginning of a statement that reads rows."""
-        return f"SELECT {', '.join(cls._fields)} FROM Cache"  # noqa: S608  names of our own
+
+_SELECT = f"SELECT {', '.join(Row._fields)}"
 
 
 def connected(database: Path) -> sqlite3.Connection:
     """A connection that can read any row: what is no UTF-8 becomes a text that no checksum fits."""
-    connection = sqlite3.connect(database)
+    connection = distrusting(sqlite3.connect(database))
     connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
     return connection
 
@@ -39,9 +37,37 @@ def rows_of(database: Path, digest: str | None = None) -> Iterator[Row]:
     Raises:
         sqlite3.Error: the file is damaged, or cannot be read.
     """
-    where, values = ("", ()) if digest is None else (" WHERE key = ?", (digest,))
     with closing(connected(database)) as connection:
-        yield from map(Row._make, connection.execute(Row.select() + where, values))
+        if digest is None:
+            yield from _all_rows(connection)
+        else:
+            for (rowid,) in connection.execute("SELECT rowid FROM Cache WHERE key = ?", (digest,)).fetchall():
+                yield row_at(connection, rowid) or Row(rowid)
+
+
+def _all_rows(connection: sqlite3.Connection) -> Iterator[Row]:
+    """All rows in their order, past those that cannot be read because of their size."""
+    last = -(2**63)
+    beyond = "FROM Cache NOT INDEXED WHERE rowid > ?"
+    while True:
+        try:
+            for row in map(Row._make, connection.execute(f"{_SELECT} {beyond} ORDER BY rowid", (last,))):
+                last = row.rowid
+                yield row
+        except sqlite3.DataError:  # told when the row before it is read, so that one is read anew
+            (last,) = connection.execute(f"SELECT min(rowid) {beyond}", (last,)).fetchone()
+            yield row_at(connection, last) or Row(last)
+        else:
+            return
+
+
+def row_at(connection: sqlite3.Connection, rowid: int) -> Row | None:
+    """The row of a number, without its parts where it is larger than any that is written; None where there is none."""
+    try:
+        found = connection.execute(f"{_SELECT} FROM Cache WHERE rowid = ?", (rowid,)).fetchone()
+    except sqlite3.DataError:
+        return Row(rowid)
+    return None if found is None else Row._make(found)
 
 
 def sound_entry(row: Row) -> Entry:
@@ -60,12 +86,11 @@ def sound_entry(row: Row) -> Entry:
 def salvaged(database: Path) -> Iterator[Entry]:
     """The sound entries of a damaged database: from its beginning up to the damage, then from its end."""
     last = -(2**63)
-    for direction in ("ASC", "DESC"):
+    for backwards in (False, True):
         try:
             with closing(connected(database)) as connection:
-                select = f"{Row.select()} NOT INDEXED WHERE rowid > ? ORDER BY rowid {direction}"
-                for row in map(Row._make, connection.execute(select, (last,))):
-                    last = row.rowid if direction == "ASC" else last
+                for row in _all_rows(connection) if not backwards else _rows_behind(connection, last):
+                    last = last if backwards else row.rowid
                     try:
                         yield sound_entry(row)
                     except DamagedEntryError:
@@ -73,3 +98,9 @@ def salvaged(database: Path) -> Iterator[Entry]:
         except sqlite3.Error:  # up to here
             continue
         return
+
+
+def _rows_behind(connection: sqlite3.Connection, last: int) -> Iterator[Row]:
+    """The rows behind one, the last first."""
+    select = f"{_SELECT} FROM Cache NOT INDEXED WHERE rowid > ? ORDER BY rowid DESC"
+    return map(Row._make, connection.execute(select, (last,)))

@@ -13,12 +13,13 @@ from typing import Any, Protocol
 
 import diskcache
 
-from modelgauge.cache.damage import file_at, is_damage, is_no_text
-from modelgauge.cache.keys import DamagedEntryError, Entry, pack, unpack
+from modelgauge.cache.damage import file_at, is_damage, why_unreadable
+from modelgauge.cache.keys import DamagedEntryError, Entry, pack, unpack, was_redacted
 from modelgauge.cache.leases import Leases
-from modelgauge.cache.rows import Row, connected, rows_of, salvaged, sound_entry
-from modelgauge.cache.text_disk import TextDisk, check_settings
+from modelgauge.cache.rows import Row, connected, row_at, rows_of, salvaged, sound_entry
+from modelgauge.cache.text_disk import LARGEST, Store, check_database, check_files
 from modelgauge.errors import CacheError
+from modelgauge.files import opened
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,8 @@ class DiskCache:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             if os.name == "posix":
                 directory.chmod(0o700)
-            self.leases = Leases(directory / "leases.db")
+            check_files(directory)
+            self.leases = Leases(directory)
             try:
                 self._open()
                 self.close()  # the connection of this thread; each thread opens its own
@@ -133,7 +135,6 @@ class DiskCache:
             # What was committed is; a checkpoint that failed is made up for by the next one.
             log.warning("The cache in %s could not be closed in turn: %s", self.directory, error)
             self._close_stores()
-        self.leases.close_thread()
 
     def leave(self) -> None:
         """Tell other processes that this one is done; call it once, after all threads have closed."""
@@ -153,16 +154,18 @@ class DiskCache:
         """Remove all entries; returns how many there were."""
         with self._reading(), self.leases.exclusive():
             count = len(self._store)
-            self._store.clear(retry=True)
+            self._store.clear()
         return count
 
     def entries(self) -> Iterator[Entry]:
-        """All sound entries."""
+        """All sound entries that are read."""
         for row in self.rows():
             try:
-                yield sound_entry(row)
+                entry = sound_entry(row)
             except DamagedEntryError:
                 continue
+            if not was_redacted(entry.key.parts + entry.response):
+                yield entry
 
     def rows(self) -> Iterator[Row]:
         """All rows as they are, sound or not.
@@ -189,10 +192,10 @@ class DiskCache:
         aside: Path | None = None
         with self.leases.exclusive():
             try:
-                check_settings(self.database)
+                check_database(self.database)
                 self._begin()
             except sqlite3.DatabaseError as error:
-                if not is_damage(error):
+                if not (is_damage(error) or why_unreadable(error)):
                     raise
                 aside = self._set_aside(error)
                 self._begin()
@@ -201,20 +204,22 @@ class DiskCache:
 
     def _begin(self) -> None:
         """Use the file that has the name now, a new one where there is none."""
-        store = _Store(
-            str(self.directory),
-            disk=TextDisk,
-            eviction_policy="none",
-            cull_limit=0,
-            size_limit=2**62,
-            statistics=0,
-            tag_index=0,
-            sqlite_mmap_size=0,  # with several writers a mapped file can be stale
-        )
+        store = Store(self.directory)
         self._file = file_at(self.database)
         if self._store is not None:
             self._former.append(self._store)
         self._store = store
+
+    @property
+    def _is_set_aside(self) -> bool:
+        """Whether another process has moved the file away."""
+        return self._file != file_at(self.database)
+
+    def _follow(self) -> None:
+        """Use the file that has the name now; inside `exclusive`."""
+        if self._is_set_aside:
+            self._store.close()
+            self._begin()
 
     def _close_stores(self) -> None:
         """A connection is closed by its own thread, or by nobody."""
@@ -224,13 +229,19 @@ class DiskCache:
     def _read(self, digest: str) -> str | None:
         try:
             stored = self._store.get(digest)
-            return None if stored is None else unpack(digest, stored).response
+            if stored is None and self._is_set_aside:  # what was paid since is in its successor
+                with self.leases.exclusive():
+                    self._follow()
+                stored = self._store.get(digest)
+            if stored is None or (isinstance(stored, str) and was_redacted(stored)):
+                return None
+            return unpack(digest, stored).response
         except DamagedEntryError as error:
             why = str(error)
         except sqlite3.DatabaseError as error:
-            if not is_no_text(error):
+            why = why_unreadable(error)
+            if not why:
                 raise
-            why = "no UTF-8"
         with self.leases.exclusive():
             for row in rows_of(self.database, digest):
                 self._take_out(row, why)
@@ -238,18 +249,21 @@ class DiskCache:
 
     def _put_many(self, entries: Sequence[Entry]) -> None:
         with self.leases.exclusive():
-            if self._file != file_at(self.database):  # another process has set it aside
-                self._store.close()
-                self._begin()
-            with self._store.transact(retry=True):
+            self._follow()
+            with self._store.transact():
                 for entry in entries:
-                    self._store.set(entry.key.digest, pack(entry))
+                    self._set(entry.key.digest, pack(entry))
+
+    def _set(self, digest: str, packed: str) -> None:
+        if 4 * len(packed) > LARGEST and len(packed.encode("utf-8")) > LARGEST:
+            log.warning("A response of more than %d MB is not kept in the cache.", LARGEST // 2**20)
+        else:
+            self._store.set(digest, packed)
 
     def _take_out(self, row: Row, why: str) -> None:
         """Take out a row, unless another process has written it anew by now; inside `exclusive`."""
         with closing(connected(self.database)) as connection, connection:
-            found = connection.execute(f"{Row.select()} WHERE rowid = ?", (row.rowid,)).fetchone()
-            if found is not None and Row._make(found) == row:
+            if row_at(connection, row.rowid) == row:
                 self._report(str(row.key), why, row.value)
                 connection.execute("DELETE FROM Cache WHERE rowid = ?", (row.rowid,))
 
@@ -260,7 +274,7 @@ class DiskCache:
             if self._store is not damaged:
                 return
             self._store.close()
-            if self._file == file_at(self.database):
+            if not self._is_set_aside:
                 aside = self._set_aside(error)
             self._begin()
         if aside is not None:
@@ -300,24 +314,16 @@ class DiskCache:
         self.damaged += 1
         folder = self.directory / "quarantine"
         folder.mkdir(exist_ok=True)
-        with (folder / "rows.jsonl").open("a", encoding="utf-8") as file:
+        with opened(folder / "rows.jsonl", "ab") as file:
             told = {"time": datetime.now(UTC).isoformat(), "key": key, "why": why, "value": repr(value)}
-            file.write(json.dumps(told) + "\n")
+            file.write(json.dumps(told).encode("ascii") + b"\n")
         log.warning("A damaged cache entry (%s) was moved to %s; its call is made again.", why, folder)
-
-
-class _Store(diskcache.Cache):  # type: ignore[misc]  # diskcache ships no types
-    """A diskcache that lets go of a file which it could not open, so that this can be moved away."""
-
-    def __init__(self, directory: str, **settings: Any) -> None:
-        try:
-            super().__init__(directory, **settings)
-        except BaseException:
-            self.close()
-            raise
 
 
 def _cause(error: BaseException) -> BaseException:
     """What went wrong first: after a full disk, ending the transaction fails too."""
     context = error.__context__
-    return _cause(context) if isinstance(context, sqlite3.Error) and not is_damage(context) else error
+    passed_on = isinstance(context, diskcache.Timeout) or (
+        isinstance(context, sqlite3.Error) and not is_damage(context)
+    )
+    return _cause(context) if context is not None and passed_on else error

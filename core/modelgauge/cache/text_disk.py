@@ -1,7 +1,8 @@
-"""A diskcache Disk of our own, and the check of a database before it is opened: nothing is trusted."""
+"""A diskcache of our own, and the check of a database before it is opened: nothing is trusted."""
 
 import sqlite3
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,11 @@ from diskcache.core import DEFAULT_SETTINGS, METADATA, MODE_RAW
 
 from modelgauge.cache.keys import DamagedEntryError
 from modelgauge.errors import CacheError
+from modelgauge.files import check_regular
 
+LARGEST = 2**26  # bytes of a value: what is larger was not written here, and is not read either
+_OF_THE_ROW = 2**16  # what stands in a row beside its value
+_SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _OWN_TEXTS = frozenset({"wal", "none"})  # the only texts among the settings that the cache writes
 
 
@@ -40,23 +45,105 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache ships no type
         """Leave files alone: no name in the database is ours."""
 
 
-def check_settings(database: Path) -> None:
-    """Accept only what diskcache itself writes into its table of settings.
+class Store(diskcache.Cache):  # type: ignore[misc]  # diskcache ships no types
+    """A diskcache with our Disk and settings, whose connections trust nothing in the file.
 
-    diskcache turns each row of that table into an attribute or a PRAGMA, whatever it says.
+    It lets go of a file which it could not open, so that this can be moved away.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            super().__init__(
+                str(directory),
+                disk=TextDisk,
+                eviction_policy="none",
+                cull_limit=0,
+                size_limit=2**62,
+                statistics=0,
+                tag_index=0,
+                sqlite_mmap_size=0,  # with several writers a mapped file can be stale
+            )
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def _con(self) -> sqlite3.Connection:
+        """The connection of this thread; diskcache makes it when it is first asked for."""
+        known = getattr(self._local, "con", None)
+        connection: sqlite3.Connection = super()._con
+        return connection if connection is known else distrusting(connection)
+
+
+class _InMemory(Store):
+    """A new store in memory, to see what diskcache makes in a file."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        super().__init__(Path())
+
+    @property
+    def _con(self) -> sqlite3.Connection:
+        return self._connection
+
+    def close(self) -> None:
+        """Keep the connection, with which all would be gone: diskcache closes it when it has made its tables."""
+
+
+@cache
+def _made_by_diskcache() -> frozenset[Any]:
+    """The schema of a cache that the installed diskcache makes."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        _InMemory(connection)
+        return frozenset(connection.execute(_SCHEMA))
+
+
+def distrusting(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Let a connection run no code of the file's schema, and read no value larger than any that is written."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST + _OF_THE_ROW)
+    return connection
+
+
+def check_files(folder: Path) -> None:
+    """Refuse a folder with links, pipes or devices in it.
+
+    Raises:
+        OSError: there is one.
+    """
+    for path in folder.iterdir():
+        if path.is_symlink() or not path.is_dir():
+            check_regular(path)
+
+
+def check_database(database: Path) -> None:
+    """Accept only what diskcache itself makes, before anything in the file is used.
+
+    A view or a trigger of somebody else's can go on for ever; and each row of the table of settings becomes an
+    attribute of diskcache or a PRAGMA, whatever it says.
+
+    Raises:
+        CacheError: there is something else.
     """
     if not database.exists():
         return
     with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        if "Settings" not in tables:
-            return
-        rows = connection.execute("SELECT key, value FROM Settings").fetchall()
+        made = set(distrusting(connection).execute(_SCHEMA))
+        foreign = [f"{kind} {name!r}" for kind, name, *_ in made - _made_by_diskcache()]
+        if not foreign and any(name == "Settings" for _, name, *_ in made):
+            foreign = [
+                f"setting {key!r} = {value!r}"
+                for key, value in connection.execute("SELECT key, value FROM Settings LIMIT 1000")
+                if not _is_a_setting(key, value)
+            ]
+    if foreign:
+        raise CacheError(
+            f"{database} has the {min(foreign)}, which modelgauge did not write.",
+            fix="Move this folder away; modelgauge makes a new cache.",
+        )
+
+
+def _is_a_setting(key: Any, value: Any) -> bool:
     written = {**DEFAULT_SETTINGS, **METADATA}
-    for key, value in rows:
-        of_kind = key in written and type(value) is type(written[key])
-        if not of_kind or (isinstance(value, str) and value not in _OWN_TEXTS):
-            raise CacheError(
-                f"{database} has the setting {key!r} = {value!r}, which modelgauge did not write.",
-                fix="Move this folder away; modelgauge makes a new cache.",
-            )
+    of_kind = key in written and type(value) is type(written[key])
+    return of_kind and (not isinstance(value, str) or value in _OWN_TEXTS)

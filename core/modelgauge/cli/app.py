@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.report.plain import visible
+from modelgauge.report.page import Style
+from modelgauge.report.plain import columns, visible, visible_json
 from modelgauge.secrets import SecretStore
 from modelgauge.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
     from typing import TextIO
 
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from modelgauge.discovery import Plugins
     from modelgauge.engine.planning import Plan
     from modelgauge.report.items import ShownRun
-    from modelgauge.report.page import Style
 
 _FALSE = frozenset({"", "0", "false", "no", "off"})
 DEBUG_VARIABLE = "MODELGAUGE_DEBUG"
@@ -107,12 +108,17 @@ class App:
         }
 
     def redact(self, text: str) -> str:
-        """The text without the secrets that were looked up so far."""
-        return text if self._secrets is None else self._secrets.redact(text)
+        """The text without the secrets that are known so far."""
+        return (self._secrets or self._environment).redact(text)
 
     def redact_json(self, value: Any) -> Any:
-        """JSON data without the secrets that were looked up so far."""
-        return value if self._secrets is None else self._secrets.redactor.redact_json(value)
+        """JSON data without the secrets that are known so far."""
+        return (self._secrets or self._environment).redactor.redact_json(value)
+
+    @cached_property
+    def _environment(self) -> SecretStore:
+        """What is known before any secret is looked up."""
+        return SecretStore()
 
     # --- what commands show ---------------------------------------------------------------------
 
@@ -138,55 +144,53 @@ class App:
             ensure_ascii=not _holds_unicode(self.stdout or sys.stdout),
             allow_nan=False,
         )
-        click.echo(text, file=self.stdout)
+        click.echo(visible_json(text), file=self.stdout)
 
     def show_pieces(self, pieces: Iterable[str]) -> None:
         """Print JSON text in pieces to stdout: what is too large to hold, and was redacted already."""
         unicode = _holds_unicode(self.stdout or sys.stdout)
         for piece in pieces:
-            click.echo(piece if unicode else _ascii_json(piece), nl=False, file=self.stdout)
+            click.echo(visible_json(piece) if unicode else _ascii_json(piece), nl=False, file=self.stdout)
         click.echo(file=self.stdout)
 
-    def show_report(self, runs: Sequence[ShownRun], *, to_stderr: bool = False, whole: bool = False) -> None:
-        """Print the tables of runs.
+    def show_table(
+        self,
+        rows: Iterable[Sequence[str]],
+        head: Sequence[str] = (),
+        *,
+        folds: Mapping[str, int] | None = None,
+        empty: str = "",
+    ) -> None:
+        """Print aligned columns to stdout, as wide as the terminal; see `columns`.
+
+        Args:
+            rows: equally long ones.
+            head: the names of the columns.
+            folds: the columns of text, and how wide each is at least.
+            empty: what is said where there are no rows.
+        """
+        shown = [[self.redact(cell) for cell in row] for row in rows]
+        width = Style.of(sys.stdout).width
+        table = columns(shown, head, width=width, folds=folds or {})
+        click.echo(table or visible(self.redact(empty)))
+
+    def show_report(self, runs: Sequence[ShownRun], *, shown_by: str) -> None:
+        """Print the tables of runs; `show` has every row, however many there are.
 
         Args:
             runs: at least one.
-            to_stderr: where stdout belongs to a machine.
-            whole: every row, however many there are.
+            shown_by: the command.
         """
         from modelgauge.report.terminal import render
 
-        stream = sys.stderr if to_stderr else sys.stdout
-        click.echo(render(runs, terminal_style(stream, whole=whole), self.redact), err=to_stderr, color=True)
+        style = Style.of(sys.stdout, most_rows=None if shown_by == "show" else 20)
+        click.echo(render(runs, style, self.redact, shown_by=shown_by), color=True)
 
     def show_plans(self, plans: Sequence[Plan]) -> None:
         """Print what runs would take."""
         from modelgauge.report.plans import render_plans
 
-        click.echo(render_plans(plans, terminal_style(sys.stdout), self.redact), color=True)
-
-
-def terminal_style(stream: Any, *, whole: bool = False) -> Style:
-    """What a stream can show: colours on a terminal unless NO_COLOR is set, 80 columns elsewhere.
-
-    Args:
-        stream: stdout or stderr.
-        whole: every row of long groups.
-    """
-    import shutil
-
-    from modelgauge.report.page import Style
-
-    terminal = stream.isatty()
-    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-    columns = shutil.get_terminal_size((80, 24)).columns if terminal or os.environ.get("COLUMNS") else 80
-    return Style(
-        width=min(columns, 120),
-        color=terminal and not plain,
-        symbols=_holds_unicode(stream),
-        most_rows=None if whole else 20,
-    )
+        click.echo(render_plans(plans, Style.of(sys.stdout), self.redact), color=True)
 
 
 def _holds_unicode(stream: Any) -> bool:

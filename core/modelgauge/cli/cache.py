@@ -31,7 +31,8 @@ QUARANTINE = "quarantine"
 def cache() -> None:
     """Look at the cache of responses, check it, or clear it.
 
-    Every response that was paid for is kept in DATA_DIR/cache, so that the same question is never paid twice.
+    Every response that was paid for is kept in DATA_DIR/cache, so that the same question is never paid twice, unless a
+    secret stands in question or answer.
     """
 
 

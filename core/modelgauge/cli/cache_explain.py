@@ -8,7 +8,7 @@ import click
 
 from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.options import data_dir_option, shared_options, sut_options, taken_sut_options
-from modelgauge.report.plain import columns, counted, one_line
+from modelgauge.report.plain import counted, one_line
 
 if TYPE_CHECKING:
     from modelgauge.cache import Difference, Explanation
@@ -97,7 +97,9 @@ def _tell(app: App, explanation: Explanation) -> None:
     parts = counted(len(explanation.differences), "part")
     app.show(f"The nearest entry differs in {parts}: {explanation.nearest}\n")
     rows = [(one.part, *_values(one)) for one in explanation.differences]
-    app.show(columns(rows, ("PART", "ASKED", "IN THE CACHE")))
+    app.show_table(
+        rows, ("PART", "ASKED", "IN THE CACHE"), folds={"PART": 12, "ASKED": 12, "IN THE CACHE": 12}
+    )
 
 
 def _values(difference: Difference) -> tuple[str, str]:

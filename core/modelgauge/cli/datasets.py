@@ -11,7 +11,7 @@ from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.dataset_tests import form_options
 from modelgauge.cli.lazy import LazyGroup
 from modelgauge.cli.options import shared_options
-from modelgauge.report.plain import columns, counted, one_line
+from modelgauge.report.plain import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +87,7 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm,
         for row in rows
     ]
     head = ("FILE", "KIND", "GOLDENS", "HASH", "PROBLEM")
-    app.show(columns(table, head) or f"There are no data sets in {folder}.")
+    app.show_table(table, head, folds={"PROBLEM": 30}, empty=f"There are no data sets in {folder}.")
     if broken:
         app.note(
             f"{broken:,} of {counted(len(rows), 'data set')} cannot be read, or not all of it. "
@@ -191,7 +191,11 @@ def show(app: App, /, *, file: Path, first: int | None, form: FileForm, as_json:
     app.show(f"{summary['name']}: {many}, SHA-256 {summary['content_hash']}\n")
     table = [(str(number), *_cells(row)) for number, row in enumerate(rows, 1)]
     asked = "SCENARIO" if dataset.is_multi_turn else "INPUT"
-    app.show(columns(table, ("ROW", asked, "EXPECTED", "OTHER FIELDS")))
+    app.show_table(
+        table,
+        ("ROW", asked, "EXPECTED", "OTHER FIELDS"),
+        folds={asked: 12, "EXPECTED": 12, "OTHER FIELDS": 12},
+    )
     if len(rows) < len(dataset.goldens):
         app.show(f"{len(dataset.goldens) - len(rows):,} more are not shown.")
 

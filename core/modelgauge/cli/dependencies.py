@@ -120,12 +120,14 @@ def add(
     Example:
       modelgauge dependencies add --test gsm8k --key questions ~/Downloads/test.jsonl
     """
+    from modelgauge.interfaces.identity import declared
+
     app.configure(data_dir=data_dir)
     given_key, file = _key_and_file(key_and_file, key)
     made = _made(app, (test,))[0]
-    declared = dict(made.get_dependencies())
-    name = _declared_key(made.uid, declared, given_key)
-    resolved = _store(app).add(made.uid, name, declared[name], file)
+    wanted = declared(made, "get_dependencies")
+    name = _declared_key(made.uid, wanted, given_key)
+    resolved = _store(app).add(made.uid, name, wanted[name], file)
     if as_json:
         row = {"test_uid": made.uid, "key": name, "version": resolved.version, "path": str(resolved.path)}
         app.show_json({"dependencies": [row]})
@@ -186,10 +188,12 @@ def _kept_cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _needed(app: App, tests: tuple[str, ...]) -> list[dict[str, Any]]:
+    from modelgauge.interfaces.identity import declared
+
     store = _store(app)
     rows = []
     for made in _made(app, tests):
-        for key, data in made.get_dependencies().items():
+        for key, data in declared(made, "get_dependencies").items():
             problems = store.missing(made.uid, {key: data})
             rows.append(
                 {

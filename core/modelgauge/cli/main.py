@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from io import TextIOWrapper
 
@@ -59,9 +60,9 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         return
     import platform
 
-    from modelgauge.entry_points import installed_version
+    from modelgauge.entry_points import DISTRIBUTION, installed_version
 
-    click.echo(f"modelgauge {installed_version('modelgauge')} (Python {platform.python_version()})")
+    click.echo(f"modelgauge {installed_version(DISTRIBUTION)} (Python {platform.python_version()})")
     ctx.exit()
 
 
@@ -95,6 +96,10 @@ def cli() -> None:
 
 def main() -> None:
     """What the `modelgauge` command runs; ends the process with an exit code of its own."""
+    # Closed by `>&-`, say. A file that is opened first would be the process's stdout, and get what is printed there.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115  until the end
     for stream in (sys.stdout, sys.stderr):
         # What the encoding cannot hold is shown as an escape, not an error.
         if isinstance(stream, TextIOWrapper):

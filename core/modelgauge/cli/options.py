@@ -90,7 +90,7 @@ def _keep_stdout(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
 
 
 def json_option(command: F) -> F:
-    """`--json`."""
+    """Add the option `--json`."""
     return click.option(
         "--json",
         "as_json",
@@ -102,7 +102,7 @@ def json_option(command: F) -> F:
 
 
 def data_dir_option(command: F) -> F:
-    """`--data-dir`."""
+    """Add the option `--data-dir`."""
     return click.option(
         "--data-dir",
         type=click.Path(file_okay=False, path_type=Path),
@@ -129,10 +129,11 @@ def _schema(_: click.Context, __: click.Parameter, file: Path | None) -> dict[st
     import json
 
     from modelgauge.errors import InputFileError
+    from modelgauge.files import bytes_of
 
     fix = 'Give a file with a JSON Schema, such as {"type": "object", "properties": {…}}.'
     try:
-        schema = json.loads(file.read_text(encoding="utf-8-sig"))
+        schema = json.loads(bytes_of(file).decode("utf-8-sig"))
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InputFileError(f"--response-schema {file} cannot be read: {reason}.", fix=fix) from None
@@ -219,14 +220,14 @@ def _mapping(
 
 
 def offline_option(command: F) -> F:
-    """`--offline`."""
+    """Add the option `--offline`."""
     return click.option(
         "--offline", is_flag=True, default=None, help="Fetch nothing; use the data that is there."
     )(command)
 
 
 def dependency_option(command: F) -> F:
-    """`--dependency`."""
+    """Add the option `--dependency`, which may be repeated."""
     return click.option(
         "--dependency",
         "dependencies",
@@ -374,4 +375,19 @@ def repeat_options(command: F) -> F:
         default=1,
         show_default=True,
         help="Ask each prompt N times, each time for an answer of its own.",
+    )(command)
+
+
+def interval_options(command: F) -> F:
+    """What intervals allow for, and what they are about."""
+    command = click.option(
+        "--finite",
+        is_flag=True,
+        help="Make intervals about the items of this very test, not about all items like these.",
+    )(command)
+    return click.option(
+        "--cluster",
+        metavar="FIELD",
+        help="Items with equal values in this field of their context, or column of the data set, are not independent: "
+        "make intervals that allow for it.",
     )(command)

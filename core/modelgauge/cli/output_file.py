@@ -6,7 +6,9 @@ import secrets
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from modelgauge.engine.journal import MANIFEST
 from modelgauge.errors import InputFileError, RunStoppedError
+from modelgauge.files import real_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,22 +22,26 @@ class OutputFile:
     Args:
         path: where the file goes; missing folders are made. What is no plain file (`/dev/stdout`, a pipe)
             is written in place.
+        data_dir: of runs and cache, in which nothing is replaced.
 
     Raises:
         InputFileError: nothing can be written there.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._in_place = path.exists() and not path.is_file() and not path.is_dir()
-        self._partial = path if self._in_place else path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    def __init__(self, path: Path, data_dir: Path) -> None:
         if path.is_dir():
             raise InputFileError(f"--output-file {path} is a folder.", fix="Give the name of a file in it.")
+        self.path = path
+        self._in_place = path.exists() and not path.is_file()
+        self._partial = path if self._in_place else path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        if not self._in_place:
+            self._refuse_what_is_kept(data_dir)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._refuse_read_only()
-            with self._opened():
-                pass
+            if not path.is_fifo():  # its reader would take this for the end of all that comes
+                with self._opened():
+                    pass
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise InputFileError(
@@ -70,6 +76,16 @@ class OutputFile:
     def _discard(self) -> None:
         if not self._in_place:
             self._partial.unlink(missing_ok=True)
+
+    def _refuse_what_is_kept(self, data_dir: Path) -> None:
+        """Refuse a link, which leads to a file that was not named, and the files of runs and caches."""
+        problem = "is a link to another file" if self.path.is_symlink() else ""
+        if self.path.exists() and (
+            real_path(self.path).is_relative_to(real_path(data_dir)) or (self.path.parent / MANIFEST).exists()
+        ):
+            problem = "would replace a file of the data folder"
+        if problem:
+            raise InputFileError(f"--output-file {self.path} {problem}.", fix="Give the name of a new file.")
 
     def _refuse_read_only(self) -> None:
         if self.path.is_file():

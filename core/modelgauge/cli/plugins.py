@@ -9,7 +9,6 @@ import click
 from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.lazy import Lazy, LazyGroup
 from modelgauge.cli.options import shared_options
-from modelgauge.report.plain import columns
 
 if TYPE_CHECKING:
     from modelgauge.discovery import LoadedPlugin, Plugins
@@ -44,7 +43,7 @@ def plugins(ctx: click.Context, app: App, /, *, as_json: bool) -> None:
         (one.name, one.distribution, one.version or "-", f"{1000 * one.seconds:.1f} ms", _registered(one))
         for one in found.loaded
     ]
-    app.show(columns(rows, ("PLUGIN", "FROM", "VERSION", "LOADED IN", "REGISTERED")))
+    app.show_table(rows, ("PLUGIN", "FROM", "VERSION", "LOADED IN", "REGISTERED"), folds={"REGISTERED": 12})
     for failure in found.failures:
         version = f" {failure.announced_version}" if failure.announced_version else ""
         app.show(f"\nFAILED {failure.name} (from {failure.distribution}{version})\n  {failure.cause}")

@@ -52,7 +52,7 @@ def check(
 
     \b
     Examples:
-      modelgauge plugins check modelgauge-demo-suts
+      modelgauge plugins check modelgauge-plugin-demo-suts
       modelgauge plugins check --plugin my_plugin.py
       modelgauge plugins check my-plugin --example acme/small-model --call
     """

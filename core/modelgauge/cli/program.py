@@ -1,7 +1,7 @@
 """The program around the commands: those of plugins, and how every kind of ending becomes an exit code.
 
 Exit codes: 0 done; 1 a threshold, an assertion or a check failed; 2 wrong usage, unknown name, missing
-secret; 3 more errors than allowed; 4 stopped early; 70 internal error; 130 interrupted.
+secret; 3 more errors than allowed; 4 stopped early; 70 internal error; 130 interrupted, by Ctrl-C or SIGTERM.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ import errno
 import io
 import os
 import select
+import signal
 import sys
+import threading
 import traceback
 import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,10 +23,11 @@ import click
 from modelgauge.cli.app import App
 from modelgauge.cli.lazy import LazyGroup
 from modelgauge.cli.logs import logging_to_stderr
+from modelgauge.entry_points import warn_of_foreign_distributions
 from modelgauge.errors import ModelGaugeError, PluginError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 FAILED, USAGE, TOO_MANY_ERRORS, STOPPED, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 70, 130
 
@@ -78,7 +82,8 @@ class Program(LazyGroup):
         name = prog_name or "modelgauge"
         self._main_shell_completion(extra, name, complete_var)
         app = extra.setdefault("obj", App(given))
-        code = self._guarded(app, name, given, extra)
+        with when_terminated(_interrupt):
+            code = self._guarded(app, name, given, extra)
         if standalone_mode:
             sys.exit(code)
         return code
@@ -87,6 +92,7 @@ class Program(LazyGroup):
         with logging_to_stderr(app.note), warnings.catch_warnings():
             warnings.showwarning = lambda message, *_args, **_kwargs: app.note(f"Warning: {message}")
             try:
+                warn_of_foreign_distributions()
                 code = self._run(name, args, extra)
                 sys.stdout.flush()
             except BaseException as error:
@@ -106,6 +112,36 @@ class Program(LazyGroup):
         except click.exceptions.Exit as ending:
             return ending.exit_code
         return 0
+
+
+@contextmanager
+def when_terminated(act: Callable[[], object]) -> Iterator[None]:
+    """Do something where SIGTERM comes, unless the process is to ignore it; a forked child ends by it as usual."""
+    before = signal.getsignal(signal.SIGTERM)
+    if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
+        yield
+        return
+    pid = os.getpid()
+
+    def handle(number: int, _: object) -> None:
+        if os.getpid() == pid:
+            act()
+        else:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt() -> None:
+    """Do what Ctrl-C would do now, also in a process that ignores it, as a shell's background job does."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
 
 
 _PLUGIN_COMMANDS = "modelgauge.plugin_commands"
@@ -147,6 +183,10 @@ def told(app: App, error: BaseException) -> int:
         return error.exit_code
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         app.note(f"Error: the disk took no more of what was to be written: {error}\n{_MAKE_ROOM}")
+        return STOPPED
+    if isinstance(error, OSError):
+        app.note(f"Error: the operating system refused what was to be done: {error}")
+        app.note("Correct what it names; `modelgauge --debug ...` shows where it happened.")
         return STOPPED
     told_of = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     app.note(f"Error: this should not have happened: {told_of}")

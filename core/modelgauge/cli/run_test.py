@@ -12,6 +12,7 @@ from modelgauge.cli.options import (
     call_options,
     data_dir_option,
     data_options,
+    interval_options,
     limit_options,
     max_items_option,
     repeat_options,
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+_OF_RESULTS = ("max_test_items", "seed", "repeats", "reduce", "cluster", "finite")
+
+
 @click.command("run-test")
 @click.option("--test", "tests", multiple=True, metavar="UID", help="A test; repeatable.")
 @dataset_options
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
 )
 @max_items_option
 @repeat_options
+@interval_options
 @click.option("--dry-run", is_flag=True, help="Say what the run would take, and send nothing.")
 @report_options
 @click.option("--no-caching", is_flag=True, help="Ask for every answer anew, and keep none.")
@@ -81,7 +86,7 @@ def run_test(
     """
     options = {
         "sut_options": taken_sut_options(given),
-        **{name: given[name] for name in ("max_test_items", "seed", "repeats", "reduce")},
+        **{name: given[name] for name in _OF_RESULTS},
         "caching": not given["no_caching"],
         **taken_data_options(given),
     }

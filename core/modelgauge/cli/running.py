@@ -36,7 +36,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How many items of a run may fail: a number, or percent of its items."""
+    """How many items of a run may fail: a number, or percent of its items.
+
+    Of an item that was scored by some of its repeats, each of the others is one more failure, or its share of an item.
+    """
 
     text: str
     number: float
@@ -44,8 +47,10 @@ class Allowance:
 
     def exceeded_by(self, record: TestRecord) -> bool:
         """Whether more failed."""
-        failed, items = record.counts.failed, record.counts.items
-        return failed * 100 > self.number * items if self.percent else failed > self.number
+        counts = record.counts
+        if not self.percent:
+            return counts.failed + counts.failed_repeats > self.number
+        return (counts.failed + counts.failed_repeats / record.repeats) * 100 > self.number * counts.items
 
 
 def _allowance(ctx: click.Context, param: click.Parameter, value: str) -> Allowance:
@@ -71,7 +76,7 @@ def report_options(command: F) -> F:
             metavar="N|P%",
             default="0",
             show_default=True,
-            help="Exit with 3 when more items of a run fail: a number, or percent of its items.",
+            help="Exit with 3 when more items of a run fail, or repeats of others: a number, or percent of its items.",
         ),
         click.option(
             "--output-file",
@@ -137,8 +142,11 @@ def run_and_report(
     Returns:
         The exit code.
     """
+    from modelgauge.engine.journal import RunFolder
+    from modelgauge.report.items import ShownRun
+
     allowed: Allowance = given["max_errors"]
-    output = _prepared(given["output_file"])
+    output = _prepared(given["output_file"], app.settings.data_dir)
     watch = Watch()
     options = {"progress": not given["no_progress_bar"], "observers": [watch], **taken_limits(given)}
     interrupted, broken = False, len(app.plugins().failures)
@@ -147,8 +155,9 @@ def run_and_report(
     except KeyboardInterrupt:
         interrupted, records = True, sorted(watch.records, key=lambda record: record.run_id)
     app.exit_code = _exit_code(records, allowed, interrupted=interrupted)
+    shown = [ShownRun(record, RunFolder(runs / record.run_id)) for record in records]
     try:
-        _show(app, records, output, runs, as_json=given["as_json"])
+        _show(app, shown, output, as_json=given["as_json"], again=again)
     finally:  # also where stdout takes no more: Ctrl-C ends all that stands in a pipe
         for failure in app.plugins().failures[broken:]:
             app.note(f"Warning: the plugin {failure.name} failed while it watched: {failure.cause}")
@@ -156,17 +165,16 @@ def run_and_report(
         unfinished = watch.unfinished()
         if interrupted:
             _say_interrupted(app, unfinished if watch.started else None, runs)
-        if unfinished:
-            app.note(f"To go on: {again or _resume(unfinished)}{_data_dir(app)}{_higher_cap(records, again)}")
+        _say_how_to_go_on(app, unfinished, shown, again, interrupted=interrupted)
     return app.exit_code
 
 
-def _prepared(path: Path | None) -> OutputFile | None:
+def _prepared(path: Path | None, data_dir: Path) -> OutputFile | None:
     if path is None:
         return None
     from modelgauge.cli.output_file import OutputFile
 
-    return OutputFile(path)
+    return OutputFile(path, data_dir)
 
 
 def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted: bool) -> int:
@@ -183,20 +191,16 @@ def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted
 
 
 def _show(
-    app: App, records: Sequence[TestRecord], output: OutputFile | None, runs: Path, *, as_json: bool
+    app: App, shown: Sequence[ShownRun], output: OutputFile | None, *, as_json: bool, again: str
 ) -> None:
-    from modelgauge.engine.journal import RunFolder
-    from modelgauge.report.items import ShownRun
-
-    shown = [ShownRun(record, RunFolder(runs / record.run_id)) for record in records]
     try:
         if output is not None:
             _write(app, output, shown)
     finally:  # also where the file has no room
         if as_json:
-            app.show_json({"records": [record.model_dump(mode="json") for record in records]})
+            app.show_json({"records": [one.record.model_dump(mode="json") for one in shown]})
         elif shown:
-            app.show_report(shown)
+            app.show_report(shown, shown_by=again.split(" ")[1] if again else "run-test")
 
 
 def _write(app: App, output: OutputFile, shown: Sequence[ShownRun]) -> None:
@@ -219,6 +223,7 @@ def _say_why(app: App, records: Iterable[TestRecord], allowed: Allowance, runs: 
         told: whether those who read this have read in the tables what stopped a run.
     """
     from modelgauge.engine.journal import RunFolder
+    from modelgauge.report.plain import counted
     from modelgauge.report.thresholds import why_not_passed
 
     for record in records:
@@ -229,13 +234,14 @@ def _say_why(app: App, records: Iterable[TestRecord], allowed: Allowance, runs: 
             app.note(f"Error: {pair} stopped early{why}.")
         elif allowed.exceeded_by(record) and not record.cancelled:
             counts = record.counts
+            repeats = f" and {counted(counts.failed_repeats, 'repeat')} of others" if counts.partial else ""
             app.note(
-                f"Error: {counts.failed:,} of {counts.items:,} items failed in {pair}; "
+                f"Error: {counts.failed:,} of {counts.items:,} items{repeats} failed in {pair}; "
                 f"--max-errors allows {allowed.text}."
             )
         elif not_passed is not None:
             show = RunFolder(runs / record.run_id).command("show")
-            app.note(f"Failed: {pair}: {not_passed}. See which: {show} --items")
+            app.note(f"Failed: {pair}: {not_passed}. See which: {show} --failures")
 
 
 def _say_interrupted(app: App, unfinished: Iterable[Mapping[str, Any]] | None, runs: Path) -> None:
@@ -247,10 +253,29 @@ def _say_interrupted(app: App, unfinished: Iterable[Mapping[str, Any]] | None, r
         app.note(f"Interrupted: {runs / one['run_id']}")
 
 
-def _resume(unfinished: Sequence[Mapping[str, Any]]) -> str:
-    """The command that continues runs of one invocation."""
-    one = unfinished[0]
-    return f"modelgauge resume {one['run_id'] if len(unfinished) == 1 else one['invocation_id']}"
+def _say_how_to_go_on(
+    app: App,
+    unfinished: Sequence[Mapping[str, Any]],
+    shown: Sequence[ShownRun],
+    again: str,
+    *,
+    interrupted: bool,
+) -> None:
+    """The command that does what is left; never the one that failed just now, which would fail again."""
+    ended = {one.record.run_id: one for one in shown}
+    left = [
+        run for run in unfinished if run["run_id"] not in ended or ended[run["run_id"]].to_go_on() is not None
+    ]
+    if not left:
+        return
+    more = _higher_cap([one.record for one in shown], again)
+    if again and not interrupted and not more:
+        app.note("To go on, correct that and run the same command again.")
+        return
+    corrected = ", once that is corrected" if any(one.needs_correction for one in shown) else ""
+    one = left[0]
+    resume = f"modelgauge resume {one['run_id'] if len(left) == 1 else one['invocation_id']}"
+    app.note(f"To go on{corrected}: {again or resume}{_data_dir(app)}{more}")
 
 
 def _has_one_reader() -> bool:

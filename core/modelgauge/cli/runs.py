@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.options import data_dir_option, shared_options
-from modelgauge.report.plain import columns
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @shared_options
 @pass_app
 def runs(app: App, /, *, last: int | None, data_dir: Path | None, as_json: bool) -> None:
-    """List the runs that were made, the latest last, with their first result; `show` says more.
+    """List the runs that were made, the latest last, with how many test cases passed or their first result.
 
     STATE is finished, interrupted (Ctrl-C), stopped (a cap, a full disk, a SUT that cannot answer), killed, running,
     or damaged. SCORED is of all items of the test; 27/38+ of a run that was stopped before it had read them all.
@@ -44,14 +44,19 @@ def runs(app: App, /, *, last: int | None, data_dir: Path | None, as_json: bool)
         (row["run_id"], _tested(row), row["sut_uid"], row["state"], _counted(row), row["headline"])
         for row in rows
     ]
-    app.show(
-        columns(table, ("RUN", "TEST", "SUT", "STATE", "SCORED", "RESULT"))
-        or f"There are no runs in {folder}."
+    head = ("RUN", "TEST", "SUT", "STATE", "SCORED", "RESULT")
+    app.show_table(
+        table,
+        head,
+        folds={"TEST": 8, "SUT": 8, "RESULT": 20},
+        empty=f"There are no runs in {folder}.",
     )
 
 
 def _row(app: App, folder: RunFolder) -> dict[str, Any]:
     from modelgauge.errors import RecordError
+    from modelgauge.report.page import Style
+    from modelgauge.report.terminal import headline
     from modelgauge.report.unfinished import state_of
 
     record: TestRecord | None = None
@@ -68,12 +73,12 @@ def _row(app: App, folder: RunFolder) -> dict[str, Any]:
         "run_id": folder.run_id,
         "invocation_id": manifest.get("invocation_id"),
         "run_timestamp": manifest.get("run_timestamp"),
-        "test_uid": manifest.get("test_uid") or "?",
-        "sut_uid": manifest.get("sut_uid") or "?",
+        "test_uid": str(manifest.get("test_uid") or "?"),
+        "sut_uid": str(manifest.get("sut_uid") or "?"),
         "dataset": None if dataset is None else {"name": dataset.name, "digest": dataset.digest},
         "state": state,
         "counts": None if record is None else record.counts.model_dump(mode="json"),
-        "headline": "" if record is None else _headline(record),
+        "headline": "" if record is None else headline(record, Style.of(sys.stdout)),
         "path": str(folder.path),
     }
 
@@ -97,17 +102,3 @@ def _counted(row: dict[str, Any]) -> str:
     not_begun = counts["not_begun"]
     more = "+" if not_begun is None and row["state"] != "finished" else ""
     return f"{counts['scored']:,}/{counts['items'] + (not_begun or 0):,}{more}"
-
-
-def _headline(record: TestRecord) -> str:
-    """The first result with its error bar; groups say nothing in one line."""
-    from modelgauge.data.estimates import Estimate
-    from modelgauge.report.figures import figure
-
-    for name, value in record.result.items():
-        if isinstance(value, Estimate):
-            bar = f" +/- {figure(value.stderr, value.stderr)}" if value.stderr else ""
-            return f"{name} {figure(value.value, value.stderr)}{bar}"
-        if not isinstance(value, dict):
-            return f"{name} {figure(value)}"
-    return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +18,7 @@ import click
 from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.lazy import LazyGroup
 from modelgauge.cli.options import shared_options
-from modelgauge.cli.program import INTERNAL, INTERRUPTED, USAGE
+from modelgauge.cli.program import INTERNAL, INTERRUPTED, USAGE, when_terminated
 from modelgauge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _STDERR = 2  # the file descriptor
 _STOPPED_BY_PYTEST = 2  # by Ctrl-C; but also by a file that cannot be collected, and by -x with workers
 # Its codes, and ours.
 _EXIT_CODES = {0: 0, 1: FAILED, _STOPPED_BY_PYTEST: FAILED, 3: INTERNAL, 4: USAGE, 5: USAGE}
+_NUMBER_OF_PROCESSES = re.compile(r"-n\d*\Z|-nauto\Z|-nlogical\Z|--numprocesses(=|\Z)")
 
 
 @click.group("test", cls=LazyGroup)
@@ -106,6 +108,11 @@ def run(
     """
     if find_spec("pytest") is None:
         raise UsageError("pytest is not installed.", fix="Install it: pip install pytest pytest-xdist")
+    if find_spec("xdist") is None and any(_NUMBER_OF_PROCESSES.match(one) for one in pytest_args):
+        raise UsageError(
+            "-n runs tests in several processes, which needs pytest-xdist, and that is not installed.",
+            fix="Install it: pip install pytest-xdist; or leave out -n.",
+        )
     from modelgauge.evals.session import TestRunOptions
 
     app.configure(data_dir=data_dir, judge=judge)
@@ -186,15 +193,22 @@ def _pytest(args: Sequence[str], environment: dict[str, str], output: int | None
     """Run pytest to its end, in a process of its own; its exit code as ours."""
     sys.stdout.flush()
     command = [sys.executable, "-m", "pytest", *_plugin_arguments(), *args]
-    interrupted = False
-    with subprocess.Popen(command, env=environment, stdout=output) as process:  # noqa: S603  the user's own
+    process = subprocess.Popen(command, env=environment, stdout=output)  # noqa: S603  the user's own
+    interruptions = []
+
+    def pass_on() -> None:
+        """Interrupt pytest, whose plugin of ours takes SIGTERM for that."""
+        interruptions.append("SIGTERM")
+        process.terminate()
+
+    with process, when_terminated(pass_on):
         while True:
             try:
                 code = process.wait()
             except KeyboardInterrupt:
-                interrupted = True  # pytest was interrupted too, and says what it did
+                interruptions.append("SIGINT")  # pytest was interrupted too, and says what it did
                 continue
-            if code < 0 or (interrupted and code == _STOPPED_BY_PYTEST):
+            if code < 0 or (interruptions and code == _STOPPED_BY_PYTEST):
                 return INTERRUPTED
             return _EXIT_CODES.get(code, code)
 

@@ -32,6 +32,9 @@ Text = Annotated[str, Field(min_length=0, strict=True)]
 Strict, since bytes are no text until somebody says in which encoding.
 """
 
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+"""How many, or which place from 0: as much as an index of 64 bits holds."""
+
 
 class Frozen(BaseModel):
     """A frozen pydantic model whose constructor explains what it refuses.
@@ -42,7 +45,7 @@ class Frozen(BaseModel):
     may say so by `comes_back = True`, for itself alone; then it is not tried out for each context.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     positional_fields: ClassVar[tuple[str, ...]] = ()
     comes_back: ClassVar[bool]
@@ -252,7 +255,7 @@ def explain(error: ValidationError, cls: type[BaseModel]) -> InvalidDataError:
 
 
 def explain_lines(lines: list[ErrorDetails], cls: type[BaseModel]) -> InvalidDataError:
-    """The same for some of what it refused."""
+    """Say in our words what the lines of a pydantic error refuse; see `explain`."""
     for line in lines:
         cause = line.get("ctx", {}).get("error")
         if isinstance(cause, InvalidDataError):  # one of our own validators, which has said it all

@@ -92,6 +92,26 @@ class _Copied(Frozen):
         return type(self)(**{**held, **fields})
 
 
+class WithMetadata:
+    """What has a field `metadata`, which can be read under its other name, too."""
+
+    @property
+    def additional_metadata(self: Any) -> dict[str, Any] | None:
+        """The `metadata`, under the name that goldens have for it."""
+        held: dict[str, Any] | None = self.metadata
+        return held
+
+
+class WithAdditionalMetadata:
+    """What has a field `additional_metadata`, which can be read under its other name, too."""
+
+    @property
+    def metadata(self: Any) -> dict[str, Any] | None:
+        """The `additional_metadata`, under the name that test cases have for it."""
+        held: dict[str, Any] | None = self.additional_metadata
+        return held
+
+
 class Exchange(_Copied):
     """The fields of `LLMTestCase` and `Golden` alike."""
 

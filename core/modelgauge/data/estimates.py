@@ -1,10 +1,10 @@
 """Numbers with their uncertainty: `Estimate` for a set of items, `Score` for one answer."""
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import Field, FiniteFloat
+from pydantic import FiniteFloat
 
-from modelgauge.data.base import Frozen, Text
+from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.numeric import Numeric
 from modelgauge.data.responses import JsonObject
 
@@ -15,20 +15,26 @@ class Estimate(Frozen):
     Args:
         value: the estimate.
         n: how many items it rests on.
-        stderr: its standard error; None where it cannot be known (one item, say).
+        stderr: its standard error; None where it cannot be known (one item, say, or values that are all equal).
         interval: its 95 % confidence interval, (low, high).
         bounds: (worst, best): the value if every missing item (one that could not be scored, or that a run did
             not get to before it stopped) were worst, or best; None where the test declares no range for the
             measurement, or nobody knows how many items are missing.
+        reduction: how the repeats of an item became one number, where that is not their mean: "pass@2".
+        interval_kind: the method of the interval, such as "wilson"; None where there is no interval.
+        n_clusters: how many independent clusters the items form; None where every item stands for itself.
     """
 
     positional_fields: ClassVar[tuple[str, ...]] = ("value", "n", "stderr", "interval", "bounds")
 
     value: FiniteFloat
-    n: Annotated[int, Field(ge=0)]
+    n: Count
     stderr: FiniteFloat | None = None
     interval: tuple[FiniteFloat, FiniteFloat] | None = None
     bounds: tuple[FiniteFloat, FiniteFloat] | None = None
+    reduction: Text | None = None
+    interval_kind: Text | None = None
+    n_clusters: Count | None = None
 
     if TYPE_CHECKING:
 
@@ -39,6 +45,10 @@ class Estimate(Frozen):
             stderr: float | None = None,
             interval: tuple[float, float] | None = None,
             bounds: tuple[float, float] | None = None,
+            *,
+            reduction: str | None = None,
+            interval_kind: str | None = None,
+            n_clusters: int | None = None,
         ) -> None: ...
 
     def __float__(self) -> float:

@@ -109,6 +109,26 @@ class TestItem(Frozen):
         return typed(self.context, cls)
 
 
+_Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+
+
+class Digests(Frozen):
+    """What an item is recognized by, since its record may stand without its secrets.
+
+    Args:
+        id: BLAKE2b of its id, 128 bits.
+        item: likewise of its whole JSON.
+    """
+
+    id: _Digest
+    item: _Digest
+
+
+def hex_digest(text: str) -> str:
+    """The digest of an item's id, or of its JSON."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
 def derived_id(item: TestItem) -> str:
     """The id of an item without one: its source ids, else a digest of the kinds and texts of its prompts.
 

@@ -25,6 +25,18 @@ _ANY_LEVEL = -10 * MOST_LEVELS  # where tags have deepened what was measured bef
 _TOO_DEEP = f"is nested more than {MOST_LEVELS} levels deep"
 
 
+def finite(text: str) -> float:
+    """The number that `json.loads` found, as its `parse_float` and `parse_constant`.
+
+    Raises:
+        ValueError: it is none (NaN), or beyond what a float holds.
+    """
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no finite number")
+    return number
+
+
 def is_exact(value: Any, level: int = 0) -> bool:
     """Whether a value is JSON that gives back the same value.
 
@@ -248,7 +260,7 @@ _SUBCLASSED: tuple[Any, ...] = (str, int, float, tuple, list, dict)
 
 
 def class_name(cls: type) -> str:
-    """`module:qualname`."""
+    """The name of a class in keys and records, as `module:qualname`."""
     return f"{cls.__module__}:{cls.__qualname__}"
 
 

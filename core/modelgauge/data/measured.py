@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, SupportsFloat, TypeV
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from modelgauge.articles import a_thing
-from modelgauge.data.base import Frozen, Text, items_of, of_valid, typed
+from modelgauge.data.base import Count, Frozen, Text, items_of, of_valid, typed
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import check_exact
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
@@ -67,7 +67,7 @@ class PromptInteractionAnnotations(Frozen):
 
     prompt: PromptWithContext
     response: SUTResponseAnnotations
-    repeat: int = 0
+    repeat: Count = 0
 
 
 class TestItemAnnotations(Frozen):
@@ -123,7 +123,7 @@ class TestItemAnnotations(Frozen):
 def interaction(
     prompt: PromptWithContext,
     response: SUTResponse,
-    repeat: int,
+    repeat: Count,
     annotations: Sequence[Mapping[str, Any]],
 ) -> PromptInteractionAnnotations:
     """A prompt and its annotated response.

@@ -2,17 +2,16 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import Field, PrivateAttr, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
-from modelgauge.data.base import Frozen, Text, UnknownFields, typed
-from modelgauge.data.items import TestItem
+from modelgauge.data.base import Count, Frozen, Text, UnknownFields, typed
+from modelgauge.data.items import Digests, TestItem
 from modelgauge.data.json_values import is_exact
 from modelgauge.data.measured import Measurements, PromptInteractionAnnotations
 from modelgauge.data.responses import JsonObject
-from modelgauge.data.results import Result, plain_result
-from modelgauge.data.results import normalized_result as normalized_result  # noqa: PLC0414  the engine's name
+from modelgauge.data.results import ConcurrencyChange, Counts, Result, Results, Sample, Spent, plain_result
 from modelgauge.data.spans import TRACE, Span, Trace
 from modelgauge.data.thresholds import Threshold
 from modelgauge.errors import InvalidDataError, RecordError
@@ -22,6 +21,28 @@ SCHEMA_VERSION = 1
 T = TypeVar("T")
 Stage = Literal["sut", "annotator", "measure"]
 RunStage = Literal["items", "aggregate", "run"]
+
+
+class RepeatFailure(Frozen):
+    """A repeat of an item that failed, where the item was scored by its other repeats.
+
+    Args:
+        repeat: which one, from 0.
+        stage: where it failed.
+        source_uid: the uid of the SUT, annotator or test that failed.
+        error_type: the class of the exception.
+        message: what it says.
+        traceback: where it was raised.
+        traces: what an observed app did until it failed.
+    """
+
+    repeat: Count
+    stage: Stage
+    source_uid: str
+    error_type: str
+    message: str
+    traceback: str
+    traces: tuple[Trace, ...] = ()
 
 
 class TestItemRecord(Frozen):
@@ -34,18 +55,29 @@ class TestItemRecord(Frozen):
         interactions: prompts with annotated responses.
         measurements: what `measure_quality` returned, reduced over repeats where there were several.
         binary: the measurements that were given as bool; their range is 0 to 1.
-        repeat_measurements: the measurements of each repeat, where each prompt was asked several times.
+        repeat_measurements: those of each repeat that was measured, where each prompt was asked several times.
+        failed_repeats: the other repeats.
+        digests: of the item as it was before secrets were taken out; None until the record is written.
+        redacted: whether a secret was taken out of the responses, so that they cannot be measured again.
     """
 
     __test__: ClassVar[bool] = False
 
     kind: Literal["item"] = "item"
-    index: int
+    index: Count
     test_item: TestItem
     interactions: tuple[PromptInteractionAnnotations, ...]
     measurements: Measurements
     binary: tuple[str, ...] = ()
     repeat_measurements: tuple[dict[str, float], ...] = ()
+    failed_repeats: Annotated[tuple[RepeatFailure, ...], Field(exclude_if=lambda value: not value)] = ()
+    digests: Digests | None = None
+    redacted: bool = False
+
+    @property
+    def failures(self) -> tuple[RepeatFailure, ...]:
+        """What failed of it."""
+        return self.failed_repeats
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -69,12 +101,14 @@ class TestItemExceptionRecord(Frozen):
         traces: what an observed app did until it failed: the last attempt of each use of it that did.
         measurements: what the test could measure all the same, where only some of its annotators failed.
         binary: those of them that were given as bool.
+        digests: as of an item that was scored.
+        redacted: likewise.
     """
 
     __test__: ClassVar[bool] = False
 
     kind: Literal["exception"] = "exception"
-    index: int
+    index: Count
     test_item: TestItem
     interactions: tuple[PromptInteractionAnnotations, ...] = ()
     stage: Stage
@@ -85,6 +119,13 @@ class TestItemExceptionRecord(Frozen):
     traces: tuple[Trace, ...] = ()
     measurements: Measurements = Field(default_factory=dict)
     binary: tuple[str, ...] = ()
+    digests: Digests | None = None
+    redacted: bool = False
+
+    @property
+    def failures(self) -> tuple["TestItemExceptionRecord"]:
+        """What failed of it: all."""
+        return (self,)
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -97,65 +138,6 @@ def _spans(interactions: Iterable[PromptInteractionAnnotations]) -> tuple[Span, 
     """The spans of the traces that the completions hold."""
     said = [each.completion.metadata for one in interactions for each in one.response.completions]
     return tuple([span for one in said if TRACE in one for span in Trace.load(one[TRACE]).spans])
-
-
-class CallCounts(Frozen):
-    """Calls that returned a response: paid in this run, or found (in the cache, or as a call in flight)."""
-
-    paid: int = 0
-    cached: int = 0
-
-
-class Counts(Frozen):
-    """What became of the items: `items` = scored + sut_errors + annotator_errors + unscored + not finished.
-
-    `not_begun` are those that were never taken from the test; None where its items were not read to their end.
-    `judge_calls` are the questions that annotators asked SUTs of their own.
-    """
-
-    items: int = 0
-    not_begun: int | None = None
-    scored: int = 0
-    sut_errors: int = 0
-    annotator_errors: int = 0
-    unscored: int = 0
-    sut_calls: CallCounts = CallCounts()
-    annotator_calls: CallCounts = CallCounts()
-    judge_calls: CallCounts = CallCounts()
-
-    @property
-    def failed(self) -> int:
-        """Items that ended in an exception record."""
-        return self.sut_errors + self.annotator_errors + self.unscored
-
-
-class Spent(Frozen):
-    """What all calls of a run took, those of its judges too, in all its sessions.
-
-    Args:
-        attempts: calls that were sent, further attempts included.
-        tokens: input and output tokens that SUTs reported.
-        cost_usd: US dollars that SUTs reported.
-    """
-
-    attempts: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
-
-
-class ConcurrencyChange(Frozen):
-    """A limiter changed how many calls may be under way at once.
-
-    Args:
-        seconds: since the run began, without the time between its sessions.
-        limit: the calls at once from then on.
-        why: "saturated" (it grew), "rate limited" (it was cut), or "cut in vain" (calls were refused as before, so
-            the cut was taken back).
-    """
-
-    seconds: float
-    limit: int
-    why: str
 
 
 class DatasetReference(Frozen):
@@ -210,6 +192,12 @@ class TestRecord(Frozen):
         result: name to number, `Estimate`, or one level of named groups of these.
         seconds: wall time of the run, of all its sessions together.
         spent: calls that were sent, tokens, dollars; None in records of versions that did not say.
+        repeats: how often each prompt was asked.
+        reduction: how the measurements of the repeats became one, where that is not their mean: "pass@2"; the results
+            made of them have it behind their names: `accuracy.pass@2`.
+        sample: which items were chosen; None where all were, and in records of versions that did not say.
+        prompts: how many prompts the items have; None where nobody was asked, and in older records.
+        distinct_prompts: how many of these differ, with their options: equal ones share one answer of the cache.
         dataset: the data set that the items are of, where the test knows it.
         hyperparameters: what the measured app was set to, as its author logged it.
         identifier: what the user called the run.
@@ -232,13 +220,18 @@ class TestRecord(Frozen):
     sut_uid: str
     sut_initialization: dict[str, Any]
     dependency_versions: dict[str, str] = Field(default_factory=dict)
+    repeats: Count = 1
+    reduction: str | None = None
+    sample: Sample | None = None
+    prompts: Count | None = None
+    distinct_prompts: Count | None = None
     dataset: DatasetReference | None = None
     hyperparameters: JsonObject = Field(default_factory=dict)
     identifier: Text | None = None
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
     cancelled: bool = False
     counts: Counts = Counts()
-    result: Result = Field(default_factory=dict)
+    result: Result = Field(default_factory=Results)
     seconds: float | None = None
     spent: Spent | None = None
     notes: tuple[str, ...] = ()
@@ -247,7 +240,7 @@ class TestRecord(Frozen):
     _items: Callable[[], Iterable[ItemRecord]] = PrivateAttr(default=tuple)
 
     def with_items(self, items: Callable[[], Iterable[ItemRecord]]) -> "TestRecord":
-        """The same record with a place to read its items from."""
+        """Return a copy of the record that reads its items by this function."""
         bound = self.model_copy()
         bound._items = items  # noqa: SLF001  its own class
         return bound
@@ -274,23 +267,33 @@ class TestRecord(Frozen):
 
     __hash__ = None  # type: ignore[assignment]  # like any value with dicts inside
 
+    @model_validator(mode="after")
+    def _why_results_are_missing(self) -> Self:
+        if self.failure is not None and isinstance(self.result, Results):
+            self.result.why = f"{self.failure.error_type}: {self.failure.message.rstrip('.')}"
+        elif not self.counts.scored and isinstance(self.result, Results):
+            self.result.why = (
+                f"of {self.counts.items:,} items none was scored, and test_item_exceptions says why"
+            )
+        return self
+
     def get_result(self, cls: type[T]) -> T:
         """The result as the class that `aggregate_measurements` returned.
 
         Raises:
             InvalidDataError: it does not fit.
         """
-        return typed(plain_result(self.result), cls)
+        plain = {self.measurement_of(name): one for name, one in plain_result(self.result).items()}
+        return typed(plain, cls)
+
+    def measurement_of(self, name: str) -> str:
+        """The measurement that a result was made of: its name without the reduction behind it."""
+        return name if self.reduction is None else name.removesuffix(f".{self.reduction}")
 
 
-_ITEM_FIELDS: dict[str, type[TestItemRecord | TestItemExceptionRecord]] = {
-    "test_item_records": TestItemRecord,
-    "test_item_exceptions": TestItemExceptionRecord,
-}
-_KINDS: dict[str, type[TestItemRecord | TestItemExceptionRecord]] = {
-    "item": TestItemRecord,
-    "exception": TestItemExceptionRecord,
-}
+_Kind = type[TestItemRecord | TestItemExceptionRecord]
+_KINDS: dict[str, _Kind] = {"item": TestItemRecord, "exception": TestItemExceptionRecord}
+_ITEM_FIELDS = dict(zip(("test_item_records", "test_item_exceptions"), _KINDS.values(), strict=True))
 
 
 def record_from_json(data: Any, where: str) -> TestRecord:
@@ -310,8 +313,8 @@ def record_from_json(data: Any, where: str) -> TestRecord:
     version = data.get("schema_version")
     if type(version) is not int or not 1 <= version <= SCHEMA_VERSION:
         raise RecordError(
-            f"{where} has schema_version {version!r}; this modelgauge reads up to {SCHEMA_VERSION}.",
-            fix="Upgrade modelgauge: pip install -U modelgauge",
+            f"{where} has schema_version {version!r}; this ModelGauge reads up to {SCHEMA_VERSION}.",
+            fix="Upgrade ModelGauge: `git pull` and `pip install .` in its checkout.",
         )
     unknown = UnknownFields(where)
     try:
@@ -337,9 +340,7 @@ def _items_from_json(data: dict[str, Any], where: str, unknown: UnknownFields) -
     return items
 
 
-def _item_from_json(
-    data: Any, cls: type[TestItemRecord | TestItemExceptionRecord], where: str, unknown: UnknownFields | None
-) -> ItemRecord:
+def _item_from_json(data: Any, cls: _Kind, where: str, unknown: UnknownFields | None) -> ItemRecord:
     try:
         return cls.load(data, unknown)
     except InvalidDataError as error:
@@ -360,16 +361,13 @@ def item_from_json(line: bytes, where: str, unknown: UnknownFields | None = None
         RecordError: it is none; the message names file and line.
     """
     try:  # the quick way, for all but damaged lines and those of other versions
-        cls = TestItemRecord if line.startswith(_ITEM_START) else TestItemExceptionRecord
+        cls = TestItemRecord if line.startswith(b'{"kind":"item",') else TestItemExceptionRecord
         return cls.model_validate_json(line)
     except ValidationError:
         return _item_from_json(*_kind_of_line(line, where), where, unknown)
 
 
-_ITEM_START = b'{"kind":"item",'
-
-
-def _kind_of_line(line: bytes, where: str) -> tuple[Any, type[TestItemRecord | TestItemExceptionRecord]]:
+def _kind_of_line(line: bytes, where: str) -> tuple[Any, _Kind]:
     try:
         data = json.loads(line)
         if not is_exact(data):

@@ -27,6 +27,13 @@ OwnJsonObject = Annotated[dict[str, Any], AfterValidator(_own)]
 """Likewise, and nothing that changes the caller's dict later changes it."""
 
 
+def _hashable(value: Any) -> Any:
+    """A JSON value as one that has a hash; equal values stay equal."""
+    if isinstance(value, dict):
+        return frozenset((name, _hashable(part)) for name, part in value.items())
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
 class TokenProbability(Frozen):
     """A token and the natural logarithm of its probability.
 
@@ -68,6 +75,9 @@ class ToolCall(Frozen):
         default=None, validation_alias=AliasChoices("input_parameters", "input", "inputParameters")
     )
 
+    def __hash__(self) -> int:
+        return hash((type(self), _hashable(self.__dict__)))
+
 
 TokenCount = Annotated[int, Field(ge=0, le=2**53)]  # so that sums of any number of calls are numbers still
 
@@ -82,7 +92,7 @@ class Usage(Frozen):
 
 
 class SUTCompletion(Frozen):
-    """One answer.
+    """One answer of a SUT to a prompt.
 
     Args:
         text: the answer, without the reasoning block.

@@ -1,4 +1,5 @@
-"""The result of a run: numbers, `Estimate`s, or one level of named groups of these. `stats` makes them."""
+"""What came out of a run: counts; and its result, numbers, `Estimate`s, or one level of named groups of these, which
+`stats` makes."""
 
 import math
 import numbers
@@ -8,8 +9,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel
 
 from modelgauge.articles import a_thing
+from modelgauge.data.base import Count, Frozen
 from modelgauge.data.estimates import Estimate
-from modelgauge.errors import InvalidDataError
+from modelgauge.did_you_mean import did_you_mean
+from modelgauge.errors import InvalidDataError, MissingResultError
 
 PASSED = "passed"
 """The measurement that says whether an item passed all its thresholds; `NAME.passed`, that of one of them."""
@@ -18,13 +21,16 @@ GIVEN = "given_outputs"
 """How records call the SUT whose answers were there before the run."""
 
 _ESTIMATE_FIELDS = frozenset(Estimate.model_fields)
+_ALL_ESTIMATES_HAVE = frozenset(Estimate.positional_fields)  # the others came later: older records lack them
 
 
-def normalized_result(raw: Any) -> dict[str, Any]:
+def normalized_result(raw: Any, reduction: str | None = None) -> dict[str, Any]:
     """What `aggregate_measurements` returned, as a record keeps it.
 
     Args:
         raw: a mapping or model of numbers, Estimates, or one level of named groups of these.
+        reduction: what the measurements of repeats became one by, where that is not their mean. What is made of such
+            measurements has it behind its name and in its Estimates; whole numbers are counts, and keep their names.
 
     Raises:
         InvalidDataError: anything else; the message names the part.
@@ -36,7 +42,23 @@ def normalized_result(raw: Any) -> dict[str, Any]:
             fix="Return a mapping from names to numbers, Estimates or one level of groups of these "
             '({"accuracy": 0.5}), or a pydantic model of these.',
         )
-    return {str(name): _result_value(str(name), value, depth=1) for name, value in named.items()}
+    result = {str(name): _result_value(str(name), value, depth=1) for name, value in named.items()}
+    if reduction is None:
+        return result
+    return {
+        name if _is_count(value) else f"{name}.{reduction}": _marked(value, reduction)
+        for name, value in result.items()
+    }
+
+
+def _marked(value: Any, reduction: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _marked(one, reduction) for name, one in value.items()}
+    return value.replaced(reduction=reduction) if isinstance(value, Estimate) else value
+
+
+def _is_count(value: Any) -> bool:
+    return all(map(_is_count, value.values())) if isinstance(value, dict) else isinstance(value, int)
 
 
 def _fields(raw: Any) -> dict[Any, Any] | None:
@@ -49,6 +71,7 @@ def _result_value(name: str, value: Any, depth: int) -> Any:
     if isinstance(value, Estimate):
         return value
     if isinstance(value, numbers.Integral):
+        _finite(name, value)
         return int(value)  # a bool too: a result is a number
     group = _fields(value)
     if group is not None and depth:
@@ -87,19 +110,119 @@ def _plain(value: Any) -> Any:
     return plain_result(value) if isinstance(value, Mapping) else value
 
 
-def revived_result(result: Mapping[str, Any]) -> dict[str, Any]:
-    """A result's JSON data with its Estimates as objects."""
-    return {name: _revived(value) for name, value in result.items()}
+class Results(dict[str, Any]):
+    """Results by name, of which one that is missing says why.
+
+    Attributes:
+        why: the run failed.
+    """
+
+    why = ""
+
+    def __missing__(self, name: object) -> Any:
+        raise MissingResultError(
+            f"The run has no result {name!r}{f': {self.why}' if self.why else ''}.",
+            fix=f"{did_you_mean(str(name), self)}Its results are: {', '.join(self) or 'none'}.",
+        )
 
 
-def _revived(value: Any) -> Any:
+def revived_result(result: Mapping[str, Any]) -> Results:
+    """A result's JSON data with its Estimates as objects.
+
+    Raises:
+        InvalidDataError: it holds something else than these, numbers and groups of them.
+    """
+    return Results({name: _revived(name, value) for name, value in result.items()})
+
+
+def _revived(name: str, value: Any) -> Any:
     if not isinstance(value, Mapping):
-        return value
+        return _result_value(name, value, depth=0)
     # No group is like this: what it holds are numbers and Estimates, never None or a list.
-    if value.keys() == _ESTIMATE_FIELDS and isinstance(value["interval"], list | tuple | None):
+    if _ALL_ESTIMATES_HAVE <= value.keys() <= _ESTIMATE_FIELDS and isinstance(
+        value["interval"], list | tuple | None
+    ):
         return Estimate.model_validate(value)
-    return revived_result(value)
+    return Results({key: _revived(f"{name}.{key}", part) for key, part in value.items()})
 
 
 Result = Annotated[dict[str, Any], AfterValidator(revived_result)]
 """Names to numbers, `Estimate`s, or one level of named groups of these."""
+
+
+class CallCounts(Frozen):
+    """Calls that returned a response: paid in this run, or found (in the cache, or as a call in flight)."""
+
+    paid: Count = 0
+    cached: Count = 0
+
+
+class Counts(Frozen):
+    """What became of the items: `items` = scored + sut_errors + annotator_errors + unscored + not finished.
+
+    `not_begun` are those that were never taken from the test; None where its items were not read to their end.
+    `partial` are those of the scored items of which some repeats failed, `failed_repeats` these repeats.
+    `judge_calls` are the questions that annotators asked SUTs of their own. `unkept` are the paid calls of all three
+    kinds that hold a secret, and so are not in the cache.
+    """
+
+    items: Count = 0
+    not_begun: Count | None = None
+    scored: Count = 0
+    partial: Count = 0
+    sut_errors: Count = 0
+    annotator_errors: Count = 0
+    unscored: Count = 0
+    failed_repeats: Count = 0
+    sut_calls: CallCounts = CallCounts()
+    annotator_calls: CallCounts = CallCounts()
+    judge_calls: CallCounts = CallCounts()
+    unkept: Count = 0
+
+    @property
+    def failed(self) -> int:
+        """Items that ended in an exception record."""
+        return self.sut_errors + self.annotator_errors + self.unscored
+
+
+class Spent(Frozen):
+    """What all calls of a run took, those of its judges too, in all its sessions.
+
+    Args:
+        attempts: calls that were sent, further attempts included.
+        tokens: input and output tokens that SUTs reported.
+        cost_usd: US dollars that SUTs reported.
+    """
+
+    attempts: Count = 0
+    tokens: Count = 0
+    cost_usd: float = 0.0
+
+
+class ConcurrencyChange(Frozen):
+    """A limiter changed how many calls may be under way at once.
+
+    Args:
+        seconds: since the run began, without the time between its sessions.
+        limit: the calls at once from then on.
+        why: "saturated" (it grew), "rate limited" (it was cut), or "cut in vain" (calls were refused as before, so
+            the cut was taken back).
+    """
+
+    seconds: float
+    limit: Count
+    why: str
+
+
+class Sample(Frozen):
+    """Which items of a test were chosen by `max_test_items`.
+
+    Args:
+        size: how many were wanted.
+        total: how many there are.
+        seed: what the choice depended on.
+    """
+
+    size: Count
+    total: Count
+    seed: int

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, FiniteFloat
 
-from modelgauge.data.base import Frozen, Text
+from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.json_values import check_exact
 from modelgauge.data.responses import JsonObject
 from modelgauge.data.test_cases import LLMTestCase
@@ -45,8 +45,8 @@ class Span(Frozen):
         metrics: their names.
     """
 
-    id: int
-    parent: int | None = None
+    id: Count
+    parent: Count | None = None
     name: Text
     type: Text | None = None
     start: FiniteFloat

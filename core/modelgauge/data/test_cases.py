@@ -22,6 +22,8 @@ from modelgauge.data.case_fields import (
     Own,
     Texts,
     Tools,
+    WithAdditionalMetadata,
+    WithMetadata,
 )
 from modelgauge.data.responses import OwnJsonObject, ToolCall
 from modelgauge.errors import InvalidDataError
@@ -76,7 +78,7 @@ MultiTurnParams = TurnParams
 # --- one question, one answer ---------------------------------------------------------------------------
 
 
-class LLMTestCase(Exchange):
+class LLMTestCase(Exchange, WithMetadata):
     """One use of an app: what went in, what came out, and what should have.
 
     Args:
@@ -120,7 +122,7 @@ class LLMTestCase(Exchange):
 # --- conversations --------------------------------------------------------------------------------------
 
 
-class Turn(Frozen):
+class Turn(Frozen, WithMetadata):
     """One message of a conversation.
 
     Args:
@@ -188,7 +190,7 @@ Turns = Annotated[list[Turn], Field(min_length=1), Ordered, BeforeValidator(_as_
 """At least one turn; an `LLMTestCase` among them counts as two."""
 
 
-class ConversationalTestCase(Conversation):
+class ConversationalTestCase(Conversation, WithMetadata):
     """One conversation of a user with an app.
 
     Args:
@@ -225,7 +227,7 @@ class ConversationalTestCase(Conversation):
 # --- goldens --------------------------------------------------------------------------------------------
 
 
-class Golden(Exchange, Editable):
+class Golden(Exchange, Editable, WithAdditionalMetadata):
     """What to ask an app, and what is known of a good answer.
 
     The runtime fields (actual_output, retrieval_context, tools_called, token_cost, completion_time) can be
@@ -292,7 +294,7 @@ class Golden(Exchange, Editable):
         return LLMTestCase(**_carried(self, LLMTestCase, fields))
 
 
-class ConversationalGolden(Conversation, Editable):
+class ConversationalGolden(Conversation, Editable, WithAdditionalMetadata):
     """What to talk about with an app, and how it should end.
 
     Args:
@@ -392,5 +394,5 @@ def _carried(
     """The fields of a test case: those of a golden, with the given ones over them."""
     if "additional_metadata" in fields:
         fields["metadata"] = fields.pop("additional_metadata")
-    held = {name: getattr(golden, name, golden.additional_metadata) for name in case.model_fields}  # metadata
+    held = {name: getattr(golden, name) for name in case.model_fields}
     return {name: value for name, value in held.items() if value is not None} | fields

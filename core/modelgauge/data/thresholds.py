@@ -7,12 +7,27 @@ from pydantic import FiniteFloat
 from modelgauge.data.base import Frozen
 from modelgauge.data.results import PASSED
 
+_TOLERANCE = 1e-9
+"""Far above the noise of floats, and far below a difference that a score could mean."""
+
+
+def reaches(value: float, threshold: float, *, higher_is_better: bool) -> bool:
+    """Whether a value passes a threshold: every comparison of the two, whoever makes it.
+
+    Args:
+        value: a score, or another measurement.
+        threshold: the least that passes, or the most; a value within 1e-9 of it passes.
+        higher_is_better: the direction.
+    """
+    beyond = value - threshold if higher_is_better else threshold - value
+    return beyond >= -_TOLERANCE
+
 
 class Threshold(Frozen):
     """What a measurement must reach for its item to pass.
 
     Args:
-        value: the least that passes; where lower is better, the most.
+        value: the least that passes; where lower is better, the most. A value within 1e-9 of it passes.
         higher_is_better: the direction.
     """
 
@@ -21,7 +36,7 @@ class Threshold(Frozen):
 
     def is_reached(self, value: float) -> bool:
         """Whether a value passes."""
-        return value >= self.value if self.higher_is_better else value <= self.value
+        return reaches(value, self.value, higher_is_better=self.higher_is_better)
 
 
 def judged(thresholds: Mapping[str, Threshold], measurements: Mapping[str, float]) -> dict[str, bool]:

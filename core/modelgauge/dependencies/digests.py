@@ -1,9 +1,12 @@
 """Content hashes: what a version is."""
 
+import errno
 import hashlib
 import os
 import re
 from pathlib import Path
+
+from modelgauge.files import opened, real_path
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -33,8 +36,8 @@ def content_size(path: Path) -> int:
 
 
 def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with opened(path, links=True) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # its protocol asks for more
 
 
 def _folder_digest(folder: Path) -> str:
@@ -47,7 +50,14 @@ def _folder_digest(folder: Path) -> str:
 
 def _files(folder: Path) -> dict[str, Path]:
     found = {}
-    for parent, _, names in os.walk(folder, followlinks=True, onerror=_raise):
+    above = {str(folder): {real_path(folder)}}
+    for parent, inside, names in os.walk(folder, followlinks=True, onerror=_raise):
+        for name in inside:
+            path = os.path.join(parent, name)  # noqa: PTH118  as `os.walk` writes it
+            real = real_path(path)
+            if real in above[parent]:
+                raise OSError(errno.ELOOP, "its links lead in a circle", path)
+            above[path] = {*above[parent], real}
         for name in names:
             file = Path(parent, name)
             found[file.relative_to(folder).as_posix()] = file

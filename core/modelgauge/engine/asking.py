@@ -30,10 +30,10 @@ async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: i
     sut = target.owner
     if not isinstance(sut, PromptResponseSUT):
         raise TypeError(sut)
-    request = target.translating.request.of(request_for, sut, prompt)
+    request = target.paces.request.of(request_for, sut, prompt)
     called = await target.call(request, tally, repeat)
     try:
-        read = target.translating.response
+        read = target.paces.response
         response = read.of(translated, sut, request, called.response, called.told)
     except Exception as error:
         unblamed(error)

@@ -7,6 +7,7 @@ from modelgauge.data.responses import Usage
 from modelgauge.engine.tally import Tally, current_tally
 from modelgauge.errors import RunStoppedError
 
+_NOISE = 1e-9  # of sums of floats: ten times $0.1 are $0.9999999999999999
 _NOBODY = Tally()  # a call outside of any pair: nobody's record says what it took
 
 
@@ -51,11 +52,11 @@ class Budget:
             await waiting
 
     def begun(self) -> None:
-        """A call of a SUT is under way."""
+        """Count one more SUT call under way."""
         self._under_way += 1
 
     def ended(self) -> None:
-        """It is no longer; what it took is told before anybody else goes on."""
+        """Mark one SUT call as finished and wake the calls that wait for the budget."""
         self._under_way -= 1
         self._wake()
 
@@ -75,8 +76,8 @@ class Budget:
             return False
         share = self._under_way / self._answers
         tokens, cost = self._taken
-        return (self.max_tokens is not None and self.tokens + share * tokens >= self.max_tokens) or (
-            self.max_cost is not None and self.cost + share * cost >= self.max_cost
+        return _is_spent(self.tokens + share * tokens, self.max_tokens) or _is_spent(
+            self.cost + share * cost, self.max_cost
         )
 
     def check(self) -> None:
@@ -85,11 +86,11 @@ class Budget:
         Raises:
             RunStoppedError: a cap is reached.
         """
-        if self.max_calls is not None and self.calls >= self.max_calls:
+        if _is_spent(self.calls, self.max_calls):
             raise _reached(f"{self.max_calls} calls", "--max-calls")
-        if self.max_tokens is not None and self.tokens >= self.max_tokens:
+        if _is_spent(self.tokens, self.max_tokens):
             raise _reached(f"{self.max_tokens} tokens", "--max-tokens-total")
-        if self.max_cost is not None and self.cost >= self.max_cost:
+        if _is_spent(self.cost, self.max_cost):
             raise _reached(f"${self.max_cost:g}", "--max-cost")
 
     @property
@@ -120,6 +121,11 @@ class Budget:
 def tokens_of(usage: Usage) -> int:
     """Input and output tokens together."""
     return (usage.input_tokens or 0) + (usage.output_tokens or 0)
+
+
+def _is_spent(spent: float, cap: float | None) -> bool:
+    """Whether a cap is reached; False where there is none."""
+    return cap is not None and spent >= cap * (1 - _NOISE)
 
 
 def _reached(what: str, option: str) -> RunStoppedError:

@@ -18,8 +18,16 @@ from modelgauge.engine.failures import add_note, message_of
 from modelgauge.engine.first_calls import FirstCalls
 from modelgauge.engine.flights import Flight
 from modelgauge.engine.limits import Limiter, Outcome
-from modelgauge.engine.owners import Owner, declared_response, is_batched, is_immediate, keys_of, limiter_of
-from modelgauge.engine.pace import TranslationPaces
+from modelgauge.engine.owners import (
+    Owner,
+    declared_response,
+    is_batched,
+    is_immediate,
+    keys_of,
+    limiter_of,
+    why_unkept,
+)
+from modelgauge.engine.pace import Paces
 from modelgauge.engine.rates import Rate
 from modelgauge.engine.retries import classify, outcome_of
 from modelgauge.engine.services import Services
@@ -80,11 +88,15 @@ class Target:
         services.rates.append(self.rate)
         self.unreported = Unreported(owner.uid, options)
         self.dead: RunStoppedError | None = None
-        self.translating = TranslationPaces(owner)
+        self.paces = Paces(owner)
         self._fatal_calls = 0
         self._succeeded = False
-        keys = keys_of(owner, asked, options.redactor.redact_json_text) if services.caching else None
+        keys = keys_of(owner, asked) if services.caching else None
         self.is_cached, self._keys = keys is not None, keys
+        # A judge's steps hold those of the SUTs that it asks, which are timed by themselves.
+        self._timed: Callable[[Any], Any] = (
+            self.paces.call.of_steps if not asked else lambda awaitable: awaitable
+        )
         self._send = self._sender(method, batched=batched)
         # What never waits and costs nothing needs no limits and no further attempts.
         self._immediate: Any = method if is_immediate(owner) else None
@@ -105,16 +117,16 @@ class Target:
             return BatchCollector(owner, services.pool, services.deadlines).send
         if never_waits(method):
             at_once = services.deadlines.at_once
-            return lambda request, _: at_once(method(request))
+            return lambda request, _: at_once(self._timed(method(request)))
         if inspect.iscoroutinefunction(method):
             within = services.deadlines.within
-            return lambda request, seconds: within(seconds, method(request))
+            return lambda request, seconds: within(seconds, self._timed(method(request)))
         return lambda request, seconds: self._in_thread(method, request, seconds)
 
     async def _in_thread(self, method: Callable[[Any], Any], request: Any, seconds: float) -> Any:
         response = await self.services.pool.run(method, request, seconds)
         if inspect.isawaitable(response):
-            return await self.services.deadlines.within(seconds, response)
+            return await self.services.deadlines.within(seconds, self._timed(response))
         return response
 
     async def call(self, request: Any, tally: CallTally, repeat: int = 0) -> Called:
@@ -154,7 +166,7 @@ class Target:
     async def _at_once(self, request: Any) -> Any:
         """The response of what only computes; where it fails as what is sent does, it goes on like that."""
         try:
-            return await self.services.deadlines.at_once(self._immediate(request))
+            return await self.services.deadlines.at_once(self._timed(self._immediate(request)))
         except Exception as error:
             if not self.services.options.max_retries or classify(self.owner, error) is None:
                 raise
@@ -182,22 +194,35 @@ class Target:
                 text, response = self._stored(response)
                 text = sealed(text, told)
                 tally.paid += 1
-                # The flight stays until the row is committed: an identical call finds one or the other.
-                services.writer.put(Entry(key, text), lambda: self._landed(key))
+                self._keep(key, text, tally)
             else:
                 response, told = self._reread(text)
                 tally.cached += 1
                 self._landed(key)
         except BaseException as error:
-            self._landed(key)
-            if services.lookups is not None:
-                services.lookups.give_back(key.digest)
+            self._give_back(key)
             blamed(error, told)
             flight.fail(error)
             del flight  # the error that it holds holds this frame: what both hold is freed now, not some time
             raise
         flight.land(text)
         return Called(response, paid, told)
+
+    def _keep(self, key: Key, text: str, tally: CallTally) -> None:
+        """Store a response, unless a secret stands in the call."""
+        services, keys = self.services, self._keys
+        why = keys and why_unkept(self.owner, keys, key, text, services.options.redactor)
+        if why:
+            tally.unkept[f"'{self.owner.uid}' with {why}"] += 1
+            self._give_back(key)
+        else:
+            # The flight stays until the row is committed: an identical call finds one or the other.
+            services.writer.put(Entry(key, text), lambda: self._landed(key))
+
+    def _give_back(self, key: Key) -> None:
+        self._landed(key)
+        if self.services.lookups is not None:
+            self.services.lookups.give_back(key.digest)
 
     def _landed(self, key: Key) -> None:
         self.services.flights.pop(key.digest, None)
@@ -214,18 +239,11 @@ class Target:
     def _stored(self, response: Any) -> tuple[str, Any]:
         """A response as the text that is stored, and as what that holds: what cannot be read again is never stored."""
         text = self.codec.dump(response)
-        clean = self.services.options.redactor.redact_json_text(text)
-        as_it_was = clean == text and self.codec.comes_back(response)
-        return clean, response if as_it_was else self.codec.load(clean)
+        return text, response if self.codec.comes_back(response) else self.codec.load(text)
 
     def _revived(self, response: Any) -> Any:
         """A response that is not cached, in the form that it would have if it were."""
-        redactor = self.services.options.redactor
-        if self.codec.stays(response):
-            return redactor.redact(response)
-        if self.codec.comes_back(response) and not redactor.knows_secrets:
-            return response
-        return self._stored(response)[1]
+        return response if self.codec.comes_back(response) else self._stored(response)[1]
 
     async def _paid(self, request: Any, attempt: int = 0) -> tuple[Any, Told | None]:
         """Send the request until it is answered, or no further attempt is worth it.
@@ -320,12 +338,7 @@ class Target:
         return now + wait + needed < deadline
 
     def _use(self, request: Any) -> Use:
-        return Use(
-            self.owner.uid,
-            request,
-            self.services.options.redactor.redact_json_text,
-            self._observation,
-        )
+        return Use(self.owner.uid, request, self._observation)
 
     async def _admitted(self) -> None:
         """Wait for a place; what stops the run is found out after the wait, so that no call slips through."""

@@ -11,7 +11,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from modelgauge.coroutines import result_of
-from modelgauge.engine.failures import NOT_OF_THE_ITEM, as_exception
+from modelgauge.engine.failures import NOT_OF_THE_ITEM, AuthorCode, as_exception, of_author
 from modelgauge.errors import CallError, CallTimeoutError
 
 _CLEANING_UP = 5.0
@@ -97,7 +97,7 @@ class Deadlines:
         begun, task = self._clock(), asyncio.current_task()
         cancelled_before = 0 if task is None else task.cancelling()
         try:
-            result = copy_context().run(result_of, coroutine)
+            result = copy_context().run(of_author, result_of, coroutine)
             if task is not None and task.cancelling() > cancelled_before:
                 await _taken_back(task)
         except KeyboardInterrupt:
@@ -214,7 +214,7 @@ async def _attempt(watch: _Watch, awaitable: Awaitable[Any]) -> None:
     _current.set(watch)  # in this task's context alone
     watch.has_begun = True
     try:
-        result = await awaitable
+        result = await _here(awaitable)
     except KeyboardInterrupt:  # it ends the loop: asyncio need not tell of it too
         if (task := asyncio.current_task()) is not None:
             task.add_done_callback(asyncio.Task.exception)
@@ -241,11 +241,17 @@ def _told(error: BaseException, watch: _Watch) -> Exception:
 async def _of_author(awaitable: Awaitable[Any]) -> Any:
     """Await an author's code; what would end the loop (`SystemExit`) becomes an error of the call."""
     try:
-        return await awaitable
+        return await _here(awaitable)
     except BaseException as error:
         if isinstance(error, (Exception, *NOT_OF_THE_ITEM)):
             raise
         raise as_exception(error) from None
+
+
+async def _here(awaitable: Awaitable[Any]) -> Any:
+    """Await an author's code as `of_author` calls it."""
+    with AuthorCode():
+        return await awaitable
 
 
 def _forget(task: "asyncio.Task[Any]") -> None:

@@ -10,7 +10,7 @@ from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import check_exact
 from modelgauge.data.measured import PromptInteractionAnnotations, TestItemAnnotations, interaction
 from modelgauge.data.prompts import SUTOptions
-from modelgauge.data.records import ItemRecord, TestItemRecord
+from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemRecord
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.asking import ask_sut, tell_of_kept
 from modelgauge.engine.calls import Target
@@ -21,6 +21,7 @@ from modelgauge.engine.failures import (
     exception_record,
     is_from_outside,
     message_of,
+    repeat_failure,
 )
 from modelgauge.engine.measuring import Measured, Measurer
 from modelgauge.engine.repeats import Reducer, reduced
@@ -30,6 +31,7 @@ from modelgauge.errors import DefinitionError, RunStoppedError
 from modelgauge.interfaces.annotator import cost_of_each, request_of
 
 Interactions = Sequence[PromptInteractionAnnotations]
+Failed = dict[int, RepeatFailure]
 
 
 class Answered(NamedTuple):
@@ -65,7 +67,7 @@ class ItemWorker:
         turns: of the items that are answered.
         options: of the run, laid over each prompt's; None where the run asks for none.
         repeats: how often each prompt is asked.
-        reduce: makes one measurement of those of the repeats.
+        reduce: makes one measurement of those of the repeats, some of which may have failed.
     """
 
     sut: Target | None
@@ -87,9 +89,10 @@ class ItemWorker:
             RunStoppedError: no call may be sent any more; the item is not done.
         """
         answers: list[Answered] = []
+        failed: Failed = {}
         try:
-            await self._ask_all(item, answers)
-            return await self.judged(index, item, answers)
+            await self._ask_all(item, answers, failed)
+            return await self.judged(index, item, answers, failed)
         except StageError as failure:
             return self.failed(index, item, answers, failure)
         except Exception as error:
@@ -98,24 +101,26 @@ class ItemWorker:
             # A defect, of ours or of an object of an author's: it shall not end the other items.
             return self.failed(index, item, answers, StageError("measure", self.measurer.uid, error))
 
-    async def judged(self, index: int, item: TestItem, answers: Sequence[Answered]) -> ItemRecord:
-        """Annotate and measure answers.
+    async def judged(
+        self, index: int, item: TestItem, answers: Sequence[Answered], failed: Failed
+    ) -> ItemRecord:
+        """Annotate and measure answers, but those of failed repeats.
 
         Raises:
             StageError: an annotator or the test failed.
         """
         if self.annotators:
             try:
-                await self._annotate_all(answers)
+                await self._annotate_all([one for one in answers if one.repeat not in failed], failed)
             except StageError as failure:
-                return await self._failed_in_part(index, item, answers, failure)
+                return await self._failed_in_part(index, item, answers, failure, whole=not failed)
         if self.turns.needed:
             await self.turns.turn()
         try:
             interactions = tuple([one.recorded() for one in answers])
-            measured, each = await self._measured_all(item, interactions)
+            measured, each = await self._measured_all(item, interactions, failed)
         except BaseException as error:
-            if is_from_outside(error):
+            if is_from_outside(error) or isinstance(error, StageError):
                 raise
             raise StageError("measure", self.measurer.uid, as_exception(error)) from error
         return of_valid(
@@ -127,14 +132,20 @@ class ItemWorker:
             measurements=measured.values,
             binary=measured.binary,
             repeat_measurements=each,
+            failed_repeats=tuple([failed[repeat] for repeat in sorted(failed)]),
+            digests=None,
+            redacted=False,
         )
 
     async def _failed_in_part(
-        self, index: int, item: TestItem, answers: Sequence[Answered], failure: StageError
+        self, index: int, item: TestItem, answers: Sequence[Answered], failure: StageError, *, whole: bool
     ) -> ItemRecord:
-        """The record of an item whose annotators failed in part: what the others said is measured all the same."""
+        """The record of an item whose annotators failed in part: what the others said is measured all the same.
+
+        Not where the SUT had failed in some repeats (`whole` is False then): a measurement is made of all of them.
+        """
         measured = Measured({}, ())
-        is_said = any(said for one in answers for said in one.annotations)
+        is_said = whole and any(said for one in answers for said in one.annotations)
         if is_said and self.measurer.measures_in_part and not isinstance(failure.error, RunStoppedError):
             try:
                 measured = await self._measured_in_part(item, tuple([one.recorded() for one in answers]))
@@ -161,9 +172,30 @@ class ItemWorker:
         failure.__traceback__ = None
         return record
 
+    def _note_failed(self, repeats: Iterable[int], results: Sequence[Any], failed: Failed) -> None:
+        """Note the repeats that failed.
+
+        Raises:
+            StageError: too few are left to measure the item.
+        """
+        errors: dict[int, StageError] = {}
+        for repeat, result in zip(repeats, results, strict=True):
+            if isinstance(result, StageError) and not isinstance(result.error, RunStoppedError):
+                errors.setdefault(repeat, result)
+            elif isinstance(result, BaseException):
+                _raise_first(results)
+        left = self.repeats - len(failed) - len(errors)
+        if errors and left < self.reduce.least:
+            if left:
+                first, least = next(iter(errors.values())), self.reduce.least
+                told = f"{least} of the {self.repeats} repeats are needed for {self.reduce.name}; {left} did not fail."
+                add_note(as_exception(first.error), told)
+            _raise_first(results)
+        failed |= {repeat: repeat_failure(repeat, error) for repeat, error in errors.items()}
+
     # --- asking ------------------------------------------------------------------------------------------------------
 
-    async def _ask_all(self, item: TestItem, answers: list[Answered]) -> None:
+    async def _ask_all(self, item: TestItem, answers: list[Answered], failed: Failed) -> None:
         if self.repeats == 1 and len(item.prompts) == 1:  # nearly always: nothing to gather
             answers.append(Answered.of(item.prompts[0], await self._ask(item.prompts[0], 0)))
             return
@@ -172,7 +204,7 @@ class ItemWorker:
         for (prompt, repeat), response in zip(questions, responses, strict=True):
             if isinstance(response, SUTResponse):
                 answers.append(Answered.of(prompt, response, repeat))
-        _raise_first(responses)
+        self._note_failed([repeat for _, repeat in questions], responses, failed)
 
     async def _ask(self, prompt: PromptWithContext, repeat: int) -> SUTResponse:
         try:
@@ -189,14 +221,22 @@ class ItemWorker:
 
     # --- judging -----------------------------------------------------------------------------------------------------
 
-    async def _annotate_all(self, answers: Sequence[Answered]) -> None:
+    async def _annotate_all(self, answers: Sequence[Answered], failed: Failed) -> None:
+        """Keep annotations, in the order of the test, whichever came first.
+
+        Not done by who awaits them: a failure would stand in a frame that its own error holds.
+        """
         places = [
             (answered, place, name)
             for answered in answers
             for place in range(len(answered.annotations))
             for name in (self.annotators if self.chosen is None else self._chosen(answered.prompt))
         ]
-        _keep(places, await all_done([self._annotate(*one) for one in places]))
+        annotations = await all_done([self._annotate(*one) for one in places])
+        for (answered, place, name), annotation in zip(places, annotations, strict=True):
+            if not isinstance(annotation, BaseException):
+                answered.annotations[place][name] = annotation
+        self._note_failed([answered.repeat for answered, _, _ in places], annotations, failed)
 
     def _chosen(self, prompt: PromptWithContext) -> Collection[str]:
         """The annotators that the test wants for a prompt."""
@@ -213,7 +253,7 @@ class ItemWorker:
         try:
             completions = answered.response.completions
             cost = cost_of_each(answered.response.usage, len(completions))
-            paces = target.translating
+            paces = target.paces
             request = paces.request.of(request_of, annotator, answered.prompt, completions[place], cost)
             called = await target.call(request, self.tally.annotator_calls)
             try:
@@ -228,25 +268,35 @@ class ItemWorker:
             raise StageError("annotator", annotator.uid, as_exception(error)) from error
 
     async def _measured_all(
-        self, item: TestItem, interactions: Interactions
+        self, item: TestItem, interactions: Interactions, failed: Failed
     ) -> tuple[Measured, tuple[dict[str, float], ...]]:
-        """The item's measurements, and where prompts were repeated those of each repeat."""
+        """The item's measurements, and where prompts were repeated those of each repeat that did not fail."""
         if self.repeats == 1:
-            return await self._measured(item, interactions), ()
-        several = [await self._measured(item, one) for one in self._by_repeat(interactions)]
+            return await self.measurer.measure(_of_repeat(0, item, interactions)), ()
+        left = [repeat for repeat in range(self.repeats) if repeat not in failed]
+        results = await all_done([self._measured(_of_repeat(repeat, item, interactions)) for repeat in left])
+        self._note_failed(left, results, failed)
+        several: list[Measured] = [one for one in results if isinstance(one, Measured)]
         each = tuple(one.values for one in several)
         values = reduced(each, self.reduce)
         return Measured(
             values, tuple(name for name in values if all(name in one.binary for one in several))
         ), each
 
+    async def _measured(self, answered: TestItemAnnotations) -> Measured:
+        """The measurements of one repeat."""
+        try:
+            return await self.measurer.measure(answered)
+        except BaseException as error:
+            if is_from_outside(error):
+                raise
+            raise StageError("measure", self.measurer.uid, as_exception(error)) from error
+
     async def _measured_in_part(self, item: TestItem, interactions: Interactions) -> Measured:
         """What can be measured in all repeats of an item."""
         several = [
-            await self.measurer.measure_in_part(
-                of_valid(TestItemAnnotations, test_item=item, interactions=one)
-            )
-            for one in self._by_repeat(interactions)
+            await self.measurer.measure_in_part(_of_repeat(repeat, item, interactions))
+            for repeat in range(self.repeats)
         ]
         names = [name for name in several[0].values if all(name in one.values for one in several)]
         values = several[0].values
@@ -255,23 +305,11 @@ class ItemWorker:
         binary = tuple([name for name in names if all(name in one.binary for one in several)])
         return Measured(values, binary)
 
-    def _measured(self, item: TestItem, interactions: Interactions) -> Coroutine[Any, Any, Measured]:
-        return self.measurer.measure(of_valid(TestItemAnnotations, test_item=item, interactions=interactions))
 
-    def _by_repeat(self, interactions: Interactions) -> list[Interactions]:
-        repeats = range(self.repeats)
-        return [tuple([one for one in interactions if one.repeat == repeat]) for repeat in repeats]
-
-
-def _keep(places: Sequence[tuple[Answered, int, str]], annotations: Sequence[Any]) -> None:
-    """Keep annotations, in the order of the test, whichever came first; raise what failed.
-
-    Not done by who awaits them: a failure would stand in a frame that its own error holds.
-    """
-    for (answered, place, name), annotation in zip(places, annotations, strict=True):
-        if not isinstance(annotation, BaseException):
-            answered.annotations[place][name] = annotation
-    _raise_first(annotations)
+def _of_repeat(repeat: int, item: TestItem, interactions: Interactions) -> TestItemAnnotations:
+    """An item with the answers of one repeat."""
+    own = tuple([one for one in interactions if one.repeat == repeat])
+    return of_valid(TestItemAnnotations, test_item=item, interactions=own)
 
 
 def checked_choice(given: Iterable[str], annotators: Collection[str]) -> Collection[str]:

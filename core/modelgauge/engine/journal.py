@@ -15,10 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from modelgauge.data.json_values import is_exact
+from modelgauge.data.json_values import finite, is_exact
 from modelgauge.data.records import ItemRecord, TestRecord, item_from_json, record_from_json
-from modelgauge.engine.file_lock import lock
+from modelgauge.engine.manifest import is_signed, signed
 from modelgauge.errors import RecordError, RunStoppedError, SettingsError
+from modelgauge.file_lock import lock
+from modelgauge.files import bytes_of, opened, real_path
 from modelgauge.settings import load_settings
 
 log = logging.getLogger(__name__)
@@ -86,7 +88,7 @@ class RunFolder:
             verb: `show`, `resume` or `rescore`.
         """
         runs = self.path.parent
-        if _default_runs() == runs.resolve():
+        if _default_runs() == real_path(runs):
             return f"modelgauge {verb} {self.run_id}"
         if runs.name != RUNS:
             return f"modelgauge {verb} {shlex.quote(str(self.path))}"
@@ -95,21 +97,24 @@ class RunFolder:
     def is_going_on(self) -> bool:
         """Whether a process works on the run now."""
         try:
-            with self.journal.open("rb") as file:
-                return not lock(file)
+            held = lock(self.journal)
         except OSError:  # there is none yet
             return False
+        if held is not None:
+            held.close()
+        return held is None
 
     def forget_if_empty(self) -> None:
         """Remove the folder of a run that never began."""
         with suppress(OSError):  # nearly always: it is not empty
             self.path.rmdir()
 
-    def write_manifest(self, manifest: dict[str, Any], redact: Callable[[str], str]) -> None:
-        """Write `run.json`, without the secrets that a command line may hold."""
-        write_atomically(
-            self.path / MANIFEST, redact(json.dumps(manifest, indent=2, ensure_ascii=False)) + "\n"
-        )
+    def write_manifest(self, manifest: Any, redact: Callable[[str], str]) -> None:
+        """Write `run.json`, without the secrets of a command line; signed, unless somebody else's stands there."""
+        path, clean = self.path / MANIFEST, json.loads(redact(json.dumps(manifest, ensure_ascii=False)))
+        own = not path.exists() or is_signed(self.read_manifest())
+        text = json.dumps(signed(clean) if own else clean, indent=2, ensure_ascii=False)
+        write_atomically(path, f"{text}\n")
 
     def read_manifest(self) -> dict[str, Any]:
         data = read_json(self.path / MANIFEST)
@@ -209,20 +214,25 @@ def _is_a_name(text: str) -> bool:
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a journal; a torn last line, which a kill can leave, is dropped."""
-    if not path.exists():
+    """The lines of a journal; a torn last line, which a kill can leave, is dropped.
+
+    Raises:
+        RecordError: the journal is no file of the run's own, or cannot be read.
+    """
+    if not os.path.lexists(path):
         return
-    with path.open("rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                yield line
+    try:
+        with opened(path) as file:
+            yield from (line for line in file if line.endswith(b"\n"))
+    except OSError as error:
+        raise unreadable(path, error) from None
 
 
 class JournalFile:
     """A journal that is being written; used by the writer thread only.
 
     Args:
-        path: opened for appending; a torn last line is cut off first.
+        path: opened for appending; a torn last line is cut off when the next one is appended.
 
     Raises:
         RunStoppedError: the disk refuses.
@@ -231,15 +241,10 @@ class JournalFile:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._file = path.open("ab", buffering=0)
-            if not _locked(self._file):
-                self._file.close()
-                raise RecordError(
-                    f"Run {path.parent.name} is going on in another process.",
-                    fix="Wait for it to end, or stop it; then resume it.",
-                )
-            _cut_torn_line(path)
-            self.size = path.stat().st_size
+            self._lock = _locked(path)
+            self._file = opened(path, "a+b")
+            self.size = sum(map(len, whole_lines(path)))
+            self._is_torn = self._file.seek(0, os.SEEK_END) != self.size
         except OSError as error:
             raise refused(path, error) from error
 
@@ -247,6 +252,9 @@ class JournalFile:
         """Write whole lines; they survive the process from then on. All of them are written, or none."""
         view = memoryview(data)
         try:
+            if self._is_torn:
+                self._file.truncate(self.size)
+                self._is_torn = False
             while view:
                 view = view[self._file.write(view) :]
         except OSError:
@@ -256,33 +264,18 @@ class JournalFile:
 
     def close(self) -> None:
         self._file.close()
+        self._lock.close()
 
 
-def _locked(file: IO[bytes]) -> bool:
-    """Lock a journal; False where another process writes it."""
+def _locked(path: Path) -> IO[bytes]:
     for _ in range(_TRIES):
-        if lock(file):
-            return True
+        if (held := lock(path, "a+b")) is not None:
+            return held
         time.sleep(_PAUSE)
-    return False
-
-
-def _cut_torn_line(path: Path) -> None:
-    if not path.exists():
-        return
-    with path.open("rb+") as file:
-        end = file.seek(0, os.SEEK_END)
-        position = end
-        while position > 0:
-            start = max(0, position - 65536)
-            file.seek(start)
-            newline = file.read(position - start).rfind(b"\n")
-            if newline >= 0:
-                position = start + newline + 1
-                break
-            position = start
-        if position != end:
-            file.truncate(position)
+    raise RecordError(
+        f"Run {path.parent.name} is going on in another process.",
+        fix="Wait for it to end, or stop it; then resume it.",
+    )
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -301,6 +294,13 @@ def write_atomically(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def unreadable(path: Path, error: OSError) -> RecordError:
+    """A file of a run cannot be read."""
+    return RecordError(
+        f"{path} cannot be read: {error.strerror}.", fix="Give a run's id or folder, with files of its own."
+    )
+
+
 def refused(path: Path, error: OSError) -> RunStoppedError:
     """The disk does not take a file of a run."""
     return RunStoppedError(
@@ -312,23 +312,25 @@ def refused(path: Path, error: OSError) -> RunStoppedError:
 def _default_runs() -> Path | None:
     """Where a command finds runs that is not told where they are; None where that cannot be known."""
     try:
-        return (load_settings().data_dir / RUNS).resolve()
+        return real_path(load_settings().data_dir / RUNS)
     except SettingsError:
         return None
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, *, links: bool = False) -> Any:
     """The JSON of a file of ours.
+
+    Args:
+        path: of the file.
+        links: whether a link to it will do: the user named it.
 
     Raises:
         RecordError: it cannot be read; the message names file and line.
     """
     try:
-        return _parsed(path.read_text(encoding="utf-8"))
+        return _parsed(bytes_of(path, links=links).decode("utf-8"))
     except OSError as error:
-        raise RecordError(
-            f"{path} cannot be read: {error.strerror}.", fix="Give a run's id or folder."
-        ) from None
+        raise unreadable(path, error) from None
     except UnicodeDecodeError:
         raise RecordError(f"{path} is not UTF-8 text.", fix="Give a file that modelgauge wrote.") from None
     except (ValueError, RecursionError) as error:
@@ -336,7 +338,7 @@ def read_json(path: Path) -> Any:
 
 
 def _parsed(text: str) -> Any:
-    data = json.loads(text)
+    data = json.loads(text, parse_float=finite, parse_constant=finite)
     if ("\\ud" in text or "\\uD" in text) and not is_exact(data):  # lone surrogates, which nothing can write
         raise ValueError("a text in it is no Unicode")
     return data
@@ -356,7 +358,7 @@ def find_run(data_dir: Path, name: str) -> list[RunFolder]:
     for folder in (Path(name), runs / name):
         if (folder / MANIFEST).is_file():
             nameless = folder.name in ("", "..")  # a run's id is the name of its folder
-            return [RunFolder(folder.resolve() if nameless else folder)]
+            return [RunFolder(real_path(folder) if nameless else folder)]
     found, damaged = of_invocation(runs, name)
     if found:
         for error in damaged:
@@ -394,6 +396,5 @@ def all_runs(data_dir: Path) -> list[RunFolder]:
 
 
 def _all_runs(runs: Path) -> list[RunFolder]:
-    if not runs.is_dir():
-        return []
-    return [RunFolder(path) for path in sorted(runs.iterdir()) if (path / MANIFEST).is_file()]
+    paths = sorted(runs.iterdir()) if runs.is_dir() else []
+    return [RunFolder(path) for path in paths if (path / MANIFEST).is_file()]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from modelgauge.data.records import ConcurrencyChange
+from modelgauge.data.results import ConcurrencyChange
 
 START = 20
 CEILING = 256
@@ -60,7 +60,7 @@ class NoLimit:
         self.most = most
 
     async def acquire(self) -> None:
-        """At once."""
+        """Take a place without waiting: there is no limit."""
 
     def note(self, outcome: Outcome) -> None:
         """Nothing to learn."""
@@ -228,7 +228,7 @@ class _BeforeCut:
 
 @dataclass(slots=True)
 class _Round:
-    """As many attempts as there were places when it began, or as tell a share.
+    """A series of attempts that is judged as one: a place's worth each, or as many as show a share of refusals.
 
     Args:
         attempts: that it is to have.

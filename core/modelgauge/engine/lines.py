@@ -1,9 +1,12 @@
 """An item's record as a line of the journal; where it cannot be one, a record that can, and that says so."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
-from modelgauge.data.items import TestItem
+from pydantic_core import to_json
+
+from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, item_from_json
 from modelgauge.engine.failures import StageError, exception_record, message_of
 from modelgauge.errors import InvalidDataError
@@ -18,13 +21,35 @@ def line_of(record: ItemRecord, test_uid: str, redact: Callable[[str], str]) -> 
         redact: takes secrets out of a JSON text.
     """
     try:
-        written = record.model_dump_json()
+        written = _written(record)
     except Exception as error:  # noqa: BLE001  whatever an author's object raises when it is written
         record = _writable(record, test_uid, error)
-        written = record.model_dump_json()
+        written = _written(record)
     clean = redact(written)
-    line = clean.encode("utf-8")
-    return record if clean == written else item_from_json(line, "The record of an item"), line + b"\n"
+    if clean != written:
+        redacted = item_from_json(clean.encode("utf-8"), "The record of an item")
+        record = redacted.replaced(redacted=record.redacted or _answers(written) != _answers(clean))
+        clean = record.model_dump_json()
+    return record, clean.encode("utf-8") + b"\n"
+
+
+def _written(record: ItemRecord) -> str:
+    """The JSON of a record with the digests of its item, which are taken of the text that stands there anyhow."""
+    written, item_id = record.model_dump_json(), record.test_item.id
+    if record.digests is not None:
+        return written
+    begins, ends = '"test_item":', f'"id":{to_json(item_id).decode()}}}'
+    begin = written.index(begins) + len(begins)
+    end = written.index(f'{ends},"interactions":', begin) + len(ends)
+    head, _, tail = written.rpartition('"digests":null')
+    digests = f'{{"id":"{hex_digest(str(item_id))}","item":"{hex_digest(written[begin:end])}"}}'
+    return f'{head}"digests":{digests}{tail}'
+
+
+def _answers(written: str) -> list[Any]:
+    """The responses in a record, without what was said of them."""
+    responses = [one["response"] for one in json.loads(written)["interactions"]]
+    return [each["completion"] for one in responses for each in one["completions"]]
 
 
 def _writable(record: ItemRecord, test_uid: str, error: Exception) -> TestItemExceptionRecord:

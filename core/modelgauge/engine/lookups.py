@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from modelgauge.cache import DiskCache
 from modelgauge.engine.threads import BatchThread
-from modelgauge.errors import ModelGaugeError, RunStoppedError
+from modelgauge.errors import CallTimeoutError, ModelGaugeError, RunStoppedError
 
 _PAUSE = 0.1
-_LONG = 50  # pauses
+_LONG = 5.0
 _WAITING = (
-    "Another process that shares the cache %s has asked what this one wants to ask; its answers have been awaited for "
-    "%.0f s. Each is paid once. If that process is stopped, this one asks itself."
+    "Process %s, which shares the cache %s, is asking what this one wants to ask; its answers have been awaited for "
+    "%.0f s. Each is paid once. If that process ends, this one asks itself."
 )
 
 log = logging.getLogger(__name__)
@@ -25,9 +25,9 @@ log = logging.getLogger(__name__)
 class _Lookup:
     digest: str
     future: "asyncio.Future[str | None] | None"
+    begun: float = 0.0
     found: str | None = None
-    elsewhere: bool = False
-    pauses: int = 0
+    asked_by: str | None = None
 
 
 class Lookups:
@@ -35,10 +35,11 @@ class Lookups:
 
     Args:
         cache: where to look.
+        patience: seconds to wait for the answer to a call that another process makes.
     """
 
-    def __init__(self, cache: DiskCache) -> None:
-        self._cache = cache
+    def __init__(self, cache: DiskCache, patience: float) -> None:
+        self._cache, self._patience = cache, patience
         self._has_told = False
         self._loop = asyncio.get_running_loop()
         self._thread: BatchThread[_Lookup] = BatchThread(
@@ -49,9 +50,10 @@ class Lookups:
         """The stored text under a key; None where there is none: then the caller pays, or gives the key back.
 
         Raises:
+            CallTimeoutError: another process pays, and the patience has ended.
             RunStoppedError: the database cannot be read, or the disk is full.
         """
-        lookup = _Lookup(digest, self._loop.create_future())
+        lookup = _Lookup(digest, self._loop.create_future(), self._loop.time())
         self._thread.submit(lookup)
         return await lookup.future if lookup.future is not None else None
 
@@ -74,10 +76,10 @@ class Lookups:
         misses = [lookup for lookup in wanted if lookup.found is None]
         if not misses:
             return
-        ours = leases.take([lookup.digest for lookup in misses])
+        others = leases.take([lookup.digest for lookup in misses])
         for lookup in misses:
-            lookup.elsewhere = lookup.digest not in ours
-            if leases.shared and not lookup.elsewhere:  # it may have been paid between the look and the lease
+            lookup.asked_by = others.get(lookup.digest)
+            if lookup.asked_by is None:  # it may have been paid between the look and the lease
                 lookup.found = self._cache.get(lookup.digest)
         late = [lookup.digest for lookup in misses if lookup.found is not None]
         if late:
@@ -89,19 +91,29 @@ class Lookups:
                 continue
             if error is not None:
                 lookup.future.set_exception(_stopped(error))
-            elif lookup.elsewhere:
-                lookup.elsewhere = False
-                self._tell_of_pause(lookup)
-                self._loop.call_later(_PAUSE, self._thread.submit, lookup)
-            else:
+            elif lookup.asked_by is None or lookup.found is not None:
                 lookup.future.set_result(lookup.found)
+            else:
+                self._wait(lookup, lookup.asked_by, lookup.future)
 
-    def _tell_of_pause(self, lookup: _Lookup) -> None:
-        """Say once why nothing happens, where it has been so for a while."""
-        lookup.pauses += 1
-        if lookup.pauses == _LONG and not self._has_told:
+    def _wait(self, lookup: _Lookup, process: str, future: "asyncio.Future[str | None]") -> None:
+        """Look again in a while, as long as the patience lasts; say once why nothing happens."""
+        waited = self._loop.time() - lookup.begun
+        if waited > self._patience:
+            future.set_exception(_never_came(process, self._patience))
+            return
+        if waited > _LONG and not self._has_told:
             self._has_told = True
-            log.warning(_WAITING, self._cache.directory, _LONG * _PAUSE)
+            log.warning(_WAITING, process, self._cache.directory, waited)
+        self._loop.call_later(_PAUSE, self._thread.submit, lookup)
+
+
+def _never_came(process: str, seconds: float) -> CallTimeoutError:
+    return CallTimeoutError(
+        f"Process {process}, which shares the cache, is asking it, and had no answer within {seconds:g} s.",
+        fix="Let that process go on, or end it; then run the same command again. To wait longer, raise --call-timeout "
+        "(in Python call_timeout).",
+    )
 
 
 def _stopped(error: Exception) -> RunStoppedError:

@@ -1,11 +1,14 @@
 """From annotated answers to measurements: the author's `measure_quality`, checked."""
 
-from collections.abc import Mapping
+import asyncio
+import os
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from modelgauge.articles import a_thing
 from modelgauge.data.measured import TestItemAnnotations, measurement
 from modelgauge.data.thresholds import judged
+from modelgauge.engine.failures import of_author
 from modelgauge.engine.pace import Pace
 from modelgauge.engine.threads import in_thread
 from modelgauge.errors import InvalidDataError
@@ -23,17 +26,21 @@ class Measurer:
     """Measures the items of one test.
 
     Args:
-        test: its `measure_quality` runs on the event loop, or in a thread where it says so.
+        test: its `measure_quality` runs on the event loop, or in threads where it says so: in as many at once as the
+            machine has processors.
     """
 
     def __init__(self, test: PromptResponseTest) -> None:
         self._test = test
+        self._places = asyncio.Semaphore(os.cpu_count() or 1)
         self.uid = test.uid
         self.measures_in_part = _measures_in_part(type(test))
         self._ranges = {
             name: (float(low), float(high)) for name, (low, high) in test.measurement_ranges.items()
         }
-        self._pace = Pace(f"measure_quality of '{test.uid}'", "set measure_in_thread = True in the class")
+        self._pace = Pace(
+            f"measure_quality of '{test.uid}' takes", "set measure_in_thread = True in the class"
+        )
 
     async def measure(self, item: TestItemAnnotations) -> Measured:
         """Call `measure_quality`; where it does not say whether thresholds are reached, they do.
@@ -44,7 +51,7 @@ class Measurer:
         """
         test = self._test
         if test.measure_in_thread:
-            return self._judged(await in_thread(lambda: test.measure_quality(item), "measure"))
+            return self._judged(await self._in_thread(test.measure_quality, item))
         return self._judged(self._pace.of(test.measure_quality, item))
 
     async def measure_in_part(self, item: TestItemAnnotations) -> Measured:
@@ -55,8 +62,14 @@ class Measurer:
         """
         test = self._test
         if test.measure_in_thread:
-            return self._checked(await in_thread(lambda: test.measure_in_part(item), "measure"))
-        return self._checked(test.measure_in_part(item))
+            return self._checked(await self._in_thread(test.measure_in_part, item))
+        return self._checked(of_author(test.measure_in_part, item))
+
+    async def _in_thread(
+        self, method: Callable[[TestItemAnnotations], Any], item: TestItemAnnotations
+    ) -> Any:
+        async with self._places:
+            return await in_thread(lambda: method(item), "measure")
 
     def _judged(self, raw: Any) -> Measured:
         measured = self._checked(raw)

@@ -23,13 +23,17 @@ class RunOptions:
         sut_options: laid over the options of each prompt.
         repeats: ask each prompt this many times, each time for an answer of its own.
         reduce: how the measurements of the repeats become one: mean, majority, max or pass@K.
+        cluster: a field of the items' contexts, or a column of a data set: items of one value are not independent, and
+            every mean has an interval that allows for that. Items without the field stand for themselves.
+        finite: whether intervals are about the items of this very test, and not about all items like these.
         first_repeat: the number of the first repeat of all that is asked, judges too: what was answered for one
             number is not taken from the cache for another.
         caching: False asks for every answer anew, and keeps none.
         concurrency: calls at once of each SUT and annotator; None leaves it to the engine.
         max_retries: further attempts after a failed one.
         attempt_timeout: seconds for one attempt.
-        call_timeout: seconds for all attempts of a call with the pauses between them.
+        call_timeout: seconds for all attempts of a call with the pauses between them; as long is waited for the
+            answer to a call that another process makes.
         requests_per_minute: most requests a minute of each SUT, 0.5 for one in two minutes; None for no limit.
         tokens_per_minute: most tokens a minute of each SUT, as it reports them; None for no limit.
         max_calls: most calls that the whole run may send.
@@ -49,6 +53,8 @@ class RunOptions:
     sut_options: SUTOptions = field(default_factory=SUTOptions)
     repeats: int = 1
     reduce: str = "mean"
+    cluster: str | None = None
+    finite: bool = False
     first_repeat: int = 0
     caching: bool = True
     concurrency: int | None = None
@@ -68,6 +74,11 @@ class RunOptions:
     def runs(self) -> Path:
         """The folder that holds the folders of runs."""
         return self.runs_dir if self.runs_dir is not None else self.data_dir / "runs"
+
+    @property
+    def reduction(self) -> str | None:
+        """How several repeats become one number, where that is not their mean."""
+        return None if self.repeats == 1 or self.reduce == "mean" else self.reduce
 
     def recorded(self) -> dict[str, Any]:
         """The options as a run's manifest keeps them."""

@@ -1,10 +1,10 @@
 """What the engine reads off a SUT or an annotator: how many calls it bears, in batches or not, and what it responds."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from modelgauge.cache import KeyMaker
+from modelgauge.cache import Key, KeyMaker, was_redacted
 from modelgauge.coroutines import never_waits
 from modelgauge.engine.limits import CEILING, START, AdaptiveLimiter, Limiter, NoLimit
 from modelgauge.engine.options import RunOptions
@@ -42,19 +42,42 @@ def learn_secrets(made: Identified, redactor: Redactor) -> None:
         redactor.add(secret.description().name, secret.value or "")
 
 
-def keys_of(owner: Owner, asked: Asked | None, redact: Callable[[str], str]) -> KeyMaker | None:
+def keys_of(owner: Owner, asked: Asked | None) -> KeyMaker | None:
     """What makes the keys of an object's calls; None where they are not cached.
 
     Args:
         owner: is called.
         asked: the SUTs that it asks, by its own names.
-        redact: takes secrets out of the text of a key, which is stored.
     """
     if not is_cached(owner, asked):
         return None
-    return KeyMaker(
-        "sut" if isinstance(owner, PromptResponseSUT) else "annotator", owner.identity(asked), redact
-    )
+    return KeyMaker("sut" if isinstance(owner, PromptResponseSUT) else "annotator", owner.identity(asked))
+
+
+def why_unkept(owner: Owner, keys: KeyMaker, key: Key, response: str, redactor: Redactor) -> str | None:
+    """Why a call is used and never stored: a secret stands in it; None where none does.
+
+    Args:
+        owner: was called.
+        keys: of its calls.
+        key: of the call, with what was asked.
+        response: as it would be stored.
+        redactor: knows the secrets.
+    """
+    for place, text in (("request", key.parts), ("response", response)):
+        names = redactor.names_in(text)
+        if not names and was_redacted(text):
+            return f"a text like '[secret SCOPE.KEY]' in the {place}, as if a secret had been taken out"
+        if not names:
+            continue
+        held = f"the secret {' and '.join(names)} in the"
+        if place == "request" and redactor.names_in(keys.key(None).parts):
+            return f"{held} arguments of '{owner.uid}'. Let its constructor take a secret, by InjectSecret, not a text"
+        if place == "request" and {one.description().name for one in secrets_of(owner)} & {*names}:
+            method = "evaluate" if isinstance(owner, PromptResponseSUT) else "annotate"
+            return f"{held} request. Add the key in `{method}`, not in a method that translates"
+        return f"{held} {place}"
+    return None
 
 
 def limiter_of(owner: Owner, options: RunOptions, *, batched: bool) -> Limiter:

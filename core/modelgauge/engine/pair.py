@@ -23,12 +23,14 @@ class RecordedSUT:
         initialization: how it was made.
         answer: gives what it answered to each prompt, where that is not in the journal of an earlier run.
         again: what goes on with a run that stopped, where `modelgauge resume` cannot make its answers again.
+        left_out: how many further answers there are, that `max_test_items` left out before the run.
     """
 
     uid: str
     initialization: Initialization
     answer: Callable[[PromptWithContext], SUTResponse] | None = None
     again: str | None = None
+    left_out: int = 0
 
 
 class Callee(NamedTuple):

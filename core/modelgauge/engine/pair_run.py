@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import Any
 
-from modelgauge.data.records import ItemRecord, RunFailure, RunStage, TestRecord, normalized_result
+from modelgauge.data.records import ItemRecord, RunFailure, RunStage, TestRecord
+from modelgauge.data.results import GIVEN, Sample, normalized_result
 from modelgauge.engine.calls import Target
 from modelgauge.engine.failures import run_failure
 from modelgauge.engine.item import ItemWorker
@@ -19,10 +20,10 @@ from modelgauge.engine.observers import Observers
 from modelgauge.engine.options import RunOptions
 from modelgauge.engine.pair import Pair
 from modelgauge.engine.recorded import Continued, Rescorer
-from modelgauge.engine.source import Ids, ItemSource, NumberedItem, chosen
+from modelgauge.engine.source import Choice, Ids, ItemSource, NumberedItem, check_cluster, chosen
 from modelgauge.engine.summary import changes_of, identity_of, manifest_of, record_of
 from modelgauge.engine.tally import current_tally
-from modelgauge.engine.threads import in_thread
+from modelgauge.engine.threads import OneThread, in_thread
 from modelgauge.engine.totals import TotalsFile
 from modelgauge.engine.writer import Writer
 from modelgauge.errors import ModelGaugeError, RunStoppedError
@@ -75,7 +76,10 @@ class PairRun:
         self._worker = worker
         targets = [*([worker.sut] if worker.sut is not None else []), *worker.annotators.values()]
         self._targets = [*targets, *judges]
-        self._index = JournalIndex(folder.journal, pair.test.measurement_ranges)
+        self._index = JournalIndex(
+            folder.journal, pair.test.measurement_ranges, shared.options, is_asked=pair.sut.uid != GIVEN
+        )
+        self._sample: Sample | None = None
         self._ids = Ids(pair.test.uid)
         self._source: ItemSource | None = None
         self._workers: set[asyncio.Task[None]] = set()
@@ -95,8 +99,13 @@ class PairRun:
 
         Raises:
             RecordError: it does not, or a file of the run is damaged; neither journal nor record is changed.
+            InvalidOptionError: the items of a new run lack the field by which they shall form clusters.
         """
+        pair = self.pair
         if (continued := self._continued) is None:
+            await in_thread(lambda: check_cluster(pair.test, pair.dependencies, self.shared.options), "items")
+            if isinstance(worker := self._worker, Rescorer):
+                await in_thread(lambda: worker.compare(self._chosen_again, pair.test.uid), "items")
             return
         await self._open_journal()
         await in_thread(lambda: continued.load(self._index, self.tally), "journal")
@@ -140,6 +149,13 @@ class PairRun:
         worker = self._worker
         return worker.made if isinstance(worker, Rescorer) and not worker.complete else self.known
 
+    @property
+    def _population(self) -> int | None:
+        """How many items the test has, where intervals are about these."""
+        if not self.shared.options.finite:
+            return None
+        return self._whole if self._sample is None else self._sample.total
+
     async def _open_journal(self) -> JournalFile:
         if self._journal is None:
             journal = await in_thread(lambda: JournalFile(self.folder.journal), "journal")
@@ -173,35 +189,44 @@ class PairRun:
     async def _work_through(self, journal: JournalFile) -> None:
         if self._stopped():
             return
-        self._source = await self._of_author(self._items, "items")
-        if self._stopped():
-            self._source.stop()
-        self._spawn(journal)
-        await self._all_ended.wait()
+        thread = OneThread("items")
+        try:
+            self._source = await self._of_author(lambda: self._items(thread), "items", thread)
+            if self._stopped():
+                self._source.stop()
+            self._spawn(journal)
+            await self._all_ended.wait()
+        finally:
+            if self._source is not None:
+                self._source.close()
+            thread.close()
         if self._error is not None:
             raise self._error
 
-    async def _of_author(self, work: Callable[[], Any], name: str) -> Any:
+    async def _of_author(self, work: Callable[[], Any], name: str, thread: OneThread | None = None) -> Any:
         """Do an author's work in a thread; it is not waited for any more when the run is abandoned."""
-        self._author = asyncio.get_running_loop().create_task(in_thread(work, name))
+        self._author = asyncio.get_running_loop().create_task(in_thread(work, name, thread))
         return await self._author
 
-    def _items(self) -> ItemSource:
+    def _items(self, thread: OneThread) -> ItemSource:
         """What there is to do."""
-        items, total = self._chosen(self._ids)
+        items, number, total = self._chosen(self._ids)
+        options, others = self.shared.options, getattr(self.pair.sut, "left_out", 0)
+        if number is not None and total is not None and number < total + others:
+            self._sample = Sample(size=number, total=total + others, seed=options.seed)
         if isinstance(self._worker, Rescorer):
-            self._worker.made = total
-            return ItemSource(self._worker.remaining(items), len(self._worker.recorded))
+            self._worker.made = number
+            return ItemSource(self._worker.remaining(items), len(self._worker.recorded), thread)
         if self._continued is not None and self._made is not None:
-            return ItemSource(self._continued.remaining(items), self._made - len(self._continued.recorded))
-        return ItemSource(items, total)
+            left = self._made - len(self._continued.recorded)
+            return ItemSource(self._continued.remaining(items), left, thread)
+        return ItemSource(items, number, thread)
 
     def _chosen_again(self) -> Iterator[NumberedItem]:
-        return self._chosen(Ids(self.pair.test.uid))[0]
+        return self._chosen(Ids(self.pair.test.uid)).items
 
-    def _chosen(self, ids: Ids) -> tuple[Iterator[NumberedItem], int | None]:
-        pair, options = self.pair, self.shared.options
-        return chosen(pair.test, pair.dependencies, ids, options.max_test_items, options.seed)
+    def _chosen(self, ids: Ids) -> Choice:
+        return chosen(self.pair.test, self.pair.dependencies, ids, self.shared.options)
 
     def _spawn(self, journal: JournalFile) -> None:
         self._idle += 1
@@ -258,20 +283,23 @@ class PairRun:
         if self.shared.writer.is_crowded:  # many long answers that come at once are not made lines of at once
             await self.shared.writer.room()
         clean, line = line_of(record, self.pair.test.uid, self.shared.options.redactor.redact_json_text)
-        self.shared.writer.append(journal, line, lambda offset: self._done(clean, offset))
+        self.shared.writer.append(journal, line, lambda offset: self._done(clean, offset, numbered_item))
 
-    def _done(self, record: ItemRecord, offset: int) -> None:
+    def _done(self, record: ItemRecord, offset: int, asked: NumberedItem) -> None:
         """An item's record is committed."""
         self.tally.count(record)
-        self._index.add(record, offset)
+        self._index.add(record, offset, asked.item)
         self.shared.observers.item_finished(self.folder.run_id, record)
 
     async def _aggregated(self) -> dict[str, Any]:
-        items = self._index.items(self._whole)
+        items = self._index.items(self._whole, self._population)
         if not len(items) and not self._index.in_part:
             return {}
         aggregate = self.pair.test.aggregate_measurements
-        return dict(await self._of_author(lambda: normalized_result(aggregate(items)), "aggregation"))
+        reduction = self.shared.options.reduction
+        return dict(
+            await self._of_author(lambda: normalized_result(aggregate(items), reduction), "aggregation")
+        )
 
     async def _stage(self, stage: RunStage, work: Callable[[], Awaitable[Any]]) -> Any:
         """Do a part of the run; what it raises ends this pair only, and stands in its record."""
@@ -294,8 +322,8 @@ class PairRun:
         redact, seconds = self.shared.options.redactor.redact_json_text, self._totals.seconds
         record = self._record(result, seconds)
         try:
-            if self._ids.repeated and self._continued is None:
-                self.folder.write_manifest({**manifest, "repeated_ids": self._ids.repeated}, redact)
+            if (repeated := self._ids.repeated) and repeated != manifest.get("repeated_ids"):
+                self.folder.write_manifest({**manifest, "repeated_ids": repeated}, redact)
             self.folder.write_record(record, redact)
         except RunStoppedError as error:
             self._fail("run", error)
@@ -308,8 +336,13 @@ class PairRun:
     def _record(self, result: dict[str, Any], seconds: float) -> TestRecord:
         known = self.known
         earlier = {} if self._continued is None else self._continued.concurrency
+        facts = {
+            "sample": self._sample,
+            "prompts": len(self._index.prompts) if self._index.is_asked else None,
+            "distinct_prompts": self._index.distinct_prompts(),
+        }
         record = record_of(
-            self._identity(),
+            {**self._identity(), **facts},
             self.pair.test,
             self.shared.options,
             cancelled=self.cancelled,
@@ -332,11 +365,16 @@ class PairRun:
             repeat = "1 item repeats" if one else f"{self._ids.repeated:,} items repeat"
             ids = "its id ends" if one else "their ids end"
             yield f"{repeat} the prompts of an earlier one; {ids} in ~2, ~3, …"
+        if lacking := self._index.unclustered:
+            yield f"{lacking:,} of the items have no '{self.shared.options.cluster}': each is a cluster of its own."
+        if self.shared.options.finite and self._population is None:
+            yield "How many items the test has is not known, so the intervals are about all items like these."
         if isinstance(self._worker, Rescorer):
             yield from self._worker.notes(str(self.shared.manifest.get("rescores")))
         if self._continued is not None and self._continued.totals is None:
             yield "The calls and the time of this run's earlier sessions are not known."
         yield from self.tally.sut_calls.unjudged()
+        yield from (note for calls in self.tally.calls for note in calls.repaid())
 
     def _manifest(self) -> dict[str, Any]:
         options, pair = self.shared.options, self.pair

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from modelgauge.cache import Cache, KeyMaker
 from modelgauge.data.base import Frozen
 from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.records import CallCounts
 from modelgauge.data.responses import SUTResponse
+from modelgauge.data.results import CallCounts
 from modelgauge.engine.asking import translated
 from modelgauge.engine.digests import DigestSet
 from modelgauge.engine.failures import NOT_OF_THE_ITEM, message_of
@@ -85,9 +85,7 @@ class Planner:
         asked = self._side(pair.sut)
         judged = {name: self._side(one, pair.judge_suts.get(name)) for name, one in pair.annotators.items()}
         counting = _Counting(pair, pair.sut, self._options, asked, judged)
-        options, ids = self._options, Ids(pair.test.uid)
-        items, _ = chosen(pair.test, pair.dependencies, ids, options.max_test_items, options.seed)
-        for one in items:
+        for one in chosen(pair.test, pair.dependencies, Ids(pair.test.uid), self._options).items:
             counting.add(one.item)
         return counting.result()
 
@@ -99,7 +97,7 @@ class Planner:
         keys: KeyMaker | None = None
         learn_secrets(owner, self._options.redactor)
         if self._cache is not None:
-            keys = keys_of(owner, asked, self._options.redactor.redact_json_text)
+            keys = keys_of(owner, asked)
         codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
         return _Side(keys, codec, self._cache, self._seen)
 

@@ -56,12 +56,23 @@ async def show_progress(standing: Callable[[], Standing]) -> None:
 
 def _draw(bar: Any, now: Standing) -> None:
     bar.total = now.known
-    told: dict[str, int | str] = {"cached": now.cached, "errors": now.errors}
-    if now.cost:
-        told["cost"] = f"${now.cost:.2f}"
+    told = [f"errors={now.errors}", f"cached={now.cached}"]
     if now.oldest is not None and now.oldest >= 1:
-        told["oldest call"] = f"{now.oldest:.0f} s"
-    bar.set_postfix(told, refresh=False)
+        told.insert(1, f"oldest call={now.oldest:.0f} s")
+    if now.cost:
+        told.append(f"cost=${now.cost:.2f}")
     if now.done > bar.n:  # an update by nothing would leave the time that it took out of the rate
         bar.update(now.done - bar.n)
+    while told and not _fits(bar, ", ".join(told)):  # what matters least stands last
+        told.pop()
+    bar.set_postfix_str(", ".join(told), refresh=False)
     bar.refresh()
+
+
+def _fits(bar: Any, told: str) -> bool:
+    """Whether a text leaves room for the bar, which is ten characters long where no width is given."""
+    line = bar.format_dict
+    return (
+        line["ncols"] is None
+        or len(bar.format_meter(**{**line, "ncols": None, "postfix": told})) <= line["ncols"]
+    )

@@ -1,30 +1,33 @@
 """What a journal holds already: for a run that is continued, and for one that is measured anew."""
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from modelgauge.data.items import TestItem
+from modelgauge.cache import was_redacted
+from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.data.measured import PromptInteractionAnnotations
-from modelgauge.data.records import ConcurrencyChange, ItemRecord, TestItemRecord, item_from_json
+from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemRecord, item_from_json
 from modelgauge.data.responses import SUTResponse
-from modelgauge.engine.failures import NOT_OF_THE_ITEM, StageError, message_of
+from modelgauge.data.results import ConcurrencyChange
+from modelgauge.engine.failures import NOT_OF_THE_ITEM, StageError, message_of, place_of
 from modelgauge.engine.item import Answered, ItemWorker
-from modelgauge.engine.journal import MANIFEST, RECORD, RunFolder, whole_lines
+from modelgauge.engine.journal import MANIFEST, RECORD, RunFolder, unreadable, whole_lines
 from modelgauge.engine.lines import without_contexts
 from modelgauge.engine.measured import JournalIndex
 from modelgauge.engine.source import NumberedItem
 from modelgauge.engine.tally import Tally
 from modelgauge.engine.totals import Totals, read_totals
-from modelgauge.errors import ModelGaugeError, RecordError
+from modelgauge.errors import ModelGaugeError, RecordError, RedactedAnswerError
+from modelgauge.files import check_regular, opened
 
 
 class RecordedItems:
-    """The items of a journal, found by id; memory holds their places only.
+    """The items of a journal, found by the digests of their ids; memory holds their places only.
 
     Args:
         path: of the journal.
@@ -35,8 +38,8 @@ class RecordedItems:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._places: dict[bytes, int] = {}
-        self._used: set[bytes] = set()
+        self._places: dict[int, int] = {}
+        self._used: set[int] = set()
 
     def read(self, each: Callable[[ItemRecord, int], None] | None = None) -> None:
         """Read the journal once, and hand on each record with its offset."""
@@ -44,7 +47,7 @@ class RecordedItems:
         for number, line in enumerate(whole_lines(self.path), start=1):
             where = f"{self.path}, line {number}"
             record = item_from_json(line, where)
-            key = _digest(record.test_item.id)
+            key = _key(record.digests.id if record.digests else hex_digest(str(record.test_item.id)))
             if key in self._places:
                 raise RecordError(
                     f"{where}: item '{record.test_item.id}' stands in the journal twice.",
@@ -60,7 +63,7 @@ class RecordedItems:
 
     def holds(self, item: TestItem) -> bool:
         """Whether there is a line of an item; remembers that the test still makes it."""
-        key = _digest(item.id)
+        key = _key(hex_digest(str(item.id)))
         if key not in self._places:
             return False
         self._used.add(key)
@@ -70,8 +73,8 @@ class RecordedItems:
         """The line of an item, and remember that the test still makes it; None where there is none."""
         if not self.holds(item):
             return None
-        place = self._places[_digest(item.id)]
-        with self.path.open("rb") as file:
+        place = self._places[_key(hex_digest(str(item.id)))]
+        with opened(self.path) as file:
             file.seek(place)
             return file.readline()
 
@@ -83,7 +86,7 @@ class RecordedItems:
         """
         unused, self._used = self._places.keys() - self._used, set()
         for key in unused:
-            with self.path.open("rb") as file:
+            with opened(self.path) as file:
                 file.seek(self._places[key])
                 record = item_from_json(file.readline(), str(self.path))
             raise RecordError(
@@ -119,8 +122,13 @@ class Continued:
         """What the files of a run say, but for its items.
 
         Raises:
-            RecordError: one of them is damaged.
+            RecordError: one of them is damaged, or no file of the run's own.
         """
+        for path in (folder.journal, folder.totals):
+            try:
+                check_regular(path, writes=True)
+            except OSError as error:
+                raise unreadable(path, error) from None
         has_record = (folder.path / RECORD).exists()
         concurrency = folder.read_record().concurrency if has_record else {}
         return cls(folder, redact, folder.read_manifest(), read_totals(folder), concurrency)
@@ -168,16 +176,8 @@ class Continued:
         Raises:
             RecordError: an item has changed since, or is missing; or the test makes no items any more.
         """
-        try:
+        with _telling_of_items(f"Test '{self.manifest.get('test_uid')}'", self.folder.run_id):
             return self._compared(make(), index)
-        except (ModelGaugeError, *NOT_OF_THE_ITEM):
-            raise
-        except BaseException as error:
-            raise RecordError(
-                f"Test '{self.manifest.get('test_uid')}' does not make its items any more: "
-                f"{type(error).__name__}: {message_of(error).rstrip('.')}.",
-                fix=f"Mend it; run {self.folder.run_id} is as it was.",
-            ) from error
 
     def _compared(self, items: Iterable[NumberedItem], index: JournalIndex) -> int:
         number = 0
@@ -198,13 +198,15 @@ class Continued:
 
     def _is_of(self, item: TestItem, line: dict[str, Any]) -> bool:
         """Whether a line is of an item as it is now."""
-        recorded = line["test_item"]
-        if recorded == _recorded_form(item, self.redact):
-            return True
-        # An author's code may have put something into its contexts that cannot be written.
-        return bool(
-            line["kind"] == "exception" and recorded == _recorded_form(without_contexts(item), self.redact)
-        )
+        either = [item]
+        if line["kind"] == "exception":
+            # An author's code may have put something into its contexts that cannot be written.
+            either.append(without_contexts(item))
+        if line.get("digests") is None:  # of an earlier version
+            return line["test_item"] in [_plain(one, self.redact) for one in either]
+        digest = line["digests"]["item"]
+        # Equal JSON may have its names in another order.
+        return any(digest == _digest(one) or line["test_item"] == _plain(one) for one in either)
 
     def remaining(self, items: Iterable[NumberedItem]) -> Iterator[NumberedItem]:
         """The items that have no record yet.
@@ -216,6 +218,21 @@ class Continued:
         self.recorded.check_all_taken()
 
 
+@contextmanager
+def _telling_of_items(test: str, run_id: str) -> Iterator[None]:
+    """Tell of what `make_test_items` raises as of an earlier run that cannot be done again."""
+    try:
+        yield
+    except (ModelGaugeError, *NOT_OF_THE_ITEM):
+        raise
+    except BaseException as error:
+        raise RecordError(
+            f"{test} does not make its items any more: {type(error).__name__}: "
+            f"{message_of(error).rstrip('.')}{place_of(error)}.",
+            fix=f"Correct it; run {run_id} is as it was.",
+        ) from error
+
+
 @dataclass(slots=True)
 class Rescorer(ItemWorker):
     """Annotates and measures recorded answers; asks no SUT.
@@ -223,6 +240,7 @@ class Rescorer(ItemWorker):
     Args:
         recorded: the journal that holds the answers.
         complete: whether every item must be there; a run that was stopped early holds only some.
+        redact: takes secrets out of a JSON text, as when the journal was written.
 
     Attributes:
         made: how many items the test makes; None until that is known.
@@ -230,6 +248,7 @@ class Rescorer(ItemWorker):
 
     recorded: RecordedItems
     complete: bool
+    redact: Callable[[str], str]
     made: int | None = None
     _lines: dict[int, bytes] = field(default_factory=dict)
 
@@ -255,6 +274,21 @@ class Rescorer(ItemWorker):
         self.recorded.check_all_taken()
         self.made = made
 
+    def compare(self, make: Callable[[], Iterator[NumberedItem]], test: str) -> None:
+        """Compare the recorded answers with what the test asks now, before anything is measured.
+
+        Args:
+            make: gives the items that the test makes now.
+            test: what it is called.
+
+        Raises:
+            RecordError: they are not answers to its prompts; or it makes no items.
+        """
+        with _telling_of_items(f"Test '{test}'", self.recorded.path.parent.name):
+            for one in self.remaining(make()):
+                old = item_from_json(self._lines.pop(one.index), str(self.recorded.path))
+                self._check_prompts(one.item, old)
+
     def notes(self, run_id: str) -> Iterator[str]:
         """That the answers are not those to all items, where they are not.
 
@@ -270,23 +304,35 @@ class Rescorer(ItemWorker):
     async def process(self, index: int, item: TestItem) -> ItemRecord:
         """Judge the recorded answers of an item; what failed at the SUT stays as it is."""
         old = item_from_json(self._lines.pop(index), str(self.recorded.path))
-        self._check_prompts(item, old.test_item)
-        prompts = [prompt for _ in range(self.repeats) for prompt in item.prompts]
-        if not isinstance(old, TestItemRecord) and (
-            old.stage == "sut" or len(old.interactions) < len(prompts)  # some could not be written
-        ):
-            return old.replaced(index=index, test_item=item)
+        self._check_prompts(item, old)
+        by_repeat = {n: [one for one in old.interactions if one.repeat == n] for n in range(self.repeats)}
+        whole = {n: said for n, said in by_repeat.items() if len(said) == len(item.prompts)}
+        failed = {one.repeat: one for one in old.failures if isinstance(one, RepeatFailure)}
+        if not isinstance(old, TestItemRecord) and (old.stage == "sut" or len(whole) < self.repeats):
+            # Some may be there that could not be written.
+            return old.replaced(index=index, test_item=item, digests=None)
         answers = [
             Answered.of(prompt, _response(recorded), recorded.repeat)  # with the live context
-            for recorded, prompt in zip(old.interactions, prompts, strict=True)
+            for said in whole.values()
+            for recorded, prompt in zip(said, item.prompts, strict=True)
         ]
+        if old.redacted or (old.digests is None and was_redacted(_said(answers))):  # of an earlier version
+            failure = StageError("measure", self.measurer.uid, _redacted_answer(item))
+            return self.failed(index, item, answers, failure).replaced(redacted=True)
         try:
-            return await self.judged(index, item, answers)
+            return await self.judged(
+                index, item, answers, {n: one for n, one in failed.items() if n not in whole}
+            )
         except StageError as failure:
             return self.failed(index, item, answers, failure)
 
-    def _check_prompts(self, new: TestItem, old: TestItem) -> None:
-        if [one.prompt for one in new.prompts] != [one.prompt for one in old.prompts]:
+    def _check_prompts(self, new: TestItem, old: ItemRecord) -> None:
+        answered = [one.prompt for one in old.test_item.prompts]
+        if answered == [one.prompt for one in new.prompts]:
+            return
+        if old.digests is not None and old.digests.item == _digest(new):
+            return
+        if answered != [one.prompt for one in TestItem.load(_plain(new, self.redact)).prompts]:
             raise RecordError(
                 f"The prompts of item '{new.id}' are not those that were answered in {self.recorded.path}.",
                 fix="Start a new run: recorded answers cannot be scored as answers to other prompts.",
@@ -299,9 +345,26 @@ def _response(recorded: PromptInteractionAnnotations) -> SUTResponse:
     return SUTResponse([one.completion for one in annotated.completions], annotated.usage)
 
 
-def _recorded_form(item: TestItem, redact: Callable[[str], str]) -> Any:
+def _said(answers: Iterable[Answered]) -> str:
+    return " ".join(one.response.model_dump_json() for one in answers)
+
+
+def _redacted_answer(item: TestItem) -> RedactedAnswerError:
+    return RedactedAnswerError(
+        f"The recorded answer to item '{item.id}' cannot be measured: a secret was taken out of it when it was "
+        "written.",
+        fix="Start a new run: it measures what the SUT answers.",
+    )
+
+
+def _digest(item: TestItem) -> str:
+    return hex_digest(item.model_dump_json())
+
+
+def _plain(item: TestItem, redact: Callable[[str], str] = str) -> Any:
     return json.loads(redact(item.model_dump_json()))
 
 
-def _digest(item_id: str | None) -> bytes:
-    return hashlib.blake2b(str(item_id).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+def _key(digest: str) -> int:
+    """What a set of a million ids holds of each: a few bytes."""
+    return int(digest[:16], 16)

@@ -4,15 +4,28 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
-from modelgauge.errors import InvalidDataError, InvalidOptionError, RunStoppedError
+from modelgauge.errors import InvalidDataError, InvalidOptionError, NewRunNeededError
 from modelgauge.exact import exact_mean
 
-Reducer = Callable[[Sequence[float]], float]
+
+class Reducer(NamedTuple):
+    """How the values of the repeats become one.
+
+    Args:
+        name: mean, majority, max, or pass@K.
+        function: does it.
+        least: how many values it takes; the other repeats may have failed.
+    """
+
+    name: str
+    function: Callable[[Sequence[float]], float]
+    least: int = 1
 
 
 def reducer(name: str, repeats: int) -> Reducer:
-    """The function that a name stands for.
+    """The reducer that a name stands for.
 
     Args:
         name: mean, majority, max, or pass@K.
@@ -21,9 +34,10 @@ def reducer(name: str, repeats: int) -> Reducer:
     Raises:
         InvalidOptionError: the name is unknown, or K is larger than `repeats`.
     """
-    plain: dict[str, Reducer] = {"mean": exact_mean, "majority": majority, "max": max}
-    if name in plain:
-        return plain[name]
+    if name in ("mean", "majority"):
+        return Reducer(name, exact_mean if name == "mean" else majority)
+    if name == "max":  # of fewer values it would be lower
+        return Reducer(name, max, repeats)
     match = re.fullmatch(r"pass@([1-9][0-9]*)", name)
     if match is None:
         raise InvalidOptionError(
@@ -34,7 +48,7 @@ def reducer(name: str, repeats: int) -> Reducer:
         raise InvalidOptionError(
             f"{name} needs at least {k} repeats, not {repeats}.", fix=f"Use --repeats {k} or more."
         )
-    return lambda values: pass_at(k, values)
+    return Reducer(name, lambda values: pass_at(k, values), k)
 
 
 def majority(values: Sequence[float]) -> float:
@@ -54,11 +68,11 @@ def pass_at(k: int, values: Sequence[float]) -> float:
         values: 1 for a right answer, 0 for a wrong one.
 
     Raises:
-        RunStoppedError: a value is neither 0 nor 1; all items would fail, and each is paid.
+        NewRunNeededError: a value is neither 0 nor 1; all items would fail, and each is paid.
     """
     other = next((value for value in values if value not in (0.0, 1.0)), None)
     if other is not None:
-        raise RunStoppedError(
+        raise NewRunNeededError(
             f"pass@{k} is for measurements that are 0 or 1, and the test gives {other:g}.",
             fix="Run it again with --reduce mean, majority or max: the cache pays for what was answered.",
         )
@@ -79,4 +93,4 @@ def reduced(measurements: Sequence[Mapping[str, float]], reduce: Reducer) -> dic
                 f"Measurement '{name}' is there for some repeats of an item only.",
                 fix="Return it from measure_quality for every answer.",
             )
-    return {name: reduce([one[name] for one in measurements]) for name in names}
+    return {name: reduce.function([one[name] for one in measurements]) for name in names}

@@ -1,6 +1,8 @@
 """When a failed attempt is worth another: the author's word, else what the error is; and how long to wait before it."""
 
+import errno
 import random
+import ssl
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +10,34 @@ from modelgauge.engine.limits import Outcome
 from modelgauge.errors import CallTimeoutError, DefinitionError, InvalidResponseError, RunStoppedError
 from modelgauge.interfaces.retry import ErrorClass, Fatal, Retry
 
-_TRANSIENT = (OSError, TimeoutError, CallTimeoutError)
+_LASTING = (  # the same file, and the same certificate, will be there the next time
+    FileExistsError,
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+    ssl.SSLCertVerificationError,
+)
+_PASSING = frozenset(
+    getattr(errno, name)
+    for name in (
+        *("EAGAIN", "EBUSY", "EINTR", "EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "EADDRINUSE", "EADDRNOTAVAIL"),
+        *(
+            "EHOSTDOWN",
+            "EHOSTUNREACH",
+            "ENETDOWN",
+            "ENETRESET",
+            "ENETUNREACH",
+            "ENOTCONN",
+            "EPROTO",
+            "ESTALE",
+        ),
+    )
+    if hasattr(errno, name)
+)
+_NOT_CONNECTED = frozenset({"ConnectTimeout", "ConnectTimeoutError", "ConnectionTimeoutError"})
+"""What clients (requests, httpx, urllib3, aiohttp) raise where connecting takes too long."""
+
 _OURS = (DefinitionError, InvalidResponseError, RunStoppedError)  # nobody's call can mend these
 
 
@@ -29,7 +58,23 @@ def classify(owner: Any, error: Exception) -> ErrorClass:
     if verdict is not None:
         _check(owner, verdict)
         return verdict
-    return Retry() if isinstance(error, _TRANSIENT) else None
+    if any(one.__name__ in _NOT_CONNECTED for one in type(error).__mro__):
+        return Retry(rate_limited=True)  # a server whose queue of connections is full says nothing at all
+    return Retry() if _may_pass(error) else None
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether an error of the system is one that another attempt may not meet.
+
+    Clients' own classes of `OSError` (of aiohttp, requests, urllib, ssl, socket) are about the network, and so is,
+    for all that is known, one without a number.
+    """
+    if isinstance(error, (TimeoutError, CallTimeoutError, ConnectionError)):
+        return True
+    if not isinstance(error, OSError) or isinstance(error, _LASTING):
+        return False
+    is_plain = type(error).__module__ == "builtins"
+    return not is_plain or error.errno is None or error.errno in _PASSING
 
 
 def _check(owner: Any, verdict: object) -> None:

@@ -126,7 +126,7 @@ class Run:
             stack.enter_context(watching_the_loop())
             stack.enter_context(rarer_collections())
             gathering = asyncio.create_task(manifest())  # git takes as long as the cache's file
-            stack.callback(gathering.cancel)
+            stack.push_async_callback(_given_up, gathering)
             self._services = await self._open_services(
                 stack, [one for pair in pairs for one in pair.called()]
             )
@@ -147,7 +147,7 @@ class Run:
             await self._open(stack)
             if self.options.progress:
                 bar = asyncio.create_task(show_progress(self._standing))
-                stack.callback(bar.cancel)
+                stack.push_async_callback(_given_up, bar)
             tasks = [asyncio.create_task(one.run()) for one in self._pairs]
             try:
                 await self._finished(tasks)
@@ -212,7 +212,7 @@ class Run:
         stack.push_async_callback(writer.close)
         lookups: Lookups | None = None
         if cache is not None:
-            lookups = Lookups(cache)
+            lookups = Lookups(cache, options.call_timeout)
             stack.push_async_callback(lookups.close)
         pool = CallPool()
         stack.callback(pool.close)
@@ -247,7 +247,8 @@ class Run:
             await in_thread(recorded.read, "journal")  # a damaged one makes no run
             folder = await in_thread(lambda: RunFolder.create(options.runs), "folder")
             shared = replace(shared, manifest={**shared.manifest, "rescores": rescoring.run_id})
-            rescorer = Rescorer(**worker, recorded=recorded, complete=complete)
+            redact = options.redactor.redact_json_text
+            rescorer = Rescorer(**worker, recorded=recorded, complete=complete, redact=redact)
             return PairRun(pair, folder, rescorer, shared, **told)
         if continuing is not None:
             continued = await in_thread(
@@ -372,6 +373,12 @@ class Run:
             self._services.stop(RunStoppedError(error.problem, fix=error.fix))
             for pair in self._pairs:
                 pair.stop(error)
+
+
+async def _given_up(task: "asyncio.Task[Any]") -> None:
+    """Cancel a task, and see it end: nothing of a run is left in a loop that goes on."""
+    task.cancel()
+    await asyncio.wait([task])
 
 
 def _invocation(continuing: RunFolder | None) -> str:

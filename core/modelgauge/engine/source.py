@@ -6,25 +6,40 @@ No list of all items is made: workers take items one by one, and the next chunk 
 import asyncio
 import hashlib
 import heapq
+import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from time import monotonic
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
 
 from modelgauge.articles import a_thing
+from modelgauge.data.base import items_of
 from modelgauge.data.items import TestItem, derived_id
+from modelgauge.did_you_mean import did_you_mean
 from modelgauge.engine.digests import DigestSet, digest_of
 from modelgauge.engine.failures import as_exception
-from modelgauge.engine.threads import in_thread
-from modelgauge.errors import DefinitionError
+from modelgauge.engine.options import RunOptions
+from modelgauge.engine.threads import OneThread, in_thread
+from modelgauge.errors import DefinitionError, InvalidOptionError
 from modelgauge.interfaces.test import PromptResponseTest
+
+log = logging.getLogger(__name__)
 
 _CHUNK = 256
 _FIRST_CHUNK = 32  # so that the first calls are sent soon
 _LOW = 128
 _CHUNK_SECONDS = 0.02
+
+_LONG = 10.0  # seconds
+_ALL_ARE_READ = (
+    "-m (in Python max_test_items) chooses among all items of '%s', so it reads them all first: %s so far. "
+    "If they never end, stop this, and let make_test_items end."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +78,9 @@ class Ids:
             )
         return item
 
+    def __len__(self) -> int:
+        return len(self._taken)
+
     def forget(self) -> None:
         """There are no more items: give the memory back."""
         self._taken = DigestSet()
@@ -94,24 +112,103 @@ def numbered(items: Iterable[object], ids: Ids, test_uid: str) -> Iterator[Numbe
         yield NumberedItem(index, ids.identified(item))
 
 
+class Choice(NamedTuple):
+    """The items of a test that a run measures.
+
+    Args:
+        items: in order.
+        number: how many they are; None where that is not known before they are read.
+        total: how many the test makes; likewise.
+    """
+
+    items: Iterator[NumberedItem]
+    number: int | None
+    total: int | None
+
+
 def chosen(
-    test: PromptResponseTest, dependencies: Mapping[str, Path], ids: Ids, most: int | None, seed: int
-) -> tuple[Iterator[NumberedItem], int | None]:
-    """The items of a test that a run measures, and how many they are; None where that is not known before.
+    test: PromptResponseTest, dependencies: Mapping[str, Path], ids: Ids, options: RunOptions
+) -> Choice:
+    """The items of a test that a run measures.
 
     Args:
         test: makes them.
         dependencies: where its data is.
         ids: gives them their ids.
-        most: how many to choose; None for all.
-        seed: what the choice depends on.
+        options: of the run.
+
+    Raises:
+        InvalidOptionError: none of the first items has the field by which items form clusters.
     """
     made = test.make_test_items(dependencies)
     items = numbered(made, ids, test.uid)
-    if most is None:
-        return items, len(made) if isinstance(made, Sized) else None
-    few = sample(items, most, seed)
-    return iter(few), len(few)
+    if options.cluster is not None:
+        items = _clustered(items, options.cluster, test.uid)
+    if options.max_test_items is None:
+        number = len(made) if isinstance(made, Sized) else None
+        return Choice(items, number, number)
+    few = sample(_counted(items, test.uid), options.max_test_items, options.seed)
+    return Choice(iter(few), len(few), len(ids))
+
+
+def check_cluster(test: PromptResponseTest, dependencies: Mapping[str, Path], options: RunOptions) -> None:
+    """Make the first items of a test, to see whether they have the field by which items shall form clusters.
+
+    Raises:
+        InvalidOptionError: they do not. Whatever else make_test_items raises, the run will tell.
+    """
+    if options.cluster is None:
+        return
+    try:
+        next(chosen(test, dependencies, Ids(test.uid), options).items, None)
+    except InvalidOptionError:
+        raise
+    except Exception:
+        log.debug("The items of '%s' cannot be made.", test.uid, exc_info=True)
+
+
+def _clustered(items: Iterator[NumberedItem], field: str, test_uid: str) -> Iterator[NumberedItem]:
+    """The items, whose contexts shall have a field: a wrong name is told before anything is asked."""
+    first = list(islice(items, _FIRST_CHUNK))
+    if first and all(field_of(one.item, field) is None for one in first):
+        known = fields_of(first[0].item)
+        raise InvalidOptionError(
+            f"No item of '{test_uid}' has a field '{field}' by which it could belong to a cluster.",
+            fix=f"{did_you_mean(field, known)}The fields of a context are: {items_of(known)}."
+            if known
+            else "Give items a context with such a field: TestItem(…, context={…}).",
+        )
+    yield from first
+    yield from items
+
+
+def fields_of(item: TestItem) -> dict[str, Any]:
+    """The fields of an item's context, with the columns and metadata of a golden; those that are None left out."""
+    context = item.prompts[0].context if item.context is None and len(item.prompts) == 1 else item.context
+    held = context.model_dump(mode="json") if isinstance(context, BaseModel) else context
+    if not isinstance(held, Mapping):
+        return {}
+    inner = [held.get(part) for part in _FURTHER_FIELDS]
+    found = {name: value for one in inner if isinstance(one, Mapping) for name, value in one.items()}
+    return {name: value for name, value in {**found, **held}.items() if value is not None}
+
+
+_FURTHER_FIELDS = ("additional_metadata", "metadata", "custom_column_key_values")
+
+
+def field_of(item: TestItem, name: str) -> Any:
+    """A field of an item, see `fields_of`; None where it has none of that name."""
+    return fields_of(item).get(name)
+
+
+def _counted(items: Iterator[NumberedItem], test_uid: str) -> Iterator[NumberedItem]:
+    """The items; where reading them takes long, it is said how many came so far."""
+    due = monotonic() + (wait := _LONG)
+    for number, item in enumerate(items, start=1):
+        if monotonic() > due:
+            log.warning(_ALL_ARE_READ, test_uid, f"{number:,}")
+            due = monotonic() + (wait := 2 * wait)
+        yield item
 
 
 def sample(items: Iterable[NumberedItem], most: int, seed: int) -> list[NumberedItem]:
@@ -134,13 +231,16 @@ class ItemSource:
     Args:
         items: pulled in a thread, since an author may read files or download there.
         total: how many they are, where that is known before they are read.
+        thread: the one in which the items were made; they are pulled and closed there too.
 
     Attributes:
         total: how many they are; None until that is known.
     """
 
-    def __init__(self, items: Iterator[NumberedItem], total: int | None = None) -> None:
-        self.total = total
+    def __init__(
+        self, items: Iterator[NumberedItem], total: int | None = None, thread: OneThread | None = None
+    ) -> None:
+        self.total, self._thread = total, thread
         self._items = items
         self._pulled = 0
         self._ready: deque[NumberedItem] = deque()
@@ -179,6 +279,13 @@ class ItemSource:
         self._ready.clear()
         self._wake(len(self._waiting))
 
+    def close(self) -> None:
+        """Let an author's generator end, where it goes on, in its own thread; nobody waits for that."""
+        if self._pull is not None:
+            self._pull.cancel()
+        if self._thread is not None:
+            self._thread.submit(lambda: _closed(self._items))
+
     async def _more(self) -> None:
         """Wait for a chunk, or its share of one."""
         self._start_pull()
@@ -204,7 +311,7 @@ class ItemSource:
 
     async def _pull_chunk(self) -> None:
         most = min(_CHUNK, _FIRST_CHUNK + self._pulled)
-        chunk, more, error = await in_thread(lambda: _chunk(self._items, most), "items")
+        chunk, more, error = await in_thread(lambda: _chunk(self._items, most), "items", self._thread)
         if not self._exhausted:
             self._ready.extend(chunk)
             self._pulled += len(chunk)
@@ -214,6 +321,15 @@ class ItemSource:
         self._pull = None
         # One worker for each item; all of them where there will be no more.
         self._wake(len(self._waiting) if self._exhausted else len(chunk))
+
+
+def _closed(items: Iterator[NumberedItem]) -> None:
+    close = getattr(items, "close", None)
+    try:
+        if close is not None:
+            close()
+    except BaseException:  # the author's; it is told, and changes nothing
+        log.exception("The items of a test could not be closed.")
 
 
 def _chunk(items: Iterator[NumberedItem], most: int) -> tuple[list[NumberedItem], bool, Exception | None]:

@@ -5,15 +5,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from modelgauge.data.records import (
-    SCHEMA_VERSION,
-    ConcurrencyChange,
-    Counts,
-    RunFailure,
-    Spent,
-    TestRecord,
-    record_from_json,
-)
+from modelgauge.data.records import SCHEMA_VERSION, RunFailure, TestRecord, record_from_json
+from modelgauge.data.results import ConcurrencyChange, Counts, Spent
 from modelgauge.engine.calls import Target
 from modelgauge.engine.limits import AdaptiveLimiter
 from modelgauge.engine.options import RunOptions
@@ -88,7 +81,7 @@ def manifest_of(
 
 
 def record_of(
-    identity: Mapping[str, Any],
+    facts: Mapping[str, Any],
     test: PromptResponseTest,
     options: RunOptions,
     *,
@@ -101,9 +94,12 @@ def record_of(
     failure: RunFailure | None,
     concurrency: Changes,
 ) -> TestRecord:
-    """The record of a run, without secrets that an error may have named."""
+    """The record of a run, without secrets that an error may have named.
+
+    `facts` are its identity, and what is known of its items.
+    """
     record = TestRecord(
-        **{**identity, "dataset": test.dataset},
+        **{**facts, "dataset": test.dataset},
         hyperparameters=dict(options.hyperparameters),
         identifier=options.identifier,
         thresholds=dict(test.thresholds),
@@ -115,6 +111,8 @@ def record_of(
         notes=tuple(notes),
         failure=failure,
         concurrency=dict(concurrency),
+        repeats=options.repeats,
+        reduction=options.reduction,
     )
     written = record.model_dump_json()
     clean = options.redactor.redact_json_text(written)  # what the caller gets holds no secret either

@@ -1,9 +1,12 @@
 """Counts of one pair, as they grow during a run."""
 
+from collections import Counter
+from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from modelgauge.data.records import CallCounts, Counts, ItemRecord, Spent, TestItemRecord
+from modelgauge.data.records import ItemRecord, TestItemRecord
+from modelgauge.data.results import CallCounts, Counts, Spent
 from modelgauge.data.spans import Trace
 
 _MOST_NAMED = 5
@@ -11,11 +14,16 @@ _MOST_NAMED = 5
 
 @dataclass(slots=True)
 class CallTally:
-    """Calls of one kind, and the metrics of observed functions in them: their names with that of the span."""
+    """Calls of one kind, and the metrics of observed functions in them: their names with that of the span.
+
+    Attributes:
+        unkept: whose calls hold which secret, and so are not in the cache; of how many of those that were paid.
+    """
 
     paid: int = 0
     cached: int = 0
     metrics: set[str] = field(default_factory=set)
+    unkept: Counter[str] = field(default_factory=Counter)
 
     def note_metrics(self, trace: Trace) -> None:
         """Note the metrics of an app's observed functions."""
@@ -32,6 +40,12 @@ class CallTally:
         where = "evaluate(goldens=…, observed_callback=…) and assert_test(golden=…, observed_callback=…)"
         return (f"{told} They judge in {where}; in this run only the test's own do.",)
 
+    def repaid(self) -> Iterator[str]:
+        """The notes of what a further run pays for again, since it is not in the cache."""
+        for what, number in self.unkept.items():
+            calls = "1 call" if number == 1 else f"{number:,} calls"
+            yield f"Not cached, so that another run pays again: {calls} of {what}."
+
     def frozen(self) -> CallCounts:
         return CallCounts(paid=self.paid, cached=self.cached)
 
@@ -45,10 +59,13 @@ class Tally:
         attempts: calls that were sent, further attempts included.
         tokens: input and output tokens that SUTs reported.
         cost: US dollars that SUTs reported.
+        unkept_before: calls of earlier sessions that hold a secret, and so are not in the cache.
     """
 
     items: int = 0
     scored: int = 0
+    partial: int = 0
+    failed_repeats: int = 0
     sut_errors: int = 0
     annotator_errors: int = 0
     unscored: int = 0
@@ -58,11 +75,24 @@ class Tally:
     attempts: int = 0
     tokens: int = 0
     cost: float = 0.0
+    unkept_before: int = 0
+
+    @property
+    def calls(self) -> tuple[CallTally, CallTally, CallTally]:
+        """Of each kind."""
+        return self.sut_calls, self.annotator_calls, self.judge_calls
+
+    @property
+    def unkept(self) -> int:
+        """Paid calls that hold a secret, and so are not in the cache."""
+        return self.unkept_before + sum(calls.unkept.total() for calls in self.calls)
 
     def count(self, record: ItemRecord) -> None:
         """Count a record that is committed."""
         if isinstance(record, TestItemRecord):
             self.scored += 1
+            self.partial += bool(record.failed_repeats)
+            self.failed_repeats += len(record.failed_repeats)
         elif record.stage == "sut":
             self.sut_errors += 1
         elif record.stage == "annotator":
@@ -80,12 +110,15 @@ class Tally:
             items=self.items,
             not_begun=not_begun,
             scored=self.scored,
+            partial=self.partial,
+            failed_repeats=self.failed_repeats,
             sut_errors=self.sut_errors,
             annotator_errors=self.annotator_errors,
             unscored=self.unscored,
             sut_calls=self.sut_calls.frozen(),
             annotator_calls=self.annotator_calls.frozen(),
             judge_calls=self.judge_calls.frozen(),
+            unkept=self.unkept,
         )
 
     def spent(self) -> Spent:

@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from modelgauge.engine.deadlines import timed_out
-from modelgauge.engine.failures import as_exception
+from modelgauge.engine.failures import as_exception, of_author
 from modelgauge.errors import RunStoppedError
 
 log = logging.getLogger(__name__)
@@ -115,10 +115,40 @@ class BatchThread(Generic[Job]):
             self._ended.set_result(None)
 
 
-async def in_thread(function: Callable[[], T], name: str) -> T:
+class OneThread:
+    """One thread for what must not move between threads: an author's iterator, say, which may read a database.
+
+    Args:
+        name: of the thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._jobs: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        _idle_thread().put((self._work, f"modelgauge-{name}"))
+
+    def submit(self, job: Callable[[], object]) -> None:
+        """Do something in the thread, after all that was submitted before; it raises nothing."""
+        self._jobs.put(job)
+
+    def close(self) -> None:
+        """Let the thread go, when it has done what was submitted."""
+        self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+            del job  # and what it holds
+
+
+async def in_thread(function: Callable[[], T], name: str, thread: OneThread | None = None) -> T:
     """Run a function once in a daemon thread, with a copy of the context variables.
 
     A thread that is done waits a while for the next function: the loop stands still while a thread starts.
+
+    Args:
+        function: to run.
+        name: of the thread meanwhile.
+        thread: where it must run; None for any.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -135,7 +165,7 @@ async def in_thread(function: Callable[[], T], name: str) -> T:
     def run() -> None:
         result, error = None, None
         try:
-            result = context.run(function)
+            result = context.run(of_author, function)
         except BaseException as raised:  # noqa: BLE001  given to the waiting coroutine, SystemExit of an author too
             error = as_exception(raised)
         try:
@@ -143,7 +173,10 @@ async def in_thread(function: Callable[[], T], name: str) -> T:
         except RuntimeError:  # the loop is closed: nobody is waiting
             return
 
-    _idle_thread().put((run, f"modelgauge-{name}"))
+    if thread is None:
+        _idle_thread().put((run, f"modelgauge-{name}"))
+    else:
+        thread.submit(run)
     return await future
 
 
@@ -295,7 +328,7 @@ class CallPool:
     def _do(self, call: _Call) -> None:
         call.started = self.clock()
         try:
-            call.result = call.context.run(call.function, call.argument)
+            call.result = call.context.run(of_author, call.function, call.argument)
         except BaseException as raised:  # noqa: BLE001  given to the waiting coroutine, SystemExit of an author too
             call.error = as_exception(raised)
         finally:

@@ -4,18 +4,20 @@ A session is one process that works on the run: the one that began it, and each 
 """
 
 import logging
+import os
 from threading import Lock
 from time import monotonic
 from typing import IO, Any
 
 from pydantic import ConfigDict, Field
 
-from modelgauge.data.base import Frozen
-from modelgauge.data.records import CallCounts, Spent
+from modelgauge.data.base import Count, Frozen
+from modelgauge.data.results import CallCounts, Spent
 from modelgauge.engine.budget import Budget
 from modelgauge.engine.journal import RunFolder, of_invocation, read_json, refused
 from modelgauge.engine.tally import Tally
 from modelgauge.errors import InvalidDataError, RecordError
+from modelgauge.files import opened
 
 log = logging.getLogger(__name__)
 
@@ -34,18 +36,20 @@ class Totals(Frozen):
         attempts: calls that were sent, further attempts included.
         tokens: input and output tokens that SUTs reported.
         cost: US dollars that SUTs reported.
+        unkept: paid calls that hold a secret, and so are not in the cache.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+    model_config = ConfigDict(extra="ignore", strict=True)
 
     ended: bool = False
-    seconds: float = Field(0.0, ge=0, allow_inf_nan=False)
+    seconds: float = Field(0.0, ge=0)
     sut_calls: CallCounts = CallCounts()
     annotator_calls: CallCounts = CallCounts()
     judge_calls: CallCounts = CallCounts()
-    attempts: int = Field(0, ge=0)
-    tokens: int = Field(0, ge=0)
-    cost: float = Field(0.0, ge=0, allow_inf_nan=False)
+    attempts: Count = 0
+    tokens: Count = 0
+    cost: float = Field(0.0, ge=0)
+    unkept: Count = 0
 
     @classmethod
     def of(cls, tally: Tally, seconds: float, *, ended: bool) -> "Totals":
@@ -59,6 +63,7 @@ class Totals(Frozen):
             attempts=tally.attempts,
             tokens=tally.tokens,
             cost=tally.cost,
+            unkept=tally.unkept,
         )
 
     @property
@@ -75,6 +80,7 @@ class Totals(Frozen):
         ):
             counted.paid, counted.cached = before.paid, before.cached
         tally.attempts, tally.tokens, tally.cost = self.attempts, self.tokens, self.cost
+        tally.unkept_before = self.unkept
 
 
 class TotalsFile:
@@ -113,7 +119,7 @@ class TotalsFile:
         path = self._folder.totals
         self._begun = monotonic()
         try:
-            self._file = path.open("r+b" if path.exists() else "w+b", buffering=0)
+            self._file = opened(path, "r+b" if os.path.lexists(path) else "x+b")
             self.write()
         except OSError as error:
             raise refused(path, error) from error
@@ -149,7 +155,7 @@ def read_totals(folder: RunFolder) -> Totals | None:
         RecordError: the file is damaged.
     """
     path = folder.totals
-    if not path.exists() or (path.is_file() and not path.stat().st_size):
+    if not os.path.lexists(path) or (not path.is_symlink() and path.is_file() and not path.stat().st_size):
         return None
     try:
         data: Any = read_json(path)

@@ -4,10 +4,9 @@ What the app told goes into the completion, and is cached beside the native resp
 its spans back. Where an attempt fails, its trace stays with the error, and stands in the exception record of the item.
 """
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from json import JSONDecoder
-from typing import Any, TypeVar
+from typing import Any
 
 from modelgauge.data.base import Frozen
 from modelgauge.data.responses import JsonObject, SUTResponse, ToolCall
@@ -18,8 +17,6 @@ from modelgauge.spans import OpenSpan, OpenTrace, Sink, as_text, begin_use, coll
 _ON_ERRORS = "__modelgauge_trace__"
 _BEGINS, _GOES_ON = '{"modelgauge_told":', ',"response":'
 _decoder = JSONDecoder()
-
-M = TypeVar("M", bound=Frozen)
 
 
 class Told(Frozen):
@@ -52,15 +49,12 @@ class Use:
     Args:
         uid: what the outermost span is called.
         request: the native request, which is its input.
-        redact: takes secrets out of what is recorded.
         observation: of the app's own function, whose call is the outermost span; None where it is not observed.
     """
 
-    def __init__(
-        self, uid: str, request: Any, redact: Callable[[str], str], observation: object | None
-    ) -> None:
+    def __init__(self, uid: str, request: Any, observation: object | None) -> None:
         self._sink = Sink()
-        self._uid, self._request, self._redact = uid, request, redact
+        self._uid, self._request = uid, request
         self._observation = observation
         self._use: OpenSpan | None = None
 
@@ -80,17 +74,12 @@ class Use:
             response: the native one.
         """
         trace = self._ended(response, None)
-        return None if trace is None else self._clean(_told(trace, is_text=isinstance(response, str)))
+        return None if trace is None else _told(trace, is_text=isinstance(response, str))
 
     def failed(self, error: Exception) -> Trace | None:
         """What the app did until it failed, also where it still does it; None where nothing was observed."""
         trace = self._ended(None, error)
-        return None if trace is None else self._clean(trace.frozen())
-
-    def _clean(self, made: M) -> M:
-        written = made.model_dump_json()
-        clean = self._redact(written)
-        return made if clean == written else type(made).model_validate_json(clean)
+        return None if trace is None else trace.frozen()
 
     def _ended(self, response: Any, error: Exception | None) -> OpenTrace | None:
         if self._use is None:

@@ -101,7 +101,7 @@ def __getattr__(name: str) -> Any:
     """Load a public name from its module (PEP 562)."""
     home = _HOME.get(name)
     if home is None:
-        raise AttributeError(f"module 'modelgauge.evals' has no attribute {name!r}")
+        raise import_module("modelgauge.did_you_mean").missing_name(__name__, name)
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

@@ -34,8 +34,8 @@ DEFAULT_METRIC = "answer_relevancy"
 """What judges an app that names no metric of its own."""
 
 
-def checked_app(callback: Any) -> App:
-    """An observed app.
+def check_app(callback: object) -> None:
+    """Refuse what is no observed app.
 
     Raises:
         ValueError: it cannot be called, or is not observed.
@@ -47,7 +47,6 @@ def checked_app(callback: Any) -> App:
         raise ValueError(
             "The provided 'observed_callback' must be decorated with '@observe' from modelgauge.evals."
         )
-    return callback  # type: ignore[no-any-return]  # what it takes shows when it is called
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ def answered_goldens(
         UsageError: there is no judge, or none of that name.
         RunStoppedError: what it answers could not be recorded.
     """
-    checked_app(callback)
+    check_app(callback)
     check_goldens(goldens)
     objects = _Objects(judging.resolved)
     used = Uses(callback, judging.options, _Checked(judging, objects), at_once)

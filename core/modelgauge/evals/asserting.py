@@ -11,7 +11,7 @@ from modelgauge.data.test_cases import Golden
 from modelgauge.engine.failures import as_exception
 from modelgauge.errors import CallError, ModelGaugeError
 from modelgauge.evals import observed, pytest_plugin
-from modelgauge.evals.apps import answered_goldens, checked_app
+from modelgauge.evals.apps import answered_goldens, check_app
 from modelgauge.evals.configs import AsyncConfig
 from modelgauge.evals.evaluation import (
     AnyMetric,
@@ -36,19 +36,19 @@ def assert_test(
     golden: Golden | None = None,
     observed_callback: Callable[[str], Any] | None = None,
     run_async: bool = True,
-    display_progress: bool = False,
+    display_progress: bool = True,
 ) -> None:
-    """Raise unless a test case passes all its metrics. Give `test_case` and `metrics`, or the other two.
+    """Raise unless a test case passes all its metrics. Give `test_case`, or `golden` and `observed_callback`.
 
     Under pytest all cases of a session end in one run record, those of xdist's workers too.
 
     Args:
         test_case: what went in and came out of the app.
-        metrics: objects or uids, at least one.
+        metrics: objects or uids; of a test case at least one, of an app's answer as a whole those beside its own.
         golden: what to ask the app, and what is known of a good answer.
         observed_callback: the app, decorated with `@observe`, plain or async; it gets the golden's input. An async
             one may take as long as a call of a SUT (MODELGAUGE_TIMEOUT), a plain one in this thread is not ended. Its
-            metrics stand in `@observe(metrics=[…])`; where there are none, answer relevancy judges.
+            metrics stand in `@observe(metrics=[…])`; where there are none at all, answer relevancy judges.
         run_async: False judges by one metric after the other.
         display_progress: show a progress bar, on a terminal.
 
@@ -69,7 +69,7 @@ def assert_test(
         options: dict[str, Any] = {} if call is None else call.runner_options()
         options |= {**AsyncConfig(run_async=run_async).options(), "progress": display_progress}
         _check_mode(test_case, metrics, golden, observed_callback)
-        result = _judged((test_case, metrics), (golden, observed_callback), chosen, options)
+        result = _judged(test_case, (golden, observed_callback), metrics, chosen, options)
     except Exception as error:  # noqa: BLE001  an app may raise anything
         if call is not None:
             call.refused(test_case if test_case is not None else golden, error)
@@ -84,8 +84,9 @@ def assert_test(
 
 
 def _judged(
-    given: tuple[TestCase | None, AnyMetric | Sequence[AnyMetric] | None],
+    test_case: TestCase | None,
     asked: tuple[Golden | None, Callable[[str], Any] | None],
+    metrics: AnyMetric | Sequence[AnyMetric] | None,
     chosen: TestRunOptions,
     options: Mapping[str, Any],
 ) -> EvaluationResult:
@@ -95,12 +96,12 @@ def _judged(
         hyperparameters=logged_hyperparameters(), caching=chosen.use_cache, observers=[items], **options
     )
     golden, callback = asked
+    judges = metrics_of(metrics, runner)
     if golden is not None and callback is not None:
-        judging = judging_by(runner, skip=chosen.skip_on_missing_params)
+        judging = judging_by(runner, judges, skip=chosen.skip_on_missing_params)
         answered, judges = answered_goldens([golden], callback, judging, at_once=None)
     else:
-        test_case, metrics = given
-        answered, judges = [AnsweredCase(checked_case(test_case))], metrics_of(metrics, runner)
+        answered = [AnsweredCase(checked_case(test_case))]
     return Job(answered, judges, errors=chosen.errors(), uid="assert_test").run(runner, items)
 
 
@@ -175,11 +176,10 @@ def _check_mode(
     has_metrics = metrics is not None and not (isinstance(metrics, Sized) and len(metrics) == 0)
     has_golden, has_callback = golden is not None, callback is not None
     if has_golden and has_callback:
-        checked_app(callback)
-        if has_case or has_metrics:
+        check_app(callback)
+        if has_case:
             raise ValueError(
-                "You cannot provide both ('golden' + 'observed_callback') and ('test_case' + 'metrics'). "
-                "Choose one mode."
+                "You cannot provide both ('golden' + 'observed_callback') and 'test_case'. Choose one mode."
             )
     elif has_golden or has_callback:
         raise ValueError("Both 'golden' and 'observed_callback' must be provided together.")

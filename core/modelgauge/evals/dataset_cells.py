@@ -77,7 +77,7 @@ def is_joined(field: str, value: Any, delimiter: str) -> bool:
 
 
 def value_of(field: str, value: Any, delimiter: str = "") -> Any:
-    """A typed value: one text stands for a list of one, and the name of a tool for the tool.
+    """A typed value: one text stands for a list of one, the name of a tool for the tool, and JSON for what it says.
 
     Args:
         field: what it stands for.
@@ -87,7 +87,7 @@ def value_of(field: str, value: Any, delimiter: str = "") -> Any:
     Raises:
         UnfitError: the field cannot hold it.
     """
-    if is_joined(field, value, delimiter):
+    if is_joined(field, value, delimiter) or (field in _JSON and isinstance(value, str)):
         return value_of_cell(field, value, delimiter)
     if field in (*_TEXTS, *_TOOLS) and isinstance(value, str):
         value = [value]

@@ -5,6 +5,7 @@ They are read in `dataset_tables.py`.
 
 import json
 import os
+import secrets
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -14,6 +15,7 @@ from modelgauge.errors import InputFileError
 from modelgauge.evals.csv_text import csv_text
 from modelgauge.evals.dataset_rows import csv_rows
 from modelgauge.evals.dataset_texts import path_of
+from modelgauge.files import real_path
 from modelgauge.settings import Settings
 
 FilePath: TypeAlias = str | PathLike[str]
@@ -63,7 +65,7 @@ def find_files(folder: Path, *, recursive: bool, data_dir: Path) -> tuple[list[P
     """
     found: list[Path] = []
     unreadable: list[OSError] = []
-    written = data_dir.resolve()
+    written = real_path(data_dir)
     for place, inside, names in os.walk(folder, onerror=unreadable.append):
         here = Path(place)
         inside[:] = [one for one in inside if recursive and _holds_goldens(here / one, written)]
@@ -76,7 +78,7 @@ _MARKS_OF_ENVIRONMENTS = ("pyvenv.cfg", "conda-meta")
 
 
 def _holds_goldens(folder: Path, data_dir: Path) -> bool:
-    if folder.name.startswith(".") or folder.name in _SKIPPED or folder.resolve() == data_dir:
+    if folder.name.startswith(".") or folder.name in _SKIPPED or real_path(folder) == data_dir:
         return False
     return not any((folder / mark).exists() for mark in _MARKS_OF_ENVIRONMENTS)
 
@@ -99,7 +101,7 @@ def write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]]) -> None
         OSError: the disk refuses.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.part")
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         partial.write_text(_file_text(kind, rows), encoding="utf-8", newline="")
         partial.replace(path)

@@ -16,6 +16,7 @@ from modelgauge.evals.dataset_forms import FileForm
 from modelgauge.evals.dataset_links import reference_to
 from modelgauge.evals.dataset_test import DatasetTest
 from modelgauge.evals.datasets import EvaluationDataset
+from modelgauge.files import real_path
 from modelgauge.metrics.base import Metric
 from modelgauge.secrets import SecretStore
 
@@ -108,7 +109,7 @@ def inputs_of(files: Mapping[str, Path], metrics: Sequence[str], form: FileForm)
         "columns": dict(form.columns),
         "delimiter": form.delimiter,
         "encoding": form.encoding,
-        "datasets": {uid: str(file.resolve()) for uid, file in files.items()},
+        "datasets": {uid: str(real_path(file)) for uid, file in files.items()},
         "metrics": list(dict.fromkeys(metrics)),
     }
 

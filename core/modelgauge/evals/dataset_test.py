@@ -27,7 +27,6 @@ from modelgauge.data.test_cases import (
 )
 from modelgauge.data.thresholds import Threshold
 from modelgauge.errors import InvalidDataError
-from modelgauge.evals.dataset_columns import ALIASES
 from modelgauge.evals.dataset_links import reference_to
 from modelgauge.evals.datasets import EvaluationDataset
 from modelgauge.evals.metric_names import names_apart
@@ -64,9 +63,9 @@ class DatasetTest(PromptResponseTest):
     """Asks a SUT the inputs of a data set, and judges what it answers by metrics.
 
     Each metric gives two measurements, its score under the metric's name and `NAME.passed`; an item has
-    `passed` where all its metrics passed. What a member says of an earlier answer (the answer itself, a last turn of
-    the assistant, tools called, cost, time) is not this SUT's, and is not judged; what was retrieved is, unless the
-    SUT says it anew, since it may be given with the input.
+    `passed` where all its metrics passed. A metric whose threshold is None gives its score alone. What a member says of
+    an earlier answer (the answer itself, a last turn of the assistant, tools called, cost, time) is not this SUT's, and
+    is not judged; what was retrieved is, unless the SUT says it anew, since it may be given with the input.
 
     Args:
         uid: the name in records.
@@ -131,9 +130,10 @@ class DatasetTest(PromptResponseTest):
         return measured
 
     def measure_in_part(self, item: TestItemAnnotations) -> dict[str, float]:
-        """The scores of the metrics that gave one; the item did not pass where one of these is not good enough.
+        """The scores of the metrics that gave one, and whether the item passed where all of them did.
 
-        Where all are, and another metric gave none, it is not known whether the item would have passed.
+        Not where one is missing, though another is below its threshold: of such items the share that passed would
+        count the failed ones only.
         """
         measured: dict[str, float] = {}
         names: set[str] = set()
@@ -147,13 +147,16 @@ class DatasetTest(PromptResponseTest):
                 name = key if component is None else self._name_of_part(component, metric, names)
                 names.add(name)
                 if len(scores) < len(interaction.response.completions):
-                    is_whole = False
+                    is_whole = is_whole and metric.threshold is None
                     continue
                 measured[name] = exact_mean(score.value for score in scores)
-                measured[f"{name}.{PASSED}"] = all(metric.is_successful(score) for score in scores)
-        passed = all(measured[f"{name}.{PASSED}"] for name in names if name in measured)
-        known = measured and (is_whole or not passed)
-        return {**measured, PASSED: passed} if known else measured
+                if metric.threshold is not None:
+                    measured[f"{name}.{PASSED}"] = all(metric.is_successful(score) for score in scores)
+        verdicts = [measured[key] for name in names if (key := f"{name}.{PASSED}") in measured]
+        # Where only others of this test have thresholds, an item has nothing to fail.
+        if measured and is_whole and (verdicts or self.thresholds):
+            measured[PASSED] = all(verdicts)
+        return measured
 
     def _judging(self, prompt: PromptWithContext) -> Collection[str]:
         """The names of the metrics that judge the answers to a prompt."""
@@ -257,7 +260,7 @@ def _origin(member: Member) -> Origin:
 
 
 def _reference(member: Member, name: str) -> Any:
-    return getattr(member, ALIASES[name] if name in ALIASES and not hasattr(member, name) else name, None)
+    return getattr(member, name, None)
 
 
 def _without_answer(member: Member) -> LLMTestCase | ConversationalTestCase:
@@ -271,10 +274,11 @@ def _without_answer(member: Member) -> LLMTestCase | ConversationalTestCase:
 
 
 def thresholds_of(metrics: Mapping[str, Metric]) -> dict[str, Threshold]:
-    """What scores must reach, by the names of their measurements."""
+    """What scores must reach, by the names of their measurements, where they must reach anything."""
     return {
         name: Threshold(value=one.threshold, higher_is_better=one.higher_is_better)
         for name, one in metrics.items()
+        if one.threshold is not None
     }
 
 
@@ -330,11 +334,8 @@ def as_asked(member: Member) -> Golden | ConversationalGolden:
     kind: type[Golden | ConversationalGolden]
     kind = Golden if isinstance(member, Golden | LLMTestCase) else ConversationalGolden
     held = {name: getattr(member, name, None) for name in kind.model_fields}
-    if isinstance(member, Golden | ConversationalGolden):
-        if all(held.get(name) is None for name in _OF_AN_ANSWER):
-            return member
-    else:
-        held["additional_metadata"] = member.metadata
+    if isinstance(member, kind) and all(held.get(name) is None for name in _OF_AN_ANSWER):
+        return member
     held |= {name: None for name in _OF_AN_ANSWER if name in held}
     return of_valid(kind, **held)  # which has been checked, and warned of, where it was made
 

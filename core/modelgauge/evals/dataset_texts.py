@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from modelgauge.errors import InputFileError, InvalidOptionError
+from modelgauge.files import bytes_of
 
 _MARK = "\ufeff"
 _NUL = "\0"
@@ -81,7 +82,7 @@ def _refused(source: str, data: bytes, at: int, problem: str) -> InputFileError:
 
 def _bytes_of(path: Path, source: str) -> bytes:
     try:
-        return path.read_bytes()
+        return bytes_of(path)
     except OSError as error:
         raise InputFileError(
             f"{source} cannot be read: {error.strerror or type(error).__name__}.",

@@ -9,7 +9,7 @@ import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from modelgauge.data.json_values import canonical_json
@@ -285,6 +285,13 @@ class EvaluationDataset(Readers):
         if not isinstance(file_name, str | None):
             raise InvalidOptionError(
                 f"file_name={file_name!r} is no text.", fix='Give the name of a file: file_name="goldens".'
+            )
+        if (
+            file_name and PureWindowsPath(file_name).name != file_name
+        ):  # which knows the separators of all systems
+            raise InvalidOptionError(
+                f"file_name={file_name!r} is a path, and not the name of a file.",
+                fix='Name the folder apart: save_as(…, directory="folder", file_name="goldens").',
             )
         name = file_name or f"{datetime.now().astimezone():%Y%m%d_%H%M%S_%f}"
         path = path_of(directory) / f"{name.removesuffix(f'.{file_type}')}.{file_type}"

@@ -148,7 +148,7 @@ class Job:
         """
         test = GivenTest(
             self.uid,
-            GivenAnswers(self.answered),
+            GivenAnswers(self.answered, self.left_out),
             self.metrics,
             link=self.link,
             skip_on_missing_params=self.errors.skip_on_missing_params,

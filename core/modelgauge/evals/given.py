@@ -67,10 +67,13 @@ class AnsweredCase:
 
 
 class GivenAnswers:
-    """Test cases, in order. A class of its own, so that a test's initialization does not list them all."""
+    """Test cases, in order, and how many others were not chosen.
 
-    def __init__(self, answered: Sequence[AnsweredCase]) -> None:
-        self.answered = answered
+    A class of its own, so that a test's initialization does not list them all.
+    """
+
+    def __init__(self, answered: Sequence[AnsweredCase], left_out: int = 0) -> None:
+        self.answered, self.left_out = answered, left_out
 
 
 class GivenTest(DatasetTest):
@@ -102,7 +105,7 @@ class GivenTest(DatasetTest):
     ) -> None:
         PromptResponseTest.__init__(self, uid)
         self.requires_sut_capabilities = ()  # type: ignore[misc]  # nobody is asked
-        self.answered = given.answered
+        self.answered, self._left_out = given.answered, given.left_out
         self.dataset, self.record_notes = (None, ()) if link is None else link
         self._skip = skip_on_missing_params
         nothing = bool(self.answered) and all(one.error is not None for one in self.answered)
@@ -237,7 +240,8 @@ class GivenTest(DatasetTest):
     def sut(self) -> RecordedSUT:
         """Who answered."""
         again = "Then evaluate again, since answers that were given cannot be resumed."
-        return RecordedSUT(GIVEN, Initialization(uid=GIVEN, class_name=GIVEN), self.answer, again)
+        made = Initialization(uid=GIVEN, class_name=GIVEN)
+        return RecordedSUT(GIVEN, made, self.answer, again, self._left_out)
 
 
 _SAID_NOTHING = SUTCompletion("")

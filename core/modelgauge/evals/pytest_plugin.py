@@ -7,6 +7,7 @@ test run` hands its options over in an environment variable, which xdist's worke
 
 import json
 import os
+import signal
 import tempfile
 import threading
 import time
@@ -129,7 +130,17 @@ def _session(opened: _OpenSession) -> "Session":
 
 def pytest_configure(config: Any) -> None:
     """A session begins."""
+    if OPTIONS in os.environ and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _interrupt)
     _open.append(_OpenSession(config))
+
+
+def _interrupt(number: int, _: object) -> None:
+    """End the session as Ctrl-C does, once: SIGTERM may come from `modelgauge test run`, and to all its processes."""
+    signal.signal(number, signal.SIG_IGN)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
 
 
 def pytest_unconfigure(config: Any) -> None:

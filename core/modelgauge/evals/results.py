@@ -22,8 +22,8 @@ class MetricData:
     Args:
         name: of the metric.
         score: None where it could not judge.
-        threshold: what the score is compared with.
-        success: whether it is good enough; never where there is no score.
+        threshold: what the score is compared with; None where with nothing.
+        success: whether it is good enough; never where there is no score, and None where there is no threshold.
         higher_is_better: the direction.
         reason: why, for people.
         breakdown: named parts of the score.
@@ -36,8 +36,8 @@ class MetricData:
 
     name: str
     score: float | None
-    threshold: float
-    success: bool
+    threshold: float | None
+    success: bool | None
     higher_is_better: bool = True
     reason: str | None = None
     breakdown: dict[str, Any] | None = None
@@ -49,8 +49,8 @@ class MetricData:
 
     @property
     def failure(self) -> str | None:
-        """Why the case does not pass it, in a sentence; None where it does."""
-        if self.success:
+        """Why the case does not pass it, in a sentence; None where it does, or nothing says that it must."""
+        if self.success is not False:
             return None
         where = "" if self.component is None else f" in '{self.component}'"
         if self.score is None:
@@ -67,7 +67,7 @@ class TestResult:
 
     Args:
         name: of the test case; where it has none, what was asked. Tables and messages call it so, too.
-        success: whether all its metrics passed.
+        success: whether all its metrics passed; those without a threshold fail nothing.
         test_case: what was judged.
         metrics_data: what each metric said; those that were skipped are left out.
         spans: what the app did, where it is an observed one.
@@ -144,7 +144,7 @@ def test_result(test: GivenTest, item: ItemRecord) -> TestResult:
     answered = test.answered[item.index]
     return TestResult(
         name=title_of(answered.case),
-        success=isinstance(item, TestItemRecord) and bool(item.measurements[PASSED]),
+        success=isinstance(item, TestItemRecord) and bool(item.measurements.get(PASSED, True)),
         test_case=answered.case,
         metrics_data=data,
         spans=item.spans,
@@ -178,7 +178,7 @@ def _judged(metric: Metric, name: str, component: str | None, score: Score) -> M
         name=name,
         score=score.value,
         threshold=metric.threshold,
-        success=metric.is_successful(score),
+        success=None if metric.threshold is None else bool(metric.is_successful(score)),
         higher_is_better=metric.higher_is_better,
         reason=score.reason,
         breakdown=score.breakdown,

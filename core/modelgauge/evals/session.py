@@ -8,7 +8,6 @@ of that are in `session_run.py`.
 import json
 import os
 import shutil
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,8 +17,8 @@ from typing import Any
 
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import TextPrompt
-from modelgauge.data.records import SCHEMA_VERSION, Counts, ItemRecord, Stage, TestRecord
-from modelgauge.data.results import GIVEN
+from modelgauge.data.records import SCHEMA_VERSION, ItemRecord, Stage, TestRecord
+from modelgauge.data.results import GIVEN, Counts
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.discovery import Plugins, discover
 from modelgauge.engine.failures import StageError, exception_record
@@ -30,7 +29,7 @@ from modelgauge.errors import MissingParameterError
 from modelgauge.evals.app_uses import is_skip
 from modelgauge.evals.configs import Display, ErrorConfig
 from modelgauge.evals.dataset_test import prompt_of
-from modelgauge.evals.display import Shown, rendered, style_of
+from modelgauge.evals.display import Shown, rendered
 from modelgauge.evals.pytest_plugin import UNREPEATED
 from modelgauge.evals.pytest_plugin import place as place_of
 from modelgauge.evals.results import EvaluationResult
@@ -209,8 +208,7 @@ class Session:
         shown = told_apart([(self._secrets.redact(one.test), one.shown(self._redact)) for one in parts])
         folder = self._run.folder
         told = folder.read_record().notes  # without secrets
-        style = style_of(sys.stdout)
-        self.summary = rendered(shown, folder.path, self.options.display, style, told, cases=len(cases))
+        self.summary = rendered(shown, folder.path, self.options.display, told, cases=len(cases))
         if self.options.told is not None:
             Path(self.options.told).write_text(str(folder.path), encoding="utf-8")
 
@@ -264,6 +262,7 @@ class Session:
             sut_initialization=given,
             hyperparameters=hyperparameters,
             identifier=self.options.identifier,
+            repeats=self.options.repeat,
             thresholds=agreed(one.thresholds for one in records),
             counts=counts,
             result=result,

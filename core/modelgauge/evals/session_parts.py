@@ -6,16 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from modelgauge.data.records import (
-    CallCounts,
-    Counts,
-    ItemRecord,
-    TestItemExceptionRecord,
-    TestItemRecord,
-    TestRecord,
-)
-from modelgauge.data.results import PASSED
+from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, TestItemRecord, TestRecord
+from modelgauge.data.results import PASSED, CallCounts, Counts
 from modelgauge.engine.journal import MANIFEST, RECORD, RunFolder
+from modelgauge.engine.tally import Tally
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import RecordError
 from modelgauge.evals.display import LONGEST_TITLE, Shown
@@ -124,7 +118,7 @@ class Part:
         if isinstance(self.item, TestItemExceptionRecord):
             error = f"{self.item.error_type}: {self.item.message}"
         elif self.item is not None:
-            error = "" if self.item.measurements[PASSED] else _CUT_SHORT
+            error = "" if self.item.measurements.get(PASSED, True) else _CUT_SHORT
         return Shown(self.test, not error, () if error else tuple(self._passed()), error or None)
 
     def _passed(self) -> Iterator[MetricData]:
@@ -156,7 +150,12 @@ def named(item: ItemRecord, index: int, test: str, number: int) -> ItemRecord:
         number: of the case among those of the test, from 1.
     """
     item_id = test if number == 1 else f"{test}~{number}"
-    return item.replaced(index=index, test_item=item.test_item.replaced(id=item_id))
+    return renamed(item, index, item_id)
+
+
+def renamed(item: ItemRecord, index: int, item_id: str) -> ItemRecord:
+    """An item with another place and id."""
+    return item.replaced(index=index, test_item=item.test_item.replaced(id=item_id), digests=None)
 
 
 def made_by(parts: Sequence[Part]) -> dict[str, Any]:
@@ -222,16 +221,11 @@ def total_counts(cases: int, items: Sequence[ItemRecord], used: Totals) -> Count
         items: of those that were judged.
         used: by all calls.
     """
-    failed = [item.stage for item in items if isinstance(item, TestItemExceptionRecord)]
-    return Counts(
-        items=cases,
-        scored=len(items) - len(failed),
-        sut_errors=failed.count("sut"),
-        annotator_errors=failed.count("annotator"),
-        unscored=failed.count("measure"),
-        sut_calls=used.sut_calls,
-        annotator_calls=used.annotator_calls,
-        judge_calls=used.judge_calls,
+    tally = Tally(items=cases, unkept_before=used.unkept)
+    for item in items:
+        tally.count(item)
+    return tally.frozen().replaced(
+        sut_calls=used.sut_calls, annotator_calls=used.annotator_calls, judge_calls=used.judge_calls
     )
 
 
@@ -256,4 +250,5 @@ def total_used(parts: Sequence[Part]) -> Totals:
         attempts=sum(one.attempts for one in used),
         tokens=sum(one.tokens for one in used),
         cost=sum(one.cost for one in used),
+        unkept=sum(one.unkept for one in used),
     )

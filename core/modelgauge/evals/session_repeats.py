@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from modelgauge.data.records import ItemRecord, TestItemExceptionRecord
-from modelgauge.evals.session_parts import Part
+from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemRecord
+from modelgauge.evals.session_parts import Part, renamed
 from modelgauge.exact import exact_mean
 
 
@@ -35,31 +35,37 @@ def items_of(cases: Mapping[str, Sequence[Part]]) -> Iterator[ItemRecord]:
         items = [part.item for part in parts if part.item is not None]
         if len(items) == len(parts):
             item = items[0] if len(items) == 1 else _joined(parts, items)
-            yield item.replaced(index=index, test_item=item.test_item.replaced(id=case))
+            yield renamed(item, index, case)
 
 
 def _joined(parts: Sequence[Part], items: Sequence[ItemRecord]) -> ItemRecord:
-    """The item of a case that was judged several times: a failed one, where one of its repeats failed."""
-    failure = next((one for one in items if isinstance(one, TestItemExceptionRecord)), None)
+    """The item of a case that was judged several times: scored by the repeats that did not fail, if there are any."""
+    repeats = [part.repeat.number for part in parts]
+    scored = [one for one in items if isinstance(one, TestItemRecord)]
+    measured: Sequence[ItemRecord] = scored or items
     # A part of an app may have been called in some repeats alone; but of what failed nobody knows.
-    names = list(dict.fromkeys(name for one in items for name in one.measurements))
-    if failure is not None:
-        names = [name for name in names if all(name in one.measurements for one in items)]
-    values: dict[str, float] = {}
-    for name in names:
-        held = [one.measurements[name] for one in items if name in one.measurements]
-        values[name] = exact_mean(held)
+    names = dict.fromkeys(name for one in measured for name in one.measurements)
+    kept = [name for name in names if scored or all(name in one.measurements for one in items)]
+    holding = {name: [one for one in measured if name in one.measurements] for name in kept}
     of_all: dict[str, Any] = {
         "interactions": tuple(
-            one.replaced(repeat=part.repeat.number)
-            for part, item in zip(parts, items, strict=True)
+            one.replaced(repeat=repeat)
+            for repeat, item in zip(repeats, items, strict=True)
             for one in item.interactions
         ),
-        "measurements": values,
-        "binary": tuple(
-            name for name in names if all(name in one.binary for one in items if name in one.measurements)
-        ),
+        "measurements": {
+            name: exact_mean([one.measurements[name] for one in held]) for name, held in holding.items()
+        },
+        "binary": tuple(name for name, held in holding.items() if all(name in one.binary for one in held)),
+        "redacted": any(one.redacted for one in items),
     }
-    if failure is not None:
-        return failure.replaced(**of_all)
-    return items[0].replaced(**of_all, repeat_measurements=tuple(dict(one.measurements) for one in items))
+    if not scored:
+        return items[0].replaced(**of_all)
+    facts = RepeatFailure.model_fields.keys() - {"repeat"}
+    failed = [
+        RepeatFailure(repeat=repeat, **{name: getattr(failure, name) for name in facts})
+        for repeat, item in zip(repeats, items, strict=True)
+        for failure in item.failures
+    ]
+    each = tuple(dict(one.measurements) for one in scored)
+    return scored[0].replaced(**of_all, repeat_measurements=each, failed_repeats=tuple(failed))

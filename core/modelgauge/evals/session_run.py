@@ -11,12 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from modelgauge.data.records import ItemRecord, TestRecord, normalized_result
-from modelgauge.engine.file_lock import lock
+from modelgauge.data.records import ItemRecord, TestRecord
+from modelgauge.data.results import normalized_result
 from modelgauge.engine.journal import JOURNAL, JournalFile, RunFolder, new_id, refused, write_atomically
+from modelgauge.engine.lines import line_of
 from modelgauge.engine.measured import JournalIndex
 from modelgauge.engine.totals import Totals
 from modelgauge.errors import RunStoppedError
+from modelgauge.file_lock import lock
+from modelgauge.files import opened
 from modelgauge.stats import mean_of_each
 from modelgauge.stats.measured import Range
 
@@ -43,7 +46,7 @@ class SessionRun:
         self.places = (self.folder.path / PARTS, Path(where["folder"]))
         self._manifest = manifest
         self._journal: IO[bytes] | None = None
-        self._holds_it = False
+        self._held: IO[bytes] | None = None
         self._is_open = False
         self._made_above: list[Path] = []
         self._lock = threading.Lock()
@@ -83,7 +86,7 @@ class SessionRun:
         if self.places[-1].is_dir():
             left = self.places[-1] / f"{_RUN}{os.getpid()}"
             left.write_text(str(self.folder.path.resolve()), encoding="utf-8")
-        self._journal = self.folder.journal.open("ab", buffering=0)
+        self._journal = opened(self.folder.journal, "ab")
 
     def add(self, item: ItemRecord, redact: Redact) -> None:
         """Keep the record of a case for those who look at the run while it goes on, or once it was killed.
@@ -99,7 +102,9 @@ class SessionRun:
             if self._journal is None:
                 return
             # One process at a time is known to be at work; where it ends, another takes its place.
-            self._holds_it = self._holds_it or lock(self._journal)
+            if self._held is None or self._held.closed:  # by a fork
+                with suppress(OSError):  # the folder was removed
+                    self._held = lock(self.folder.journal, "a+b")
             left = memoryview(_line(item, redact))
             try:
                 while left:
@@ -173,9 +178,10 @@ class SessionRun:
 
     def close(self) -> None:
         """This process adds no more cases."""
-        if self._journal is not None:
-            self._journal.close()
-        self._journal = None
+        for file in (self._journal, self._held):
+            if file is not None:
+                file.close()
+        self._journal = self._held = None
 
 
 def place_of(places: Sequence[Path]) -> Path:
@@ -184,4 +190,4 @@ def place_of(places: Sequence[Path]) -> Path:
 
 
 def _line(item: ItemRecord, redact: Redact) -> bytes:
-    return redact(item.model_dump_json()).encode("utf-8") + b"\n"
+    return line_of(item, "assert_test", redact)[1]

@@ -16,9 +16,10 @@ from pydantic import Field
 
 from modelgauge.data.base import Frozen
 from modelgauge.data.json_values import class_name, plain, text_of_plain
-from modelgauge.errors import DefinitionError, InvalidDataError
+from modelgauge.errors import DefinitionError, InvalidDataError, ModelGaugeError
 from modelgauge.interfaces.arguments import unbound_arguments
 from modelgauge.secrets import Secret
+from modelgauge.targets import describe
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -155,6 +156,29 @@ def secrets_of(made: Identified) -> list[Secret]:
     """The secrets among the arguments that an object was made with, whoever gave them."""
     captured = getattr(made, "_arguments", None) or {}
     return [secret for argument in captured.values() for secret in argument.secrets]
+
+
+def declared(owner: Identified, method: str) -> dict[str, Any]:
+    """What an author's `get_dependencies`, `get_annotators` or `get_suts` names, by the author's names.
+
+    Args:
+        owner: the object.
+        method: which of these.
+
+    Raises:
+        DefinitionError: it raised, or returned no mapping with texts as keys.
+    """
+    fix = "Return a dict with texts as keys; `modelgauge --debug` shows where an error was raised."
+    try:
+        found = dict(getattr(owner, method)())
+    except ModelGaugeError:
+        raise
+    except Exception as error:
+        raise DefinitionError(f"{method} of '{owner.uid}' failed: {describe(error)}.", fix=fix) from error
+    for key in found:
+        if not isinstance(key, str):
+            raise DefinitionError(f"{method} of '{owner.uid}' has the key {key!r}.", fix=fix)
+    return found
 
 
 def _without_options(uid: str, names: frozenset[str]) -> str:

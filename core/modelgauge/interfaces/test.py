@@ -34,7 +34,8 @@ class PromptResponseTest(Identified):
             for each and `passed` for all, which are worked out where `measure_quality` does not give them (an item
             without the measurement does not pass), and a run in which an item fails exits with 1.
         record_notes: what else a reader of the record should know of the items.
-        measure_in_thread: True where `measure_quality` takes long.
+        measure_in_thread: True where `measure_quality` takes long: then it runs in threads, in as many at once as the
+            machine has processors.
     """
 
     __test__: ClassVar[bool] = False
@@ -58,6 +59,8 @@ class PromptResponseTest(Identified):
     @interface_method
     def make_test_items(self, dependencies: Mapping[str, Path]) -> Iterable[TestItem]:
         """Make the items, always the same ones in the same order. May be a generator.
+
+        All of it happens in one thread: what is opened here (a database, say) is read and closed there.
 
         Args:
             dependencies: where the data of `get_dependencies` is on this machine.
@@ -98,6 +101,7 @@ class PromptResponseTest(Identified):
         """Make the result of the measurements: by default the mean of each, with its error bar.
 
         Where nothing was measured it is not called, and the result is empty; where only failed items were measured in
-        part, `items` is empty, and `items.having(name)` is not.
+        part, `items` is empty, and `items.having(name)` is not. Items are read from the journal, so that texts which
+        held a secret stand here without it; `measure_quality` gets them as they came.
         """
         return stats.mean_of_each(items)

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from modelgauge.data.test_cases import SingleTurnParams as SingleTurnParams
     from modelgauge.data.test_cases import TurnParams as TurnParams
     from modelgauge.metrics.base import Metric as Metric
-    from modelgauge.metrics.base import MetricSettings as MetricSettings
     from modelgauge.metrics.cases import TestCase as TestCase
     from modelgauge.metrics.cases import case_of as case_of
     from modelgauge.metrics.conversation import ConversationRelevancy as ConversationRelevancy
     from modelgauge.metrics.conversation import ConversationRelevancyMetric as ConversationRelevancyMetric
     from modelgauge.metrics.conversation import RoleAdherenceMetric as RoleAdherenceMetric
     from modelgauge.metrics.conversation import TurnRelevancyMetric as TurnRelevancyMetric
+    from modelgauge.metrics.definition import MetricSettings as MetricSettings
     from modelgauge.metrics.g_eval import GEval as GEval
     from modelgauge.metrics.g_eval import Rubric as Rubric
     from modelgauge.metrics.judges import judging_by_default as judging_by_default
@@ -56,10 +56,7 @@ _MODULES = {
         "SingleTurnParams",
         "TurnParams",
     ),
-    "metrics.base": (
-        "Metric",
-        "MetricSettings",
-    ),
+    "metrics.base": ("Metric",),
     "metrics.cases": (
         "TestCase",
         "case_of",
@@ -70,6 +67,7 @@ _MODULES = {
         "RoleAdherenceMetric",
         "TurnRelevancyMetric",
     ),
+    "metrics.definition": ("MetricSettings",),
     "metrics.g_eval": (
         "GEval",
         "Rubric",
@@ -162,7 +160,7 @@ def __getattr__(name: str) -> Any:
     """Load a public name from its module (PEP 562)."""
     home = _HOME.get(name)
     if home is None:
-        raise AttributeError(f"module 'modelgauge.metrics' has no attribute {name!r}")
+        raise import_module("modelgauge.did_you_mean").missing_name(__name__, name)
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

@@ -13,7 +13,7 @@ from abc import ABCMeta
 from collections.abc import Awaitable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from modelgauge.coroutines import never_waits, result_of
 from modelgauge.data.base import of_valid
@@ -22,11 +22,13 @@ from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.test_cases import LLMTestCase
+from modelgauge.data.thresholds import reaches
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, interface_method
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters, origin_of, own_case
 from modelgauge.metrics.definition import (
+    ScoreMethod,
     Unchanging,
     check_required_params,
     check_settings,
@@ -38,6 +40,7 @@ from modelgauge.metrics.definition import (
 )
 from modelgauge.metrics.fingerprints import Fingerprint, defined_in, fingerprint
 from modelgauge.metrics.judges import (
+    JUDGE,
     JudgeLike,
     JudgeSUT,
     default_judge,
@@ -50,23 +53,8 @@ from modelgauge.metrics.panel import Combine, combined, scores_of_all
 
 T = TypeVar("T")
 
-JUDGE = "judge"
-"""The name under which a metric asks its judge."""
-
 _SETTINGS = ("threshold", "strict_mode", "include_reason", "model", "combine")
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-
-
-class MetricSettings(TypedDict, total=False):
-    """The arguments that every metric takes by name; see `Metric`."""
-
-    threshold: float
-    strict_mode: bool
-    include_reason: bool
-    model: JudgeLike | Sequence[JudgeLike] | None
-    combine: Combine
-    async_mode: bool
-    verbose_mode: bool
 
 
 @dataclass(slots=True)
@@ -113,9 +101,10 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
 
     Args:
         uid: the name in records; by default the class's own, `answer_relevancy` for `AnswerRelevancyMetric`.
-        threshold: a case passes at a score of at least this; at most this where lower is better. Like the four
-            below it, None, the default, stands for what the class says: `threshold = 0.9` among the attributes of a
-            subclass is the default of its objects.
+        threshold: a case passes at a score of at least this, or at most this where lower is better; within 1e-9 of it
+            in either case. With None a score is recorded and passes no verdict: it has no part in whether a case
+            passes. By default, as for the four below where they are None, it is what the class says: `threshold = 0.9`
+            among the attributes of a subclass is the default of its objects.
         strict_mode: only a perfect score passes: the score becomes the best or the worst one.
         include_reason: keep the reason of a score; False saves judges the work.
         model: who judges: a SUT's uid, a SUT, a function from a text to a text, or a list of several; without
@@ -161,7 +150,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
     options_in_uid: ClassVar[tuple[str, ...]] = ("name",)
     identity_excludes: ClassVar[frozenset[str]] = frozenset({"async_mode", "verbose_mode"})
 
-    threshold: float = 0.5
+    threshold: float | None = 0.5
     strict_mode: bool = False
     include_reason: bool = True
     model: JudgeLike | Sequence[JudgeLike] | None = None
@@ -174,7 +163,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         self,
         uid: str | None = None,
         *,
-        threshold: float | None = None,
+        threshold: float | None = ...,  # type: ignore[assignment]  # not given: None is a threshold of its own
         strict_mode: bool | None = None,
         include_reason: bool | None = None,
         model: JudgeLike | Sequence[JudgeLike] | None = None,
@@ -184,10 +173,11 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
     ) -> None:
         del async_mode, verbose_mode
         super().__init__(self.default_uid() if uid is None else uid)
-        given = (threshold, strict_mode, include_reason, model, combine)
+        given: tuple[Any, ...] = (threshold, strict_mode, include_reason, model, combine)
         for name, value in zip(_SETTINGS, given, strict=True):
             # Of the class, since a judge that is a function would be a method of the object.
-            setattr(self, name, getattr(type(self), name) if value is None else value)
+            default = ... if name == "threshold" else None
+            setattr(self, name, getattr(type(self), name) if value is default else value)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """A plain `score` runs in a thread, an async one in the loop; another judgement has another range."""
@@ -199,6 +189,8 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
             for name, value in (("score_range", None), ("asks_nobody", False)):
                 if name not in cls.__dict__:
                     setattr(cls, name, value)
+        if inspect.isfunction(own):
+            cls.score = ScoreMethod(own)  # type: ignore[assignment, method-assign]  # it is one still
         if own is not None and "annotate" not in cls.__dict__:
             is_async = inspect.iscoroutinefunction(own)
             cls.annotate = cls._annotate_async if is_async else cls._annotate_plain  # type: ignore[assignment, method-assign]  # by what `score` is
@@ -247,10 +239,11 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
             """Say where it is that is looked for in a metric and is not there."""
             raise AttributeError(not_in_a_metric(type(self), name))
 
-    def is_successful(self, score: Score | float) -> bool:
-        """Whether a score passes the threshold."""
-        value = float(score)
-        return value >= self.threshold if self.higher_is_better else value <= self.threshold
+    def is_successful(self, score: Score | float) -> bool | None:
+        """Whether a score passes the threshold; None where there is none."""
+        if self.threshold is None:
+            return None
+        return reaches(float(score), self.threshold, higher_is_better=self.higher_is_better)
 
     def missing_params(self, test_case: TestCase) -> list[str]:
         """The parameters that the metric needs and the case does not have."""
@@ -282,8 +275,10 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
     def translate_response(self, request: TestCase, response: Score) -> Score:
         """The score under this metric's settings."""
         del request
-        is_kept = not self.strict_mode or response.value == self.best_score
-        value = response.value if is_kept else self.worst_score
+        value = response.value
+        best = self.best_score if self.strict_mode else None
+        if best is not None and not reaches(value, best, higher_is_better=self.higher_is_better):
+            value = self.worst_score
         reason = response.reason if self.include_reason else None
         if value == response.value and reason == response.reason:
             return response
@@ -294,7 +289,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         judges = self._judges
         if not judges and self.needs_judge:
             judges = (default_judge(self.name),)
-        return dict(zip(judge_names(JUDGE, len(judges)), judges, strict=True))
+        return dict(zip(judge_names(len(judges)), judges, strict=True))
 
     def _whence(self, _name: str) -> str:
         return f"The judge of {self.name}{'' if self._judges else origin_of_default()}"
@@ -328,7 +323,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
     async def _annotate_async(self, request: TestCase) -> Score:
         if len(self._judges) < 2:
             return await self._scored_by(JUDGE, request)
-        names = judge_names(JUDGE, len(self._judges))
+        names = judge_names(len(self._judges))
         # All are waited for, whatever fails beside them: what is paid is kept by the cache.
         scores = await asyncio.gather(
             *(self._scored_by(name, request) for name in names), return_exceptions=True

@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from modelgauge.data.test_cases import ConversationalTestCase, Turn
 from modelgauge.errors import InvalidOptionError
-from modelgauge.metrics.base import MetricSettings
+from modelgauge.metrics.definition import MetricSettings
 from modelgauge.metrics.procedure import Judge, JudgeMetric, Procedure
 from modelgauge.metrics.questions import TEMPLATES
 

@@ -4,11 +4,14 @@ Nothing here runs while cases are judged.
 """
 
 import inspect
+import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import update_wrapper
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from types import MethodType
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from modelgauge.data.results import PASSED
 from modelgauge.did_you_mean import did_you_mean
@@ -20,11 +23,28 @@ from modelgauge.errors import (
     ModelGaugeError,
 )
 from modelgauge.interfaces.arguments import refused_argument
+from modelgauge.metrics.judges import JudgeLike
+from modelgauge.metrics.panel import Combine
 from modelgauge.names import decode
 from modelgauge.shortening import beginning
 
 if TYPE_CHECKING:
     from modelgauge.metrics.base import Metric
+
+log = logging.getLogger(__name__)
+_said: set[str] = set()
+
+
+class MetricSettings(TypedDict, total=False):
+    """The arguments that every metric takes by name; see `Metric`."""
+
+    threshold: float | None
+    strict_mode: bool
+    include_reason: bool
+    model: JudgeLike | Sequence[JudgeLike] | None
+    combine: Combine
+    async_mode: bool
+    verbose_mode: bool
 
 
 def check_required_params(cls: type, names: object, fields: Sequence[str]) -> None:
@@ -109,10 +129,12 @@ def _is_finite(number: Any) -> bool:
 
 
 def _check_threshold(name: str, threshold: Any, score_range: tuple[float, float] | None) -> None:
+    if threshold is None:
+        return
     if isinstance(threshold, bool) or not isinstance(threshold, Real) or not _is_finite(threshold):
         raise InvalidOptionError(
             f"{name} got threshold={beginning(repr(threshold), 60)}.",
-            fix="Give a number, such as threshold=0.7.",
+            fix="Give a number, such as threshold=0.7, or None for scores without a verdict.",
         )
     lowest, highest = score_range or (-math.inf, math.inf)
     if not lowest <= float(threshold) <= highest:
@@ -187,6 +209,48 @@ def not_in_a_metric(cls: type, name: str) -> str:
     return f"{cls.__name__!r} object has no attribute {name!r}"
 
 
+class ScoreMethod:
+    """The method `score` in a metric's class; `metric.score` tells those who take it for a number where the score is.
+
+    Args:
+        function: what the class defines.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)  # type: ignore[arg-type]  # it takes any object
+        self.function = function
+
+    def __get__(self, metric: Any, cls: type) -> Callable[..., Any]:
+        return self.function if metric is None else _BoundScore(MethodType(self.function, metric))
+
+
+class _BoundScore:
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.__wrapped__ = method
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__wrapped__(*args, **kwargs)
+
+    def _is_no_number(self, *_: object) -> Any:
+        raise TypeError(
+            "metric.score is the method that judges a case, and no number. What was found is returned: "
+            "score = metric.measure(case); score.value."
+        )
+
+    __lt__ = __le__ = __gt__ = __ge__ = __float__ = __int__ = __bool__ = __round__ = __format__ = (
+        _is_no_number
+    )
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _is_no_number
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Real):
+            self._is_no_number()
+        return isinstance(other, _BoundScore) and self.__wrapped__ == other.__wrapped__
+
+    def __hash__(self) -> int:
+        return hash(self.__wrapped__)
+
+
 _OF_SCORES = {
     **dict.fromkeys(
         ("reason", "score_breakdown", "evaluation_cost"), "Score(value, reason=…, breakdown=…, cost=…)"
@@ -237,6 +301,17 @@ def check_flags(metric: "Metric", **flags: Any) -> None:
             raise InvalidOptionError(
                 f"{type(metric).__name__} got {name}={value!r}.", fix="Give True or False."
             )
+
+
+def say_once(note: str) -> None:
+    """Tell users of what may be otherwise than they think, in the log; once in a process.
+
+    Args:
+        note: in a sentence or more.
+    """
+    if note not in _said:
+        _said.add(note)
+        log.warning(note)
 
 
 def name_of(cls: type, uid: str, default: str) -> str:

@@ -52,6 +52,7 @@ from pydantic import BaseModel
 from modelgauge.data.json_values import class_name, is_exact, plain
 from modelgauge.errors import DefinitionError, InvalidDataError
 from modelgauge.interfaces.identity import Identified
+from modelgauge.metrics.definition import ScoreMethod
 from modelgauge.metrics.questions import wording
 from modelgauge.secrets import Secret
 
@@ -125,7 +126,8 @@ def defined_in(cls: type) -> dict[str, Any]:
     for one in cls.__mro__:
         if one.__module__.partition(".")[0] == __name__.partition(".")[0]:
             continue
-        for name, value in vars(one).items():
+        for name, held in vars(one).items():
+            value = held.function if isinstance(held, ScoreMethod) else held
             own = name == "__init__" or not (name.startswith("__") and name.endswith("__"))
             if own and name not in found and (isinstance(value, _FUNCTIONS) or _is_constant_of_class(value)):
                 found[name] = value

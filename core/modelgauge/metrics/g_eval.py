@@ -27,10 +27,11 @@ from modelgauge.data.estimates import Score
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.responses import SUTCompletion, TokenProbability
 from modelgauge.data.test_cases import LLMTestCase, LLMTestCaseParams
+from modelgauge.data.thresholds import reaches
 from modelgauge.errors import CallError, InvalidDataError, InvalidOptionError, MissingLogProbabilitiesError
 from modelgauge.interfaces.capabilities import ProducesPerTokenLogProbabilities
-from modelgauge.metrics.base import JUDGE, MetricSettings
-from modelgauge.metrics.definition import check_flags
+from modelgauge.metrics.definition import MetricSettings, check_flags, say_once
+from modelgauge.metrics.judges import JUDGE
 from modelgauge.metrics.procedure import JudgeMetric
 from modelgauge.metrics.questions import TEMPLATES, material_of
 from modelgauge.metrics.replies import STEPS, Points, points_shape
@@ -117,7 +118,8 @@ class GEval(JudgeMetric):
         evaluation_params: the fields of the test case that the judge sees, and that a case must have; by
             default the input and the actual output.
         rubric: what the scores stand for, in ranges that do not overlap. The judge then gives no other scores
-            than these.
+            than these, and a grade is still a tenth of the score. DeepEval spreads a rubric that does not reach
+            from 0 to 10; this is said once, in the log.
         logprobs: whether to ask the judge for log-probabilities; by default, if it declares
             `ProducesPerTokenLogProbabilities`, and until it answers without them. With True, an answer without
             them is an error.
@@ -154,6 +156,11 @@ class GEval(JudgeMetric):
             check_flags(self, logprobs=logprobs)
         self.logprobs = logprobs
         self._scores = _scores_of(self.rubric)
+        if (self._scores[0], self._scores[-1]) != (LEAST, MOST):
+            say_once(
+                f"A rubric of GEval from {self._scores[0]} to {self._scores[-1]} keeps the scale from 0 to 10: a score "
+                "is a tenth of what the judge says. In DeepEval the lowest score of a rubric is 0 and its highest is 1."
+            )
         self._steps: dict[tuple[str, str], tuple[str, ...]] = {}
         self._writing: dict[tuple[str, str], _Writing] = {}
         self._without_logprobs: set[tuple[str, str]] = set()
@@ -161,7 +168,7 @@ class GEval(JudgeMetric):
     def _seal(self) -> None:
         super()._seal()
         highest = self._scores[-1]
-        if highest < MOST and _grade(highest) < self.threshold:
+        if self.threshold is not None and not reaches(_grade(highest), self.threshold, higher_is_better=True):
             raise InvalidOptionError(
                 f"'{self.uid}' could never pass: its rubric ends at the score {highest} of {MOST}, and "
                 f"{_grade(highest):g} is below the threshold {self.threshold:g}.",

@@ -18,6 +18,9 @@ JudgeSUT: TypeAlias = PromptResponseSUT[Any, Any] | str
 JudgeLike: TypeAlias = JudgeSUT | Callable[[str], str | SUTCompletion | Awaitable[str | SUTCompletion]]
 """A SUT, its uid, or a function from a question to an answer."""
 
+JUDGE = "judge"
+"""The name under which a metric asks its judge."""
+
 _default: ContextVar[JudgeLike | None] = ContextVar("modelgauge_default_judge", default=None)
 
 
@@ -92,9 +95,9 @@ def judges_of(model: "JudgeLike | Sequence[JudgeLike] | None", metric: str) -> t
     return tuple(as_sut(one, metric) for one in several)
 
 
-def judge_names(first: str, count: int) -> list[str]:
-    """The names under which several judges are asked: `first`, `first_2`, `first_3`, …"""
-    return [first if place == 0 else f"{first}_{place + 1}" for place in range(count)]
+def judge_names(count: int) -> list[str]:
+    """The names under which several judges are asked: `judge`, `judge_2`, `judge_3`, …"""
+    return [JUDGE if place == 0 else f"{JUDGE}_{place + 1}" for place in range(count)]
 
 
 def as_sut(judge: Any, metric: str) -> JudgeSUT:

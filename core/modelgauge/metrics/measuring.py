@@ -13,6 +13,7 @@ from modelgauge.engine.pair import Callee
 from modelgauge.engine.run import Run
 from modelgauge.engine.tally import Tally, current_tally
 from modelgauge.interfaces.annotator import CompletionAnnotator, current_asker, naming_the_asker
+from modelgauge.interfaces.identity import declared
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
 from modelgauge.secrets import SecretStore
 from modelgauge.settings import Settings, load_settings
@@ -55,7 +56,7 @@ class _OneCall(Run):
 
 
 def _suts_of(annotator: CompletionAnnotator[Any], settings: Settings, secrets: SecretStore) -> JudgeSUTs:
-    named = annotator.get_suts()
+    named = declared(annotator, "get_suts")
     made = {name: sut for name, sut in named.items() if isinstance(sut, PromptResponseSUT)}
     uids = {name: sut for name, sut in named.items() if isinstance(sut, str)}
     if uids:

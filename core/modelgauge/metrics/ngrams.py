@@ -1,7 +1,7 @@
 """The n-gram scores of machine translation and summarization, as other packages compute them.
 
-They need an extra: `pip install "modelgauge[metrics]"`, without which they cannot be made. The packages are imported
-when they are first used.
+They need an extra: `pip install "modelgauge-framework[metrics]"`, without which they cannot be made. The
+packages are imported when they are first used.
 """
 
 import re
@@ -15,8 +15,8 @@ from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import InvalidDataError, InvalidOptionError, UsageError
 from modelgauge.exact import fraction_of
-from modelgauge.metrics.base import Metric, MetricSettings
-from modelgauge.metrics.definition import check_flags
+from modelgauge.metrics.base import Metric
+from modelgauge.metrics.definition import MetricSettings, check_flags
 
 _USUAL_TOKENIZER = "13a"
 _ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
@@ -190,7 +190,8 @@ def extra_module(name: str, metric: str) -> Any:
 
 def _missing(package: str | None, metric: str) -> UsageError:
     return UsageError(
-        f"{metric} needs {package}, which is not installed.", fix='pip install "modelgauge[metrics]"'
+        f"{metric} needs {package}, which is not installed.",
+        fix='pip install "modelgauge-framework[metrics]"',
     )
 
 

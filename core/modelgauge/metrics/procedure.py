@@ -28,7 +28,8 @@ from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.exact import exact_mean
 from modelgauge.interfaces.capabilities import ProducesStructuredOutput
-from modelgauge.metrics.base import JUDGE, Metric
+from modelgauge.metrics.base import Metric
+from modelgauge.metrics.judges import JUDGE
 from modelgauge.metrics.questions import FRAME, Instructions, as_text, material_of, question, repair, wording
 from modelgauge.metrics.replies import (
     STATEMENTS,
@@ -286,12 +287,12 @@ class JudgeMetric(Metric):
         asked = question(instructions, material, shape.shown, values)
         completion = (await self.ask(JUDGE, TextPrompt(asked, options))).completions[0]
         try:
-            return read_completion(completion, shape), completion
+            return read_completion(completion, shape, material.values()), completion
         except UnusableReplyError as problem:
             again = repair(asked, completion.text, str(problem), shape.shown)
         completion = (await self.ask(JUDGE, TextPrompt(again, options))).completions[0]
         try:
-            return read_completion(completion, shape), completion
+            return read_completion(completion, shape, material.values()), completion
         except UnusableReplyError as problem:
             raise InvalidResponseError(
                 f"The judge of {self.name} replied twice in a way that cannot be used: {problem}: "

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from modelgauge.exact import fraction_of
+from modelgauge.metrics.definition import say_once
 from modelgauge.metrics.procedure import Extract, Judge, JudgeMetric, Procedure, texts_of
 from modelgauge.metrics.questions import TEMPLATES
 
@@ -64,7 +65,7 @@ class ContextualPrecisionMetric(JudgeMetric):
     Nothing retrieved scores 0. (deepeval.com/docs/metrics-contextual-precision)
     """
 
-    required_params = ("input", "expected_output", "retrieval_context")
+    required_params = ("input", "actual_output", "expected_output", "retrieval_context")
     score_range = (0.0, 1.0)
     procedure = Procedure(
         extract=texts_of("retrieval_context"),
@@ -81,7 +82,7 @@ class ContextualRecallMetric(JudgeMetric):
     (deepeval.com/docs/metrics-contextual-recall)
     """
 
-    required_params = ("expected_output", "retrieval_context")
+    required_params = ("actual_output", "expected_output", "retrieval_context")
     score_range = (0.0, 1.0)
     procedure = Procedure(
         extract=Extract(TEMPLATES / "statements_of_expected_output.md", shows=("expected_output",)),
@@ -97,7 +98,7 @@ class ContextualRelevancyMetric(JudgeMetric):
     Nothing retrieved, or texts without any statement, score 0. (deepeval.com/docs/metrics-contextual-relevancy)
     """
 
-    required_params = ("input", "retrieval_context")
+    required_params = ("input", "actual_output", "retrieval_context")
     score_range = (0.0, 1.0)
     procedure = Procedure(
         extract=Extract(TEMPLATES / "statements_of_context.md", shows=("retrieval_context",)),
@@ -110,6 +111,7 @@ class ContextualRelevancyMetric(JudgeMetric):
 class HallucinationMetric(JudgeMetric):
     """The share of the texts of the context that the output contradicts. Lower is better.
 
+    DeepEval from 4.2 on has the share of the others, for which higher is better; this is said once, in the log.
     (deepeval.com/docs/metrics-hallucination)
     """
 
@@ -125,3 +127,10 @@ class HallucinationMetric(JudgeMetric):
         ),
         empty=0.0,
     )
+
+    def _seal(self) -> None:
+        super()._seal()
+        say_once(
+            "HallucinationMetric is the share of the texts that the output contradicts, so lower is better, as in "
+            "DeepEval before 4.2. DeepEval from 4.2 on counts the other texts: a threshold of 0.7 there is 0.3 here."
+        )

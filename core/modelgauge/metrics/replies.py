@@ -6,7 +6,7 @@ counts only where exactly one thing can be meant; a score is never guessed from 
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -201,13 +201,15 @@ def _spans(numbers: Sequence[int]) -> str:
 
 
 _REASON = ', "reason": TEXT'
+_FENCED = re.compile(r"\A\s*```\w*\s(.*)```\s*\Z", re.DOTALL)
+_FREE = re.compile(r"[\s\\]+")
 _BEGINS = re.compile(r'\{\s*["}]|\[\s*["\]]')  # an object, or a list of texts; other brackets are prose
 
 _CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
 """What SUTs call the reason that a completion has ended where it reached its limit."""
 
 
-def read_completion(completion: SUTCompletion, shape: Shape[T]) -> T:
+def read_completion(completion: SUTCompletion, shape: Shape[T], material: Iterable[str]) -> T:
     """The one object of a shape that a judge's completion holds; see `read_reply`.
 
     Raises:
@@ -217,7 +219,7 @@ def read_completion(completion: SUTCompletion, shape: Shape[T]) -> T:
         raise UnusableReplyError("it ended while still thinking")
     if is_cut_off(completion):
         raise UnusableReplyError("it was cut off at its greatest length")
-    return read_reply(completion.text, shape)
+    return read_reply(completion.text, shape, material)
 
 
 def is_cut_off(completion: SUTCompletion) -> bool:
@@ -225,13 +227,19 @@ def is_cut_off(completion: SUTCompletion) -> bool:
     return (completion.finish_reason or "").lower() in _CUT_OFF
 
 
-def read_reply(text: str, shape: Shape[T]) -> T:
+def read_reply(text: str, shape: Shape[T], material: Iterable[str] = ()) -> T:
     """The one object of a shape that a reply holds.
 
-    Judges quote what they judge, and that may hold an object of the very shape. So nothing else in the reply may be
-    such that it could be the answer: a second object that fits and says something else, one that does not fit and
-    has a key of the shape anywhere in it, or a list of what the shape lists. Nobody knows then which is meant.
-    The same object once more, objects of other keys, prose, and what stands in `<think>` do not matter.
+    Judges quote what they judge, and that may hold an object of the very shape. So an object that stands in the
+    material counts only where it is the whole reply, and nothing else in the reply may be such that it could be the
+    answer: a second object that fits and says something else, one that does not fit and has a key of the shape
+    anywhere in it, or a list of what the shape lists. Nobody knows then which is meant. The same object once more,
+    objects of other keys, prose, and what stands in `<think>` do not matter.
+
+    Args:
+        text: the reply.
+        shape: what was asked for.
+        material: the texts that are judged.
 
     Raises:
         UnusableReplyError: there is none, there are several that could be meant, or its JSON is broken.
@@ -244,7 +252,7 @@ def read_reply(text: str, shape: Shape[T]) -> T:
     keys = _keys_of(shape.schema)
     found: list[T] = []
     problem, others = "it holds no JSON object", False
-    for candidate in _values(said.text, keys):
+    for candidate, source in _values(said.text, keys):
         try:
             read = shape.model.model_validate(candidate)
             _check_order(read)
@@ -253,6 +261,10 @@ def read_reply(text: str, shape: Shape[T]) -> T:
                 problem = _told(error)
             others = others or _could_be_meant(candidate, shape, keys)
             continue
+        if _FENCED.sub(r"\1", said.text).strip() != source and _is_quoted(source, material):
+            raise UnusableReplyError(
+                "beside other text it holds a JSON object that stands in the material, too"
+            )
         if read not in found:
             found.append(read)
     if len(found) > 1:
@@ -299,8 +311,14 @@ def _keys_in(value: Any) -> Iterator[str]:
             left += one
 
 
-def _values(text: str, keys: frozenset[str]) -> Iterator[Any]:
-    """The JSON objects in a text, none of those inside others, and the lists of texts.
+def _is_quoted(source: str, material: Iterable[str]) -> bool:
+    """Whether the text of an object stands in the material; spaces, and the escapes of texts inside JSON, are free."""
+    wanted = _FREE.sub("", source)
+    return any(wanted in _FREE.sub("", text) for text in material)
+
+
+def _values(text: str, keys: frozenset[str]) -> Iterator[tuple[Any, str]]:
+    """The JSON objects in a text, none of those inside others, and the lists of texts; each with its own text.
 
     Raises:
         UnusableReplyError: something begins like an object and is none: what stands inside it is nothing.
@@ -324,7 +342,7 @@ def _values(text: str, keys: frozenset[str]) -> Iterator[Any]:
             # A bracket of prose, or a list with objects, which are looked at one by one.
             end = start.start() + 1
             continue
-        yield value
+        yield value, text[start.start() : end]
     _refuse_unquoted(unquoted.search(text, end))
 
 

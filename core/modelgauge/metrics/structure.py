@@ -14,8 +14,9 @@ from modelgauge.data.spans import SPAN, TRACE
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError, InvalidOptionError
 from modelgauge.interfaces.annotator import judged_cost
-from modelgauge.metrics.base import Metric, MetricSettings
+from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import TestCase
+from modelgauge.metrics.definition import MetricSettings
 from modelgauge.metrics.ngrams import extra_module
 
 _LIMITS = ("recursion limit exceeded", "number out of range")
@@ -28,7 +29,7 @@ class JsonCorrectnessMetric(Metric):
     Args:
         uid: see `Metric`, as for the settings.
         expected_schema: a pydantic model, any type that pydantic knows (`list[Row]`), or a JSON Schema as a
-            dict, which needs an extra: `pip install "modelgauge[metrics]"`. Without one, any JSON will do.
+            dict, which needs an extra: `pip install "modelgauge-framework[metrics]"`. Without one, any JSON will do.
         threshold: 1 by default.
 
     Raises:
@@ -92,7 +93,7 @@ class _LimitMetric(Metric):
 
     Args:
         uid: see `Metric`, as for the settings.
-        threshold: the most that passes; needed.
+        threshold: the most that passes, or None for no verdict; needed.
 
     Raises:
         InvalidOptionError: there is no threshold, or `strict_mode` is asked for.
@@ -130,7 +131,7 @@ class LatencyMetric(_LimitMetric):
     """
 
     required_params = ("completion_time",)
-    wording = "{:g} s."
+    wording = "{:.15g} s."
 
     def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
         """The test case, with the time of the observed function; no other metric's, so that theirs are cached."""
@@ -151,7 +152,7 @@ class CostMetric(_LimitMetric):
     """
 
     required_params = ("token_cost",)
-    wording = "${:g}."
+    wording = "${:.15g}."
 
     def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
         """The test case, with the cost of the call."""

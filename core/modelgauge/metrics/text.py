@@ -12,8 +12,8 @@ from typing import Any, Literal, Unpack
 from modelgauge.data.estimates import Score
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError, InvalidOptionError
-from modelgauge.metrics.base import Metric, MetricSettings
-from modelgauge.metrics.definition import check_flags
+from modelgauge.metrics.base import Metric
+from modelgauge.metrics.definition import MetricSettings, check_flags
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)

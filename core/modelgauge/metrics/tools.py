@@ -10,8 +10,8 @@ from modelgauge.data.estimates import Score
 from modelgauge.data.responses import ToolCall
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidOptionError
-from modelgauge.metrics.base import Metric, MetricSettings
-from modelgauge.metrics.definition import check_flags
+from modelgauge.metrics.base import Metric
+from modelgauge.metrics.definition import MetricSettings, check_flags
 
 
 class ToolCallParams(StrEnum):
@@ -42,7 +42,7 @@ class ToolCorrectnessMetric(Metric):
     The idea and the names of the options are DeepEval's (deepeval.com/docs/metrics-tool-correctness).
     """
 
-    required_params = ("tools_called", "expected_tools")
+    required_params = ("actual_output", "tools_called", "expected_tools")
     score_range = (0.0, 1.0)
     asks_nobody = True
 

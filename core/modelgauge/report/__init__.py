@@ -1,1 +1,1 @@
-"""What people read after a run. Plain text and numbers need no further library; `terminal` uses rich."""
+"""What people read after a run. `plain` lays out the tables of all commands."""

@@ -1,58 +1,67 @@
-"""Failed items in groups: errors that say the same, but for numbers and quoted texts, stand together."""
+"""What failed in groups: errors that say the same, but for numbers and quoted texts, stand together."""
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
 
-from modelgauge.data.records import Stage, TestItemExceptionRecord
+from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord
 
 _DIFFERING = re.compile(r"'[^'\n]{0,10000}'|\"[^\"\n]{0,10000}\"|\d+(?:\.\d+)?")
 _MOST_GROUPS = 1000
+_MOST_NAMED = 5
+_FRAME = re.compile(r'^  File "([^"\n]+)", line .*\n(?:^    .*\n|^  \[.*\n)*', re.MULTILINE)
+_NO_FRAMES = re.compile(r"^Traceback \(most recent call last\):\n(?!  )", re.MULTILINE)
+_OURS = Path(__file__).parents[1]
 
 
 @dataclass(slots=True)
 class FailureGroup:
-    """Items that failed in the same way.
+    """Items, or repeats of items, that failed in the same way.
 
     Args:
-        stage: where they failed.
-        source_uid: the SUT, annotator or test that failed.
-        error_type: the class of the exception.
-        message: what the first of them says.
-        item_id: the id of the first of them.
+        item: the record of the first item.
+        failure: its failure.
+        others: the ids of the next few.
         count: how many there are.
     """
 
-    stage: Stage
-    source_uid: str
-    error_type: str
-    message: str
-    item_id: str
+    item: ItemRecord
+    failure: TestItemExceptionRecord | RepeatFailure
+    others: list[str] = field(default_factory=list)
     count: int = 1
 
 
-def group_failures(failures: Iterable[TestItemExceptionRecord]) -> list[FailureGroup]:
+def group_failures(records: Iterable[ItemRecord]) -> list[FailureGroup]:
     """The groups, the largest first. What differs beyond a thousand groups is put together by its type.
 
     Args:
-        failures: read once, never held.
+        records: of items that failed, wholly or in part; read once, and of each group the first is held.
     """
     groups: dict[tuple[str, ...], FailureGroup] = {}
-    for failure in failures:
-        alike = _DIFFERING.sub("#", failure.message[:2000])
-        if len(groups) >= _MOST_GROUPS:
-            alike = (
-                "" if (failure.stage, failure.source_uid, failure.error_type, alike) not in groups else alike
-            )
-        key = (failure.stage, failure.source_uid, failure.error_type, alike)
-        if key in groups:
-            groups[key].count += 1
-        else:
-            groups[key] = FailureGroup(
-                failure.stage,
-                failure.source_uid,
-                failure.error_type,
-                failure.message,
-                failure.test_item.id or "",
-            )
+    for record, failure in ((one, failure) for one in records for failure in one.failures):
+        kind = (failure.stage, failure.source_uid, failure.error_type)
+        key = (*kind, _DIFFERING.sub("#", failure.message[:2000]))
+        if len(groups) >= _MOST_GROUPS and key not in groups:
+            key = (*kind, "")
+        if key not in groups:
+            groups[key] = FailureGroup(record, failure)
+            continue
+        group, name = groups[key], record.test_item.id or ""
+        group.count += 1
+        if len(group.others) < _MOST_NAMED and name not in (group.item.test_item.id, *group.others):
+            group.others.append(name)
     return sorted(groups.values(), key=lambda group: -group.count)
+
+
+def without_our_frames(traceback: str) -> str:
+    """A traceback with the frames of its author alone; without any where an error was raised by this library."""
+    kept = _FRAME.sub(lambda frame: "" if _is_ours(frame[1]) else frame[0], f"{traceback.rstrip()}\n")
+    return _NO_FRAMES.sub("", kept).rstrip()
+
+
+def _is_ours(file: str) -> bool:
+    """Whether a file is one of this library: also of a run that was made where it is installed elsewhere."""
+    parts = PurePath(file.replace("\\", "/")).parts
+    inside = [parts[at + 1 :] for at, part in enumerate(parts) if part == _OURS.name]
+    return any(rest and _OURS.joinpath(*rest).is_file() for rest in inside)

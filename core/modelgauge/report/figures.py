@@ -1,9 +1,12 @@
-"""Numbers as a person reads them: as many digits as the error bar allows, times in their natural unit."""
+"""Numbers as a person reads them: with the digits that error bars allow and thresholds need; times in their unit."""
 
 from __future__ import annotations
 
 import math
 
+from modelgauge.data.thresholds import reaches
+
+_DIGITS, _ALL_DIGITS = 4, 15
 _MOST_DECIMALS = 12
 _TINY, _HUGE = 1e-4, 1e15
 
@@ -17,23 +20,56 @@ def decimals_for(error: float) -> int:
     return min(max(0, 1 - math.floor(math.log10(error))), _MOST_DECIMALS)
 
 
-def figure(value: float, error: float | None = None) -> str:
+def figure(value: float, error: float | None = None, *, threshold: float | None = None) -> str:
     """A number with the digits that its uncertainty leaves meaningful.
 
     Args:
         value: any finite number.
         error: its standard error, or another measure of its uncertainty. None or 0 where there is none: then
             whole numbers are whole, and others have four significant digits.
+        threshold: what the value is compared with: it has as many digits as keep it on its side.
     """
     if error is not None and error > 0:
         if max(abs(value), error) < _TINY or max(abs(value), error) >= _HUGE:
             return f"{value:.3g}"
         return _without_minus_zero(f"{value:,.{decimals_for(error)}f}")
+    for digits in range(_DIGITS, _ALL_DIGITS):
+        shown = _with_digits(value, digits)
+        if threshold is None or _sides(float(shown.replace(",", "")), threshold) == _sides(value, threshold):
+            return shown
+    return _with_digits(value, _ALL_DIGITS)
+
+
+def exact(value: float) -> str:
+    """A number in all its digits, but for the noise of floats."""
+    return _with_digits(value, _ALL_DIGITS)
+
+
+def limit(threshold: float | None, *, higher_is_better: bool, symbols: bool) -> str:
+    """What passes a threshold, in all its digits: `≥ 0.7`; nothing where there is none.
+
+    Args:
+        threshold: as it was given.
+        higher_is_better: the direction.
+        symbols: whether the reader's terminal has more than ASCII.
+    """
+    if threshold is None:
+        return ""
+    at_least, at_most = ("≥", "≤") if symbols else (">=", "<=")
+    return f"{at_least if higher_is_better else at_most} {exact(threshold)}"
+
+
+def _sides(value: float, threshold: float) -> list[bool]:
+    """Whether a value passes a threshold, in either direction."""
+    return [reaches(value, threshold, higher_is_better=up) for up in (True, False)]
+
+
+def _with_digits(value: float, digits: int) -> str:
     if float(value).is_integer() and abs(value) < _HUGE:
         return f"{int(value):,}"
     if abs(value) >= _HUGE or abs(value) < _TINY:
-        return f"{value:.4g}"
-    decimals = max(1, 3 - math.floor(math.log10(abs(value))))
+        return f"{value:.{digits}g}"
+    decimals = max(1, digits - 1 - math.floor(math.log10(abs(value))))
     return f"{value:,.{decimals}f}".rstrip("0").rstrip(".")
 
 
@@ -44,7 +80,8 @@ def _without_minus_zero(text: str) -> str:
 def duration(seconds: float) -> str:
     """`0.42 s`, `12 s`, `3 min 20 s`, `1 h 02 min`."""
     if seconds < 10:
-        return f"{seconds:.2g} s" if seconds >= 0.01 or seconds == 0 else f"{1000 * seconds:.1g} ms"
+        # In milliseconds with one digit, 9.5 of them would be `1e+01`.
+        return f"{seconds:.2g} s" if seconds >= 0.0095 or seconds == 0 else f"{1000 * seconds:.1g} ms"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -15,7 +15,6 @@ from typing import Any
 
 from modelgauge.data.records import (
     ItemRecord,
-    TestItemExceptionRecord,
     TestItemRecord,
     TestRecord,
     item_from_json,
@@ -23,10 +22,13 @@ from modelgauge.data.records import (
 )
 from modelgauge.data.results import GIVEN, PASSED
 from modelgauge.engine.journal import RunFolder, whole_lines
+from modelgauge.errors import NewRunNeededError
+from modelgauge.files import opened
 from modelgauge.report.thresholds import failing
 
 _CAPS = {"--max-calls": "N", "--max-tokens-total": "N", "--max-cost": "USD"}
 _HAS_THRESHOLDS = f'.{PASSED}":'
+_PARTIAL = '"failed_repeats":['
 _SCORED = b'{"kind":"item"'  # how our own lines begin; any other line is parsed to see what it is
 
 
@@ -73,7 +75,7 @@ class JournalOrder:
     def _lines(self, offsets: "array[int]") -> Iterator[str]:
         if not offsets:
             return
-        with self._journal.open("rb") as file:
+        with opened(self._journal) as file:
             for offset in offsets:
                 file.seek(offset)
                 yield file.readline().rstrip(b"\n").decode("utf-8")
@@ -126,32 +128,64 @@ class ShownRun:
         """The command line that does something with the run."""
         return f"modelgauge {verb} {self.record.run_id}" if self.folder is None else self.folder.command(verb)
 
+    @property
+    def needs_correction(self) -> bool:
+        """Whether it ended by an error of its test's author: done again, it ends alike."""
+        return self.record.failure is not None and self.record.failure.stage != "run"
+
     def to_go_on(self) -> str | None:
-        """The command that does what a run that was stopped has left to do; None where only its caller can."""
+        """The command that does what a run that was stopped has left to do; None where there is nothing to go on with,
+        or only its caller can."""
+        counts, failure = self.record.counts, self.record.failure
+        if failure is not None and failure.error_type == NewRunNeededError.__name__:
+            return None
+        if self.needs_correction and not counts.scored + counts.failed:
+            return None
         rescored = None if self.folder is None else self.folder.rescores()
         if self.record.sut_uid == GIVEN and rescored is None:  # nobody could be asked for more
             said = None if self.folder is None else self.folder.command_line()
             return shlex.join(said) if said and said[0] in ("pytest", "modelgauge") else None
         if rescored is None or self.folder is None:
-            return f"{self.command('resume')}{higher_cap([self.record])}"
+            return self._of_objects() or f"{self.command('resume')}{higher_cap([self.record])}"
         said = self.folder.command_line()  # with the test or the metrics that it was given
         if said and said[0] == "modelgauge":  # a manifest may come from anybody
             return shlex.join(said)
         return RunFolder(self.folder.path.parent / rescored).command("rescore")
 
-    def failures(self) -> Iterator[TestItemExceptionRecord]:
-        """The exception records, in any order."""
+    def _of_objects(self) -> str | None:
+        """How a run of a caller's own objects goes on, in Python: no command knows them."""
+        inputs = {} if self.folder is None else self.folder.read_manifest().get("inputs")
+        objects = inputs.get("objects") if isinstance(inputs, dict) else None
+        if self.folder is None or not isinstance(objects, list):
+            return None
+        uids = {"test": self.record.test_uid, "sut": self.record.sut_uid}
+        given = "".join(f", {kind}=…" for kind, uid in uids.items() if uid in objects)
+        by_id = self.command("resume") == f"modelgauge resume {self.record.run_id}"
+        return (
+            f"modelgauge.resume({self.record.run_id if by_id else str(self.folder.path)!r}{given})"
+            if given
+            else None
+        )
+
+    def failures(self) -> Iterator[ItemRecord]:
+        """The records of the items that failed, wholly or in part, in any order."""
         if self.folder is None:
-            return iter(self.record.test_item_exceptions)
+            return (one for one in self.record.iter_items() if one.failures)
         return _journaled_failures(self.folder.journal)
 
-    def not_passed(self) -> Iterator[TestItemRecord]:
-        """The scored items that are below a threshold, in the order of the test."""
+    def not_passed(self, *, partial: bool = False) -> Iterator[TestItemRecord]:
+        """The scored items that are below a threshold, in the order of the test.
+
+        Args:
+            partial: those too of which repeats failed.
+        """
         for line in self.order().scored():
-            if _HAS_THRESHOLDS not in line:  # the others are not parsed
+            if _HAS_THRESHOLDS not in line and not (
+                partial and _PARTIAL in line
+            ):  # the others are not parsed
                 continue
             record = item_from_json(line.encode("utf-8"), self.record.run_id)
-            if isinstance(record, TestItemRecord) and failing(record):
+            if isinstance(record, TestItemRecord) and (failing(record) or (partial and record.failures)):
                 yield record
 
 
@@ -161,13 +195,13 @@ def higher_cap(records: Iterable[TestRecord]) -> str:
     return "".join(f" {option} {metavar}" for option, metavar in _CAPS.items() if f"Raise {option}," in said)
 
 
-def _journaled_failures(journal: Path) -> Iterator[TestItemExceptionRecord]:
-    """The exception records of a journal; the lines of scored items are not parsed."""
+def _journaled_failures(journal: Path) -> Iterator[ItemRecord]:
+    """The records of a journal that hold a failure; the lines of items that were wholly scored are not parsed."""
     for number, line in enumerate(whole_lines(journal), start=1):
-        if line.startswith(_SCORED):
+        if line.startswith(_SCORED) and _PARTIAL.encode() not in line:
             continue
         record = item_from_json(line, f"{journal}, line {number}")
-        if isinstance(record, TestItemExceptionRecord):
+        if record.failures:
             yield record
 
 
@@ -185,12 +219,12 @@ def record_as_json(
         run: its record and where it lies.
         scored: with `test_item_records`.
         failed: with `test_item_exceptions`.
-        not_passed: with those of the `test_item_records` that are below a threshold, where not with all.
+        not_passed: with those of the `test_item_records` that are below a threshold or failed in part.
         redact_json: takes secrets out of the record; out of the items they were taken when written.
     """
     yield json.dumps(redact_json(run.record.model_dump(mode="json")), ensure_ascii=False)[:-1]
     if not scored and not_passed:
-        yield from _list("test_item_records", (item.model_dump_json() for item in run.not_passed()))
+        yield from _list("test_item_records", (one.model_dump_json() for one in run.not_passed(partial=True)))
     if scored or failed:
         order = run.order()
         if scored:

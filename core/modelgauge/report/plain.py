@@ -5,61 +5,212 @@ Numbers are in `figures.py`, the tables of runs in `terminal.py`.
 
 from __future__ import annotations
 
+import json
 import re
+import sys
+from itertools import zip_longest
+from types import MappingProxyType
 from typing import TYPE_CHECKING
+from unicodedata import category, east_asian_width
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-_GAP = "  "
-# Control characters but for tab and newline, and those that turn the direction of writing: a model's answer
-# must not be able to move the cursor, change colours or hide text.
-_UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_GAP, _BELOW = "  ", "    "  # between columns, and before what stands below a row
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+_WORD = re.compile(r"\S+(?: (?:±|\+/-) \S+)*")  # a number keeps its error
+_PIECE = re.compile(r"[^\W_]+(?:[.,]\d+)*[^\w\s]*_*|.")  # of a word that is too long
+_LONG_WORD = 28
+_JOINERS = re.compile("[\u200c\u200d]")
 
 
 def visible(text: str) -> str:
-    r"""The text with control characters written as escapes (`\x1b`), which a terminal does not obey."""
-    return _UNSHOWABLE.sub(lambda match: _escape(match[0]), text)
+    r"""The text with control and invisible characters written as escapes (`\x1b`), as `repr` writes them.
+
+    A model's answer must not be able to move the cursor, change colours, turn the direction of writing or hide
+    text. Tab, newline and all spaces stay; the two joiners where they join, as in emoji and in Persian or Hindi.
+    """
+    return _with_escapes(_JOINERS.sub(_joiner, text), _escape, but="\n\t\u200c\u200d")
+
+
+def visible_json(text: str) -> str:
+    r"""JSON text that says the same, with control and invisible characters as JSON's own escapes (`\u001b`)."""
+    return _with_escapes(text, lambda character: json.dumps(character)[1:-1], but="\n")
+
+
+def _with_escapes(text: str, escape: Callable[[str], str], *, but: str) -> str:
+    hidden = {
+        ord(one): escape(one)
+        for one in set(text)
+        if not one.isprintable() and one not in but and category(one) != "Zs"
+    }
+    return text.translate(hidden) if hidden else text
 
 
 def _escape(character: str) -> str:
-    if character == "\r":
-        return "\\r"
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    return repr(character)[1:-1]
+
+
+def _joiner(found: re.Match[str]) -> str:
+    """A joiner as it is between letters, marks or symbols beyond Latin: elsewhere it joins nothing, and only hides."""
+    before, after = (
+        found.string[max(0, found.start() - 1) : found.start()],
+        found.string[found.end() : found.end() + 1],
+    )
+    joins = all(one > "\u02ff" and category(one)[0] in "LMS" for one in (before, after) if one)
+    return found[0] if before and after and joins else _escape(found[0])
 
 
 def one_line(text: str, most: int) -> str:
     """The text on one line of at most `most` characters, with its white space folded."""
-    folded = " ".join(text[: 4 * most + 200].split())
-    return folded if len(folded) <= most else f"{folded[: most - 3]}..."
+    line = " ".join(text[: 4 * most + 200].split())
+    return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
 def ends_of(text: str, most: int) -> str:
     """The text on one line of at most `most` characters: without its middle, since a message ends with the fix."""
     reach = 4 * most + 200
     whole = text if len(text) <= 2 * reach else f"{text[:reach]} {text[-reach:]}"
-    folded = " ".join(whole.split())
-    if len(folded) <= most:
-        return folded
+    line = " ".join(whole.split())
+    if len(line) <= most:
+        return line
     end = (most - 5) * 2 // 3
-    return f"{folded[: most - 5 - end].rstrip()} ... {folded[-end:].lstrip()}"
+    return f"{line[: most - 5 - end].rstrip()} ... {line[-end:].lstrip()}"
 
 
-def columns(rows: Sequence[Sequence[str]], head: Sequence[str] = (), indent: str = "") -> str:
-    """Rows as aligned columns, the last one as wide as it likes; nothing for no rows.
+def columns(
+    rows: Sequence[Sequence[str]],
+    head: Sequence[str] = (),
+    indent: str = "",
+    *,
+    width: int | None = None,
+    folds: Mapping[str, int] = _NOTHING,
+    right: Collection[str] = (),
+    rule: str = "",
+) -> str:
+    """Rows as aligned columns, of which none is ever cut; nothing for no rows.
+
+    Columns of text are folded where there is no room. A column that has no room even so stands below its row, with
+    its name: those on the left keep their places longest.
 
     Args:
-        rows: equally long ones.
+        rows: equally long ones; the white space that a cell begins with is its indent.
         head: the names of the columns.
         indent: what stands before each line.
+        width: characters in a line; None for any number.
+        folds: the columns of text, and how wide each is at least.
+        right: the columns that are aligned on the right.
+        rule: the character of the line below the head.
     """
     if not rows:
         return ""
-    shown = [[visible(" ".join(cell.split())) for cell in row] for row in ([head, *rows] if head else rows)]
-    widths = [max(len(row[place]) for row in shown) for place in range(len(shown[0]))]
-    lines = (_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in shown)
+    names = head or [""] * len(rows[0])
+    every = [
+        _Column(name, held, folds.get(name), name in right) for name, *held in zip(names, *rows, strict=True)
+    ]
+    gap = _GAP + " " * bool(rule)
+    room = sys.maxsize if width is None else width - len(indent)
+    kept = _side_by_side(every, room, gap)
+    below = [one for one in every if one not in kept]
+    lines = [gap.join(one.padded(one.name) for one in kept)] if head else []
+    if rule:
+        lines.append(rule * (sum(one.width for one in kept) + len(gap) * (len(kept) - 1)))
+    for at in range(len(rows)):
+        split = zip_longest(*(one.lines(at) for one in kept), fillvalue="")
+        lines += [gap.join(map(_Column.padded, kept, parts)) for parts in split]
+        lines += [f"{_BELOW}{line}" for line in _stacked(below, at, room - len(_BELOW))]
     return "\n".join(f"{indent}{line}".rstrip() for line in lines)
+
+
+class _Column:
+    """A column of a table, as wide as it is at least.
+
+    Args:
+        name: its head.
+        held: its cells.
+        fold: how wide it is at least where it is folded; None where it is not.
+        right: whether it is aligned on the right.
+    """
+
+    def __init__(self, name: str, held: Iterable[str], fold: int | None, right: bool) -> None:
+        self.name, self.folds, self._right = name, fold is not None, right
+        self.cells = [_tidy(cell) for cell in held]
+        self.natural = self.width = max(fold or 0, *map(cells, (name, *self.cells)))
+        if fold is not None:
+            pieces = (piece for cell in self.cells for piece in _PIECE.findall(cell))
+            word = min(max(map(cells, pieces), default=0), _LONG_WORD)
+            self.width = min(self.natural, max(fold, cells(name), word))
+
+    def lines(self, at: int) -> list[str]:
+        """A cell in the column's width."""
+        return folded(self.cells[at], self.width) if self.folds else [self.cells[at]]
+
+    def padded(self, part: str) -> str:
+        """A line of a cell, or the head, with the white space that fills the column."""
+        space = " " * (self.width - cells(part))
+        return f"{space}{part}" if self._right else f"{part}{space}"
+
+
+def _tidy(cell: str) -> str:
+    """A cell on one line, with its indent."""
+    return visible(" " * (len(cell) - len(cell.lstrip(" "))) + " ".join(cell.split()))
+
+
+def _side_by_side(every: Sequence[_Column], room: int, gap: str) -> list[_Column]:
+    """The columns that have room, as wide as they need; where room is short, those that need most give most."""
+    kept = [every[0]]
+    spare = room - every[0].width
+    for one in every[1:]:
+        if one.width + len(gap) <= spare:
+            kept.append(one)
+            spare -= one.width + len(gap)
+    wanting = sorted(kept, key=lambda one: one.natural - one.width)
+    for place, one in enumerate(wanting):
+        more = max(0, min(one.natural - one.width, spare // (len(wanting) - place)))
+        one.width += more
+        spare -= more
+    return kept
+
+
+def _stacked(below: Iterable[_Column], at: int, room: int) -> Iterator[str]:
+    """The cells of a row that have no room in it, with the names of their columns."""
+    line = ""
+    for one in below:
+        cell = one.cells[at].strip()
+        for part in folded(f"{one.name}: {cell}" if one.name else cell, room) if cell else ():
+            if line and cells(f"{line}{_GAP}{part}") > room:
+                yield line
+                line = ""
+            line = f"{line}{_GAP}{part}" if line else part
+    if line:
+        yield line
+
+
+def folded(text: str, width: int) -> list[str]:
+    """The text in lines of at most `width` characters, indented as it is; words stay whole where they can."""
+    indent = " " * (len(text) - len(text.lstrip(" ")))
+    room = max(1, width - len(indent))
+    lines = [""]
+    for word in _WORD.findall(text):
+        pieces = [word] if cells(word) <= room else _PIECE.findall(word)
+        parts = [part for piece in pieces for part in ([piece] if cells(piece) <= room else piece)]
+        glue = " " if lines[-1] else ""
+        for part in parts:
+            if lines[-1] and cells(f"{lines[-1]}{glue}{part}") > room:
+                lines.append(part.strip())
+            else:
+                lines[-1] += glue + part
+            glue = ""
+    return [indent + line for line in lines]
+
+
+def cells(text: str) -> int:
+    """How many characters of a terminal a text takes: two for each Chinese one, none for accents of their own."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if category(one) in ("Mn", "Me", "Cf") else 1 + (east_asian_width(one) in "WF") for one in text
+    )
 
 
 def indented(text: str, indent: str = "  ") -> str:

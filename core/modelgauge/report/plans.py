@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from modelgauge.data.records import CallCounts
+from modelgauge.data.results import CallCounts
 from modelgauge.engine.planning import Plan
 from modelgauge.report.page import Page, Style
 from modelgauge.report.plain import counted, one_line
@@ -25,23 +25,19 @@ def render_plans(plans: Sequence[Plan], style: Style, redact: Callable[[str], st
     page = Page(style, redact)
     judged = any(_all(plan.annotator_calls) for plan in plans)
     priced = any(plan.cost_usd is not None and plan.sut_calls.paid for plan in plans)
-    table = page.table()
-    table.add_column("Test", overflow="fold", min_width=8)
-    table.add_column("SUT", overflow="fold", min_width=8)
-    heads = ["items", "SUT calls", "cached", *(["annotator calls", "cached"] if judged else [])]
-    for head in [*heads, *(["cost"] if priced else [])]:
-        table.add_column(head, justify="right")
+    counts = ["items", "SUT calls", "cached", *(["annotator calls", "cached"] if judged else [])]
+    head = ["Test", "SUT", *counts, *(["cost"] if priced else [])]
+    rows = []
     for plan in plans:
-        cells = [f"{plan.items:,}", *_cells(plan.sut_calls)]
-        cells += _cells(plan.annotator_calls) if judged else []
-        cells += [_cost(plan.cost_usd)] if priced else []
-        table.add_row(*map(page.text, (plan.test_uid, plan.sut_uid, *cells)))
-    page.add(table)
-    page.add(page.text(_sum(plans)), gap=False)
+        row = [plan.test_uid, plan.sut_uid, f"{plan.items:,}", *_cells(plan.sut_calls)]
+        row += _cells(plan.annotator_calls) if judged else []
+        rows.append([*row, *([_cost(plan.cost_usd)] if priced else [])])
+    page.add_table(rows, head, folds={"Test": 8, "SUT": 8}, right=head[2:])
+    page.add(_sum(plans))
     for plan in plans:
         for line in _failing(plan):
-            page.add(page.text(line), gap=False)
-    page.add(page.text(_NOTE), gap=False)
+            page.add(line)
+    page.add(_NOTE)
     return page.rendered()
 
 

@@ -6,7 +6,7 @@ from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import ItemRecord, TestItemRecord, TestRecord
 from modelgauge.data.results import PASSED
 from modelgauge.data.thresholds import judged
-from modelgauge.report.figures import figure
+from modelgauge.report.figures import figure, limit
 from modelgauge.report.page import Style
 
 
@@ -17,33 +17,36 @@ def share_that_passed(record: TestRecord, name: str | None = None) -> Estimate |
         record: of a run.
         name: the measurement with the threshold; None for all.
     """
-    found = record.result.get(PASSED if name is None else f"{name}.{PASSED}")
+    key = PASSED if name is None else f"{name}.{PASSED}"
+    found = next((one for other, one in record.result.items() if record.measurement_of(other) == key), None)
     return found if record.thresholds and isinstance(found, Estimate) else None
 
 
 def passed_of(record: TestRecord, name: str | None = None) -> str | None:
     """The same for people: `3 of 4`. Items that were asked several times may have passed in part.
 
-    Of all thresholds the share is one of all items: those that could not be scored have not passed.
-
     Args:
         record: of a run.
         name: as above.
     """
     share = share_that_passed(record, name)
-    if share is None:
-        return None
-    items = share.n if name is not None else max(share.n, record.counts.scored + record.counts.failed)
-    return _told(share, items)
+    return None if share is None else _told(share)
 
 
 def label_of(record: TestRecord, name: str, style: Style) -> str:
-    """The name of a measurement, with its threshold: `Faithfulness >= 0.5`."""
-    threshold = record.thresholds.get(name)
+    """The name of a result, with its threshold: `Faithfulness >= 0.5`."""
+    threshold, told = record.thresholds.get(record.measurement_of(name)), name_of(record, name)
     if threshold is None:
-        return name
-    at_least, at_most = ("≥", "≤") if style.symbols else (">=", "<=")
-    return f"{name} {at_least if threshold.higher_is_better else at_most} {figure(threshold.value)}"
+        return told
+    return (
+        f"{told} {limit(threshold.value, higher_is_better=threshold.higher_is_better, symbols=style.symbols)}"
+    )
+
+
+def name_of(record: TestRecord, name: str) -> str:
+    """The name of a result; of one that is no mean of repeats, with how these were reduced: `accuracy, pass@2 of 5`."""
+    plain = record.measurement_of(name)
+    return name if plain == name else f"{plain}, {record.reduction} of {record.repeats}"
 
 
 def failing(item: ItemRecord) -> tuple[str, ...]:
@@ -54,7 +57,8 @@ def failing(item: ItemRecord) -> tuple[str, ...]:
 
 def have_all_passed(record: TestRecord) -> bool:
     """Whether no item that was measured by thresholds is below one; these may differ from item to item."""
-    shares = [value for name, value in record.result.items() if name.endswith(f".{PASSED}")]
+    named = {record.measurement_of(name): value for name, value in record.result.items()}
+    shares = [value for name, value in named.items() if name.endswith(f".{PASSED}")]
     return all(one.value >= 1 for one in shares if isinstance(one, Estimate))
 
 
@@ -71,7 +75,13 @@ def why_not_passed(record: TestRecord) -> str | None:
     share = share_that_passed(record) or _share_of_items(record)
     if share is None:
         return "nothing says whether its items passed all thresholds"
-    return None if share.value >= 1 else f"{_told(share, share.n)} items passed all thresholds"
+    if share.value < 1:
+        return f"{_told(share)} items passed all thresholds"
+    for name in record.thresholds:  # of failed items it may be known that they are below one of several
+        one = share_that_passed(record, name)
+        if one is not None and one.n > share.n and one.value < 1:
+            return f"{_told(one)} items passed the threshold of {name}"
+    return None
 
 
 def _share_of_items(record: TestRecord) -> Estimate | None:
@@ -84,5 +94,5 @@ def _share_of_items(record: TestRecord) -> Estimate | None:
     return Estimate(math.fsum(passed) / len(passed), len(passed)) if passed else None
 
 
-def _told(share: Estimate, items: int) -> str:
-    return f"{figure(round(share.value * share.n, 6))} of {items:,}"
+def _told(share: Estimate) -> str:
+    return f"{figure(round(share.value * share.n, 6))} of {share.n:,}"

@@ -4,7 +4,15 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import Literal
 
-from modelgauge.data.records import SCHEMA_VERSION, Counts, RunFailure, TestRecord, record_from_json
+from modelgauge.data.records import (
+    SCHEMA_VERSION,
+    RunFailure,
+    TestItemExceptionRecord,
+    TestItemRecord,
+    TestRecord,
+    record_from_json,
+)
+from modelgauge.data.results import Counts
 from modelgauge.engine.journal import MANIFEST, RECORD, RunFolder, whole_lines
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.report.items import ShownRun
@@ -54,13 +62,17 @@ def shown_run(folder: RunFolder) -> ShownRun:
     version = manifest.get("schema_version", SCHEMA_VERSION)
     record = record_from_json({**known, "schema_version": version}, str(folder.path / MANIFEST))
     shown = ShownRun(record, folder, ended=False, going_on=state == "running")
-    stages = Counter(failure.stage for failure in shown.failures())
+    failures = list(shown.failures())
+    stages = Counter(one.stage for one in failures if isinstance(one, TestItemExceptionRecord))
+    repeats = [one.failed_repeats for one in failures if isinstance(one, TestItemRecord)]
     items = sum(1 for _ in whole_lines(folder.journal))
     totals = read_totals(folder)
     used = totals or Totals()
     counts = Counts(
         items=items,
         scored=items - stages.total(),
+        partial=len(repeats),
+        failed_repeats=sum(map(len, repeats)),
         sut_errors=stages["sut"],
         annotator_errors=stages["annotator"],
         unscored=stages["measure"],

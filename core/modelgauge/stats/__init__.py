@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from modelgauge.stats.intervals import (
         MeanError,
+        bounded_interval,
         mean_error,
         quantile_interval,
         t_interval,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         paired_difference,
         pairs_of,
         sign_flip_test,
+        tango_interval,
     )
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "MeasuredItems",
     "PairedDifference",
     "Pairs",
+    "bounded_interval",
     "count",
     "grouped",
     "holm",
@@ -61,17 +64,17 @@ __all__ = [
     "sign_flip_test",
     "stddev",
     "t_interval",
+    "tango_interval",
     "total",
     "wilson_interval",
 ]
 
 _MODULE_OF = {
     **dict.fromkeys(["MeasuredItems"], "measured"),
-    **dict.fromkeys(
-        ["MeanError", "mean_error", "quantile_interval", "t_interval", "wilson_interval"], "intervals"
-    ),
+    **dict.fromkeys(["MeanError", "bounded_interval", "mean_error", "quantile_interval"], "intervals"),
+    **dict.fromkeys(["t_interval", "wilson_interval"], "intervals"),
     **dict.fromkeys(["Discordance", "PairedDifference", "Pairs", "holm", "mcnemar_test"], "paired"),
-    **dict.fromkeys(["paired_difference", "pairs_of", "sign_flip_test"], "paired"),
+    **dict.fromkeys(["paired_difference", "pairs_of", "sign_flip_test", "tango_interval"], "paired"),
 }
 
 

@@ -9,8 +9,8 @@ Over no items at all a sum and a count are 0; every other aggregation is an erro
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,10 +29,21 @@ Value = TypeVar("Value")
 def mean(items: MeasuredItems, name: str, *, cluster: Key | None = None, missing: Missing = None) -> Estimate:
     """The mean of a measurement with its standard error and 95 % interval.
 
-    The interval is Wilson's for 0/1 measurements (only values of 0 and 1, and no declared range but (0, 1)),
-    else Student's t, within the measurement's range where one is known. With `cluster`, standard error and
-    t interval are cluster-robust; where all 0/1 values are equal, and so show no spread, the interval is
-    Wilson's with each cluster counted once.
+    The kind of the interval depends on what is known of the measurement:
+
+    | measurement | interval | `interval_kind` |
+    | --- | --- | --- |
+    | 0/1 | `wilson_interval` | wilson |
+    | 0/1, clustered, all equal | `wilson_interval` of the clusters, each counted once | wilson-clusters |
+    | known range | `bounded_interval` | bounded, or cr2-bounded for clusters |
+    | no range | `t_interval`, within the end that is known; None where all values are equal | t, or cr2-t |
+    | all items of the population are measured | None: the value is exact | exact |
+
+    A measurement is 0/1 where it has these two values only, and its range is (0, 1), or nobody declared a range
+    and both values occur. Items are clustered where `cluster` or `items.shared` joins some; then standard error
+    and degrees of freedom are cluster-robust, see `mean_error`. Where `items.population` is known, standard
+    error and interval shrink by the finite population correction, sqrt(1 - n / population) (Cochran 1977,
+    "Sampling Techniques", section 2.6). There is no standard error where all values are equal.
 
     Args:
         items: at least one.
@@ -47,19 +58,20 @@ def mean(items: MeasuredItems, name: str, *, cluster: Key | None = None, missing
         InvalidDataError: there are no values, some are missing, or one is outside the measurement's range.
     """
     items, values = _values(items, name, missing, "mean")
-    clusters = None if cluster is None else [*map(key_function(cluster), items)]
+    keys = None if cluster is None else [*map(key_function(cluster), items)]
+    clusters = intervals.joined_clusters(items.shared, keys)
     error = intervals.mean_error(values, clusters)
+    bar = _error_bar(values, error, clusters, items.ranges.get(name))
+    if items.population is not None:
+        bar = _of_population(bar, error.mean, len(values) / items.population)
     return Estimate(
         value=error.mean,
         n=len(values),
-        stderr=error.stderr,
-        interval=_mean_interval(values, error, clusters, items.ranges.get(name)),
-        bounds=_bounds(
-            items,
-            name,
-            error.mean,
-            lambda extreme, missing: _diluted(error.mean, len(values), missing, extreme),
-        ),
+        stderr=bar.stderr,
+        interval=bar.interval,
+        interval_kind=bar.kind,
+        bounds=_bounds(items, name, error.mean, values, lambda held: intervals.mean_error(held).mean),
+        n_clusters=None if clusters is None else int(clusters.max()) + 1,
     )
 
 
@@ -124,7 +136,7 @@ def total(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estima
     return Estimate(
         value=value,
         n=len(values),
-        bounds=_bounds(items, name, value, lambda extreme, missing: value + extreme * missing),
+        bounds=_bounds(items, name, value, values, math.fsum),
     )
 
 
@@ -132,7 +144,7 @@ def minimum(items: MeasuredItems, name: str, *, missing: Missing = None) -> Esti
     """The smallest value of a measurement. Raises as `mean`."""
     items, values = _values(items, name, missing, "minimum")
     value = float(values.min())
-    bounds = _bounds(items, name, value, lambda extreme, _: min(value, extreme))
+    bounds = _bounds(items, name, value, values, np.min)
     return Estimate(value=value, n=len(values), bounds=bounds)
 
 
@@ -140,7 +152,7 @@ def maximum(items: MeasuredItems, name: str, *, missing: Missing = None) -> Esti
     """The largest value of a measurement. Raises as `mean`."""
     items, values = _values(items, name, missing, "maximum")
     value = float(values.max())
-    bounds = _bounds(items, name, value, lambda extreme, _: max(value, extreme))
+    bounds = _bounds(items, name, value, values, np.max)
     return Estimate(value=value, n=len(values), bounds=bounds)
 
 
@@ -156,7 +168,8 @@ def quantiles(
 
     Linear between neighbouring values (definition 7 of Hyndman and Fan 1996). The interval is
     distribution-free, between two of the values (`intervals.quantile_interval`); None where there are too few
-    of them. There is no standard error: it would need the density at the quantile.
+    of them, where items share answers (`items.shared`), for then it would be too narrow, and where all items of
+    the population are measured. There is no standard error: it would need the density at the quantile.
 
     Args:
         items: at least one.
@@ -169,8 +182,8 @@ def quantiles(
         InvalidDataError: as for `mean`; or one of `qs` is not from 0 to 1.
     """
     items, values = _values(items, name, missing, "quantile")
-    values = np.sort(values)
-    return {str(float(q)): _quantile(items, name, values, float(q)) for q in qs}
+    clusters = intervals.joined_clusters(items.shared)
+    return {str(float(q)): _quantile(items, name, values, float(q), clusters) for q in qs}
 
 
 def stddev(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estimate:
@@ -186,7 +199,8 @@ def stddev(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estim
     items, values = _values(items, name, missing, "standard deviation", at_least=2)
     error = intervals.mean_error(values)
     value = (error.stderr or 0.0) * math.sqrt(len(values))
-    return Estimate(value=value, n=len(values), bounds=(value, value) if items.missing == 0 else None)
+    bounds = (value, value) if items.missing == 0 else None
+    return Estimate(value=value, n=len(values), bounds=bounds)
 
 
 def _values(
@@ -224,54 +238,91 @@ def _check_range(items: MeasuredItems, name: str, values: "NDArray[np.float64]")
         )
 
 
-def _mean_interval(
+class _ErrorBar(NamedTuple):
+    stderr: float | None
+    interval: intervals.Interval | None
+    kind: str | None
+
+
+def _error_bar(
     values: "NDArray[np.float64]",
     error: intervals.MeanError,
-    clusters: Sequence[object] | None,
+    clusters: "NDArray[np.int64] | None",
     declared: Range | None,
-) -> intervals.Interval | None:
-    binary = declared in (None, (0, 1)) and bool(np.isin(values, (0.0, 1.0)).all())
-    if binary and clusters is None:
-        return intervals.wilson_interval(float(values.sum()), len(values))
-    if binary and error.mean in (0.0, 1.0):
-        observations = error.df + 1
-        return intervals.wilson_interval(error.mean * observations, observations)
+) -> _ErrorBar:
+    """The error bar of a mean, by the table in the docstring of `mean`."""
+    binary = intervals.is_proportion(values, declared)
     low, high = declared or ((0.0, 1.0) if binary else (-math.inf, math.inf))
-    interval = intervals.t_interval(error)
-    return None if interval is None else (max(interval[0], low), min(interval[1], high))
+    if binary and clusters is None:
+        kind, interval = "wilson", intervals.wilson_interval(float(values.sum()), len(values))
+    elif binary and clusters is not None and error.mean in (0.0, 1.0):
+        groups = int(clusters.max()) + 1
+        kind, interval = "wilson-clusters", intervals.wilson_interval(error.mean * groups, groups)
+    elif math.isfinite(low) and math.isfinite(high):
+        kind = "bounded" if clusters is None else "cr2-bounded"
+        interval = intervals.bounded_interval(values, low, high, clusters=clusters)
+    else:
+        kind = "t" if clusters is None else "cr2-t"
+        interval = intervals.t_interval(error)
+    if interval is None:
+        return _ErrorBar(error.stderr or None, None, None)
+    # Values that are all equal say nothing of the error, so it is not 0.
+    return _ErrorBar(error.stderr or None, (max(interval[0], low), min(interval[1], high)), kind)
 
 
-def _quantile(items: MeasuredItems, name: str, ordered: "NDArray[np.float64]", q: float) -> Estimate:
+def _of_population(bar: _ErrorBar, mean: float, share: float) -> _ErrorBar:
+    """An error bar for the mean of a finite set of items, of which a share is measured."""
+    if share >= 1:
+        return _ErrorBar(0.0, None, "exact")
+    factor = math.sqrt(1 - share)
+    stderr = None if bar.stderr is None else bar.stderr * factor
+    if bar.interval is None:
+        return _ErrorBar(stderr, None, None)
+    low, high = bar.interval
+    return _ErrorBar(stderr, (mean - (mean - low) * factor, mean + (high - mean) * factor), bar.kind)
+
+
+def _quantile(
+    items: MeasuredItems,
+    name: str,
+    values: "NDArray[np.float64]",
+    q: float,
+    clusters: "NDArray[np.int64] | None",
+) -> Estimate:
+    ordered = np.sort(values)
     value = intervals.quantile(ordered, q)
-
-    def with_missing_at(extreme: float, missing: int) -> float:
-        return intervals.quantile(np.sort(np.append(ordered, np.full(missing, extreme))), q)
-
+    exact = items.population is not None and len(ordered) >= items.population
+    interval = None if exact or clusters is not None else intervals.quantile_interval(ordered, q)
     return Estimate(
         value=value,
         n=len(ordered),
-        interval=intervals.quantile_interval(ordered, q),
-        bounds=_bounds(items, name, value, with_missing_at),
+        interval=interval,
+        interval_kind="exact" if exact else interval and "order-statistics",
+        bounds=_bounds(items, name, value, values, lambda held: intervals.quantile(np.sort(held), q)),
+        n_clusters=None if clusters is None else int(clusters.max()) + 1,
     )
 
 
 def _bounds(
-    items: MeasuredItems, name: str, value: float, with_missing_at: Callable[[float, int], float]
+    items: MeasuredItems,
+    name: str,
+    value: float,
+    values: "NDArray[np.float64]",
+    aggregate: "Callable[[NDArray[np.float64]], float]",
 ) -> intervals.Interval | None:
-    """(worst, best): the value with all missing items at the low, and at the high end of the range; None if unknown."""
-    missing = items.missing
+    """(worst, best): the value with all that is missing at the low, and at the high end of the range; None if unknown.
+
+    Missing are whole items, and of the others the shares that failed.
+    """
+    missing, shares = items.missing, items.failed_shares
     if missing is None:
         return None
-    if not missing:
+    if not missing and shares is None:
         return value, value
     low, high = items.ranges.get(name, (-math.inf, math.inf))
     if math.isinf(low) or math.isinf(high):
         return None
+    held = [values if shares is None else values + shares * (extreme - values) for extreme in (low, high)]
+    worst, best = (np.append(one, np.full(missing, end)) for one, end in zip(held, (low, high), strict=True))
     # Around the value, which a rounded sum (or, for a total, a range on one side of 0) can miss.
-    return min(with_missing_at(low, missing), value), max(with_missing_at(high, missing), value)
-
-
-def _diluted(value: float, n: int, missing: int, extreme: float) -> float:
-    """The mean of n values with this mean and of all missing items at the extreme."""
-    share = missing / (n + missing)
-    return value * (1 - share) + extreme * share
+    return min(aggregate(worst), value), max(aggregate(best), value)

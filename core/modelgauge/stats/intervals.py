@@ -7,7 +7,6 @@ error of one value) it is None, never NaN.
 
 import math
 from bisect import bisect_left
-from collections.abc import Hashable, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -17,8 +16,11 @@ from modelgauge.errors import InvalidDataError
 from modelgauge.stats.distributions import binomial_sf, student_t_quantile
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
+    Labels: TypeAlias = Sequence[Hashable] | NDArray[np.int64]
     Ordered: TypeAlias = Sequence[float] | NDArray[np.float64]
 
 Interval: TypeAlias = tuple[float, float]
@@ -27,33 +29,39 @@ CONFIDENCE = 0.95
 """The confidence level of every interval that an `Estimate` carries."""
 
 
+_ADDED = 1.5
+"""How many imaginary observations `bounded_interval` adds at each end of a range."""
+
+
 class MeanError(NamedTuple):
     """A mean and its error.
 
     Args:
         mean: of the values.
         stderr: its standard error; None where there are fewer than two independent observations.
-        df: degrees of freedom for Student's t: independent observations (values, or clusters) less one.
+        df: degrees of freedom for Student's t: values less one, or those of Bell and McCaffrey for clusters.
     """
 
     mean: float
     stderr: float | None
-    df: int
+    df: float
 
 
-def mean_error(values: "ArrayLike", clusters: Sequence[Hashable] | None = None) -> MeanError:
+def mean_error(values: "ArrayLike", clusters: "Labels | None" = None) -> MeanError:
     """A mean and its standard error, clustered where values come in groups that are not independent.
 
     Without clusters: s / sqrt(n), with the sample variance s² (divisor n - 1), for 0/1 values too.
 
-    With clusters: the cluster-robust standard error of Liang and Zeger (1986), which Miller (2024), "Adding
-    Error Bars to Evals", https://arxiv.org/abs/2411.00640, recommends for evals, with the small-sample
-    correction CR1 (Cameron and Miller 2015, "A Practitioner's Guide to Cluster-Robust Inference"):
+    With clusters: the cluster-robust standard error (Liang and Zeger 1986; Miller 2024, "Adding Error Bars to
+    Evals", https://arxiv.org/abs/2411.00640, recommends it for evals) with the bias reduction CR2 and the
+    degrees of freedom of Bell and McCaffrey (2002, Survey Methodology 28:169-181; see Pustejovsky and Tipton
+    2018, https://doi.org/10.1080/07350015.2016.1247004). For a mean both have a closed form. With w_g the share
+    of the values that is in cluster g, and u_g = w_g² / (1 - w_g):
 
-        SE² = G / (G - 1) · Σ_g (Σ_(i in g) (x_i - mean))² / n²
+        SE² = Σ_g (Σ_(i in g) (x_i - mean))² / (1 - w_g) / n²
+        df  = 1 / (Σ_g w_g² + (Σ_g u_g)² - Σ_g u_g²)
 
-    for G clusters. (The correction's other factor, (n - 1) / (n - k), is 1 for the one parameter here.) With
-    every value a cluster of its own it is the formula without clusters, exactly.
+    With every value a cluster of its own it is the formula without clusters.
 
     Args:
         values: (n,) finite numbers, n >= 1.
@@ -62,6 +70,10 @@ def mean_error(values: "ArrayLike", clusters: Sequence[Hashable] | None = None) 
     Raises:
         InvalidDataError: there are no values, or not as many labels as values.
     """
+    return _mean_error(values, clusters, None)
+
+
+def _mean_error(values: "ArrayLike", clusters: "Labels | None", ends: Interval | None) -> MeanError:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not len(array):
         raise InvalidDataError(
@@ -71,28 +83,44 @@ def mean_error(values: "ArrayLike", clusters: Sequence[Hashable] | None = None) 
         raise InvalidDataError(
             f"There are {len(array)} values and {len(clusters)} cluster labels.", fix="Give one for each."
         )
+    codes = joined_clusters(clusters)
+    sizes = None if codes is None else np.bincount(codes)
+    groups = len(array) if sizes is None else len(sizes)
     # Scaled by a power of two, which is exact, so that no square and no sum overflows or vanishes.
-    scale = _power_of_two(float(np.abs(array).max()))
+    scale = _power_of_two(max(float(np.abs(array).max()), *map(abs, ends or (0.0,))))
     scaled = array / scale
-    n = len(scaled)
+    low, high = (float(scaled.min()), float(scaled.max())) if ends is None else (end / scale for end in ends)
+    added = 0.0 if ends is None else _ADDED
+    each = len(array) / groups  # the size of an imaginary cluster
+    n = len(array) + 2 * added * each
     # Clamped, because a rounded sum divided by n can leave the range of the values by one bit.
-    mean = min(max(math.fsum(scaled) / n, float(scaled.min())), float(scaled.max()))
-    residuals = np.subtract(scaled, mean, out=scaled)  # in place: of a million values each array is 8 MB
-    if clusters is not None:
-        residuals = cluster_sums(residuals, clusters)
-    groups = len(residuals)
-    if groups < 2:
+    mean = min(max((math.fsum(scaled) + added * each * (low + high)) / n, low), high)
+    if groups + added < 2:
         return MeanError(mean * scale, None, 0)
+    residuals = np.subtract(scaled, mean, out=scaled)  # in place: of a million values each array is 8 MB
+    if codes is not None:
+        residuals = cluster_sums(residuals, codes)
     squares = np.multiply(residuals, residuals, out=residuals)
-    variance = groups / (groups - 1) * math.fsum(squares) / n / n
-    return MeanError(mean * scale, math.sqrt(variance) * scale, groups - 1)
+    squares /= 1 - (1 if sizes is None else sizes) / n
+    of_added = added * each * each * ((low - mean) ** 2 + (high - mean) ** 2) / (1 - each / n)
+    stderr = math.sqrt((math.fsum(squares) + of_added) / n / n) * scale
+    return MeanError(mean * scale, stderr, n - 1 if sizes is None else _bell_mccaffrey(sizes, each, added, n))
+
+
+def _bell_mccaffrey(sizes: "NDArray[np.int64]", each: float, added: float, n: float) -> float:
+    """The degrees of freedom of CR2 for a mean over clusters of these sizes and imaginary ones at both ends."""
+    kinds, counts = np.unique(sizes, return_counts=True)
+    shares, copies = np.append(kinds, each) / n, np.append(counts, 2 * added)
+    spread = shares * shares / (1 - shares)
+    pairs = math.fsum(copies * spread) ** 2 - math.fsum(copies * spread * spread)
+    return 1 / (math.fsum(copies * shares * shares) + pairs)
 
 
 def t_interval(error: MeanError, *, confidence: float = CONFIDENCE) -> Interval | None:
     """Student's t interval for a mean: mean ± t · stderr. None where there is no standard error.
 
-    Where all values are equal it has no width: such a sample says nothing of the spread (for 0/1 values use
-    `wilson_interval`, which does not have this weakness).
+    None too where all values are equal, for such a sample says nothing of the spread; `wilson_interval` and
+    `bounded_interval` have an answer there, for they know the range.
 
     Args:
         error: of the mean, see `mean_error`.
@@ -101,11 +129,48 @@ def t_interval(error: MeanError, *, confidence: float = CONFIDENCE) -> Interval 
     Raises:
         InvalidDataError: the confidence is not between 0 and 1.
     """
-    if error.stderr is None:
+    if not error.stderr:
         return None
     half = student_t_quantile(1 - _tail(confidence), error.df) * error.stderr
     low, high = error.mean - half, error.mean + half
     return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+
+
+def bounded_interval(
+    values: "ArrayLike",
+    low: float,
+    high: float,
+    *,
+    clusters: "Labels | None" = None,
+    confidence: float = CONFIDENCE,
+) -> Interval | None:
+    """An interval for the mean of values whose lowest and highest possible value is known.
+
+    It is Student's t interval for the values together with one and a half imaginary observations at each end of
+    the range, cut off at these ends. Imaginary observations are the idea of Agresti and Coull (1998, The
+    American Statistician 52:119-126) for proportions: they stand for what a small sample has not shown yet, so
+    that the interval has a width where all values are equal. One and a half were chosen by simulation; coverage
+    and width beside other intervals are in docs/reference/statistics.md. With clusters, standard error and
+    degrees of freedom are those of `mean_error`, and the imaginary observations are clusters of the mean size.
+
+    Args:
+        values: (n,) numbers from `low` to `high`, n >= 1.
+        low: the lowest possible value.
+        high: the highest possible value; both are finite. None where they are equal.
+        clusters: (n,) labels of values that are not independent.
+        confidence: the share of such intervals that hold the true mean, between 0 and 1.
+
+    Raises:
+        InvalidDataError: a value is not from `low` to `high`; else as for `mean_error` and `t_interval`.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.size and (array.min() < low or array.max() > high):
+        raise InvalidDataError(
+            f"Values from {array.min():g} to {array.max():g} are not within {low:g} to {high:g}.",
+            fix="Give the lowest and the highest possible value.",
+        )
+    interval = t_interval(_mean_error(values, clusters, (low, high)), confidence=confidence)
+    return None if interval is None else (max(low, interval[0]), min(high, interval[1]))
 
 
 def wilson_interval(successes: float, n: int, *, confidence: float = CONFIDENCE) -> Interval | None:
@@ -128,13 +193,23 @@ def wilson_interval(successes: float, n: int, *, confidence: float = CONFIDENCE)
         )
     if n == 0:
         return None
-    z = NormalDist().inv_cdf(1 - _tail(confidence))
+    z = normal_quantile(confidence)
     share = successes / n
     center = successes + z * z / 2
     half = z * math.sqrt(successes * (1 - share) + z * z / 4)
     return max(0.0, min((center - half) / (n + z * z), share)), min(
         1.0, max((center + half) / (n + z * z), share)
     )
+
+
+def is_proportion(values: "NDArray[np.float64]", declared: Interval | None = None) -> bool:
+    """Whether values are right and wrong: only 0 and 1, both of them unless (0, 1) is their declared range.
+
+    Zeros alone might be amounts that nobody declared a range for.
+    """
+    if declared not in (None, (0, 1)) or not ((values == 0.0) | (values == 1.0)).all():
+        return False
+    return declared is not None or bool(values.min() < values.max())
 
 
 def quantile(ordered: "Ordered", q: float) -> float:
@@ -184,20 +259,62 @@ def quantile_interval(ordered: "Ordered", q: float, *, confidence: float = CONFI
     return float(ordered[lower - 1]), float(ordered[upper - 1])
 
 
-def cluster_codes(clusters: Sequence[Hashable]) -> "NDArray[np.int64]":
-    """A number for each label, 0, 1, 2… in order of the labels' first appearance: (n,) int64."""
+def cluster_codes(clusters: "Labels") -> "NDArray[np.int64]":
+    """A number for each label, from 0 and without gaps, equal where the labels are: (n,) int64."""
+    if isinstance(clusters, np.ndarray):
+        inverse: NDArray[np.int64] = np.unique(clusters, return_inverse=True)[1]
+        return inverse
     codes: dict[Hashable, int] = {}
     return np.fromiter(
         (codes.setdefault(label, len(codes)) for label in clusters), np.int64, count=len(clusters)
     )
 
 
-def cluster_sums(values: "NDArray[np.float64]", clusters: Sequence[Hashable]) -> "NDArray[np.float64]":
+def joined_clusters(*labelings: "Labels | None") -> "NDArray[np.int64] | None":
+    """The clusters of items that several labelings join: codes as of `cluster_codes`; None where all are alone.
+
+    Items belong together where they have an equal label in any labeling, directly or over other items: the
+    connected components.
+
+    Args:
+        labelings: each with one label for each item; None joins nothing.
+    """
+    joined: NDArray[np.int64] | None = None
+    for labels in labelings:
+        codes = None if labels is None else cluster_codes(labels)
+        if codes is None or codes.max(initial=-1) + 1 == len(codes):
+            continue
+        joined = codes if joined is None else _components(joined, codes)
+    return joined
+
+
+def _components(first: "NDArray[np.int64]", second: "NDArray[np.int64]") -> "NDArray[np.int64]":
+    """The connected components of two labelings, by union-find over the first's clusters."""
+    parents = list(range(int(first.max()) + 1))
+
+    def root(cluster: int) -> int:
+        while parents[cluster] != cluster:
+            parents[cluster] = cluster = parents[parents[cluster]]
+        return cluster
+
+    earliest: dict[int, int] = {}  # for each label of the second, the first's cluster in which it came first
+    for mine, theirs in zip(first.tolist(), second.tolist(), strict=True):
+        parents[root(mine)] = root(earliest.setdefault(theirs, mine))
+    roots = np.fromiter(map(root, range(len(parents))), np.int64, count=len(parents))
+    return cluster_codes(roots[first])
+
+
+def cluster_sums(values: "NDArray[np.float64]", clusters: "Labels") -> "NDArray[np.float64]":
     """The sum of each cluster's values, added in rising order, so that the items' order has no effect."""
     codes = cluster_codes(clusters)
     order = np.lexsort((values, codes))
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     return np.add.reduceat(values[order], starts)
+
+
+def normal_quantile(confidence: float) -> float:
+    """How many standard deviations hold this share of a normal distribution: 1.96 for 0.95."""
+    return NormalDist().inv_cdf(1 - _tail(confidence))
 
 
 def _check_quantile(q: float) -> None:

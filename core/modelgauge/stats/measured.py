@@ -32,8 +32,22 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
     """The scored items of a run, in the order of the test, and the failed ones beside them.
 
     A subclass gives `__len__`, `_item`, `_column_values`, `names`, `failed` and `ranges`, and may give a
-    faster `__iter__`. Slices and groups are views, which read from the whole when they are read.
+    faster `__iter__`, and the attributes below. Slices and groups are views, which read from
+    the whole when they are read.
+
+    Attributes:
+        shared: a label for each item; items with equal labels share one answer of the SUT, so that they are not
+            independent. None where every item has an answer of its own.
+        population: how many items the whole benchmark has, where intervals shall be about these items and no
+            others; None where they are about all questions like these, which is usual. For a part it is in
+            proportion to the part's items (Cochran 1977, "Sampling Techniques", section 2.12).
+        failed_shares: for each item the share of it that failed (0.2 where one of five repeats did), which bounds let
+            be worst, or best: (len(self),) float64. None where nothing failed of any.
     """
+
+    shared: "Sequence[Hashable] | NDArray[np.int64] | None" = None
+    failed_shares: "NDArray[np.float64] | None" = None
+    population: int | None = None
 
     @staticmethod
     def of(
@@ -42,6 +56,8 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         failed: Iterable[TestItem] = (),
         unfinished: int | None = 0,
         ranges: Mapping[str, Range] | None = None,
+        shared: Sequence[Hashable] | None = None,
+        population: int | None = None,
     ) -> "MeasuredItems":
         """Measured items that are held in memory.
 
@@ -50,11 +66,25 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
             failed: the items that could not be scored.
             unfinished: how many items a run that stopped early did not get to; None where nobody knows.
             ranges: measurement name to its (lowest, highest) possible value; `inf` where there is no end.
+            shared: as the attribute.
+            population: as the attribute.
 
         Raises:
-            InvalidDataError: a range is not two numbers in rising order.
+            InvalidDataError: a range is not two numbers in rising order, there is not one label for each item,
+                or the population is smaller than the items.
         """
-        return _InMemory(tuple(items), tuple(failed), unfinished, dict(ranges or {}))
+        held = _InMemory(tuple(items), tuple(failed), unfinished, dict(ranges or {}))
+        if shared is not None and len(shared) != len(held):
+            raise InvalidDataError(
+                f"There are {len(held)} items and {len(shared)} labels in shared.", fix="Give one for each."
+            )
+        if population is not None and population < len(held) + len(held.failed):
+            raise InvalidDataError(
+                f"A population of {population} cannot hold {len(held) + len(held.failed)} items.",
+                fix="Give the number of all items of the benchmark.",
+            )
+        held.shared, held.population = shared, population
+        return held
 
     # --- what a subclass gives ------------------------------------------------------------------------------
 
@@ -308,6 +338,11 @@ class _View(MeasuredItems):
         self._failed = failed
         self._unplaced = unplaced
         self._unfinished = unfinished
+        if whole.shared is not None:
+            self.shared = [whole.shared[place] for place in places]
+        if whole.population is not None:  # rounded up: a part is measured in full only where the whole is
+            self.population = -(-whole.population * len(places) // len(whole))
+        self.failed_shares = None if whole.failed_shares is None else whole.failed_shares[list(places)]
 
     def __len__(self) -> int:
         return len(self._places)
@@ -316,9 +351,8 @@ class _View(MeasuredItems):
         return self._whole[self._places[index]]
 
     def _column_values(self, name: str) -> "NDArray[np.float64]":
-        places = _numpy().asarray(self._places, dtype=int)
         column = self._whole._column_values(name)  # noqa: SLF001 - one class family
-        values: NDArray[np.float64] = column[places]
+        values: NDArray[np.float64] = column[_numpy().asarray(self._places, dtype=int)]
         return values
 
     def _view(

@@ -8,6 +8,7 @@ second's. Rendering a comparison is not done here.
 
 import math
 from collections.abc import Hashable, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,7 +16,16 @@ import numpy as np
 from modelgauge.data.estimates import Estimate
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.distributions import binomial_sf, student_t_sf
-from modelgauge.stats.intervals import cluster_sums, mean_error, t_interval
+from modelgauge.stats.intervals import (
+    CONFIDENCE,
+    Interval,
+    cluster_sums,
+    is_proportion,
+    joined_clusters,
+    mean_error,
+    normal_quantile,
+    t_interval,
+)
 from modelgauge.stats.keys import Key, key_function
 from modelgauge.stats.measured import MeasuredItems
 
@@ -33,7 +43,8 @@ class Pairs(NamedTuple):
         ids: (n,) the items that both systems were scored on.
         first: (n,) float64, the first system's values.
         second: (n,) float64, the second's.
-        clusters: (n,) labels, or None where no cluster key was given.
+        clusters: (n,) labels of what the items share (`MeasuredItems.shared`, and the cluster key where one was
+            given); None where every item stands for itself.
         only_first: ids that only the first was scored on; they are not compared.
         only_second: likewise.
     """
@@ -52,10 +63,9 @@ class PairedDifference(NamedTuple):
     Args:
         first: the first's mean, over the paired items.
         second: the second's.
-        difference: first less second, with standard error and 95 % t interval.
-        p_value: two-sided, of Student's paired t test; None where there is no standard error, or where it is
-            0 and the difference is not (all differences are equal: the t test cannot judge that, the
-            sign-flip test can).
+        difference: first less second, with standard error and 95 % interval; see `paired_difference`.
+        p_value: two-sided, of Student's paired t test; None for a single pair, and where all differences are equal
+            and not 0 (the t test cannot judge that, the sign-flip test can).
     """
 
     first: float
@@ -96,13 +106,22 @@ def pairs_of(first: MeasuredItems, second: MeasuredItems, name: str, *, cluster:
     """
     mine, theirs = _by_id(first, name), _by_id(second, name)
     ids = tuple(item_id for item_id in mine if item_id in theirs)
-    clusters = None
-    if cluster is not None:
-        label = key_function(cluster)
+    held = first.having(name)
+    clusters: tuple[Hashable, ...] | None = None
+    if cluster is not None or held.shared is not None:
+        key = (lambda _: None) if cluster is None else key_function(cluster)
+        shared = repeat(None) if held.shared is None else held.shared
         labels = {
-            item.test_item.id: label(item) for item in first.having(name) if item.test_item.id in theirs
+            item.test_item.id: (key(item), label)
+            for item, label in zip(held, shared, strict=False)
+            if item.test_item.id in theirs
         }
-        clusters = tuple(labels[item_id] for item_id in ids)
+        clusters = tuple(labels[item_id][0] for item_id in ids)
+        if held.shared is not None:
+            joined = joined_clusters(
+                [labels[item_id][1] for item_id in ids], None if cluster is None else clusters
+            )
+            clusters = None if joined is None else tuple(joined.tolist())
     return Pairs(
         ids,
         np.array([mine[item_id] for item_id in ids], dtype=np.float64),
@@ -116,7 +135,11 @@ def pairs_of(first: MeasuredItems, second: MeasuredItems, name: str, *, cluster:
 def paired_difference(
     first: "ArrayLike", second: "ArrayLike", *, clusters: Sequence[Hashable] | None = None
 ) -> PairedDifference:
-    """The difference of two means over the same items, with its standard error, t interval and p value.
+    """The difference of two means over the same items, with its standard error, interval and p value.
+
+    The interval of right and wrong (only values of 0 and 1, and both of them) is `tango_interval`; with clusters,
+    where all differences are equal, with each cluster counted once. Any other is Student's t, cluster-robust with
+    clusters; where all differences are equal, there is none.
 
     Args:
         first: (n,) the first system's values, n >= 1.
@@ -127,14 +150,84 @@ def paired_difference(
         InvalidDataError: the two differ in length, are empty or hold NaN or infinity.
     """
     mine, theirs = _aligned(first, second, clusters)
-    error = mean_error(mine - theirs, clusters)
-    estimate = Estimate(value=error.mean, n=len(mine), stderr=error.stderr, interval=t_interval(error))
+    codes = joined_clusters(clusters)
+    error = mean_error(mine - theirs, codes)
+    groups = None if codes is None else int(codes.max()) + 1
+    interval: Interval | None
+    binary = is_proportion(np.concatenate([mine, theirs]))
+    if binary and (codes is None or not error.stderr):
+        n = groups or len(mine)
+        share = n / len(mine)  # 1, or what makes each cluster count once
+        wins, losses = float((mine > theirs).sum()) * share, float((mine < theirs).sum()) * share
+        kind, interval = "tango", tango_interval(wins, losses, n)
+    else:
+        kind, interval = "t" if codes is None else "cr2-t", t_interval(error)
+    if binary and interval is not None:
+        interval = max(-1.0, interval[0]), min(1.0, interval[1])
+    estimate = Estimate(
+        value=error.mean,
+        n=len(mine),
+        stderr=error.stderr or None,
+        interval=interval,
+        interval_kind=interval and kind,
+        n_clusters=groups,
+    )
     p_value = None
     if error.stderr:
         p_value = 2 * student_t_sf(abs(error.mean) / error.stderr, error.df)
     elif error.stderr is not None and error.mean == 0.0:
         p_value = 1.0
     return PairedDifference(mean_error(mine).mean, mean_error(theirs).mean, estimate, p_value)
+
+
+def tango_interval(
+    only_first: float, only_second: float, n: int, *, confidence: float = CONFIDENCE
+) -> Interval:
+    """The score interval for the difference of two proportions over the same items.
+
+    Tango (1998), Statistics in Medicine 17:891-908: the differences D that the score test does not reject,
+
+        |b - c - n D| <= z sqrt(n (2 q + D (1 - D)))
+
+    with the b items that only the first got right, the c that only the second did, and q the most likely share
+    of the latter if the difference is D. It has a width where the systems agree on every item.
+
+    Args:
+        only_first: items that only the first system got right.
+        only_second: items that only the second got right; need not be whole, nor need the other.
+        n: all items, 1 or more.
+        confidence: the share of such intervals that hold the true difference, between 0 and 1.
+
+    Returns:
+        (low, high) of the first's proportion less the second's, within (-1, 1).
+
+    Raises:
+        InvalidDataError: the items are more than n or below 0, or the confidence is not between 0 and 1.
+    """
+    if min(only_first, only_second) < 0 or n < 1 or only_first + only_second > n:
+        raise InvalidDataError(
+            f"{only_first} and {only_second} of {n} items are no counts.",
+            fix="Give the items that only one system got right, and the number of all items.",
+        )
+    z = normal_quantile(confidence)
+    found = (only_first - only_second) / n
+
+    def rejected(difference: float) -> bool:
+        b = (2 * n - only_first + only_second) * difference - only_first - only_second
+        c = -only_second * difference * (1 - difference)
+        q = (math.sqrt(max(0.0, b * b - 8 * n * c)) - b) / (4 * n)
+        variance = max(0.0, n * (2 * q + difference * (1 - difference)))
+        return abs(n * (found - difference)) > z * math.sqrt(variance)
+
+    def end(inside: float, outside: float) -> float:
+        if not rejected(outside):
+            return outside
+        for _ in range(60):  # halving: each step is a bit of the result
+            middle = (inside + outside) / 2
+            inside, outside = (inside, middle) if rejected(middle) else (middle, outside)
+        return inside
+
+    return end(found, -1.0), end(found, 1.0)
 
 
 def mcnemar_test(first: "ArrayLike", second: "ArrayLike") -> Discordance:

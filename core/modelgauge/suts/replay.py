@@ -14,6 +14,7 @@ from modelgauge.data.json_values import is_exact
 from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.errors import InputFileError, MissingAnswerError
+from modelgauge.files import bytes_of
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.shortening import quoted
 
@@ -93,7 +94,7 @@ def _start(text: str) -> str:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return bytes_of(path)
     except OSError as error:
         raise InputFileError(
             f"The recorded responses {os.fspath(path)} cannot be read: {error.strerror}.",

@@ -12,6 +12,7 @@ from typing import Any
 
 from modelgauge.data.prompts import ChatMessage, ChatPrompt, ChatRole, SUTOptions
 from modelgauge.errors import InputFileError, InvalidDataError
+from modelgauge.files import bytes_of
 
 _ROLES = ", ".join(ChatRole)
 _EXAMPLE = '[{"role": "user", "content": "Hello"}]'
@@ -81,7 +82,7 @@ def load_chat(path: str | Path) -> ChatPrompt:
         InputFileError: the file cannot be read, or is not a chat.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = bytes_of(Path(path)).decode("utf-8-sig")
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InputFileError(f"Cannot read {path}: {reason}.", fix="Give the path of a JSON file.") from error

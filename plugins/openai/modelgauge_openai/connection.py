@@ -19,7 +19,11 @@ from modelgauge_openai.key import OpenAIKey
 MOST_BYTES = 64 * 2**20
 """The longest response that is read."""
 
-_CONNECT_SECONDS = 30.0
+_CONNECT_SECONDS = {"http": 1.0, "https": 5.0}
+"""What connecting may take, with the handshake of TLS where there is one. A server whose queue of connections is full
+drops the first packet, and a system sends it again after 1 s, 3 s, 7 s, …: whoever waits longer learns nothing, and
+sends the server ever more meanwhile."""
+
 _LARGE = 2**20  # from here on aiohttp wants a file, which it sends piece by piece
 
 
@@ -69,7 +73,7 @@ class Connection:
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json",
-            "User-Agent": "modelgauge-openai",
+            "User-Agent": "modelgauge-plugin-openai",
         }
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key.value}"
@@ -78,13 +82,13 @@ class Connection:
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=headers,
             proxy=proxy_for(self.url),
-            timeout=aiohttp.ClientTimeout(
-                total=None, sock_connect=_CONNECT_SECONDS
-            ),  # the engine has deadlines
+            timeout=aiohttp.ClientTimeout(  # the engine has deadlines
+                total=None, sock_connect=_CONNECT_SECONDS[self.url.partition(":")[0]]
+            ),
         )
 
     async def post(self, body: bytes) -> bytes:
-        """Send a body, and return that of the answer, without the key wherever the server may have quoted it.
+        """Send a body, and return that of the answer as it came: it is scored, and runs redact what they write.
 
         Raises:
             ChatError: there was no answer, or one with another status than 200.
@@ -100,10 +104,11 @@ class Connection:
         try:
             # No redirects: the key goes where the user sends it, and nowhere else.
             async with opened.session.post(self.url, data=data, allow_redirects=False) as response:
-                content = self._without_key(await self._read(response))
+                content = await self._read(response)
                 if response.status == 200:
                     return content
-                raise refused(self.url, response.status, response.headers, content)
+                quoted = self._without_key(content)
+                raise refused(self.url, response.status, response.headers, quoted)
         except (aiohttp.ClientError, OSError) as error:
             raise self._broken(error) from error
 
@@ -133,6 +138,13 @@ class Connection:
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
             return ChatError(
                 problem, fix="Check its certificate, or name yours in SSL_CERT_FILE.", verdict=Fatal()
+            )
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return ChatError(
+                problem,
+                fix="Check base_url, and that the server runs. Where it does, it accepts no more connections at once: "
+                "lower --concurrency.",
+                verdict=Retry(rate_limited=True),
             )
         if isinstance(error, aiohttp.ClientConnectorError):
             return ChatError(problem, fix="Check base_url, and that the server runs.", verdict=Retry())

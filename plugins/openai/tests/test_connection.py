@@ -1,9 +1,11 @@
 """Sessions, what goes over the wire, and how a call fails."""
 
 import asyncio
+import contextlib
 import json
 import socket
 import ssl
+import time
 import traceback
 
 import aiohttp
@@ -173,6 +175,24 @@ def test_nobody_listens():
     assert "that the server runs" in error.fix
 
 
+def test_a_server_whose_queue_is_full_refuses():
+    with contextlib.ExitStack() as opened:
+        full = opened.enter_context(socket.socket())
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)  # and nobody accepts
+        for _ in range(4):
+            one = opened.enter_context(socket.socket())
+            one.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                one.connect(full.getsockname())
+        sut = OpenAIChat("openai/m", model="m", base_url=f"http://127.0.0.1:{full.getsockname()[1]}/v1")
+        begun = time.monotonic()
+        [error] = ask(sut, "x")
+    assert error.verdict == Retry(rate_limited=True)
+    assert "lower --concurrency" in error.fix
+    assert 0.9 < time.monotonic() - begun < 20
+
+
 def test_a_certificate_that_is_not_trusted_will_not_be_the_next_time():
     refusal = ssl.SSLCertVerificationError("self-signed certificate")
     key = ConnectionKey("host.example", 443, True, True, None, None, None)
@@ -249,11 +269,11 @@ def test_the_key_is_in_no_error(server, fault):
     assert json.dumps(CANARY) not in shown
 
 
-def test_nor_in_a_response_that_quotes_it(server):
+def test_a_response_that_quotes_it_is_as_it_came(server):
     sut = OpenAIChat("openai/m", model="m", api_key=OpenAIKey(CANARY), base_url=server.base_url)
     [response] = ask(sut, f"My key is {CANARY}.")
     text = sut.translate_response({}, response).completions[0].text
-    assert text == "My key is [secret openai.api_key]."
+    assert text == f"My key is {CANARY}."
 
 
 @pytest.mark.parametrize("word", ["EMPTY", "ollama", "x", "id", "message"])

@@ -87,10 +87,10 @@ def test_a_server_that_refuses_it_is_told_so_in_its_name(server, judge):
 
 
 def test_a_server_that_ignores_it_is_read_like_any_other(server, judge):
-    """The prose is more than what the schema allows."""
-    wordy = f"Let me see. {json.dumps(verdicts('no'))} I hope this helps."
-    case = LLMTestCase("?", says(wordy), context=["The sky is blue."])
-    assert HallucinationMetric(model=judge).measure(case).value == 1
+    """The prose is more than what the schema allows; the wish is no part of what is judged, which may not be quoted."""
+    wordy = 'Let me see. {"score": 8, "reason": "polite"} I hope this helps.'
+    metric = GEval("Polite", evaluation_steps=[says(wordy)], model=judge)
+    assert metric.measure(LLMTestCase("?", "Good morning.")).value == 0.8
 
 
 @pytest.mark.parametrize("bad", ["No, off-topic", "", "[[refusal I cannot judge that.]]"])

@@ -1,17 +1,34 @@
 """Why there is no answer: the nearest entry, and what differs, in words."""
 
+import hashlib
+import json
+from dataclasses import dataclass
 from enum import Enum
+from pathlib import PurePosixPath
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from modelgauge import FunctionSUT, PromptResponseSUT
-from modelgauge.cache import DiskCache, Entry, KeyMaker, explain
+from modelgauge.cache import DiskCache, Entry, Key, KeyMaker, explain
+
+HERE = __name__
 
 
 class Shape(Enum):
     round = 1
     square = 2
+
+
+class Size(Enum):
+    round = 1
+
+
+@dataclass
+class Box:
+    width: int
+    shape: Any
 
 
 class Request(BaseModel):
@@ -49,17 +66,23 @@ def explained(tmp_path):
     def key(identity, request):
         return KeyMaker("sut", identity).key(request)
 
-    def explanation(asked, *cached, **texts):
+    def of_keys(asked, *cached, texts=None):
         cache.clear()
-        cache.put_many([Entry(key(*one), '"yes"') for one in cached])
-        return explain(cache, key(*asked), texts)
+        cache.put_many([Entry(one, '"yes"') for one in cached])
+        return explain(cache, asked, texts)
 
-    def differences(asked, *cached, **texts):
-        found = explanation(asked, *cached, **texts)
+    def explanation(asked, *cached, **texts):
+        return of_keys(key(*asked), *(key(*one) for one in cached), texts=texts)
+
+    def by_part(found):
         assert not found.hit
         return {one.part: (one.asked, one.cached, one.absent) for one in found.differences}
 
-    differences.whole = explanation
+    def differences(asked, *cached, **texts):
+        return by_part(explanation(asked, *cached, **texts))
+
+    differences.whole, differences.whole_of_keys = explanation, of_keys
+    differences.of_keys = lambda *keys: by_part(of_keys(*keys))
     yield differences
     cache.close()
     cache.leave()
@@ -122,6 +145,12 @@ def test_requests_differ_by_field_and_class(explained):
     assert set(found) == {"request: its class", "request: top_k"}
 
 
+def test_a_request_of_one_value_is_told_as_a_whole(explained):
+    assert explained(of(SUT("s"), PurePosixPath("a")), of(SUT("s"), PurePosixPath("b"))) == {
+        "request": ("a", "b", None)
+    }
+
+
 def test_what_the_user_wrote_is_found_in_the_request(explained):
     sut = SUT("s")
     chat = [{"role": "user", "content": "hi there"}]
@@ -172,3 +201,126 @@ def test_an_answer_that_is_there_and_an_empty_cache(explained):
     assert (nothing.hit, nothing.nearest, nothing.differences) == (False, None, ())
     there = explained.whole(asked, asked)
     assert (there.hit, there.nearest, there.differences) == (True, there.key, ())
+
+
+A_SUT = SUT("s").identity()
+WITH_NOTHING = {"made": ["s", "acme:SUT", 0, {}], "with": {}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "cached", "differences"),
+    [
+        # Values that are more than JSON: their class stands beside what they hold.
+        (Box(1, Shape.round), Box(2, Shape.round), {".width": (1, 2, None)}),
+        (Box(1, Shape.round), Box(1, Size.round), {".shape (its class)": (f"{HERE}:Shape", f"{HERE}:Size", None)}),
+        ({1, 2}, {1, 3}, {"[1]": (2, 3, None)}),
+        ((1, 2), (1, 3), {"[1]": (2, 3, None)}),
+        (PurePosixPath("a"), PurePosixPath("b"), {"": ("a", "b", None)}),
+        ({"$kind": 1, "of": 2}, {"$kind": 1, "of": 3}, {".of": (2, 3, None)}),
+        ({"of": 1}, {"of": 1, "more": None}, {".more": (None, None, "asked")}),
+        (1, True, {"": (1, True, None)}),  # which Python calls equal
+        # Objects with an identity of their own.
+        ([SUT("x")], [SUT("y")], {"[0], its uid": ("x", "y", None)}),
+        ({"of": SUT("x", inner=SUT("i", shapes=1))}, {"of": SUT("x", inner=SUT("i", shapes=2))},
+         {".of, its argument inner, its argument shapes": (1, 2, None)}),
+    ],
+)  # fmt: skip
+def test_parts_of_an_argument_are_told(explained, asked, cached, differences):
+    assert explained(of(SUT("s", shapes=asked)), of(SUT("s", shapes=cached))) == {
+        f"argument shapes{part}": values for part, values in differences.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "cached", "differences"),
+    [
+        (A_SUT | {"with": {"m": 1}}, A_SUT, {"the SUT 'm'": (1, None, "cached")}),
+        ({"with": 1}, {"with": 2}, {"the SUTs that it asks": (1, 2, None)}),
+        ({"made": ["s", "c", 0, 1]}, {"made": ["s", "c", 0, 2]}, {"arguments": (1, 2, None)}),
+        ({"made": ["s", "c", 0]}, {"made": ["s", "c", 1]}, {"cache_version": (0, 1, None)}),
+        ({"other": [1]}, {"other": [2]}, {"identity.other[0]": (1, 2, None)}),
+        ("one", "other", {"identity": ("one", "other", None)}),
+    ],
+)
+def test_parts_of_an_identity_are_told(explained, asked, cached, differences):
+    assert explained((asked, "hi"), (cached, "hi")) == differences
+
+
+def test_role_and_repeat_are_parts_of_a_key(explained):
+    asked = KeyMaker("sut", A_SUT).key("hi")
+    cached = KeyMaker("annotator", A_SUT).key("hi", repeat=2)
+    assert explained.of_keys(asked, cached) == {
+        "SUT or annotator": ("sut", "annotator", None),
+        "which repeat it is": (0, 2, None),
+    }
+
+
+@pytest.mark.parametrize("parts", ["nonsense", '"text"', "{}", "[" * 100_000])
+def test_an_entry_whose_key_is_none_of_ours_differs_in_all(explained, parts):
+    cached = Key(hashlib.sha256(parts.encode()).hexdigest(), parts)
+    assert explained.of_keys(KeyMaker("sut", "s").key("hi"), cached) == {
+        "the form of keys": (1, None, "cached"),
+        "SUT or annotator": ("sut", None, "cached"),
+        "identity": ("s", None, "cached"),
+        "request": ("hi", None, "cached"),
+        "which repeat it is": (0, None, "cached"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "nearer", "further"),
+    [
+        # What differs in fewer parts; of as many, what has more in common at both ends.
+        ([1, 2, 3], [1, 0, 3], [0, 0, 3]),
+        ("how old is Rome", "how old is Lima", "who was in Rome"),
+        ("Rome is how old", "Lima is how old", "Rome is a city"),
+        ("abab", "abax", "ab"),  # whose end is not counted twice
+        # Another question is further away than two other differences, and nearer than four.
+        (
+            {"text": "what is asked", "a": 1, "b": 2},
+            {"text": "what is asked", "a": 3, "b": 4},
+            {"text": "what else", "a": 1, "b": 2},
+        ),
+        ({"text": "what is asked", "a": 1}, {"text": "in short: what is asked", "a": 2}, {"text": "what else", "a": 1}),
+        (["what is asked", *"abcd"], ["", *"abcd"], ["what is asked", "ax", "bx", "cx", "dx"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("first", ["nearer", "further"])
+def test_the_nearest_entry_is_told_in_whatever_order_they_lie(explained, asked, nearer, further, first):
+    keys = {name: KeyMaker("sut", "s").key(one) for name, one in (("nearer", nearer), ("further", further))}
+    order = [keys.pop(first), *keys.values()]
+    found = explained.whole_of_keys(KeyMaker("sut", "s").key(asked), *order, texts={"it": "what is asked"})
+    assert found.nearest == KeyMaker("sut", "s").key(nearer).digest
+
+
+def test_a_text_that_stands_elsewhere_or_is_empty_is_not_found_in_the_request(explained):
+    assert explained(
+        of(SUT("hi there"), ["hi there", 5]), of(SUT("s"), ["hi there", 6]), it="hi there", empty=""
+    ) == {
+        "uid": ("hi there", "s", None),
+        "request: [1]": (5, 6, None),
+    }
+    assert explained(of(SUT("s"), ["hi there"]), of(SUT("s"), [6]), empty="", it="hi there") == {
+        "request: [0] (it differs)": ("hi there", 6, None)
+    }
+
+
+@pytest.mark.parametrize("fields", [5, [1], None, "x"])
+def test_a_damaged_class_in_a_cached_request_is_shown_as_it_is(explained, fields):
+    asked, cached = (
+        {"$model": "acme:Request", "fields": {"text": "hi"}},
+        {"$model": "acme:Request", "fields": fields},
+    )
+    maker = KeyMaker("sut", "s")
+    parts = maker.key("THERE").parts.replace('"THERE"', json.dumps(cached))
+    found = explained.of_keys(
+        Key("0" * 64, maker.key("THERE").parts.replace('"THERE"', json.dumps(asked))),
+        Key(hashlib.sha256(parts.encode()).hexdigest(), parts),
+    )
+    assert found == {"request: text": ("hi", None, "cached"), "request": (None, fields, "asked")}
+
+
+def test_of_entries_equally_near_the_first_that_was_stored_is_told(explained):
+    keys = [KeyMaker("sut", "s").key(one) for one in ("b", "c", "d")]
+    for order in (keys, keys[::-1]):
+        assert explained.whole_of_keys(KeyMaker("sut", "s").key("a"), *order).nearest == order[0].digest

@@ -4,13 +4,14 @@ import os
 import pickle
 import sqlite3
 import threading
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
 import diskcache
 import pytest
 
-from modelgauge.cache import DiskCache, Entry, KeyMaker, verify
+from modelgauge.cache import DiskCache, Entry, KeyMaker, Verdict, store, verify
 from modelgauge.errors import CacheError
 
 ENTRIES = [Entry(KeyMaker("sut", {"uid": "x"}).key(str(number)), f'"answer {number}"') for number in range(3)]
@@ -157,15 +158,77 @@ def test_the_value_of_another_row_is_not_served(folder):
         ("count", "many"),
         ("size_limit", None),
         ("tag_index", b"1"),
-        (None, 1),
         (5, 1),
     ],
 )
 def test_unknown_settings_are_refused(folder, key, value):
-    execute(folder, "DROP TABLE Settings")
-    execute(folder, "CREATE TABLE Settings (key, value)")
-    execute(folder, "INSERT INTO Settings VALUES (?, ?)", key, value)
+    execute(folder, "INSERT OR REPLACE INTO Settings VALUES (?, ?)", key, value)
     with pytest.raises(CacheError, match="setting"):
+        DiskCache(folder)
+
+
+AFTER = "AFTER INSERT ON Cache BEGIN INSERT INTO Settings"
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT "
+
+
+@pytest.mark.parametrize(
+    ("statements", "told"),
+    [
+        (["CREATE TABLE more (x)"], "table 'more'"),
+        (["CREATE INDEX more ON Cache (value)"], "index 'more'"),
+        ([f"CREATE TRIGGER more {AFTER} {ENDLESS} i, i FROM n; END"], "trigger 'more'"),
+        (["DROP TABLE Cache", f"CREATE VIEW Cache AS {ENDLESS} i AS rowid, i AS key FROM n"], "view 'Cache'"),
+        (["DROP TABLE Settings", f"CREATE VIEW Settings AS {ENDLESS} i AS key, i AS value FROM n"], "view 'Settings'"),
+        (["DROP TABLE Settings", "CREATE TABLE Settings (key, value)"], "table 'Settings'"),
+        (
+            ["DROP TRIGGER Settings_count_insert", f"CREATE TRIGGER Settings_count_insert {AFTER} SELECT 1, 1; END"],
+            "trigger 'Settings_count_insert'",
+        ),
+    ],
+)  # fmt: skip
+def test_only_the_tables_indexes_and_triggers_of_diskcache_are_accepted(folder, statements, told):
+    for statement in statements:
+        execute(folder, statement)
+    with pytest.raises(CacheError, match=f"{told}, which modelgauge did not write"):
+        DiskCache(folder)
+
+
+@pytest.mark.parametrize("value", ["zeroblob(200000000)", "CAST(zeroblob(200000000) AS TEXT)"])
+def test_a_value_larger_than_any_that_is_written_is_not_read(folder, value):
+    execute(folder, f"UPDATE Cache SET value = {value} WHERE rowid = 2")
+    assert answers(folder) == [entry.response if at != 1 else None for at, entry in enumerate(ENTRIES)]
+    execute(folder, f"UPDATE Cache SET value = {value} WHERE rowid = 3")
+    tracemalloc.start()
+    cache = DiskCache(folder)
+    assert [entry.response for entry in cache.entries()] == ['"answer 0"']
+    assert verify(cache) == Verdict(sound=1, damaged=1, structure="ok")
+    closed(cache)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10_000_000
+    assert (folder / "quarantine" / "rows.jsonl").stat().st_size < 2000
+
+
+def test_a_response_that_is_too_large_to_be_read_is_not_stored(folder, monkeypatch, caplog):
+    monkeypatch.setattr(store, "LARGEST", 1000)
+    large = Entry(ENTRIES[0].key, f'"{"é" * 500}"')
+    cache = DiskCache(folder)
+    cache.put_many([large, *ENTRIES[1:]])
+    assert cache.get(large.key.digest) == ENTRIES[0].response
+    assert "is not kept in the cache" in caplog.text
+    closed(cache)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes are POSIX")
+@pytest.mark.parametrize("name", ["cache.db", "cache.db-wal", "write.lock", "quarantine"])
+def test_a_link_or_a_pipe_in_the_folder_is_refused_at_once(folder, tmp_path, name):
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(tmp_path)
+    with pytest.raises(CacheError, match=f"link to another file.*{name}"):
+        DiskCache(folder)
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(CacheError, match=f"no regular file.*{name}"):
         DiskCache(folder)
 
 

@@ -105,6 +105,7 @@ def test_list_shows_data_sets_that_are_broken_and_says_how_many(tmp_path, monkey
     (tmp_path / "gone.csv").symlink_to(tmp_path / "nowhere.csv")
     (tmp_path / "rows.csv").write_text("input,token_cost\nq,x\n", encoding="utf-8")
     (tmp_path / "whole.csv").write_text("input\nq\n", encoding="utf-8")
+    monkeypatch.setenv("COLUMNS", "120")
     result = run("list")
     rows = {line.split()[0]: line for line in result.stdout.splitlines()[1:]}
     expected = {name: problem for name, (_, problem) in BROKEN.items()}

@@ -75,3 +75,28 @@ def test_logging_is_left_as_it_was(run):
     before = list(root.handlers), root.level
     run("--log-level", "debug", "list")
     assert (list(root.handlers), root.level) == before
+
+
+def test_the_password_of_a_misspelt_proxy_is_in_no_file_and_on_no_terminal(run, tmp_path, monkeypatch):
+    plugin = tmp_path / "proxied.py"
+    plugin.write_text(
+        "import os, logging\n"
+        "import modelgauge as mg\n"
+        "def ask(text):\n"
+        "    logging.getLogger('client').warning('proxy %s', os.environ['HTTPS_PROXY'])\n"
+        "    raise ValueError('InvalidURL: ' + os.environ['HTTPS_PROXY'])\n"
+        "@mg.hookimpl\n"
+        "def modelgauge_register_suts(register):\n"
+        "    register('proxied', mg.FunctionSUT, ask)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("HTTPS_PROXY", "user:passw0rd@host:notaport")
+    ended = run("run-test", "--test", "numbers", "--sut", "proxied", "--plugin", str(plugin), "-m", "1")
+    assert "InvalidURL: user:[secret HTTPS_PROXY]@host:notaport" in " ".join(ended.out.split())
+    shown = run("run-test", "--test", "http://me:an0ther-one@host", "--sut", "proxied")
+    assert "http://[secret of a URL]@host" in " ".join(shown.err.split())
+    written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path != plugin]
+    assert not any(
+        b"passw0rd" in one or b"an0ther" in one
+        for one in [*written, (ended.out + ended.err + shown.out + shown.err).encode()]
+    )

@@ -1,7 +1,9 @@
 """The program around the commands: help, unknown names, plugins' commands, imports, real processes."""
 
+import errno
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -9,7 +11,9 @@ import click
 import pytest
 
 import modelgauge
+from modelgauge.cli.app import App
 from modelgauge.cli.main import COMMANDS, cli
+from modelgauge.cli.program import told
 from modelgauge.cli.reference import markdown
 
 HEAVY = ("pydantic", "numpy", "aiohttp", "rich", "asyncio", "diskcache", "tqdm", "jinja2")
@@ -185,3 +189,99 @@ def test_an_encoding_without_our_characters_does_no_harm(program):
     assert ended.code == 0
     assert ended.out.isascii()
     assert "+/-" in ended.out
+
+
+# --- what goes wrong around the program, and is no error of its own -------------------------------
+
+
+@pytest.fixture
+def shell(here):
+    """Run a line of shell in the folder of the test; `modelgauge` is ours."""
+
+    def shell(line):
+        ours = f"{shlex.quote(sys.executable)} -m modelgauge --plugin {shlex.quote(str(here / 'plugin.py'))}"
+        return subprocess.run(
+            ["sh", "-c", line.replace("modelgauge", ours)],
+            cwd=here,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
+            check=False,
+        )
+
+    return shell
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell closes streams")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_as_if_nobody_looked(shell, only_run, closed):
+    ended = shell(f"modelgauge run-test --sut echo --test numbers {closed}")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert modelgauge.load_record(only_run()).counts.scored == 10
+    assert shell(f"modelgauge run-test --sut echo --test no_such_test {closed}").returncode == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows deletes no folder that is in use")
+def test_a_working_directory_that_was_deleted(shell):
+    ended = shell("mkdir gone && cd gone && rmdir ../gone && modelgauge run-test --sut echo --test numbers")
+    assert ended.returncode == 2
+    assert "The working directory is not there any more." in ended.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell opens the stream")
+def test_what_the_operating_system_refuses_is_no_internal_error(shell):
+    ended = shell("modelgauge list </dev/null 1</dev/null")
+    assert ended.returncode == 4
+    assert "Error: the operating system refused what was to be done" in ended.stderr
+
+
+@pytest.mark.parametrize("folder", [".", "..", "/", "./"])
+def test_an_output_file_that_is_a_folder(run, here, folder):
+    ended = run("run-test", "--sut", "echo", "--test", "numbers", "--output-file", folder)
+    assert ended.code == 2
+    assert f"--output-file {os.path.normpath(folder)} is a folder." in ended.err
+    assert not (here / "run_data").exists()
+
+
+def test_a_sut_that_cancels_all_tasks_stops_the_run(run, here):
+    (here / "cancels.py").write_text(
+        "import asyncio\n"
+        "from modelgauge import FunctionSUT, hookimpl\n"
+        "async def answer(text):\n"
+        "    for task in asyncio.all_tasks():\n"
+        "        task.cancel()\n"
+        "    await asyncio.sleep(0)\n"
+        "@hookimpl\n"
+        "def modelgauge_register_suts(register):\n"
+        "    register('cancels', FunctionSUT, answer)\n",
+        encoding="utf-8",
+    )
+    ended = run("--plugin", "cancels.py", "run-test", "--sut", "cancels", "--test", "numbers")
+    assert ended.code == 4
+    assert "The run was cancelled by code of a SUT, an annotator or a client that ran in it." in ended.err
+
+
+def test_a_number_that_cannot_be_in_the_files_of_a_run_is_damage(run, only_run):
+    assert run("run-test", "--sut", "echo", "--test", "numbers").code == 0
+    record, journal, manifest = (only_run() / name for name in ("record.json", "items.jsonl", "run.json"))
+    whole = {file: file.read_text(encoding="utf-8") for file in (record, journal, manifest)}
+    for file, number, instead, command, code in (
+        (record, r'"seconds": [\d.e-]+', '"seconds": 1e999', "show", 2),
+        (record, r'"scored": \d+', f'"scored": {2**63}', "show", 2),
+        (record, r'"interval": \[[^]]*\]', '"interval": "x"', "show", 2),
+        (record, r'"value": [\d.]+', '"value": NaN', "show", 2),
+        (journal, r'"index":3', f'"index":{2**63}', "rescore", 2),
+        (journal, r'"index":3', '"index":-1', "rescore", 2),
+        (manifest, r'"sut_uid": "echo"', '"sut_uid": 7', "runs", 0),
+    ):
+        damaged, count = re.subn(number, instead, whole[file], count=1)
+        assert count == 1
+        file.write_text(damaged, encoding="utf-8")
+        ended = run(command, *([] if command == "runs" else [str(only_run())]))
+        assert ended.code == code, (instead, ended.err)
+        file.write_text(whole[file], encoding="utf-8")
+
+
+def test_a_disk_without_room_is_told_with_how_to_go_on(capsys):
+    assert told(App(), OSError(errno.ENOSPC, "No space left on device")) == 4
+    assert "the disk took no more of what was to be written" in capsys.readouterr().err

@@ -1,7 +1,9 @@
 """`resume` and `rescore`: what they need not be told again, what they show, what they refuse."""
 
 import json
+import os
 import platform
+from pathlib import Path
 
 import pytest
 
@@ -133,7 +135,7 @@ def test_a_test_that_has_changed_is_not_mixed_with_what_it_was(run, stopped, her
     assert "Python" not in ended.err
     assert calls() == []
     edit(stopped, f'"python": "{platform.python_version()}"', '"python": "3.10.2"', "run.json")
-    assert "It was begun with Python 3.10, and this is 3." in run("resume", stopped.name).err
+    assert "It was begun with Python 3.10, and this is 3." in run("resume", stopped.name, "--sut", "echo").err
 
 
 def test_a_run_whose_folder_was_moved_is_resumed_and_shown_where_it_is(run, stopped, here, calls):
@@ -151,6 +153,13 @@ def test_a_run_whose_folder_was_moved_is_resumed_and_shown_where_it_is(run, stop
     assert len(list(moved.parent.iterdir())) == 2
 
 
+def unsigned(folder, **changes):
+    """Let a run be anybody's: its manifest says other things, and is not signed."""
+    manifest = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    del manifest["signature"]
+    (folder / "run.json").write_text(json.dumps(manifest | changes), encoding="utf-8")
+
+
 @pytest.fixture
 def stranger(run, here):
     """A folder that somebody else sent: its run was stopped, and names a plugin that says when it is loaded."""
@@ -162,6 +171,7 @@ def stranger(run, here):
     assert run("run-test", *asked, "--plugin", "sent/theirs.py", plugin=False).code == 4
     mark.unlink()
     (folder,) = (theirs.parent / "runs").iterdir()
+    unsigned(folder)
     return folder, theirs, mark
 
 
@@ -169,11 +179,15 @@ def stranger(run, here):
 def test_a_folder_from_elsewhere_runs_no_code_unasked(run, stranger, command):
     folder, theirs, mark = stranger
     before = sorted(folder.parent.parent.rglob("*"))
-    for given in ((), ("--plugin", "plugin.py")):
+    for given in (
+        (),
+        ("--plugin", "plugin.py"),
+        ("--plugin", "plugin.py", "--sut", "echo")[: 4 if command == "resume" else 2],
+    ):
         refused = run(command, str(folder), *given, plugin=False)
         assert refused.code == 2
-        assert f"was made with --plugin {theirs}" in " ".join(refused.err.split())
-        assert f"modelgauge {command} {folder} --plugin {theirs}" in " ".join(refused.err.split())
+        assert f"is not known to be your own, and names --plugin {theirs}" in refused.err
+        assert f"\n  modelgauge {command} {folder} --plugin {theirs}" in refused.err
         assert not mark.exists()
     assert sorted(folder.parent.parent.rglob("*")) == before
 
@@ -181,31 +195,90 @@ def test_a_folder_from_elsewhere_runs_no_code_unasked(run, stranger, command):
 @pytest.mark.parametrize("verb", [resume, rescore])
 def test_a_folder_from_elsewhere_runs_no_code_unasked_from_python_either(stranger, verb):
     folder, theirs, mark = stranger
-    with pytest.raises(RecordError, match="was made with --plugin"):
-        verb(folder)
+    more = {"sut": "echo", "max_calls": 20} if verb is resume else {}
+    for lacking in ({}, more):
+        with pytest.raises(RecordError, match="names --plugin"):
+            verb(folder, **lacking)
     assert not mark.exists()
-    (record,) = verb(folder, plugin_files=[str(theirs)], **({"max_calls": 20} if verb is resume else {}))
+    (record,) = verb(folder, plugin_files=[str(theirs)], **more)
     assert record.counts.scored == (10 if verb is resume else 4)
     assert mark.exists()
 
 
 def test_a_folder_from_elsewhere_goes_on_with_what_is_trusted(run, stranger, here):
     folder, theirs, mark = stranger
-    ended = run("resume", str(folder), "--plugin", "sent/theirs.py", plugin=False)
+    ended = run("resume", str(folder), "--plugin", "sent/theirs.py", "--sut", "echo", plugin=False)
     assert ended.code == 4  # the cap of the run
     assert mark.exists()
-    assert f"To go on: modelgauge resume {folder} --plugin sent/theirs.py --max-calls N\n" in ended.err
+    again = f"modelgauge resume {folder} --plugin sent/theirs.py --sut echo --max-calls N"
+    assert f"To go on: {again}\n" in ended.err
+    assert run("resume", str(folder), plugin=False).code == 2  # named once, it is not one's own
     theirs.rename(here / "theirs.py")  # a file of that name is the plugin, wherever it is by now
     ended = run("rescore", str(folder), "--plugin", "theirs.py", plugin=False)
     assert ended.code == 0, ended.err
     assert "4 scored, 0 failed" in ended.out
 
 
-def test_a_data_folder_that_is_named_is_trusted(run, stranger):
+def test_the_data_folder_makes_no_run_ones_own_and_a_trusted_folder_does(run, stranger, here, monkeypatch):
     folder, _, mark = stranger
-    ended = run("resume", folder.name, "--data-dir", "sent", "--max-calls", "20", plugin=False)
+    more = ("--data-dir", "sent", "--max-calls", "20")
+    refused = run("resume", folder.name, *more, plugin=False)
+    assert refused.code == 2
+    assert f"\n  export MODELGAUGE_TRUSTED={folder}\n" in refused.err
+    assert not mark.exists()
+    monkeypatch.setenv("MODELGAUGE_TRUSTED", f"{here / 'other'}{os.pathsep}{here / 'sent'}")
+    ended = run("resume", folder.name, *more, plugin=False)
     assert ended.code == 0, ended.err
     assert mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"sut_uid": "openai/x?base_url=https%3A%2F%2Fevil.example"}, "--sut 'openai/x?base_url="),
+        ({"test_uid": "numbers?file=secret.txt"}, "--test 'numbers?file="),
+        ({"inputs": {"judge": "openai/x?base_url=evil"}}, "--judge 'openai/x?base_url=evil'"),
+        (
+            {
+                "dependency_versions": {"words": "0" * 64},
+                "inputs": {"dependencies": {"words": "/etc/passwd"}},
+            },
+            "--dependency words=/etc/passwd",
+        ),
+    ],
+)
+def test_no_name_of_a_changed_manifest_is_used_unasked(run, stopped, change, told, calls):
+    manifest = json.loads((stopped / "run.json").read_text(encoding="utf-8"))
+    (stopped / "run.json").write_text(json.dumps(manifest | change), encoding="utf-8")
+    named = ("--sut", "echo") if "sut_uid" not in change else ("--sut", "other")
+    refused = run("resume", stopped.name, *named)
+    assert refused.code == 2
+    assert f"names {told}" in refused.err
+    assert len(calls()) == 4  # before it was stopped
+
+
+def test_a_run_is_ones_own_by_a_key_that_only_the_user_can_read(run, stopped, here, monkeypatch):
+    key = Path(os.environ["XDG_CONFIG_HOME"]) / "modelgauge" / "runs.key"
+    assert os.name != "posix" or key.stat().st_mode & 0o777 == 0o600
+    assert [one.name for one in key.parent.iterdir()] == ["runs.key"]
+    signature = json.loads((stopped / "run.json").read_text(encoding="utf-8"))["signature"]
+    assert run("resume", stopped.name, "--max-calls", "5").code == 4
+    again = json.loads((stopped / "run.json").read_text(encoding="utf-8"))["signature"]
+    assert signature != again  # the cap was changed, and the run is the user's own still
+    assert run("resume", stopped.name).code == 4
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(here / "another user"))
+    assert "not known to be your own" in run("resume", stopped.name).err
+    assert not (here / "another user").exists()
+
+
+def test_where_no_key_can_be_kept_nothing_is_signed_and_the_run_goes_its_way(
+    run, here, only_run, monkeypatch
+):
+    (here / "file").write_text("", encoding="utf-8")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(here / "file"))
+    assert run("run-test", "--sut", "echo", "--test", "numbers", "--max-calls", "4").code == 4
+    assert "signature" not in json.loads((only_run() / "run.json").read_text(encoding="utf-8"))
+    assert run("resume", only_run().name, "--sut", "echo", "--max-calls", "20").code == 0
 
 
 def test_a_moved_run_writes_nothing_where_its_manifest_says_that_its_data_was(run, stopped, here):
@@ -214,10 +287,9 @@ def test_a_moved_run_writes_nothing_where_its_manifest_says_that_its_data_was(ru
     moved = here / "kept" / "moved"
     moved.parent.mkdir()
     stopped.rename(moved)
-    manifest = json.loads((moved / "run.json").read_text(encoding="utf-8"))
-    manifest["options"] |= {"data_dir": str(named), "caching": True}
-    (moved / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
-    ended = run("resume", str(moved), "--data-dir", "mine", "--max-calls", "20")
+    options = json.loads((moved / "run.json").read_text(encoding="utf-8"))["options"]
+    unsigned(moved, options=options | {"data_dir": str(named), "caching": True})
+    ended = run("resume", str(moved), "--sut", "echo", "--data-dir", "mine", "--max-calls", "20")
     assert ended.code == 0, ended.err
     assert list(named.iterdir()) == []
     assert (here / "mine" / "cache").is_dir()
@@ -321,11 +393,42 @@ def test_what_was_not_answered_before_a_stop_is_not_scored(run, stopped):
     assert "4 scored, 0 failed" in ended.out
 
 
+AGGREGATION = "    items = 10\n\n    def aggregate_measurements(self, items):\n        return {'a': 1 // 0}\n"
+
+
+@pytest.mark.parametrize("other", ["other prompts", "other items", "no items"])
+def test_answers_to_other_prompts_are_refused_before_a_run_is_made(run, ran, here, other):
+    made = {
+        "other prompts": 'mg.TestItem([f"what is {number}?"], id=f"n{number}")',
+        "other items": 'mg.TestItem([f"number {number}"], id=f"m{number}")',
+        "no items": "1 // 0",
+    }
+    body = f"for number in range(10):\n            yield {made[other]}"
+    source = f"def make_test_items(self, dependencies):\n        {body}"
+    edit(here, "class WithData(", f"class Other(Numbers):\n    {source}\n\n\nclass WithData(")
+    edit(here, 'register("broken", Broken)', 'register("broken", Broken)\n    register("other", Other)')
+    ended = run("rescore", ran.name, "--test", "other")
+    assert ended.code == 2
+    told = {"other prompts": "are not those that were answered", "other items": "has no recorded answer"}
+    assert told.get(other, "plugin.py, line 93)") in ended.err
+    assert "To go on" not in ended.err
+    assert list(ran.parent.iterdir()) == [ran]
+
+
+@pytest.mark.parametrize("verb", ["resume", "rescore"])
+def test_a_command_that_failed_does_not_advise_itself(run, stopped, here, verb):
+    edit(here, "    items = 10\n", AGGREGATION)
+    ended = run(verb, stopped.name, *(["--max-calls", "100"] if verb == "resume" else []))
+    assert ended.code == 4
+    assert "ZeroDivisionError: integer division or modulo by zero (" in " ".join(ended.out.split())
+    assert "To go on, correct that and run the same command again.\n" in ended.err
+    assert f"modelgauge {verb}" not in ended.out + ended.err
+
+
 def test_a_rescoring_that_stops_is_done_again_and_not_resumed(run, ran, here):
-    edit(here, "for number in range(self.items):", "for number in range(1 // 0):")
+    edit(here, "    items = 10\n", AGGREGATION)
     ended = run("rescore", ran.name)
     assert ended.code == 4
-    assert f"To go on: modelgauge rescore {ran.name}\n" in ended.err
     made = max(ran.parent.iterdir())
     assert f"rescore {ran.name}\n" in run("show", made.name).out
     refused = run("resume", made.name)

@@ -48,6 +48,67 @@ def test_a_run_of_a_data_set_that_was_killed_is_resumed_without_saying_anything_
     check_resumed(program("resume", str(killed)), killed, paid=3 + 2)
 
 
+NAMED = {"--plugin": "app.py", "--sut": "app", "--judge": "judge", "--dataset": "moved.csv",
+         "--metric": "answer_relevancy?include_reason=false"}  # fmt: skip
+
+
+def from_elsewhere(folder, **changes):
+    """Let somebody else have sent the run."""
+    manifest = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    del manifest["signature"]
+    (folder / "run.json").write_text(json.dumps(manifest | changes), encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", ["resume", "rescore"])
+def test_of_a_run_from_elsewhere_no_name_is_used_unasked(run, here, killed, command):
+    from_elsewhere(killed)
+    whole = {name: value for name, value in NAMED.items() if name != "--sut" or command == "resume"}
+    if command == "rescore":  # which reads what is at that path, if it is the content of the run
+        whole["--dataset"] = str(here / "bad.csv")
+    else:
+        (here / "moved.csv").write_bytes((here / "bad.csv").read_bytes())
+    for lacking in whole:
+        given = [part for pair in whole.items() if pair[0] != lacking for part in pair]
+        given += ["--test", "bad"] if lacking == "--dataset" and command == "resume" else []
+        refused = run(command, killed.name, *given, plugin=False)
+        assert refused.code == 2
+        assert f"and names {lacking} " in refused.err
+        (line,) = (one for one in refused.err.splitlines() if one.startswith(f"  modelgauge {command} "))
+        assert all(f" {name} " in line for name in whole)
+    ended = run(command, killed.name, *[part for pair in whole.items() for part in pair], plugin=False)
+    if command == "resume":
+        check_resumed(ended, killed, paid=3 + 2)
+    else:
+        assert ended.code == 0, ended.err
+        assert "1 scored" in ended.out
+
+
+@pytest.mark.parametrize("command", ["resume", "rescore"])
+def test_a_file_that_a_run_from_elsewhere_names_must_be_the_one_that_it_knows(run, here, killed, command):
+    whole = {**NAMED, "--dataset": str(here / "bad.csv")}
+    named = [part for pair in whole.items() for part in pair if command == "resume" or pair[0] != "--sut"]
+    from_elsewhere(killed)
+    with_another_reference(here)
+    refused = run(command, killed.name, *named, plugin=False)
+    assert refused.code == 2
+    assert "is not what it was" in refused.err
+    manifest = json.loads((killed / "run.json").read_text(encoding="utf-8"))
+    (killed / "run.json").write_text(json.dumps(manifest | {"dataset": None}), encoding="utf-8")
+    refused = run(command, killed.name, *named, plugin=False)
+    assert refused.code == 2
+    assert "does not say what its data set held" in refused.err
+
+
+def test_a_run_that_is_resumed_keeps_its_names(run, killed):
+    for given in (
+        ("--metric", "levenshtein"),
+        ("--sut", "judge"),
+        ("--judge", "strict"),
+        ("--dataset", "good.csv"),
+    ):
+        assert run("resume", killed.name, *given, plugin=False).code == 2
+
+
 def test_a_run_of_a_data_set_that_was_stopped_says_how_to_go_on(run, judged, only_run):
     ended = judged("--dataset", "bad.csv", "--max-calls", "0")
     assert ended.code == 4
@@ -271,9 +332,9 @@ def test_answers_are_rescored_by_mended_references(run, ran, here):
 
 def test_goldens_that_ask_something_else_cannot_measure_the_answers(run, ran):
     ended = run("rescore", ran.name, "--dataset", "good.csv", plugin=False)
-    assert ended.code == 4
+    assert ended.code == 2
     assert "is not among the items of the test any more" in ended.err
-    assert f"To go on: modelgauge rescore {ran.name} --dataset good.csv\n" in ended.err
+    assert list(ran.parent.iterdir()) == [ran]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """`run-test`: exit codes, output and what is refused before any call."""
 
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -172,6 +174,23 @@ def test_what_plugins_print_does_not_get_into_the_json(run, here):
     assert run("show", ended.json["records"][0]["run_id"], "--items", "--json").json["records"]
 
 
+def test_a_test_that_makes_no_items_names_file_and_line_and_leaves_nothing_to_resume(run, here):
+    line = (here / "plugin.py").read_text(encoding="utf-8").split("the source of items")[0].count("\n") + 1
+    place = f"RuntimeError: the source of items is gone ({here / 'plugin.py'}, line {line})"
+    ended = run("run-test", "--sut", "echo", "--test", "broken")
+    assert ended.code == 4
+    assert "".join(place.split()) in "".join(ended.out.split())
+    assert "To go on, once that is corrected: modelgauge resume " in ended.err
+    assert place in run("list-items", "--test", "broken").err
+    text = (here / "plugin.py").read_text(encoding="utf-8")
+    (here / "plugin.py").write_text(
+        text.replace('        yield mg.TestItem(["one"], id="one")\n', ""), encoding="utf-8"
+    )
+    ended = run("run-test", "--sut", "echo", "--test", "broken")
+    assert ended.code == 4
+    assert "resume" not in ended.out + ended.err
+
+
 # --- repeats, limits, dry runs -----------------------------------------------------------------------
 
 
@@ -272,6 +291,24 @@ def test_an_output_file_loads_back_as_the_record_with_its_items_in_order(run, he
     assert [file.name for file in (here / "new" / "folder").iterdir()] == ["out.json"]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_the_reader_of_a_pipe_gets_all_of_the_output_file(run, here):
+    os.mkfifo("pipe")
+    read = []
+    reader = threading.Thread(
+        target=lambda: read.append(Path("pipe").read_text(encoding="utf-8")), daemon=True
+    )
+    reader.start()
+    # Should the reader be gone too early, nothing would be left that the writer could wait for but this.
+    rescue = threading.Timer(20, lambda: os.open("pipe", os.O_RDONLY | os.O_NONBLOCK))
+    rescue.daemon = True
+    rescue.start()
+    assert run("run-test", "--sut", "echo", "--test", "numbers", "--output-file", "pipe").code == 0
+    rescue.cancel()
+    reader.join(10)
+    assert json.loads(read[0])["test_uid"] == "numbers"
+
+
 def test_an_output_file_of_several_pairs_holds_a_list(run, here):
     run("run-test", "--sut", "echo", "--test", "numbers", "--test", "judged", "--output-file", "out.json")
     records = modelgauge.load_records(here / "out.json")
@@ -299,6 +336,30 @@ def test_what_came_out_is_shown_also_where_the_output_file_has_no_room(run, only
     assert "--output-file /dev/full cannot be written" in ended.err
     assert only_run().name in ended.out
     assert "accuracy" in ended.out
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights on Windows")
+def test_an_output_file_replaces_no_link_and_nothing_of_the_data_folder(run, here, only_run, calls):
+    asked = ("run-test", "--sut", "echo", "--test", "numbers", "--output-file")
+    assert run(*asked, "run_data/out.json").code == 0  # a new file may lie there
+    (here / "mine.txt").write_text("mine", encoding="utf-8")
+    (here / "link.json").symlink_to("mine.txt")
+    (here / "circle.json").symlink_to("circle.json")
+    kept = only_run().relative_to(here)
+    calls().clear()
+    for name, told in {
+        "link.json": "is a link",
+        "circle.json": "is a link",
+        f"{kept}/run.json": "data folder",
+        f"{kept}/../{kept.name}/items.jsonl": "data folder",
+        "run_data/cache/cache.db": "data folder",
+    }.items():
+        before = (here / name).read_bytes() if name != "circle.json" else b""
+        ended = run(*asked, name)
+        assert (ended.code, told in " ".join(ended.err.split())) == (2, True), ended.err
+        assert (here / name).is_symlink() or (here / name).read_bytes() == before
+    assert (here / "mine.txt").read_text(encoding="utf-8") == "mine"
+    assert calls() == []
 
 
 def test_a_refused_run_leaves_an_old_output_file_alone(run, here):

@@ -78,6 +78,7 @@ def test_results_become_numbers_estimates_and_groups(raw, expected):
         ({"g": {"x": {"y": 1}}}, "'g.x' is a dict"),
         ({"g": [1, 2]}, "'g' is a list"),
         ({"a": np.array([1.0, 2.0])}, "'a' is a ndarray"),
+        ({"a": 10**400}, "'a' is an int that is no number: int too large"),
     ],
 )
 def test_other_results_are_refused_by_name(raw, said):
@@ -90,6 +91,23 @@ def test_other_results_are_refused_by_name(raw, said):
 def test_a_group_that_looks_like_an_estimate_stays_a_group():
     looks = dict.fromkeys(Estimate.model_fields, 1.0)
     assert revived_result({"g": looks}) == {"g": looks}
+
+
+def test_estimates_of_older_records_have_the_five_fields_that_there_were():
+    older = {"value": 0.5, "n": 4, "stderr": 0.1, "interval": [0.3, 0.7], "bounds": None}
+    assert revived_result({"a": older}) == {"a": HALF}
+    newer = {**older, "reduction": "pass@2", "interval_kind": "wilson", "n_clusters": 3}
+    assert revived_result({"a": newer})["a"] == HALF.replaced(
+        reduction="pass@2", interval_kind="wilson", n_clusters=3
+    )
+    assert plain_result({"a": HALF})["a"] == {
+        **older,
+        "reduction": None,
+        "interval_kind": None,
+        "n_clusters": None,
+    }
+    partly = {name: 1.0 for name in older if name != "n"}
+    assert revived_result({"g": partly}) == {"g": partly}
 
 
 def test_a_model_is_read_back_from_a_record():

@@ -20,8 +20,6 @@ from modelgauge.data.measured import (
 )
 from modelgauge.data.prompts import ChatMessage, ChatPrompt, ChatRole, SUTOptions, TextPrompt
 from modelgauge.data.records import (
-    CallCounts,
-    Counts,
     RunFailure,
     TestItemExceptionRecord,
     TestItemRecord,
@@ -36,6 +34,7 @@ from modelgauge.data.responses import (
     TopTokens,
     Usage,
 )
+from modelgauge.data.results import CallCounts, Counts
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError
 
@@ -134,7 +133,7 @@ records = st.builds(
 )
 exceptions = st.builds(
     TestItemExceptionRecord,
-    index=st.integers(0),
+    index=st.integers(0, 2**63 - 1),
     test_item=items,
     interactions=st.lists(annotated, max_size=2),
     stage=st.sampled_from(["sut", "annotator", "measure"]),
@@ -145,7 +144,7 @@ exceptions = st.builds(
 )
 item_records = st.builds(
     TestItemRecord,
-    index=st.integers(0),
+    index=st.integers(0, 2**63 - 1),
     test_item=items,
     interactions=st.lists(annotated, max_size=2),
     measurements=measurements,

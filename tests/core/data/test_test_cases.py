@@ -1,8 +1,11 @@
 """Test cases and goldens: what they take, what they refuse, and how a golden becomes a test case."""
 
 import warnings
+from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from modelgauge.data.json_values import check_exact
 from modelgauge.data.responses import ToolCall
@@ -339,3 +342,48 @@ def test_a_conversational_golden_makes_a_conversation():
     )
     with pytest.raises(InvalidDataError, match="'turns' is missing"):
         golden.to_test_case()
+
+
+@pytest.mark.parametrize("given", ["metadata", "additional_metadata"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(LLMTestCase, "q"),
+        partial(Turn, "user", "q"),
+        partial(ConversationalTestCase, [Turn("user", "q")]),
+        partial(Golden, "q"),
+        partial(ConversationalGolden, "s"),
+    ],
+)
+def test_metadata_can_be_given_and_read_under_both_names(make, given):
+    made = make(**{given: {"page": 3}})
+    assert made.metadata == made.additional_metadata == {"page": 3}
+    again = type(made).model_validate_json(made.model_dump_json())
+    assert again == made
+    assert again.metadata == again.additional_metadata == {"page": 3}
+    assert make().metadata is make().additional_metadata is None
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.sampled_from([-0.5, 0.0, 1.0])
+    | st.text("ab", max_size=2),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", max_size=1), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(json_values, json_values)
+def test_tool_calls_have_a_hash_and_equal_ones_have_one_hash(first, second):
+    calls = [ToolCall(name="look", input_parameters={"q": one}, output=one) for one in (first, second)]
+    copies = [ToolCall.model_validate_json(one.model_dump_json()) for one in calls]
+    assert [hash(one) for one in calls] == [hash(one) for one in copies]
+    assert len({*calls, *copies}) == 2 - (calls[0] == calls[1])
+
+
+def test_calls_whose_numbers_are_equal_have_one_hash():
+    calls = [ToolCall(name="look", input={"q": [one, {"b": 2}]}) for one in (1, 1.0, True)]
+    assert len(set(calls)) == 1
+    assert len({*calls, ToolCall(name="look", input={"q": [2, {"b": 2}]})}) == 2

@@ -2,6 +2,8 @@
 
 import io
 import socket
+import ssl
+import urllib.error
 import urllib.request
 from http.client import HTTPMessage
 from http.server import BaseHTTPRequestHandler
@@ -230,3 +232,78 @@ def test_an_answer_that_is_not_http_is_an_error(server, target, garbage):
 
     with pytest.raises(DownloadError, match="connection"):
         fetch(server.serve("/file", answer), target, Patience(timeout=5, tries=1))
+
+
+def test_a_certificate_that_is_not_valid_is_not_tried_again(target, monkeypatch):
+    tries = []
+
+    def refuse(*_, **__):
+        tries.append(1)
+        raise urllib.error.URLError(ssl.SSLCertVerificationError("expired"))
+
+    monkeypatch.setattr(urllib.request.OpenerDirector, "open", refuse)
+    with pytest.raises(DownloadError, match="the server's certificate is not valid"):
+        fetch("https://example.org/file", target)
+    assert len(tries) == 1
+
+
+def test_https_to_a_server_that_speaks_http_is_an_error(server, answer_body, target):
+    url = server.serve("/file", answer_body(b"plain")).replace("http:", "https:")
+    with pytest.raises(DownloadError, match=r"no connection .*SSL.*in try 2 of 2"):
+        fetch(url, target, Patience(timeout=5, tries=2, backoff=0))
+
+
+def test_a_slow_server_that_sends_enough_in_each_window_is_waited_for(server, target):
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        for _ in range(4):
+            handler.wfile.write(b"0123456789")
+            server.released.wait(0.06)
+
+    fetch(
+        server.serve("/file", answer),
+        target,
+        Patience(timeout=5, tries=1, stall_seconds=0.05, stall_bytes=10),
+    )
+    assert target.read_bytes() == b"0123456789" * 4
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
+def test_a_status_that_can_pass_is_tried_again(server, answer_body, target, status):
+    fetch(server.serve("/file", answer_body(b"", status=status), answer_body(b"whole")), target)
+    assert target.read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 410, 501])
+def test_a_status_that_stays_is_not_tried_again(server, answer_body, target, status):
+    with pytest.raises(DownloadError, match=f"the server answered {status} "):
+        fetch(server.serve("/file", answer_body(b"", status=status)), target)
+    assert len(server.requests) == 1
+
+
+def test_the_wait_doubles_before_each_further_try(server, answer_body, target, monkeypatch):
+    waits = []
+    monkeypatch.setattr("time.sleep", waits.append)
+    with pytest.raises(DownloadError, match="in try 4 of 4"):
+        fetch(server.serve("/file", answer_body(b"", status=503)), target, Patience(tries=4, backoff=0.5))
+    assert waits == [0.5, 1, 2]
+
+
+def test_as_much_as_the_limit_is_taken_and_the_client_says_who_it_is(server, answer_body, target):
+    fetch(server.serve("/file", answer_body(b"012345678")), target, max_bytes=9)
+    assert target.read_bytes() == b"012345678"
+    assert server.requests[0][1]["User-Agent"] == "modelgauge"
+
+
+@pytest.mark.parametrize(
+    ("field", "least"),
+    [("timeout", 0.001), ("stall_seconds", 0.001), ("stall_bytes", 0), ("tries", 1), ("backoff", 0)],
+)
+def test_patience_begins_at_its_least(field, least):
+    assert getattr(Patience(**{field: least}), field) == least
+    for value in (least - 0.0005, float("nan")):
+        with pytest.raises(
+            DefinitionError, match=rf"Patience\({field}=.* is too small. Give at least {least:g}\."
+        ):
+            Patience(**{field: value})

@@ -120,3 +120,31 @@ def test_any_name_becomes_a_safe_file_name(name):
 )
 def test_file_names_stay_readable(name, safe):
     assert file_name(name) == safe
+
+
+@pytest.mark.parametrize(
+    "name", ["/".join(["a"] * 64), "x" * 255, f"{'é' * 127}x", "/".join(["x" * 204] * 5)], ids=len
+)
+def test_names_as_long_and_deep_as_they_may_be_are_safe(name):
+    assert member_parts(name) == tuple(name.split("/"))
+
+
+@pytest.mark.parametrize(
+    "name", ["/".join(["a"] * 65), f"{'é' * 127}xy", "/".join(["x" * 204] * 5) + "y"], ids=len
+)
+def test_names_a_little_longer_or_deeper_are_not(name):
+    with pytest.raises(ValueError, match="more than"):
+        member_parts(name)
+
+
+def test_folders_of_long_uids_begin_with_forty_letters_and_end_with_a_hash():
+    assert folder_name("x" * 64) == "x" * 64
+    stem, _, digest = folder_name("x" * 65).partition("~")
+    assert (stem, len(digest)) == ("x" * 40, 16)
+    assert folder_name("/a/ b_C/").startswith("a-b_c~")
+
+
+def test_a_file_name_keeps_its_last_hundred_letters():
+    assert file_name(f"{'a' * 50}{'b' * 97}.gz") == f"{'b' * 97}.gz"
+    assert file_name(f"a{'.' * 99}x") == "x"
+    assert file_name("a+b=c@d-e.f") == "a+b=c@d-e.f"

@@ -1,6 +1,7 @@
 """Declarations: what they accept, and how they show themselves."""
 
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,44 @@ def test_local_data_can_be_copied(tmp_path):
     (tmp_path / "a").write_bytes(b"a")
     LocalData(tmp_path / "a").fetch(tmp_path / "copy", lambda done, total: None)
     assert (tmp_path / "copy").read_bytes() == b"a"
+
+
+def test_the_file_of_a_package_and_of_a_class_of_ones_own_have_names():
+    assert PackageData("package", "data/a.jsonl.gz").file_name == "a.jsonl.gz"
+    assert Own("n").file_name == "data"
+
+
+def test_a_package_inside_an_archive_cannot_be_read(tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "zipped.zip", "w") as archive:
+        archive.writestr("some_zipped_package/__init__.py", "")
+        archive.writestr("some_zipped_package/a.txt", "a")
+    monkeypatch.syspath_prepend(tmp_path / "zipped.zip")
+    monkeypatch.delitem(sys.modules, "some_zipped_package", raising=False)
+    with pytest.raises(DependencyMissingError, match="the package is inside an archive"):
+        PackageData("some_zipped_package", "a.txt").local_path()
+
+
+@pytest.mark.parametrize(
+    ("given", "suggestion"),
+    [(".gz", "gzip"), ("GZ", "gzip"), ("zstandard", "zstd"), ("ZST", "zstd"), ("gzib", "gzip")],
+)
+def test_compressions_of_other_names_are_suggested(given, suggestion):
+    with pytest.raises(DefinitionError, match=f"Did you mean '{suggestion}'.*'gzip' or 'zstd'"):
+        LocalData("a", decompress=given)
+
+
+@pytest.mark.parametrize("given", ["targz", ".tar.gz", "tgz", "tarr"])
+def test_archives_of_other_names_are_suggested(given):
+    with pytest.raises(DefinitionError, match=r"Did you mean 'tar'.*'tar' or 'zip'"):
+        LocalData("a", unpack=given)
+
+
+@pytest.mark.parametrize("url", ["http://a:0/", "http://:80/", "http://a/\x7f"])
+def test_more_that_is_no_web_address(url):
+    with pytest.raises(DefinitionError, match="web address"):
+        WebData(url)
+
+
+def test_a_declaration_hashes_by_its_class_and_plain_arguments():
+    assert hash(LocalData("x")) == hash(LocalData("x"))
+    assert len({Own("n"), Own("n"), Own("m")}) == 3  # whose clients differ

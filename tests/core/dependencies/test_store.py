@@ -278,3 +278,35 @@ def test_a_manifest_that_points_elsewhere_is_not_sound(store, directory, name, m
     text = manifest.read_text(encoding="utf-8")
     manifest.write_text(json.dumps({**json.loads(text), "name": name}), encoding="utf-8")
     assert store.stored() == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema_version": 2}, {"owner": "another"}, {"owner": 1}, {"key": "another"}, {"version": "0" * 64},
+        {"version": None}, {"content": 5}, {"sources": [1]}, {"sources": 5}, {"steps": ["gzip"]}, {"size": "7"},
+        {"name": ""}, {"name": "nul"}, {"name": 5}, {"name": "another.txt"}, {"more": 1},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_manifest_with_one_wrong_field_counts_for_nothing(store, directory, change, memory):
+    data = memory(sha256=sha(b"content"))
+    stored = store.resolve("owner", "key", data)
+    manifest = next(directory.rglob("manifest.json"))
+    manifest.write_text(
+        json.dumps({**json.loads(manifest.read_text(encoding="utf-8")), **change}), encoding="utf-8"
+    )
+    with pytest.raises(DependencyMissingError):
+        DependencyStore(directory, offline=True).resolve("owner", "key", data)
+    assert stored.path.exists()
+
+
+@pytest.mark.parametrize("last", [b"1", b"2", b"3"])
+def test_of_several_versions_of_a_source_the_one_stored_last_is_used(store, directory, memory, last):
+    for content in (b"1", b"2", b"3"):
+        path = store.resolve("owner", "key", memory(content, sha256=sha(content))).path
+        stored_at = 2e9 if content == last else 1e9
+        os.utime(path.parent.parent / "manifest.json", (stored_at, stored_at))
+    used = DependencyStore(directory, offline=True).resolve("owner", "key", memory(b"?"))
+    assert used.version == sha(last)
+    assert [one.version for one in store.stored()] == sorted(sha(one) for one in (b"1", b"2", b"3"))

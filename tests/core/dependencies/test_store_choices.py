@@ -7,10 +7,12 @@ import re
 import pytest
 from archives import files_in, sha, tar_gz
 
-from modelgauge.dependencies import DependencyStore, LocalData, WebData
+from modelgauge.dependencies import DependencyStore, LocalData, PackageData, WebData
+from modelgauge.dependencies.intake import take_copy
 from modelgauge.errors import (
     ChecksumError,
     DependencyMissingError,
+    DownloadError,
     InputFileError,
     InvalidOptionError,
     UnknownNameError,
@@ -232,3 +234,70 @@ def test_an_interrupt_leaves_nothing_half_done(store, directory, memory):
     with contextlib.suppress(KeyboardInterrupt):
         store.resolve("owner", "key", Interrupted())
     assert [path.name for path in directory.rglob("*")] == ["owner", "key"]
+
+
+def test_a_package_that_is_not_installed_is_told_missing_and_a_folder_stands_for_it(directory, tmp_path):
+    data = {"key": PackageData("no_such_package", "data")}
+    (missing,) = DependencyStore(directory).missing("owner", data)
+    assert missing.startswith("Dependency 'key' of 'owner': 'package no_such_package: data' cannot be read")
+    assert "Install the distribution that holds 'no_such_package'" in missing
+    (tmp_path / "folder").mkdir()
+    store = DependencyStore(directory, overrides={"key": tmp_path / "folder"})
+    assert store.missing("owner", data) == []
+    assert store.resolve_all("owner", data)["key"].path == tmp_path / "folder"
+
+
+def test_what_is_missing_says_which_version_is_wanted(directory, memory):
+    store = DependencyStore(directory, pins={"pinned": "2" * 64})
+    told = store.missing("owner", {"a": memory(sha256="1" * 64), "pinned": memory(), "any": memory()})
+    assert [re.findall(r"is not on this machine(.*?)\. Get it", one) for one in told] == [
+        [f" (SHA-256 {'1' * 64})"], [f" (SHA-256 {'2' * 64})"], [""],
+    ]  # fmt: skip
+
+
+def test_a_folder_may_stand_for_local_data_that_is_a_folder_or_is_not_there(directory, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "file").touch()
+    store = DependencyStore(directory, overrides={"key": tmp_path / "mine"})
+    for local in ("theirs", "absent"):
+        assert store.resolve("owner", "key", LocalData(tmp_path / local)).path == tmp_path / "mine"
+    with pytest.raises(InputFileError, match="is one file"):
+        store.resolve("owner", "key", LocalData(tmp_path / "file"))
+
+
+def test_a_folder_that_cannot_be_read_is_told(store, tmp_path, monkeypatch):
+    def denied(folder):
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    (tmp_path / "data").mkdir()
+    monkeypatch.setattr("os.scandir", denied)
+    with pytest.raises(DownloadError, match="Permission denied"):
+        store.resolve("owner", "key", LocalData(tmp_path / "data"))
+
+
+def test_an_error_of_ours_in_an_authors_fetch_passes_as_it_is(store, memory):
+    class Needy(memory):
+        def fetch(self, target, progress):
+            raise InputFileError("There is no list.", fix="Make one.")
+
+    with pytest.raises(InputFileError, match=r"^There is no list\. Make one\.$"):
+        store.resolve("owner", "key", Needy())
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_file_put_there_by_hand_may_be_taken_in_by_another_process_meanwhile(
+    store, directory, memory, monkeypatch, when
+):
+    def meanwhile(request, file):
+        stored = take_copy(request, file)
+        file.unlink()
+        return take_copy(request, file) if when == "before" else stored
+
+    drop = directory / "owner" / "key" / "file.txt"
+    drop.parent.mkdir(parents=True)
+    drop.write_bytes(b"by hand")
+    monkeypatch.setattr("modelgauge.dependencies.store.take_copy", meanwhile)
+    data = memory()
+    assert store.resolve("owner", "key", data).path.read_bytes() == b"by hand"
+    assert (data.fetched, drop.exists()) == (0, False)

@@ -298,6 +298,17 @@ def test_endless_metadata_is_refused(folder):
     assert "out of all proportion" in refusal(pax((b"comment", b"x")) * 1000, folder)
 
 
+def test_metadata_of_a_mebibyte_and_sixteen_headers_of_a_member_are_read(folder):
+    mebibyte = 1 << 20
+    for size, told in ((mebibyte, "truncated"), (mebibyte + 1, "out of all proportion")):
+        assert told in refusal(block(b"meta", octal(size), b"K"), folder)
+        folder.rmdir()
+    assert unpack(pax((b"comment", b"x")) * 16 + block(b"a") + END, folder) == {"a": b""}
+    (folder / "a").unlink()
+    folder.rmdir()
+    assert "out of all proportion" in refusal(pax((b"comment", b"x")) * 17 + block(b"a") + END, folder)
+
+
 def test_names_for_all_members_at_once_are_refused(folder):
     assert "all members at once" in refusal(pax((b"path", b"one"), kind=b"g") + block() + END, folder)
 

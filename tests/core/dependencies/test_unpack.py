@@ -6,7 +6,7 @@ import pytest
 import zstandard
 from archives import member, tar_of, unpack, zip_of
 
-from modelgauge.dependencies.limits import UnpackLimits
+from modelgauge.dependencies.limits import Guard, UnpackLimits
 from modelgauge.dependencies.unpack import Steps, steps_for, unpacked_name
 from modelgauge.errors import DefinitionError, UnsafeArchiveError
 
@@ -160,3 +160,40 @@ def test_a_decompressed_file_loses_its_suffix(name, steps, expected):
 def test_limits_must_be_positive(limits):
     with pytest.raises(DefinitionError, match="not a positive number"):
         UnpackLimits(**limits)
+
+
+def test_what_is_as_large_as_a_limit_is_taken_and_one_more_is_not(monkeypatch):
+    monkeypatch.setattr("modelgauge.dependencies.limits._RATIO_GRACE_BYTES", 100)
+    guard = Guard("it", UnpackLimits(max_members=2, max_member_bytes=10, max_bytes=1000, max_ratio=5))
+    for _ in range(2):
+        guard.count_member("a")
+    with pytest.raises(
+        UnsafeArchiveError, match=r"^it: member 'a' is number 3\. .*max_members=…\), now 2\.$"
+    ):
+        guard.count_member("a")
+    guard.check_member_bytes(10, "a")
+    with pytest.raises(UnsafeArchiveError, match="is larger than 10 bytes"):
+        guard.check_member_bytes(11, "a")
+    guard.count_bytes(100, consumed=0)  # where the ratio is not judged yet
+    guard.count_bytes(400, consumed=100)
+    with pytest.raises(UnsafeArchiveError, match="it: the archive unpacks to more than 5 times its size"):
+        guard.count_bytes(1, consumed=100)
+    guard.count_bytes(499, consumed=1000)
+    with pytest.raises(UnsafeArchiveError, match="unpacks to more than 1,000 bytes"):
+        guard.count_bytes(1, consumed=1000)
+
+
+@pytest.mark.parametrize(
+    ("length", "shown"), [(120, repr("x" * 120)), (121, repr(f"{'x' * 100}…(121 characters)"))]
+)
+def test_a_long_name_of_a_member_is_shortened(length, shown):
+    told = str(Guard("it", UnpackLimits()).refusal("is bad", member="x" * length))
+    assert told.startswith(f"it: member {shown} is bad. Fetch it again from its source")
+
+
+def test_the_limits_that_nobody_named():
+    limits = UnpackLimits()
+    gib = 1 << 30
+    assert (limits.max_members, limits.max_member_bytes, limits.max_bytes, limits.max_ratio) == (
+        50_000, 8 * gib, 16 * gib, 200,
+    )  # fmt: skip

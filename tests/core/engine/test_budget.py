@@ -6,6 +6,7 @@ import pytest
 
 from modelgauge import FunctionSUT, Usage
 from modelgauge.engine.budget import Budget
+from modelgauge.errors import RunStoppedError
 
 
 class Priced(FunctionSUT):
@@ -69,5 +70,100 @@ def test_nobody_waits_for_room_when_the_run_is_given_up():
         assert not waiting.done()
         budget.give_up()
         await waiting
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("caps", "answers", "under_way", "waits"),
+    [
+        ({"max_tokens": 100}, 0, 5, False),  # nobody knows what a call takes
+        ({"max_tokens": 100}, 1, 0, False),
+        ({"max_tokens": 100}, 4, 5, False),
+        ({"max_tokens": 100}, 4, 6, True),
+        ({"max_tokens": 101}, 4, 6, False),
+        ({"max_cost": 10.0}, 4, 5, False),
+        ({"max_cost": 10.0}, 4, 6, True),
+        ({"max_cost": 10.5}, 4, 6, False),
+        ({"max_tokens": 101, "max_cost": 10.0}, 4, 6, True),
+        ({"max_tokens": 100}, 10, 1, False),  # it is reached: the next call learns so
+        ({"max_calls": 1}, 4, 6, False),
+        ({}, 4, 6, False),
+    ],
+)
+def test_a_call_waits_while_those_under_way_may_reach_a_cap(caps, answers, under_way, waits):
+    async def main():
+        budget = Budget(**caps)
+        for _ in range(answers):
+            budget.spend(Usage(input_tokens=6, output_tokens=4, cost_usd=1.0))
+        for _ in range(under_way):
+            budget.begun()
+        waiting = asyncio.create_task(budget.room())
+        for _ in range(under_way):
+            await asyncio.sleep(0)
+            assert waiting.done() != waits
+            if waits:
+                break
+            budget.ended()
+        budget.ended()
+        await asyncio.sleep(0)
+        await asyncio.wait_for(waiting, timeout=10)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("caps", "usage", "reached"),
+    [
+        ({"max_calls": 2}, {}, None),
+        ({"max_calls": 1}, {}, "The cap of 1 calls is reached. Raise --max-calls, and"),
+        ({"max_tokens": 7}, {"input_tokens": 4, "output_tokens": 2}, None),
+        (
+            {"max_tokens": 6},
+            {"input_tokens": 4, "output_tokens": 2},
+            "6 tokens is reached. Raise --max-tokens-total",
+        ),
+        ({"max_tokens": 4}, {"input_tokens": 4}, "4 tokens"),
+        ({"max_tokens": 2}, {"output_tokens": 2}, "2 tokens"),
+        ({"max_tokens": 2}, {"cost_usd": 5.0}, None),
+        ({"max_cost": 0.5}, {"cost_usd": 0.49}, None),
+        ({"max_cost": 0.5}, {"cost_usd": 0.5}, "$0.5 is reached. Raise --max-cost, and"),
+        ({"max_cost": 0.5}, {"input_tokens": 5}, None),
+    ],
+)
+def test_a_cap_is_reached_when_as_much_is_spent(caps, usage, reached):
+    budget = Budget(**caps)
+    budget.spend_call()
+    budget.spend(Usage(**usage))
+    assert budget.is_reached == (reached is not None)
+    assert budget.is_metered == ("max_calls" not in caps)
+    if reached is None:
+        budget.check()
+    else:
+        with pytest.raises(RunStoppedError) as caught:
+            budget.check()
+        assert reached in str(caught.value)
+
+
+@pytest.mark.parametrize(("price", "calls"), [(0.1, 10), (0.01, 25), (0.001, 50), (0.07, 10)])
+def test_the_noise_of_sums_of_prices_lets_no_further_call_begin(price, calls):
+    async def main():
+        for answers in range(1, calls):
+            budget = Budget(max_cost=round(price * calls, 9))
+            for _ in range(answers):
+                budget.spend(Usage(cost_usd=price))
+            for _ in range(calls - answers - 1):
+                await asyncio.wait_for(budget.room(), timeout=10)
+                budget.begun()
+            assert not budget.is_reached
+            budget.begun()
+            waiting = asyncio.create_task(budget.room())
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            for _ in range(calls - answers):
+                budget.spend(Usage(cost_usd=price))
+                budget.ended()
+            await asyncio.wait_for(waiting, timeout=10)
+            assert budget.is_reached
 
     asyncio.run(main())

@@ -1,6 +1,9 @@
 """One call: attempts, back-offs, cache and single flight."""
 
 import asyncio
+import errno
+import socket
+import ssl
 
 import pytest
 from hypothesis import given
@@ -23,6 +26,10 @@ from modelgauge.engine.limits import Outcome
 from modelgauge.engine.retries import Backoff, classify, outcome_of
 from modelgauge.errors import InvalidResponseError, RunStoppedError
 from modelgauge.secrets import SecretStore
+
+
+class ClientError(OSError):
+    """As clients derive their errors; its number is a file's here."""
 
 
 class Flaky(FunctionSUT):
@@ -60,6 +67,15 @@ def flaky(plan, verdict=None, plain=False):
         ([OSError()] * 4, None, 5, 1),
         ([OSError()] * 5, None, 5, 0),
         ([TimeoutError()], None, 2, 1),
+        ([ConnectionResetError(errno.ECONNRESET, "x"), OSError(errno.ENETUNREACH, "x")], None, 3, 1),
+        ([socket.gaierror(socket.EAI_NONAME, "x"), ssl.SSLEOFError(8, "x"), ClientError(2, "x")], None, 4, 1),
+        ([BlockingIOError(errno.EAGAIN, "x"), OSError(errno.EMFILE, "x")], None, 3, 1),
+        ([FileNotFoundError(errno.ENOENT, "x")], None, 1, 0),
+        ([PermissionError(errno.EACCES, "x")], None, 1, 0),
+        ([IsADirectoryError(errno.EISDIR, "x")], None, 1, 0),
+        ([OSError(errno.ENOSPC, "x")], None, 1, 0),
+        ([OSError(errno.EINVAL, "x")], None, 1, 0),
+        ([ssl.SSLCertVerificationError(1, "x")], None, 1, 0),
         ([ValueError()], None, 1, 0),
         ([ValueError()], Retry(), 2, 1),
         ([OSError()], Fatal(), 1, 0),
@@ -74,6 +90,13 @@ def test_what_is_worth_another_attempt(plan, verdict, calls, scored, plain, make
     assert record.counts.scored == scored
     assert record.counts.sut_calls.paid == scored
     assert len(slept) == calls - 1
+
+
+def test_a_timeout_of_connecting_cuts_the_concurrency_as_a_refusal_does(make_test, run, slept):
+    of_a_client = type("ConnectTimeout", (Exception,), {})
+    record = run(make_test(1), flaky([type("Derived", (of_a_client,), {})()]))
+    assert record.counts.scored == 1
+    assert [one.why for one in record.concurrency["sut"]] == ["rate limited"]
 
 
 def test_no_retries_means_one_attempt(make_test, run, slept):

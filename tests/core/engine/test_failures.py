@@ -3,6 +3,8 @@
 # ruff: noqa: ASYNC110  what is waited for happens in a thread
 import asyncio
 import gc
+import os
+import subprocess
 import sys
 import threading
 
@@ -604,7 +606,7 @@ def test_what_cannot_be_written_fails_its_item_and_the_run_can_be_resumed(
 @pytest.mark.parametrize("name", ["", 1, None, "\ud800"])
 def test_an_annotator_needs_a_name_that_can_be_recorded(name, make_test, make_sut, make_annotator, run):
     sut = make_sut()
-    with pytest.raises(DefinitionError, match="names an annotator"):
+    with pytest.raises(DefinitionError, match="get_annotators of "):
         run(make_test(2, annotators={name: make_annotator(lambda *_: 1)}), sut)
     assert sut.asked == []
 
@@ -669,3 +671,118 @@ def test_a_disk_that_refuses_the_record_leaves_the_totals(
     (folder,) = (run_folder / "runs").iterdir()
     assert read_totals(RunFolder(folder)).attempts == record.spent.attempts == 3
     assert resumed(RunFolder(folder), test, sut).spent.attempts == 3
+
+
+FORKS = """
+import asyncio, os, sys
+from modelgauge import FunctionSUT, PromptResponseTest, Runner, TestItem
+from modelgauge.discovery import Plugins
+from modelgauge.settings import Settings
+
+where, ending = sys.argv[1:]
+
+def forks():
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if ending == "returns":
+        return 77
+    if ending == "raises":
+        raise ValueError("of the child")
+    sys.exit(int(ending) if ending.isdigit() else ending)
+
+class Forks(PromptResponseTest):
+    def make_test_items(self, dependencies):
+        return [TestItem([str(forks() if where == "items" else None)])]
+
+    def measure_quality(self, item):
+        return {"code": forks() if where == "measures" else float(item.text)}
+
+async def waits(text):
+    code = forks()
+    await asyncio.sleep(0.01)
+    return str(code)
+
+async def at_once(text):
+    return str(forks())
+
+answer = {"waits": waits, "at_once": at_once, "plain": lambda _: str(forks())}.get(where, lambda text: text)
+runner = Runner(sys.argv[0], plugins=Plugins(), settings=Settings(), caching=False)
+[record] = runner.run([Forks("forks")], [FunctionSUT("sut", answer)])
+print(record.result["code"].value, record.counts.scored)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.parametrize(
+    ("where", "ending", "code", "told"),
+    [
+        ("plain", "3", 3, ""),
+        ("plain", "0", 0, ""),
+        ("plain", "a message", 1, "a message\n"),
+        ("plain", "returns", 0, ""),
+        ("plain", "raises", 1, "ValueError: of the child\n"),
+        ("waits", "3", 3, ""),
+        ("waits", "returns", 1, "RuntimeError: no running event loop\n"),
+        ("at_once", "3", 3, ""),
+        ("items", "3", 3, ""),
+        ("measures", "3", 3, ""),
+    ],
+)
+def test_a_child_that_an_author_forks_ends_where_it_leaves_the_author_s_code(
+    tmp_path, where, ending, code, told
+):
+    script = [sys.executable, "-c", f"import sys; sys.argv[0] = {str(tmp_path)!r}\n{FORKS}", where, ending]
+    done = subprocess.run(script, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == f"{float(code)} 1\n", done.stderr
+    assert done.stderr.endswith(told)
+    assert bool(done.stderr) == bool(told)
+
+
+@pytest.mark.parametrize("how", ["done", "hangs", "waits", "thread", "minute", "no cache"])
+def test_nothing_of_a_run_is_left_in_a_callers_loop(
+    how, make_test, make_sut, runner, run_folder, monkeypatch
+):
+    """However it ends: at its end, by a cap while the items hang, cancelled while calls wait, or before it begins."""
+    release, asked = threading.Event(), []
+
+    def items():
+        yield from (TestItem([f"question {n}"]) for n in range(40))
+        if how == "hangs":
+            release.wait()
+
+    async def wait(text):
+        asked.append(text)
+        await asyncio.sleep(3600 if how == "waits" else 0)
+        return "yes"
+
+    def wait_in_thread(text):
+        asked.append(text)
+        release.wait()
+        return "yes"
+
+    sut = FunctionSUT("sut", wait_in_thread, version=1) if how == "thread" else make_sut(wait)
+    caps = {"hangs": {"max_calls": 20}, "minute": {"requests_per_minute": 5}}.get(how, {})
+    if how == "no cache":
+        run_folder.mkdir()
+        (run_folder / "cache").touch()
+        monkeypatch.setattr("modelgauge.api.surroundings", lambda *_: release.wait())
+
+    ready = runner(grace=0.01, **caps)
+
+    async def main():
+        task = asyncio.create_task(ready.run_async([make_test(items)], [sut]))
+        while how in ("waits", "thread", "minute") and not asked:
+            await asyncio.sleep(0.001)
+        if how in ("waits", "thread", "minute"):
+            task.cancel()
+        await asyncio.wait([task])
+        return asyncio.all_tasks() - {asyncio.current_task()}, task
+
+    try:
+        left, task = asyncio.run(main())
+    finally:
+        release.set()
+    assert left == set()
+    assert task.cancelled() is (how in ("waits", "thread", "minute"))
+    assert task.cancelled() or (task.exception() is None) is (how != "no cache")

@@ -40,6 +40,13 @@ def test_a_torn_line_is_cut_off(tmp_path):
     assert path.read_bytes() == b'{"a": 1}\n{"c": 2}\n'
 
 
+def test_a_torn_line_stays_until_something_is_appended(tmp_path):
+    path = tmp_path / "items.jsonl"
+    path.write_bytes(b'{"a": 1}\n{"b"')
+    JournalFile(path).close()
+    assert path.read_bytes() == b'{"a": 1}\n{"b"'
+
+
 # --- looking up ----------------------------------------------------------------------------------------------
 
 

@@ -1,10 +1,19 @@
 """Methods that are to be quick: one that is not is named once, with what to do about it. The clock is ours."""
 
+import asyncio
+import contextlib
 from types import SimpleNamespace
 
 import pytest
 
-from modelgauge import PromptResponseSUT, SUTCompletion, SUTResponse
+from modelgauge import (
+    CompletionAnnotator,
+    FunctionSUT,
+    PromptResponseSUT,
+    SUTCompletion,
+    SUTResponse,
+    TextPrompt,
+)
 from modelgauge.engine import pace
 
 
@@ -32,8 +41,8 @@ class Slow(PromptResponseSUT[str, str]):
         self._take_time("translate_text_prompt")
         return prompt.text
 
-    async def evaluate(self, request):
-        self.clock.now += 1.0  # as long as it likes
+    def evaluate(self, request):
+        self.clock.now += 1.0  # as long as it likes, in its thread
         return request
 
     def translate_response(self, request, response):
@@ -83,3 +92,81 @@ def test_what_is_quick_or_slow_only_now_and_then_is_not_named(make_test, run, ca
     run(make_test(60), Slow("quick", clock, {"translate_text_prompt", "translate_response"}, seconds=0.019))
     run(make_test(19), Slow("few", clock, {"translate_text_prompt"}))
     assert said(caplog) == []
+
+
+def blocking_after(place, clock, seconds=0.3):
+    """A SUT whose `async def evaluate` blocks at one of three places."""
+
+    async def answer(text):
+        if place == "at once":
+            clock.now += seconds
+        await asyncio.sleep(0)
+        clock.now += 10.0 if place == "nowhere" else 0.0  # what others do meanwhile is not its
+        return text
+
+    async def answer_later(text):
+        with contextlib.suppress(ValueError):
+            await waits_in_vain()
+        clock.now += seconds
+        await asyncio.sleep(0)
+        return text
+
+    async def waits_in_vain():
+        await asyncio.sleep(0)
+        raise ValueError
+
+    async def answer_without_waiting(text):
+        clock.now += seconds
+        return text
+
+    by_place = {"after a wait": answer_later, "without a wait": answer_without_waiting}
+    return FunctionSUT("blocking", by_place.get(place, answer))
+
+
+@pytest.mark.parametrize("place", ["at once", "after a wait", "without a wait"])
+def test_an_async_sut_that_blocks_is_named_after_a_few_calls(make_test, run, caplog, clock, place):
+    run(make_test(5), blocking_after(place, clock))
+    (one,) = said(caplog)
+    assert "async def evaluate of 'blocking' blocks the event loop for 300 ms a call" in one
+    assert "plain `def`" in one
+    run(make_test(4), blocking_after(place, clock))
+    run(make_test(60), blocking_after(place, clock, seconds=0.019))
+    assert len(said(caplog)) == 1
+
+
+def test_what_an_async_sut_raises_is_raised(make_test, run, clock):
+    async def answer(text):
+        await asyncio.sleep(0)
+        raise ValueError("no")
+
+    (failed,) = run(make_test(1), FunctionSUT("sut", answer)).test_item_exceptions
+    assert (failed.error_type, failed.message) == ("ValueError", "no")
+
+
+def test_a_coroutine_that_a_plain_evaluate_returns_is_timed_too(make_test, run, caplog, clock):
+    blocking = blocking_after("at once", clock)
+
+    def plain(text):
+        return blocking.function(text)
+
+    run(make_test(5), FunctionSUT("blocking", plain))
+    assert len(said(caplog)) == 1
+
+
+def test_a_judge_is_not_named_for_the_sut_that_it_asks(make_test, make_sut, run, caplog, clock):
+    class Judge(CompletionAnnotator):
+        def get_suts(self):
+            return {"judge": blocking_after("without a wait", clock)}
+
+        def translate_request(self, prompt, completion):
+            return completion.text
+
+        async def annotate(self, request):
+            return (await self.ask("judge", TextPrompt(request))).completions[0].text
+
+        def translate_response(self, request, response):
+            return response
+
+    run(make_test(9, annotators={"judged": Judge("judge")}), make_sut())
+    (one,) = said(caplog)
+    assert "async def evaluate of 'blocking'" in one

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from modelgauge import FunctionSUT, PromptWithContext, TestItem
+from modelgauge import FunctionSUT, PromptWithContext, SUTOptions, TestItem
 from modelgauge.errors import RunStoppedError
 
 
@@ -37,23 +37,48 @@ def test_requests_that_tests_share_are_paid_once(make_test, make_sut, runner):
     assert sum(one.counts.sut_calls.paid for one in records) == sum(one.sut_calls.paid for one in plans)
 
 
-def test_nothing_is_shared_where_nothing_is_cached(make_test, make_sut, runner):
-    tests = [make_test(["a", "a"], uid="one"), make_test(["a"], uid="two")]
-    assert [one.sut_calls.paid for one in runner(caching=False).plan(tests, make_sut())] == [2, 1]
-    uncacheable = FunctionSUT("sut", lambda text: "yes")
-    assert [one.sut_calls.paid for one in runner().plan(tests, uncacheable)] == [2, 1]
+@pytest.mark.parametrize(("caching", "version"), [(False, 1), (True, None)])
+def test_nothing_is_shared_where_nothing_is_cached(make_test, make_annotator, runner, caching, version):
+    class Priced(FunctionSUT):
+        def expected_cost(self, request):
+            return 0.5
+
+    judged = {"judge": make_annotator(lambda *both: 1)}
+    tests = [make_test(["a", "a"], uid="one", annotators=judged), make_test(["a"], uid="two")]
+    sut = Priced("sut", lambda text: "yes", version=version)
+    for _ in range(2):  # before and after a run
+        plans = runner(caching=caching, repeats=2).plan(tests, sut)
+        assert [(one.items, one.failing, one.reasons) for one in plans] == [(2, 0, ()), (1, 0, ())]
+        assert [(one.sut_calls.paid, one.sut_calls.cached) for one in plans] == [(4, 0), (2, 0)]
+        assert [one.annotator_calls.paid for one in plans] == [4, 0]
+        assert [one.cost_usd for one in plans] == [2.0, 1.0]
+        runner(caching=caching, repeats=2).run(tests, sut)
+
+
+def test_a_judge_reads_each_completion_that_is_asked_for(make_test, make_annotator, make_sut, runner):
+    test = make_test(["a", "b"], annotators={"judge": make_annotator(lambda *both: 1)})
+    (plan,) = runner(sut_options=SUTOptions(num_completions=3)).plan(test, make_sut())
+    assert (plan.sut_calls.paid, plan.annotator_calls.paid) == (2, 6)
+
+
+def test_repeats_of_another_number_are_not_known(make_test, make_sut, runner):
+    test, sut = make_test(["a", "b"]), make_sut()
+    runner(repeats=2).run(test, sut)
+    for repeats, first, paid, cached in ((2, 0, 0, 4), (3, 0, 2, 4), (2, 1, 2, 2), (1, 2, 2, 0)):
+        (plan,) = runner(repeats=repeats, first_repeat=first).plan(test, sut)
+        assert (plan.sut_calls.paid, plan.sut_calls.cached) == (paid, cached)
 
 
 def test_an_item_of_which_no_request_can_be_made_is_counted_and_the_others_are_planned(
     make_test, picky, runner, run
 ):
     two_prompts = TestItem([PromptWithContext("bad 1"), PromptWithContext("beside")])
-    test = make_test(["fine", two_prompts, "bad 2", "bad 3", "also fine"])
+    test = make_test(["fine", two_prompts, "bad 2", "bad 3", "bad 4", "also fine"])
     (plan,) = runner().plan(test, picky)
-    assert (plan.items, plan.failing, plan.sut_calls.paid) == (5, 3, 3)
+    assert (plan.items, plan.failing, plan.sut_calls.paid) == (6, 4, 3)
     assert plan.reasons == tuple(f"'picky': ValueError: bad {n} is too long" for n in (1, 2, 3))
     record = run(test, picky)
-    assert (record.counts.sut_errors, record.counts.sut_calls.paid) == (3, 3)
+    assert (record.counts.sut_errors, record.counts.sut_calls.paid) == (4, 3)
 
 
 def test_what_will_fail_after_a_known_answer_is_counted_too(

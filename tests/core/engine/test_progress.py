@@ -69,3 +69,16 @@ def test_a_test_that_still_makes_its_items_has_no_end_yet(shown):
 def test_there_is_no_bar_where_there_is_no_terminal(capsys):
     asyncio.run(show_progress(lambda: Standing(7, 10, 3, 2, 1.25, 50.0)))
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("width", "told"),
+    [(60, ()), (80, ("errors=2",)), (130, ("errors=2", "oldest call", "cached=31002", "cost=$12.50"))],
+)
+def test_a_bar_stays_a_bar_in_a_narrow_terminal(shown, clock, monkeypatch, width, told):
+    monkeypatch.setattr("tqdm.std._screen_shape_wrapper", lambda: lambda _: (width, 24))
+    err = shown(lambda: Standing(int(720 * clock.now), 43276, 31002, 2, 12.5, clock.now))
+    last = re.split(r"[\r\n]", err.split("100%")[0])[-2].rstrip()
+    assert len(last) <= width
+    assert re.search(r"\|[█▏▎▍▌▋▊▉ ]{10,}\| \d+/43276 \[", last)
+    assert all(one in last for one in told)

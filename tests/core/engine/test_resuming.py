@@ -273,13 +273,18 @@ def test_an_item_of_which_an_answer_could_not_be_written_does_not_end_a_rescore(
     assert (new.counts.scored, new.counts.unscored, new.failure) == (4, 1, None)
 
 
-def test_a_rescore_of_other_items_is_an_error(make_test, make_sut, run, run_folder):
+def test_a_rescore_of_other_items_is_refused_before_a_run_is_made(make_test, make_sut, run, run_folder):
     record = run(make_test(3), make_sut())
-    assert "not among the items" in rescored(record, run_folder, test=make_test(2)).failure.message
-    assert "has no recorded answer" in rescored(record, run_folder, test=make_test(4)).failure.message
     given = run(make_test([TestItem(["a"], id="x")]), make_sut())
-    other = rescored(given, run_folder, test=make_test([TestItem(["b"], id="x")]))
-    assert "not those that were answered" in other.failure.message
+    runs = sorted((run_folder / "runs").iterdir())
+    for earlier, other, told in (
+        (record, make_test(2), "not among the items"),
+        (record, make_test(4), "has no recorded answer"),
+        (given, make_test([TestItem(["b"], id="x")]), "not those that were answered"),
+    ):
+        with pytest.raises(RecordError, match=told):
+            rescored(earlier, run_folder, test=other)
+    assert sorted((run_folder / "runs").iterdir()) == runs
 
 
 def test_a_rescored_run_is_not_resumed_by_asking_its_sut(make_test, make_sut, run, run_folder, resumed):

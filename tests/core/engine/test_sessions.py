@@ -1,12 +1,14 @@
 """A run in several sessions: limits and caps that stay, counts that add up, refusals that change nothing."""
 
 import json
+import os
+from itertools import product
 
 import pytest
 
 from modelgauge import PromptResponseSUT, SUTCompletion, SUTResponse, TestItem, rescore
-from modelgauge.data.records import Spent
 from modelgauge.data.responses import Usage
+from modelgauge.data.results import Spent
 from modelgauge.discovery import Plugins
 from modelgauge.engine.journal import JournalFile, RunFolder, refused
 from modelgauge.errors import RecordError, RunStoppedError
@@ -174,6 +176,46 @@ def test_a_refused_resume_asks_nothing_and_writes_nothing(how, make_test, make_s
     assert refused.value.exit_code == 2
     assert files(folder) == before
     assert len(sut.asked) == asked
+
+
+def put_in_the_place_of(path, kind, theirs):
+    """Put what a stranger may have put there in the place of a file of a run."""
+    path.unlink(missing_ok=True)
+    if kind == "link":
+        path.symlink_to(theirs)
+    elif kind == "hard link":
+        os.link(theirs, path)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices are POSIX")
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *product(("items.jsonl", "totals.json", "record.json"), ("link", "pipe", "device")),
+        *product(
+            ("items.jsonl", "totals.json"), ("hard link",)
+        ),  # a record is only read, or replaced as a whole
+    ],
+)
+def test_a_resume_opens_no_file_but_those_of_the_run(
+    name, kind, make_test, make_sut, run, resumed, folder_of, tmp_path
+):
+    test, sut = make_test(10), make_sut()
+    record = run(test, sut, max_calls=6, concurrency=1)
+    folder, theirs = folder_of(record), tmp_path / "theirs.txt"
+    theirs.write_bytes((folder.path / name).read_bytes() + (b'{"torn' if name == "items.jsonl" else b""))
+    whole, before = theirs.read_bytes(), files(folder)
+    put_in_the_place_of(folder.path / name, kind, theirs)
+    with pytest.raises(RecordError, match=f"{name} .*it is (a (hard )?link|no regular file)"):
+        resumed(record, test, sut, max_calls=100)
+    assert theirs.read_bytes() == whole
+    before.pop(name)
+    (folder.path / name).unlink()
+    assert files(folder) == before
 
 
 def test_a_resume_whose_sut_cannot_be_opened_keeps_what_was_scored(make_test, run, resumed):

@@ -1,12 +1,15 @@
 """Items: their ids, the choice of a sample, and how far ahead they are pulled."""
 
 import asyncio
+import sqlite3
+import threading
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelgauge import PromptWithContext, TestItem, TextPrompt
+from modelgauge.engine import source as engine_source
 from modelgauge.engine.source import Ids, ItemSource, numbered, sample
 from modelgauge.errors import DefinitionError
 
@@ -147,3 +150,43 @@ def test_how_many_items_there_are_is_known_when_they_are_read_to_their_end_and_n
     assert asyncio.run(total_after(TestItem([f"q{n}"]) for n in range(20))) == 20
     assert asyncio.run(total_after(TestItem([f"q{n}"]) for n in range(5000))) is None
     assert asyncio.run(total_after((TestItem([f"q{n}"]) for n in range(5000)), given=5000)) == 5000
+
+
+@pytest.mark.parametrize("number", [600, 100_000])
+def test_items_are_made_read_and_closed_in_one_thread(make_test, make_sut, run, number, caplog):
+    """A connection of sqlite3 refuses every thread but its own; one of the runs is stopped before the last item."""
+    ended = threading.Event()
+    counting = (
+        f"WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {number}) SELECT n FROM c"
+    )
+
+    def items():
+        connection = sqlite3.connect(":memory:")
+
+        def made():
+            try:
+                for (n,) in connection.execute(counting):
+                    yield TestItem([str(n)])
+            finally:
+                connection.close()
+                ended.set()
+
+        return made()
+
+    record = run(make_test(items), make_sut(), max_calls=600)
+    assert record.counts.scored == 600
+    assert (record.failure is None) is (number == 600)
+    assert ended.wait(60)
+    assert "could not be closed" not in caplog.text
+
+
+def test_a_sample_of_items_that_do_not_end_says_how_many_were_read(
+    make_test, make_sut, run, monkeypatch, caplog
+):
+    now = iter(range(10**6))
+    monkeypatch.setattr(engine_source, "monotonic", lambda: next(now))
+    items = [TestItem([str(n)]) for n in range(100)]
+    record = run(make_test(lambda: iter(items)), make_sut(), max_test_items=5)
+    assert record.counts.scored == 5
+    told = [one.getMessage() for one in caplog.records if "reads them all first" in one.getMessage()]
+    assert ["11 so far" in told[0], len(told)] == [True, 3]  # after 10 s, 30 s and 70 s

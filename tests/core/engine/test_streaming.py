@@ -158,13 +158,22 @@ def test_slow_measuring_is_said_once(make_test, make_sut, run, caplog, monkeypat
     assert caplog.text.count("measure_in_thread") == 1
 
 
-def test_measuring_in_a_thread_is_off_the_loop(make_test, make_sut, run):
-    threads = set()
+def test_measuring_in_threads_is_off_the_loop_and_in_as_many_as_there_are_processors(
+    make_test, make_sut, run, monkeypatch
+):
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    threads, at_once, met = [], [], threading.Barrier(3)
 
     def measure_here(item):
-        threads.add(threading.current_thread())
-        return {"x": 1}
+        threads.append(threading.current_thread())
+        at_once.append(1)
+        met.wait(60)
+        most = len(at_once)
+        met.wait(60)
+        at_once.pop()
+        return {"most": most}
 
-    record = run(make_test(4, measure=measure_here, measure_in_thread=True), make_sut())
-    assert record.counts.scored == 4
+    record = run(make_test(60, measure=measure_here, measure_in_thread=True), make_sut())
+    assert record.counts.scored == 60
+    assert record.result["most"].value == 3
     assert threading.main_thread() not in threads

@@ -7,6 +7,7 @@ import pytest
 
 from modelgauge.cache import Entry, Key
 from modelgauge.engine.writer import Writer
+from modelgauge.errors import RunStoppedError
 
 
 class HeldCache:
@@ -81,3 +82,95 @@ async def counted():
         await writer.drained()
     await writer.close()
     return written
+
+
+class Journal:
+    """Takes lines, or refuses them."""
+
+    def __init__(self, size=0, error=None):
+        self.size, self.error, self.data = size, error, b""
+
+    def append(self, data):
+        if self.error is not None:
+            raise self.error
+        self.data += data
+        self.size += len(data)
+
+
+def test_each_line_is_told_where_it_stands_in_its_journal():
+    one, other = Journal(100), Journal()
+    offsets = []
+
+    async def main():
+        writer = Writer(None, failed=pytest.fail, close_cache=lambda: offsets.append("closed"))
+        for journal, line in (
+            (one, b"abc\n"),
+            (other, b"de\n"),
+            (one, b"f\n"),
+            (other, b"g\n"),
+            (one, b"\n"),
+        ):
+            writer.append(journal, line, offsets.append)
+        writer.put(Entry(Key("kept nowhere", ""), "x"), lambda: offsets.append("row"))
+        await writer.drained()
+        await writer.close()
+        await writer.drained()
+
+    asyncio.run(main())
+    assert offsets == [100, 0, 104, 3, 106, "row", "closed"]
+    assert (one.data, other.data) == (b"abc\nf\n\n", b"de\ng\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            OSError(28, "No space left"),
+            "The journal cannot be written: [Errno 28] No space left. Free the disk, then",
+        ),
+        (RunStoppedError("It is full.", fix="Mend it."), "It is full. Mend it."),
+        (ValueError(1), "Writing failed: ValueError(1). Report this as a defect"),
+    ],
+)
+def test_when_the_disk_refuses_nothing_is_committed_any_more_and_nobody_waits(error, told):
+    failures, committed = [], []
+
+    async def main():
+        journal = Journal(error=error)
+        writer = Writer(None, failed=failures.append, close_cache=lambda: None)
+        writer.append(journal, b"a\n", committed.append)
+        await asyncio.wait_for(writer.drained(), timeout=10)
+        if not isinstance(error, ValueError):
+            journal.error = None
+        writer.append(journal, b"b\n", committed.append)
+        await asyncio.wait_for(writer.drained(), timeout=10)
+        await asyncio.wait_for(writer.room(), timeout=10)
+        await writer.close()
+
+    asyncio.run(main())
+    assert committed == []
+    assert len(failures) >= 2
+    assert all(told in " ".join(str(one).split()) for one in failures)
+    assert all(isinstance(one, RunStoppedError) for one in failures)
+
+
+def test_a_row_comes_before_the_lines_of_its_group():
+    written = []
+
+    class Cache:
+        def put_many(self, entries):
+            written.append("row")
+
+    class Told(Journal):
+        def append(self, data):
+            written.append("line")
+
+    async def main():
+        writer = Writer(Cache(), failed=pytest.fail, close_cache=lambda: None)
+        writer.append(Told(), b"a\n", lambda offset: None)
+        writer.put(Entry(Key("a", ""), "x"), lambda: None)
+        await writer.drained()
+        await writer.close()
+
+    asyncio.run(main())
+    assert written == ["row", "line"]

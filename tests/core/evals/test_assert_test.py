@@ -1,4 +1,5 @@
 import asyncio
+import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,9 +44,7 @@ def plain(question):
 
 
 NOT_OBSERVED = "The provided 'observed_callback' must be decorated with '@observe' from modelgauge.evals."
-BOTH_MODES = (
-    "You cannot provide both ('golden' + 'observed_callback') and ('test_case' + 'metrics'). Choose one mode."
-)
+BOTH_MODES = "You cannot provide both ('golden' + 'observed_callback') and 'test_case'. Choose one mode."
 GOLDEN_ALONE = "Both 'golden' and 'observed_callback' must be provided together."
 CASE_ALONE = "Both 'test_case' and 'metrics' must be provided together."
 NEITHER = "You must provide either ('golden' + 'observed_callback') or ('test_case' + 'metrics')."
@@ -108,12 +107,26 @@ def test_a_case_that_passes_was_judged_by_all_its_metrics(match, length):
     [
         ((RIGHT,), {}),
         ((), {"test_case": RIGHT}),
-        ((RIGHT,), {"run_async": False, "display_progress": True}),
+        ((RIGHT,), {"run_async": False, "display_progress": False}),
     ],
 )
 def test_a_case_and_one_metric_by_position_or_by_name(match, args, given):
     assert_test(*args, metrics=match(), **given)
     assert last_item().measurements == {"Match": 1.0, "Match.passed": 1.0, "passed": 1.0}
+
+
+@pytest.mark.parametrize(("given", "shown"), [({}, True), ({"display_progress": False}, False)])
+def test_progress_is_shown_on_a_terminal_unless_it_is_switched_off(given, shown, monkeypatch, capsys):
+    class Slow(Metric):
+        async def score(self, test_case):
+            await asyncio.sleep(0.6)
+            return 1.0
+
+    assert_test(RIGHT, [Slow()], **given)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert_test(RIGHT, [Slow()], **given)
+    assert ("items" in capsys.readouterr().err) is shown
 
 
 def test_every_failing_metric_is_named_with_score_threshold_and_reason(match, length):
@@ -220,6 +233,22 @@ def test_the_case_is_made_of_the_golden_and_what_the_app_returns(match):
             tools_called=[ToolCall(name="look")],
         )
     ]
+
+
+def test_given_metrics_judge_the_answer_of_the_app_beside_its_own(match, length):
+    @observe(metrics=[match(threshold=0.7)])
+    def app(question):
+        return "yes"
+
+    golden = Golden("q", expected_output="yes")
+    assert_test(golden=golden, observed_callback=app, metrics=[length(threshold=1), "exact_match"])
+    names = {"Match", "Length", "ExactMatchMetric"}
+    assert {name for name in last_item().measurements if "passed" not in name} == names
+    with pytest.raises(AssertionError, match=r"^Metric Length failed: score 1\.0 > threshold 0"):
+        assert_test(golden=golden, observed_callback=app, metrics=length(threshold=0))
+    bare = observe(lambda question: "no")
+    with pytest.raises(AssertionError, match=r"^Metric ExactMatchMetric failed"):
+        assert_test(golden=golden, observed_callback=bare, metrics=["exact_match"])
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from modelgauge.metrics import (
     CostMetric,
     ExactMatchMetric,
     GEval,
+    JsonCorrectnessMetric,
     LatencyMetric,
     LevenshteinMetric,
     Metric,
@@ -469,3 +470,40 @@ def test_a_metric_is_named_on_the_command_line(command, here):
     (folder,) = (here / "run_data" / "runs").iterdir()
     names = {"Same", "ExactMatchMetric(ignore_case=True)", "ExactMatchMetric"}
     assert load_record(folder).thresholds.keys() == names
+
+
+def test_long_and_nested_arguments_in_names_of_metrics():
+    def names(*schemas):
+        metrics = [JsonCorrectnessMetric(expected_schema=schema) for schema in schemas]
+        return list(DatasetTest("m", [Golden("a")], metrics).metrics)
+
+    assert names({"type": "array"}, {"type": "object"}) == [
+        "JsonCorrectnessMetric(expected_schema={'type': 'array'})",
+        "JsonCorrectnessMetric(expected_schema={'type': 'object'})",
+    ]
+    long = {"description": "x" * 50}
+    told = f"{repr(long)[:39]}…"
+    assert names({}, long)[1] == f"JsonCorrectnessMetric(expected_schema={told})"
+    fits = {"description": "x" * (40 - len(repr({"description": ""})))}
+    assert names({}, fits)[1] == f"JsonCorrectnessMetric(expected_schema={fits})"
+
+
+def test_an_item_that_no_metric_is_chosen_for_has_no_score(here, match):
+    class Choosy(DatasetTest):
+        def choose_annotators(self, prompt):
+            return ["Match"] if prompt.context.name is None else []
+
+    record = run_test(Choosy("mine", GOLDENS, [match()]), FunctionSUT("echo", str))
+    assert record.counts.scored == 1
+    (failed,) = record.test_item_exceptions
+    assert "Nothing judged 'second'. Let choose_annotators choose at least one metric." in failed.message
+
+
+def test_the_measurement_of_a_part_is_never_called_like_one_of_the_whole(here, match):
+    class InParts(DatasetTest):
+        def component(self, prompt):
+            return "part"
+
+    test = InParts("mine", GOLDENS[:1], [match(), match("part.Match")])
+    record = run_test(test, FunctionSUT("echo", str))
+    assert {name for name in record.result if "passed" not in name} == {"part.Match~2", "part.part.Match"}

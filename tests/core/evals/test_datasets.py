@@ -297,6 +297,9 @@ def test_test_cases_alone_are_a_file_of_their_own(tmp_path):
             "save_as: there is no argument 'file_nam'. Did you mean",
         ),
         (lambda one: one.save_as("csv", ".", 3), "file_name=3 is no text"),
+        (lambda one: one.save_as("csv", ".", "../up"), "'../up' is a path"),
+        (lambda one: one.save_as("csv", ".", "..\\\\up"), "is a path"),
+        (lambda one: one.save_as("csv", ".", "/up"), "'/up' is a path"),
         (lambda one: one.save_as("csv", 3), "type int is no path"),
         (lambda one: one.save_as(), "save_as: missing a required argument: 'file_type'"),
         (
@@ -385,3 +388,29 @@ def test_what_other_libraries_data_sets_do_is_told_how_it_is_done_here(name, tol
     with pytest.raises(AttributeError, match=told):
         getattr(EvaluationDataset(), name)
     assert not hasattr(EvaluationDataset(), "anything")
+
+
+def test_the_lists_take_members_anywhere_as_other_lists_do():
+    dataset = EvaluationDataset([SINGLE])
+    dataset.goldens.insert(0, Golden("first"))
+    dataset.goldens += [Golden("last")]
+    goldens = dataset.goldens
+    goldens += [Golden("very last")]
+    assert [one.input for one in dataset.goldens] == ["first", "hi", "last", "very last"]
+    assert dataset.goldens.dataset is dataset
+
+
+@pytest.mark.parametrize(
+    ("lists", "wrong"), [("goldens", [SINGLE, MULTI]), ("test_cases", [CASE, CONVERSATION])]
+)
+def test_members_that_cannot_be_replaced_stay(lists, wrong):
+    dataset = EvaluationDataset([SINGLE, SINGLE], test_cases=[CASE, CASE])
+    with pytest.raises(TypeError, match="to a single-turn dataset"):
+        setattr(dataset, lists, wrong)
+    assert (dataset.goldens, dataset.test_cases) == ([SINGLE, SINGLE], [CASE, CASE])
+
+
+def test_a_dataset_is_shown_by_its_name_and_what_it_holds():
+    assert repr(EvaluationDataset()) == "<EvaluationDataset 0 goldens, 0 test cases>"
+    named = EvaluationDataset([SINGLE] * 1200, test_cases=[CASE], name="mine")
+    assert repr(named) == "<EvaluationDataset 'mine': 1,200 goldens, 1 test cases>"

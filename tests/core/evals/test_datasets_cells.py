@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelgauge.data.responses import ToolCall
-from modelgauge.data.test_cases import Golden
+from modelgauge.data.test_cases import ConversationalGolden, Golden
 from modelgauge.errors import InputFileError
 from modelgauge.evals.csv_text import csv_text
 from modelgauge.evals.dataset_cells import is_list_meant
@@ -108,3 +108,33 @@ def test_lists_of_both_kinds_are_read(read):
 def test_a_json_list_is_always_taken_for_one(text):
     assert is_list_meant(json.dumps([text]))
     assert is_list_meant(json.dumps([text, "a"], ensure_ascii=False))
+
+
+TURNS = [
+    {"role": "user", "content": "Hello"},
+    {"role": "assistant", "content": "Hi", "retrieval_context": ["a|b"]},
+]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl"])
+def test_turns_and_metadata_may_be_one_text_in_every_kind_of_file(suffix, tmp_path):
+    row = {"scenario": "greeting", "turns": json.dumps(TURNS), "additional_metadata": '{"page": 3}'}
+    file = tmp_path / f"data.{suffix}"
+    text = {
+        "csv": csv_text([[*row], [*row.values()]]),
+        "json": json.dumps([row]),
+        "jsonl": json.dumps(row),
+    }[suffix]
+    file.write_text(text, encoding="utf-8", newline="")
+    (golden,) = EvaluationDataset.from_file(file).goldens
+    assert golden == ConversationalGolden("greeting", turns=TURNS, metadata={"page": 3})
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_turns_that_are_no_json_are_named_in_every_kind_of_file(suffix, tmp_path):
+    row = {"scenario": "greeting", "turns": "user: Hello"}
+    file = tmp_path / f"data.{suffix}"
+    text = csv_text([[*row], [*row.values()]]) if suffix == "csv" else json.dumps(row)
+    file.write_text(text, encoding="utf-8", newline="")
+    with pytest.raises(InputFileError, match=r"column 'turns': 'user: Hello' is not JSON"):
+        EvaluationDataset.from_file(file)

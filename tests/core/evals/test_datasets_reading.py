@@ -591,3 +591,35 @@ def test_what_json_cannot_hold_is_refused_by_row_and_column():
     ):
         dataset.add_goldens_from_hf_dataset(rows)
     assert not dataset.goldens
+
+
+def test_rows_without_any_column_are_told_so(refused):
+    told = refused("{}\n{}\n", "jsonl")
+    assert "data.jsonl: there is no column 'input'. There are no columns." in told
+
+
+@pytest.mark.parametrize("name", [3, "", ["input"]])
+def test_a_column_is_named_by_a_text(goldens, name):
+    with pytest.raises(InvalidOptionError, match=r"input_col_name=.* is no text\. Give the name as the file"):
+        goldens("input\nq\n", input_col_name=name)
+
+
+def test_blank_cells_of_what_is_no_text_are_missing(goldens):
+    assert goldens("input,token_cost,context,additional_metadata,expected_tools\nq, ,  ,\t, \n") == [
+        Golden("q")
+    ]
+
+
+def test_test_cases_among_turns_need_an_answer(tmp_path):
+    file = tmp_path / "data.json"
+    file.write_text('[{"turns": [{"input": "q"}]}]', encoding="utf-8")
+    with pytest.raises(InputFileError, match=r"line 1, column 'turns': .*actual_output"):
+        EvaluationDataset().add_test_cases_from_json_file(file)
+
+
+def test_a_file_of_the_other_kind_is_refused_in_the_words_of_the_data_set(tmp_path):
+    file = tmp_path / "data.csv"
+    file.write_text("input\nq\n", encoding="utf-8")
+    dataset = EvaluationDataset([ConversationalGolden("greeting")])
+    with pytest.raises(TypeError, match=r"^You cannot add 'Golden' to a multi-turn dataset\.$"):
+        dataset.add_goldens_from_csv_file(file)

@@ -14,6 +14,7 @@ from modelgauge.errors import (
     InvalidDataError,
     InvalidOptionError,
     MissingParameterError,
+    RunStoppedError,
     UnknownNameError,
 )
 from modelgauge.evals import (
@@ -32,7 +33,7 @@ from modelgauge.evals import (
     update_current_span,
 )
 from modelgauge.evals.dataset_links import link_to
-from modelgauge.metrics import ExactMatchMetric, LevenshteinMetric, Metric, TokenF1Metric
+from modelgauge.metrics import ExactMatchMetric, LevenshteinMetric, Metric, TokenF1Metric, TurnRelevancyMetric
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -96,9 +97,16 @@ def test_the_data_set_is_recorded_and_shown_also_for_its_list_of_cases(match, ca
         (("show", record.run_id), f"data set  {named}"),
         (("runs",), f"evaluate ({named})"),
     ):
-        assert told in CliRunner().invoke(cli, command).stdout
+        assert told in CliRunner(env={"COLUMNS": "120"}).invoke(cli, command).stdout
     assert evaluate(dataset.test_cases, [match()]).record.dataset == first
     assert evaluate(list(dataset.test_cases), [match()]).record.dataset is None
+
+
+def test_a_list_of_runs_says_how_many_cases_passed(match):
+    evaluate([RIGHT, LLMTestCase("q", "a", "b"), LLMTestCase("r", "a", "b")], [match(threshold=0.7)])
+    shown = CliRunner().invoke(cli, ("runs",)).stdout
+    assert "1 of 3 passed" in " ".join(shown.split())
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def _of_goldens(number, *outputs):
@@ -467,3 +475,62 @@ def test_names_of_metrics_are_not_broken_at_80_columns(monkeypatch, capsys):
     for name in ("ExactMatchMetric ", "LevenshteinMetric ", "TokenF1Metric "):
         assert any(name in line for line in lines)
     assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(("value", "verdict"), [(0.69999999, "failed"), (0.69999999999, "passed")])
+def test_a_score_is_not_shown_as_its_threshold_where_it_fails(value, verdict, capsys):
+    class Fixed(Metric):
+        def score(self, test_case):
+            return value
+
+    evaluate([LLMTestCase("?", "!")], [Fixed(threshold=0.7)])
+    (row,) = [line.split() for line in capsys.readouterr().out.splitlines() if "Fixed" in line]
+    shown = {"failed": "0.69999999", "passed": "0.7"}[verdict]
+    assert row[1:6] == ["Fixed", shown, "≥", "0.7", verdict]
+    (run,) = Path("run_data/runs").iterdir()
+    failures = CliRunner().invoke(cli, ["show", run.name, "--failures"]).stdout
+    assert ("NOT PASSED: Fixed = 0.69999999\n" in failures) == (verdict == "failed")
+
+
+def test_one_golden_alone_may_be_given(match):
+    @observe(metrics=[match()])
+    def app(question):
+        return "yes"
+
+    assert len(evaluate(goldens=Golden("q", expected_output="yes"), observed_callback=app)) == 1
+
+
+def test_some_cases_of_a_data_set_without_goldens_are_not_recorded_as_all_of_it(match):
+    told = "The cases are of 1 of the 2 test cases of the data set whose hash is recorded."
+    dataset = EvaluationDataset(test_cases=[RIGHT, WRONG])
+    assert told in evaluate(dataset, match(), max_test_items=1).record.notes
+    assert evaluate(dataset, match()).record.notes == ()
+
+
+class Asking(Metric):
+    """What the judge says."""
+
+    async def score(self, test_case):
+        return float((await self.ask("judge", test_case.actual_output)).completions[0].text)
+
+
+@pytest.mark.parametrize(
+    ("version", "caching", "told"),
+    [
+        (1, True, "What judges answered is in the cache, and not paid again."),
+        (1, False, "is paid again where it could not be cached."),
+        (None, True, "is paid again where it could not be cached."),
+    ],
+)
+def test_a_run_that_stops_early_is_an_error_that_says_what_is_paid_again(version, caching, told):
+    judge = FunctionSUT("judge", lambda question: "1", version=version)
+    with pytest.raises(RunStoppedError, match=r"^The run \S+ stopped early: .*1 call") as stopped:
+        evaluate([RIGHT, WRONG], Asking(model=judge), max_calls=1, caching=caching, concurrency=1)
+    assert stopped.value.fix.endswith(told)
+
+
+def test_a_metric_of_another_kind_of_cases_is_told_where_it_is_skipped():
+    metric = TurnRelevancyMetric(model=lambda question: "nobody asks")
+    result = evaluate(RIGHT, metric, ignore_errors=True, skip_on_missing_params=True)
+    assert "Every metric was skipped for 'right'" in result.test_results[0].error
+    assert "TurnRelevancyMetric judges a ConversationalTestCase" in result.test_results[0].error

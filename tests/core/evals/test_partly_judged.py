@@ -1,6 +1,8 @@
 """Items that some of their metrics could not judge: failed, and yet all that was scored counts."""
 
 import json
+import re
+from random import Random
 
 import pytest
 from click.testing import CliRunner
@@ -11,6 +13,7 @@ from modelgauge.cli.main import cli
 from modelgauge.data.records import TestItemExceptionRecord
 from modelgauge.evals import DatasetTest, Golden, LLMTestCase, evaluate, observe
 from modelgauge.metrics import Metric
+from modelgauge.report.thresholds import why_not_passed
 from modelgauge.stats import mean
 
 
@@ -30,15 +33,50 @@ GOLDENS = [Golden(case.input, expected_output=case.input if n > 3 else "b") for 
 
 
 def check(record):
-    """The first five were not judged by Picky, the first four are wrong: of the fifth nobody knows."""
+    """The first five were not judged by Picky, the first four are wrong: whether they passed is nowhere counted."""
     assert (record.counts.items, record.counts.scored, record.counts.annotator_errors) == (10, 5, 5)
     match, picky, passed = (record.result[name] for name in ("Match", "Picky", "passed"))
     assert (match.value, match.n, match.bounds) == (0.8, 10, (0.8, 0.8))
     assert (record.result["Match.passed"].value, record.result["Match.passed"].n) == (0.6, 10)
     assert record.result["Match.passed"].bounds == (0.6, 0.6)
     assert (picky.value, picky.n, picky.bounds) == (1.0, 5, (0.5, 1.0))
-    assert (passed.value, passed.n) == (pytest.approx(5 / 9), 9)
-    assert passed.bounds == (pytest.approx(0.5), pytest.approx(0.6))
+    assert (passed.value, passed.n, passed.bounds) == (1.0, 5, (0.5, 1.0))
+
+
+class Unreliable(Metric):
+    """Passes seven of ten, and fails at random on every fifth."""
+
+    def score(self, test_case):
+        fails, passes = unreliable(test_case.input)
+        if fails:
+            raise ZeroDivisionError("the judge is down")
+        return float(passes)
+
+
+def unreliable(question):
+    draw = Random(question)
+    return draw.random() < 0.2, draw.random() < 0.7
+
+
+def test_the_share_that_passed_does_not_depend_on_how_often_a_judge_fails(here, match):
+    """To count the items too that another metric already failed would give four percent points less."""
+    goldens = [
+        Golden(str(n), expected_output=str(n) if Random(n).random() < 0.6 else "no") for n in range(1000)
+    ]
+    truth = sum(one.input == one.expected_output and unreliable(one.input)[1] for one in goldens) / 1000
+    test = DatasetTest("mine", goldens, [match(threshold=1), Unreliable()])
+    passed = run_test(test, FunctionSUT("echo", str)).result["passed"]
+    judged = sum(not unreliable(one.input)[0] for one in goldens)
+    assert passed.value == pytest.approx(truth, abs=0.015)
+    assert passed.n == judged
+    assert passed.bounds == pytest.approx(
+        (passed.value * judged / 1000, 1 - (1 - passed.value) * judged / 1000)
+    )
+
+
+def test_a_failed_item_below_a_threshold_is_told_though_all_others_passed(here, match, run_cli):
+    record = run_test(DatasetTest("mine", GOLDENS, [match(threshold=0.7), Picky()]), FunctionSUT("echo", str))
+    assert why_not_passed(record) == "6 of 10 items passed the threshold of Match"
 
 
 class Sizes(DatasetTest):
@@ -68,18 +106,18 @@ def test_each_metric_counts_all_that_it_scored(here, match, capsys):
     assert record.result["Match"].value == mean
     check(record)
     first = record.test_item_exceptions[0]
-    assert first.measurements == {"Match": 0.5, "Match.passed": 0.0, "passed": 0.0}
-    assert (first.binary, first.error_type) == (("Match.passed", "passed"), "ZeroDivisionError")
-    assert "passed" not in record.test_item_exceptions[4].measurements
+    assert first.measurements == {"Match": 0.5, "Match.passed": 0.0}
+    assert (first.binary, first.error_type) == (("Match.passed",), "ZeroDivisionError")
 
 
 def test_a_run_is_shown_with_all_its_items(here, match, run_cli):
     record = evaluate(CASES, [match(threshold=0.7), Picky()], ignore_errors=True).record
     shown = " ".join(run_cli("show", record.run_id).split())
     assert "5 scored, 5 failed (5 annotator errors)" in shown
-    assert "0.50 to 0.60 9 5 of 10" in shown
+    assert "5 0.50 to 1.00 5 of 5" in shown  # one denominator a row
+    assert re.search(r" 10 [\d.]+ to [\d.]+ 6 of 10 ", shown)
     failures = run_cli("show", record.run_id, "--failures")
-    assert "measured: Match = 0.5, Match.passed = 0, passed = 0" in failures
+    assert "measured: Match = 0.5, Match.passed = 0" in failures
     assert "no way to judge bad 0" in failures
 
 
@@ -118,7 +156,7 @@ def test_measurements_of_failed_items_are_read_again_and_old_records_have_none(h
     assert TestItemExceptionRecord.load(old).measurements == {}
 
 
-def test_repeats_count_where_all_of_them_were_scored(here, match):
+def test_an_item_counts_by_the_repeats_that_all_metrics_scored(here, match):
     class Thrice(Picky):
         def score(self, test_case):
             if test_case.actual_output == "second":
@@ -128,11 +166,15 @@ def test_repeats_count_where_all_of_them_were_scored(here, match):
     answers = iter(["first", "second", "third"])
     test = DatasetTest("mine", [Golden("q", expected_output="third")], [match(), Thrice()])
     record = run_test(test, FunctionSUT("app", lambda _: next(answers)), repeats=3, concurrency=1)
-    assert record.counts.annotator_errors == 1
+    assert (record.counts.scored, record.counts.partial) == (1, 1)
     assert {name: (one.value, one.n) for name, one in record.result.items()} == {
-        "Match": (pytest.approx(2 / 3), 1),
+        "Match": (0.75, 1),
         "Match.passed": (1.0, 1),
+        "Thrice": (1.0, 1),
+        "Thrice.passed": (1.0, 1),
+        "passed": (1.0, 1),
     }
+    assert record.result["passed"].bounds == (pytest.approx(2 / 3), 1.0)
 
 
 def test_a_test_that_measures_otherwise_is_not_measured_in_part(here, match):
@@ -211,4 +253,4 @@ def test_a_session_counts_all_that_was_scored(session, here, ignore_errors):
     found = {name: (one.value, one.n, one.bounds) for name, one in record.result.items()}
     assert found["ExactMatchMetric"] == (pytest.approx(0.6), 10, (0.6, 0.6))
     assert found["Picky"] == (1.0, 5, (0.5, 1.0))
-    assert found["passed"] == (pytest.approx(5 / 9), 9, (pytest.approx(0.5), pytest.approx(0.6)))
+    assert found["passed"] == (1.0, 5, (0.5, 1.0))

@@ -21,6 +21,7 @@ def test_all_is_sorted_and_is_what_the_modules_give_and_type_checkers_see(module
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("modelgauge.")
         for alias in node.names
+        if alias.asname
     }
     assert seen == module._HOME
 

@@ -104,16 +104,45 @@ def test_each_repeat_asks_the_judge_anew_and_a_case_is_one_item_of_them_all(sess
         assert (record.result["G"].n, record.result["G"].value) == (2, pytest.approx(0.35))
 
 
-def test_a_case_of_which_a_repeat_fails_is_failed_with_what_all_repeats_scored(session, project):
+def test_a_case_of_which_a_repeat_fails_is_scored_by_the_others(session, project):
     _, output = session("-k", "once", "--tb=no", source=REPEATED, repeat=2, ignore_errors=True)
     (record,) = records(project)
-    assert (record.counts.items, record.counts.scored, record.counts.annotator_errors) == (2, 1, 1)
+    counts = record.counts
+    assert (counts.items, counts.scored, counts.failed, counts.partial, counts.failed_repeats) == (
+        2,
+        2,
+        0,
+        1,
+        1,
+    )
     assert "3 of 4 repeats of 2 test cases passed." in summary_of(output)
+    partial = record.test_item_records[1]
+    assert partial.test_item.id == "test_app.py::test_fails_once~2"
+    assert set(partial.measurements) == {"G", "G.passed", "Sometimes", "Sometimes.passed", "passed"}
+    assert [(one.repeat, one.error_type) for one in partial.failed_repeats] == [(1, "ZeroDivisionError")]
+    assert (len(partial.interactions), len(partial.repeat_measurements), record.repeats) == (2, 1, 2)
+    assert (record.result["passed"].n, record.result["passed"].bounds) == (2, (0.75, 1.0))
+
+
+ALWAYS_BROKEN = """
+from modelgauge.evals import LLMTestCase, assert_test
+from modelgauge.metrics import ExactMatchMetric, Metric
+
+class Never(Metric):
+    def score(self, test_case):
+        raise ZeroDivisionError("never")
+
+def test_never():
+    assert_test(LLMTestCase("q", "a", "a"), [ExactMatchMetric(), Never()])
+"""
+
+
+def test_a_case_of_which_all_repeats_fail_is_failed_with_what_all_of_them_scored(session, project):
+    session("--tb=no", source=ALWAYS_BROKEN, repeat=2, ignore_errors=True)
+    (record,) = records(project)
     (failed,) = record.test_item_exceptions
-    assert failed.test_item.id == "test_app.py::test_fails_once~2"
-    assert set(failed.measurements) == {"G", "G.passed"}
-    assert len(failed.interactions) == 2
-    assert (record.result["G"].n, record.result["passed"].n) == (2, 1)
+    assert set(failed.measurements) == {"ExactMatchMetric", "ExactMatchMetric.passed"}
+    assert (len(failed.interactions), record.counts.annotator_errors) == (2, 1)
 
 
 def test_display_of_those_that_pass(session, project):
@@ -287,6 +316,26 @@ def test_the_manifest_of_a_session_says_what_judged_its_cases(session, project):
     assert (totals.ended, totals.annotator_calls.paid) == (True, 7)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"repeat": 2},
+        {"use_cache": False},
+        {"ignore_errors": True},
+        {"skip_on_missing_params": True},
+        {"display": "failing"},
+        {"identifier": "new prompt"},
+    ],
+)
+def test_the_manifest_of_a_session_holds_its_options(given, session, project):
+    session("-k", "number and 3", **given)
+    (record,) = records(project)
+    manifest = json.loads((project / "run_data" / "runs" / record.run_id / "run.json").read_text("utf-8"))
+    usual = {"repeat": 1, "use_cache": True, "ignore_errors": False, "skip_on_missing_params": False}
+    assert manifest["options"] == {**usual, "display": "all", "identifier": None, **given}
+
+
 def test_a_case_that_was_judged_before_an_interruption_is_shown(session, project, monkeypatch):
     def interrupted(self, result):
         raise KeyboardInterrupt
@@ -309,3 +358,28 @@ def test_a_session_that_pytest_itself_ends_was_not_interrupted(session, project,
     code, _ = session(*args)
     assert code == 1
     assert records(project)[0].cancelled is False
+
+
+def test_repeats_are_told_from_parameters_whatever_their_order(session, here):
+    """A conftest.py comes first with its parameters, decorators come last."""
+    (here / "conftest.py").write_text(
+        "def pytest_generate_tests(metafunc):\n"
+        "    if 'first' in metafunc.fixturenames:\n"
+        "        metafunc.parametrize('first', ['x'])\n",
+        encoding="utf-8",
+    )
+    source = PASSING + (
+        "import pytest\n"
+        "def judged(): assert_test(LLMTestCase('q', 'a'), [Always()])\n"
+        "def test_plain(): judged()\n"
+        "def test_before(first): judged()\n"
+        "@pytest.mark.parametrize('last', ['y'])\n"
+        "def test_after(last): judged()\n"
+        "@pytest.mark.parametrize('last', ['y'])\n"
+        "def test_around(first, last): judged()\n"
+    )
+    code, output = session(source=source, repeat=2)
+    assert code == 0, output
+    (record,) = records(here)
+    names = [item.test_item.id.partition("::")[2] for item in record.test_item_records]
+    assert names == ["test_plain", "test_before[x]", "test_after[y]", "test_around[x-y]"]

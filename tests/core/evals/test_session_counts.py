@@ -3,10 +3,13 @@
 So do cases that their tests left before they were judged.
 """
 
+import json
 import re
 
 import pytest
 from pytest_sessions import PASSING, records, shown_in, summary_of
+
+from modelgauge.data.items import hex_digest
 
 SOURCE = """
 import unittest
@@ -95,6 +98,26 @@ def test_cases_of_one_input_are_told_apart_by_their_tests(counted):
     rows = re.findall(r"^(same \(\S+\)|lacking)  ", summary, re.MULTILINE)
     numbered = [f"same (test_number[{number}])" for number in range(11)]
     assert rows == [*numbered, "lacking", "same (test_twice)", "same (test_twice~2)"]
+
+
+def test_two_cases_of_one_input_are_told_apart(counted):
+    summary, _ = counted("-k", "twice")
+    rows = re.findall(r"^same.*?(?=  )", summary, re.MULTILINE)
+    assert rows == ["same (test_twice)", "same (test_twice~2)"]
+
+
+def test_cases_of_one_input_in_tests_of_one_name_are_told_apart_by_their_files(session, here, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
+    source = (
+        "from modelgauge.evals import LLMTestCase, assert_test\n"
+        "from modelgauge.metrics import ExactMatchMetric\n"
+        "def test_it(): assert_test(LLMTestCase('same', 'a', 'a'), [ExactMatchMetric()])\n"
+        "def test_other(): assert_test(LLMTestCase('same', 'a', 'a'), [ExactMatchMetric()])\n"
+    )
+    (here / "test_b.py").write_text(source.partition("def test_other")[0], encoding="utf-8")
+    _, output = session("test_b.py", source=source)
+    rows = re.findall(r"^same \((\S+)\)  ", summary_of(output), re.MULTILINE)
+    assert rows == ["test_b.py::test_it", "test_app.py::test_it", "test_other"]
 
 
 def test_what_cannot_be_repeated_is_told(counted):
@@ -242,3 +265,84 @@ def test_cases_before_the_tests_are_collected_leave_their_order_known(session, h
     )
     code, output = session(source=source)
     assert code == 0, output
+
+
+LEFT = PASSING + (
+    "import pytest, shutil\n"
+    "from pathlib import Path\n"
+    "def left(name):\n"
+    "    return sorted(Path('run_data').rglob(name), key=lambda one: one.stat().st_mtime_ns)[-1]\n"
+    "class Whole(Always):\n"
+    "    threshold = None\n"
+    "def judged(*metrics):\n"
+    "    assert_test(LLMTestCase('q', 'a'), list(metrics))\n"
+    "def test_passes():\n"
+    "    judged(Always())\n"
+    "    left('shown.json').unlink()\n"
+    "def test_no_verdict():\n"
+    "    judged(Whole())\n"
+    "    left('shown.json').unlink()\n"
+    "def test_fails():\n"
+    "    with pytest.raises(AssertionError):\n"
+    "        judged(Always('never', threshold=2))\n"
+    "    left('shown.json').unlink()\n"
+    "def test_breaks():\n"
+    "    with pytest.raises(Exception):\n"
+    "        judged(Broken())\n"
+    "    left('shown.json').unlink()\n"
+    "def test_is_lost():\n"
+    "    judged(Always())\n"
+    "    shutil.rmtree(left('shown.json').parent)\n"
+)
+
+
+def test_what_cases_cannot_say_any_more_is_told_as_far_as_their_records_do(session, here, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
+    code, output = session(source=LEFT)
+    assert code == 0, output
+    rows = {
+        name: " ".join(rest.split())
+        for name, rest in re.findall(r"^test_app\.py::test_(\w+) (.*)$", summary_of(output), re.MULTILINE)
+    }
+    assert rows == {
+        "passes": "Always 1 ≥ 0.5 passed",
+        "no_verdict": "passed",
+        "fails": "none failed Its process ended before it could say why.",
+        "breaks": "none failed ZeroDivisionError: no way",
+        "is_lost": "none failed It was begun and not judged: it was",
+    }
+    (record,) = records(here)
+    assert (record.counts.items, record.counts.scored) == (5, 3)
+    assert any(
+        note.startswith("test_app.py::test_is_lost: It was begun and not judged") for note in record.notes
+    )
+    assert "2 of 5 test cases passed." in summary_of(output)
+
+
+def test_the_folder_of_the_record_is_told_to_who_asked_for_it(session, here):
+    code, _ = session(
+        source=PASSING + "def test_a(): assert_test(LLMTestCase('q', 'a'), [Always()])\n",
+        told=str(here / "told"),
+    )
+    assert code == 0
+    (folder,) = (here / "run_data" / "runs").iterdir()
+    assert (here / "told").read_text(encoding="utf-8") == str(folder)
+
+
+def test_a_case_in_which_the_session_is_interrupted_was_not_judged(session, here):
+    source = UNJUDGED + "@observe(metrics=[Always()])\ndef stopped(question): raise KeyboardInterrupt\n"
+    source += "def test_is_stopped(): assert_test(golden=Golden('q'), observed_callback=stopped)\n"
+    code, _ = session("-k", "passes or stopped", source=source)
+    assert code == 2
+    (record,) = records(here)
+    assert (record.counts.items, record.counts.scored, record.cancelled) == (2, 1, True)
+    assert any("test_is_stopped: It was begun and not judged" in note for note in record.notes)
+    assert any("pytest had collected 2 tests. There are cases of 2 here" in note for note in record.notes)
+
+
+def test_the_digests_of_cases_are_those_of_the_names_that_they_have_in_the_record(session, here):
+    session(source=PASSING + "def test_a(): assert_test(LLMTestCase('q', 'a', name='mine'), [Always()])\n")
+    (journal,) = (here / "run_data" / "runs").glob("*/items.jsonl")
+    (line,) = map(json.loads, journal.read_text(encoding="utf-8").splitlines())
+    assert line["test_item"]["id"] == "test_app.py::test_a"
+    assert line["digests"]["id"] == hex_digest("test_app.py::test_a")

@@ -391,3 +391,56 @@ def test_metrics_must_be_a_list():
 def test_a_type_or_name_that_is_no_text_is_refused_at_once(wrong):
     with pytest.raises(DefinitionError, match="Give a text"):
         observe(**wrong)
+
+
+def test_an_app_may_say_what_went_into_a_span():
+    @observe
+    def app(question):
+        update_current_span(input={"asked": question}, tags=["beta"])
+        update_current_trace(input="the whole", output="all")
+
+    with collect_traces() as traces:
+        app("q")
+    assert traces[0].spans[0].input == {"asked": "q"}
+    assert (traces[0].input, traces[0].output) == ("the whole", "all")
+
+
+def test_a_generator_that_is_left_early_ends_its_span():
+    cleaned = []
+
+    @observe
+    def stream():
+        try:
+            yield from range(9)
+        finally:
+            leaf(3)
+            cleaned.append(True)
+
+    with collect_traces() as traces:
+        generator = stream()
+        assert [next(generator), next(generator)] == [0, 1]
+        generator.close()
+    assert cleaned == [True]
+    assert traces[0].spans[0].output == [0, 1]
+    assert tree(traces[0]) == [("stream", None), ("leaf", "stream")]
+
+
+def test_a_generator_is_as_it_was_where_nobody_collects():
+    @observe
+    def echo():
+        heard = yield "first"
+        return heard
+
+    generator = echo()
+    assert next(generator) == "first"
+    with pytest.raises(StopIteration) as end:
+        generator.send("heard")
+    assert end.value.value == "heard"
+
+
+def test_what_has_no_signature_shows_its_arguments_in_order():
+    greatest = observe(max)
+    with collect_traces() as traces:
+        assert greatest(1, 2) == 2
+    assert traces[0].spans[0].input == {"args": [1, 2]}
+    assert traces[0].name == "max"

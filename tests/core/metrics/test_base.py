@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import inspect
 import pickle
 import re
 from abc import ABC, abstractmethod
@@ -13,7 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from modelgauge import PromptResponseSUT, Score, SUTCompletion, SUTResponse, Usage, run_test
+from modelgauge import (
+    FunctionSUT,
+    PromptResponseSUT,
+    Score,
+    SUTCompletion,
+    SUTResponse,
+    Threshold,
+    Usage,
+    run_test,
+)
 from modelgauge.errors import (
     ArgumentError,
     CallError,
@@ -21,6 +31,7 @@ from modelgauge.errors import (
     InvalidOptionError,
     InvalidResponseError,
     MissingParameterError,
+    RunStoppedError,
     UnknownNameError,
     UsageError,
 )
@@ -131,6 +142,16 @@ def test_higher_is_better_and_lower_is_better():
     assert [lower.is_successful(value) for value in (0.4, 0.5, Score(0.6))] == [True, True, False]
 
 
+def test_a_score_within_a_billionth_of_the_threshold_passes_and_one_beyond_does_not():
+    above, below = Threshold(value=0.7), Threshold(value=0.7, higher_is_better=False)
+    for higher, lower in [
+        (ExactMatchMetric(threshold=0.7).is_successful, HallucinationMetric(threshold=0.7).is_successful),
+        (above.is_reached, below.is_reached),
+    ]:
+        assert [higher(0.7 - distance) for distance in (1e-16, 0.9e-9, 1.1e-9)] == [True, True, False]
+        assert [lower(0.7 + distance) for distance in (1e-16, 0.9e-9, 1.1e-9)] == [True, True, False]
+
+
 def test_a_metric_may_decide_by_more_than_the_value_what_passes():
     class Both(Metric):
         async def score(self, test_case):
@@ -150,6 +171,7 @@ def test_strict_mode_leaves_the_best_score_or_the_worst():
         return metric.translate_response(CASE, Score(value)).value
 
     assert [strict(ExactMatchMetric(strict_mode=True), value) for value in (0.99, 1.0)] == [0.0, 1.0]
+    assert strict(ExactMatchMetric(strict_mode=True), 1 - 1e-12) == 1 - 1e-12
     assert [strict(HallucinationMetric(strict_mode=True), value) for value in (0.01, 0.0)] == [1.0, 0.0]
     assert ExactMatchMetric(strict_mode=True, threshold=0.2).threshold == 1.0
     assert HallucinationMetric(strict_mode=True, threshold=0.2).threshold == 0.0
@@ -429,6 +451,48 @@ def test_a_metric_is_an_annotator_in_any_test(tmp_path, sut, scripted):
 
 
 @pytest.mark.parametrize(
+    "use",
+    [
+        lambda score: score > 0.5,
+        lambda score: score >= 0.5,
+        lambda score: score == 1.0,
+        lambda score: score != 1,
+        bool,
+        float,
+        round,
+        lambda score: f"{score:.2f}",
+        lambda score: score * 100,
+        lambda score: sum([score, score]),
+    ],
+)
+@pytest.mark.parametrize("metric", [ExactMatchMetric(), Brevity(), GEval("Kind", "Is it kind?")])
+def test_a_metrics_score_is_no_number_and_says_where_the_number_is(use, metric):
+    with pytest.raises(TypeError, match=r"score = metric\.measure\(case\); score\.value"):
+        use(metric.score)
+
+
+def test_a_metrics_score_is_a_method_like_any_other():
+    class Abstract(Metric, ABC):
+        @abstractmethod
+        def score(self, test_case):
+            """Judge."""
+
+    class Doubled(Brevity):
+        def score(self, test_case):
+            return 2 * super().score(test_case)
+
+    metric = Doubled()
+    assert metric.score(CASE) == metric.score(test_case=CASE) == 2
+    assert Brevity.score(metric, CASE) == 1
+    assert metric.score == metric.score != Doubled().score
+    assert len({metric.score, metric.score}) == 1
+    assert list(inspect.signature(metric.score).parameters) == ["test_case"]
+    assert copy.copy(metric).score(CASE) == pickle.loads(pickle.dumps(Brevity())).score(CASE) + 1
+    with pytest.raises(TypeError, match="abstract"):
+        Abstract()
+
+
+@pytest.mark.parametrize(
     ("name", "where"), [("reason", "score.reason"), ("success", "metric.is_successful(score)")]
 )
 def test_what_a_metric_found_is_not_looked_for_in_the_metric(name, where):
@@ -633,3 +697,54 @@ def test_an_unknown_judge_is_told_with_where_its_name_stands(settings, told, mon
         metric.measure(CASE)
     with pytest.raises(UnknownNameError, match=told):
         evaluate(CASE, metric, print_results=False)
+
+
+def test_a_metric_may_ask_a_sut_of_its_own_by_its_name():
+    class Critical(Metric):
+        def get_suts(self):
+            return {"critic": FunctionSUT("critic", lambda question: "0.25")}
+
+        async def score(self, test_case):
+            return float((await self.ask("critic", "How good?")).completions[0].text)
+
+    assert Critical().measure(CASE).value == 0.25
+
+
+def test_a_plain_score_may_return_what_is_to_be_awaited():
+    class Late(Metric):
+        def score(self, test_case):
+            return self.later()
+
+        async def later(self):
+            await asyncio.sleep(0)
+            return 0.25
+
+    assert Late().measure(CASE).value == 0.25
+
+
+def test_a_judge_that_cannot_be_opened_is_told_of():
+    class Shut(FunctionSUT):
+        async def open(self):
+            raise OSError("no way in")
+
+    with pytest.raises(RunStoppedError, match="'shut' could not be opened: OSError: no way in"):
+        Rated(model=Shut("shut", lambda question: "1")).measure(CASE)
+
+
+def test_what_an_author_only_notes_for_a_while_can_be_deleted():
+    class Noting(Metric):
+        def __init__(self):
+            super().__init__()
+            self.draft = 1
+            del self.draft
+
+        def score(self, test_case):
+            self._words = test_case.actual_output.split()
+            number = len(self._words)
+            del self._words
+            return number
+
+    metric = Noting()
+    assert not hasattr(metric, "draft")
+    assert metric.measure(CASE).value == 1
+    assert not hasattr(metric, "_words")

@@ -1,11 +1,22 @@
 """Settings that a subclass declares are the defaults of its objects."""
 
+import inspect
+import re
+
 import pytest
 
-from modelgauge import FunctionSUT, Score
+from modelgauge import FunctionSUT, Score, metrics
 from modelgauge.errors import InvalidOptionError
 from modelgauge.evals import LLMTestCase, assert_test, evaluate
-from modelgauge.metrics import ExactMatchMetric, GEval, LatencyMetric, Metric
+from modelgauge.metrics import (
+    ExactMatchMetric,
+    GEval,
+    JudgeMetric,
+    LatencyMetric,
+    Metric,
+    PatternMatchMetric,
+    Rubric,
+)
 
 CASE = LLMTestCase("q", "a", "a")
 
@@ -140,3 +151,108 @@ def test_scores_that_are_kept_are_not_those_of_another_declaration():
     assert len(asked) == 2  # the judge is told that no reason is wanted
     assert float(measured(strict_mode=True)) == 0.0
     assert len(asked) == 2  # which is no matter of the judge's
+
+
+# --- the settings of every metric ---------------------------------------------------------------------------
+
+NEEDED = {
+    "GEval": {"name": "Kindness", "criteria": "Is it kind?"},
+    "LatencyMetric": {"threshold": 0.7},
+    "CostMetric": {"threshold": 0.7},
+    "PatternMatchMetric": {"pattern": "a"},
+}
+OWN = {
+    "BLEUMetric": {"tokenize": "char", "lowercase": True},
+    "ChrFMetric": {"word_order": 2},
+    "ROUGEMetric": {"rouge_type": "rouge1", "use_stemmer": True},
+    "ContainsMetric": {"texts": ("a", "b"), "require": "any", "ignore_case": True},
+    "PatternMatchMetric": {"pattern": "b+", "ignore_case": True},
+    "ExactMatchMetric": {"ignore_case": True},
+    "JsonCorrectnessMetric": {"expected_schema": list[int]},
+    "ToolCorrectnessMetric": {
+        "evaluation_params": ("output",),
+        "should_consider_ordering": True,
+        "should_exact_match": True,
+    },
+    "TurnRelevancyMetric": {"window_size": 3},
+    "RoleAdherenceMetric": {"window_size": 3},
+    "GEval": {
+        "name": "Kindness",
+        "criteria": "Is it polite?",
+        "evaluation_steps": ("Read.",),
+        "evaluation_params": ("context",),
+        "rubric": (Rubric((0, 10), "any"),),
+        "logprobs": False,
+    },
+}
+CLASSES = [
+    one
+    for name in metrics.__all__
+    if isinstance(one := getattr(metrics, name), type)
+    and issubclass(one, Metric)
+    and not inspect.isabstract(one)
+    if one not in (Metric, JudgeMetric)
+]
+
+
+def held(metric, name):
+    if isinstance(metric, GEval) and name == "evaluation_params":
+        name = "required_params"
+    if isinstance(metric, PatternMatchMetric):
+        return metric.pattern.pattern if name == "pattern" else bool(metric.pattern.flags & re.IGNORECASE)
+    return getattr(metric, name)
+
+
+def made(cls, **settings):
+    return cls(**{**NEEDED.get(cls.__name__, {}), **settings})
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_metric_goes_by_the_threshold_that_it_was_given(cls):
+    for threshold in (0, 0.3, 0.9, 1):
+        metric = made(cls, threshold=threshold)
+        assert metric.threshold == threshold
+        below, above = metric.is_successful(threshold - 0.01), metric.is_successful(threshold + 0.01)
+        assert (below, above) == ((False, True) if metric.higher_is_better else (True, False))
+    assert made(cls, threshold=None).threshold is made(cls, threshold=None).is_successful(0.3) is None
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_metric_takes_the_settings_of_all(cls):
+    def judge(question):
+        return "?"
+
+    plain = made(cls)
+    assert (plain.strict_mode, plain.include_reason, plain.model, plain.combine) == (
+        False,
+        True,
+        None,
+        "mean",
+    )
+    assert plain.translate_response(CASE, Score(0.95, "why")) == Score(0.95, "why")
+    brief = made(cls, include_reason=False)
+    assert brief.translate_response(CASE, Score(0.95, "why")) == Score(0.95, None)
+    several = made(cls, model=[judge, judge], combine="majority")
+    assert several.combine == "majority"
+    assert len(several.get_suts()) == (0 if cls.asks_nobody else 2)
+    assert made(cls, async_mode=False, verbose_mode=True).threshold == plain.threshold
+    if cls.best_score is None:
+        with pytest.raises(InvalidOptionError, match="cannot be strict"):
+            made(cls, strict_mode=True)
+        return
+    strict = made(cls, strict_mode=True, threshold=0.3)
+    assert (strict.strict_mode, strict.threshold) == (True, cls.best_score)
+    said = [strict.translate_response(CASE, Score(value)).value for value in (0.95, cls.best_score)]
+    assert said == [cls.worst_score, cls.best_score]
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_metric_keeps_the_arguments_of_its_own(cls):
+    signature = inspect.signature(cls.__init__).parameters.values()
+    names = {one.name for one in signature if one.kind is not one.VAR_KEYWORD} - {"self", "uid"}
+    own = OWN.get(cls.__name__, {})
+    assert own.keys() == names - inspect.signature(Metric.__init__).parameters.keys()
+    for name, value in own.items():
+        metric = made(cls, **{name: value})
+        assert held(metric, name) == value
+        assert held(made(cls), name) != value or name == "name"

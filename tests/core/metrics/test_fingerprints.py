@@ -19,6 +19,7 @@ from operator import itemgetter
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import numpy as np
 import pytest
 from judge_scripts import verdicts
 from pydantic import BaseModel
@@ -187,7 +188,7 @@ def test_what_an_author_says_counts_too():
     class Second(rated(1)):
         cache_version = 2
 
-    assert str(Second().cache_version).startswith("2+")
+    assert re.fullmatch(r"2\+[0-9a-f]{12}", Second().cache_version)  # of another form, all is judged anew
 
 
 def add(first, second):
@@ -348,6 +349,7 @@ def holding(held):
         (SimpleNamespace(n=1), SimpleNamespace(n=2)),
         ("a".join, "b".join),
         (str.lower, str.upper),
+        (np.add, np.subtract),
         (itemgetter(1), itemgetter(2)),
         (lru_cache(lambda: 1), lru_cache(lambda: 2)),
         (Limits(low=1).model_copy, Limits(low=2).model_copy),
@@ -377,11 +379,12 @@ def test_what_a_function_was_made_with_counts(first, second):
         Marks(Plain(1)),
         iter([1]),
         memoryview(b"1"),
+        np.frompyfunc(len, 1, 1),  # its module knows it by no name
     ],
 )
 def test_of_an_object_that_nothing_tells_from_others_the_fingerprint_says_so(held):
     (untold,) = holding(held).untold
-    assert untold.partition(":")[2] in ("Plain", "Slotted", "list_iterator", "memoryview")
+    assert untold.partition(":")[2] in ("Plain", "Slotted", "list_iterator", "memoryview", "ufunc")
 
 
 def test_a_sut_that_may_answer_otherwise_is_not_told():

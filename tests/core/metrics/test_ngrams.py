@@ -69,7 +69,7 @@ def test_what_is_no_order_of_words(order):
 )
 def test_without_the_package_the_error_says_what_to_install(module, metric, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(UsageError, match=r'pip install "modelgauge\[metrics\]"'):
+    with pytest.raises(UsageError, match=r'pip install "modelgauge-framework\[metrics\]"'):
         score(metric, "a", "b")
 
 
@@ -78,5 +78,5 @@ def test_without_the_package_the_error_says_what_to_install(module, metric, monk
 )
 def test_a_missing_package_is_told_before_anything_is_paid(module, metric, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(UsageError, match=rf'needs {module}.*pip install "modelgauge\[metrics\]"'):
+    with pytest.raises(UsageError, match=rf'needs {module}.*pip install "modelgauge-framework\[metrics\]"'):
         metric()

@@ -5,7 +5,7 @@ import pytest
 from modelgauge import FunctionSUT
 from modelgauge.errors import CallError, InvalidResponseError
 from modelgauge.evals import LLMTestCase, evaluate
-from modelgauge.metrics import GEval
+from modelgauge.metrics import GEval, Metric
 
 CASE = LLMTestCase("q", "a")
 
@@ -72,3 +72,14 @@ def test_the_mean_of_equal_scores_is_that_score(grade):
     score = metric.measure(CASE)
     assert score.value == grade / 10
     assert metric.is_successful(score)
+
+
+def test_a_defect_of_the_metric_is_no_failure_of_its_judges():
+    class Defective(Metric):
+        needs_judge = True
+
+        async def score(self, test_case):
+            raise ZeroDivisionError("a defect")
+
+    with pytest.raises(ZeroDivisionError, match=r"^a defect$"):
+        Defective(model=[good, good]).measure(CASE)

@@ -1,10 +1,13 @@
 """Each judge metric of one answer, on cases whose score is worked out by hand."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from judge_scripts import items_in
 
+from modelgauge.errors import MissingParameterError
 from modelgauge.evals import LLMTestCase
 from modelgauge.metrics import (
     AnswerRelevancyMetric,
@@ -12,7 +15,11 @@ from modelgauge.metrics import (
     ContextualRecallMetric,
     ContextualRelevancyMetric,
     FaithfulnessMetric,
+    GEval,
     HallucinationMetric,
+    Rubric,
+    ToolCorrectnessMetric,
+    definition,
 )
 from modelgauge.metrics.rag import average_precision
 
@@ -104,3 +111,78 @@ def test_the_judge_is_told_of_an_empty_list(scripted):
     judge = scripted('{"statements": ["It is old."]}', '{"verdicts": [{"verdict": "idk"}]}')
     FaithfulnessMetric(model=judge).measure(LLMTestCase("?", "It is old.", retrieval_context=[]))
     assert " retrieval_context>\n[] (the list is empty)\n</" in judge.asked[1]
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [ContextualPrecisionMetric, ContextualRecallMetric, ContextualRelevancyMetric, ToolCorrectnessMetric],
+)
+def test_what_was_answered_is_asked_for_as_the_documents_say(metric):
+    case = LLMTestCase(
+        "?", expected_output="!", retrieval_context=["text"], tools_called=[], expected_tools=[]
+    )
+    with pytest.raises(MissingParameterError, match="needs 'actual_output'"):
+        metric(model=lambda question: "nobody asks").measure(case)
+
+
+def test_where_deepeval_scores_otherwise_is_said_once(caplog, monkeypatch):
+    monkeypatch.setattr(definition, "_said", set())
+    rubrics = [
+        [Rubric((1, 2), "poor"), Rubric((3, 5), "good")],
+        [Rubric((0, 4), "poor"), Rubric((5, 10), "good")],
+    ]
+    for _ in range(2):
+        HallucinationMetric()
+        FaithfulnessMetric()
+        for rubric in rubrics:
+            GEval("Kind", "Is it kind?", rubric=rubric)
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
+    assert "lower is better, as in DeepEval before 4.2" in caplog.messages[0]
+    assert "A rubric of GEval from 1 to 5 keeps the scale from 0 to 10" in caplog.messages[1]
+
+
+EACH = LLMTestCase("asked", "said", "expected", context=["known"], retrieval_context=["found"])
+
+
+def shown(question):
+    """The names of what a judge is shown, those of lists and items without their numbers."""
+    key = re.search(r"with the key ([0-9a-f]{16})", question)[1]
+    return {name.partition("[")[0] for name in re.findall(rf"<material {key} (\S+)>", question)}
+
+
+@pytest.mark.parametrize(
+    ("metric", "needed", "steps"),
+    [
+        (AnswerRelevancyMetric, {"input", "actual_output"}, [{"actual_output"}, {"input", "item"}]),
+        (
+            FaithfulnessMetric,
+            {"actual_output", "retrieval_context"},
+            [{"actual_output"}, {"retrieval_context", "item"}],
+        ),
+        (
+            ContextualPrecisionMetric,
+            {"input", "actual_output", "expected_output", "retrieval_context"},
+            [{"input", "expected_output", "item"}],
+        ),
+        (
+            ContextualRecallMetric,
+            {"actual_output", "expected_output", "retrieval_context"},
+            [{"expected_output"}, {"retrieval_context", "item"}],
+        ),
+        (
+            ContextualRelevancyMetric,
+            {"input", "actual_output", "retrieval_context"},
+            [{"retrieval_context"}, {"input", "item"}],
+        ),
+        (HallucinationMetric, {"actual_output", "context"}, [{"actual_output", "item"}]),
+    ],
+)
+def test_what_a_case_must_have_and_what_the_judge_is_shown_of_it(metric, needed, steps, lookup):
+    judge = lookup(["It is so."], lambda item: "yes")
+    metric(model=judge).measure(EACH)
+    assert set(metric.required_params) == needed
+    assert [shown(question) for question in judge.asked] == steps
+
+
+def test_where_there_is_no_context_nothing_is_contradicted(scripted):
+    assert HallucinationMetric(model=scripted()).measure(LLMTestCase("?", "!", context=[])).value == 0

@@ -30,7 +30,7 @@ def test_every_public_metric_is_registered_under_its_own_uid(metrics):
         for one in classes
         if "score" in dir(one) and one.__name__ not in ("Metric", "JudgeMetric")
     }
-    own = [entry.uid for entry in metrics if entry.distribution == "modelgauge"]
+    own = [entry.uid for entry in metrics if entry.distribution == "modelgauge-framework"]
     assert sorted(concrete) == own
     for uid, cls in concrete.items():
         made = metrics.make(f"{uid}?{NEEDED[uid]}" if uid in NEEDED else uid)

@@ -71,6 +71,13 @@ def test_outputs_are_right_or_wrong():
         (0, False, False),
         ([{"a": True}], [{"a": 1}], False),
         ([2.0], [2], True),
+        ({"a": [1]}, {"a": [1.0]}, True),
+        ({"a": 1}, {"a": 1, "b": 2}, False),
+        ({"a": 1}, {"b": 1}, False),
+        ([1, 2], [1], False),
+        ([1, 2], [2, 1], False),
+        ({}, [], False),
+        (None, False, False),
     ],
 )
 def test_values_are_compared_as_json_has_them(value, other, right):

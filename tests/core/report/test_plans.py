@@ -2,7 +2,7 @@
 
 import pytest
 
-from modelgauge.data.records import CallCounts
+from modelgauge.data.results import CallCounts
 from modelgauge.engine.planning import Plan
 from modelgauge.report.page import Style
 from modelgauge.report.plans import render_plans
@@ -46,6 +46,42 @@ def test_items_that_will_fail_are_told_with_the_reason():
     told = lines.index("2 items of a_test on a_sut will fail:")
     assert lines[told + 1] == "  'a_sut': ValueError: two lines"
     assert sum("will fail" in line for line in lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("cost", "shown"),
+    [
+        (0.0, "$0.00"),
+        (0.0994, "$0.099"),
+        (0.1, "$0.10"),
+        (0.00001234, "$1.2e-05"),
+        (12345.678, "$12,345.68"),
+        (None, "unknown"),
+    ],
+)
+def test_a_price_has_cents_or_its_first_two_digits(cost, shown):
+    lines = render_plans([make_plan(cost=cost), make_plan(cost=1.0)], Style(width=100)).split("\n")
+    assert lines[2].split()[-1] == shown
+
+
+def test_a_plan_that_sends_less_pays_less():
+    shown = render_plans([make_plan(paid=1000, judged=500, unsent=300), make_plan(paid=1)], Style(width=100))
+    assert "To pay: 1,201 calls; what they cost is not known." in shown
+
+
+def test_prices_of_pairs_that_ask_nothing_have_no_column_and_lack_nothing():
+    lines = render_plans([make_plan(paid=0, cost=0.5), make_plan(paid=1)], Style(width=100)).split("\n")
+    assert "cost" not in lines[0]
+    known = render_plans([make_plan(paid=0), make_plan(paid=1, cost=0.5)], Style(width=100))
+    assert "To pay: 1 call; about $0.50.\nNothing was sent. Questions" in known
+
+
+def test_numbers_are_aligned_on_the_right_and_long_reasons_are_cut():
+    plans = [make_plan(paid=1), make_plan(paid=1000, failing=1, reasons=("r" * 600,))]
+    lines = render_plans(plans, Style(width=600)).split("\n")
+    assert lines[0].index("SUT calls") + len("SUT calls") == lines[3].index("1,000") + len("1,000")
+    assert lines[2][lines[3].index("1,000") + 4] == "1"
+    assert f"  {'r' * 497}..." in lines
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])

@@ -3,12 +3,12 @@
 import pytest
 
 from modelgauge import Estimate, TestRecord
-from modelgauge.data.records import Counts
+from modelgauge.data.results import Counts
 from modelgauge.data.thresholds import Threshold
 from modelgauge.report.items import ShownRun
 from modelgauge.report.page import Style
 from modelgauge.report.terminal import render
-from modelgauge.report.thresholds import passed_of, why_not_passed
+from modelgauge.report.thresholds import failing, have_all_passed, passed_of, why_not_passed
 
 MADE = {"uid": "x", "class_name": "x", "cache_version": 0, "arguments": {}, "opaque": []}
 SCORES = {
@@ -68,7 +68,13 @@ def test_of_many_runs_the_passes_come_first():
     [
         (SCORES, ("Match",), 4, "3 of 4 items passed all thresholds"),
         ({**SCORES, "passed": Estimate(1.0, 4)}, ("Match",), 4, None),
-        ({**SCORES, "passed": Estimate(1.0, 3)}, ("Match",), 3, None),
+        ({**SCORES, "passed": Estimate(1.0, 3)}, ("Length",), 3, None),
+        (
+            {**SCORES, "passed": Estimate(1.0, 3)},
+            ("Match",),
+            3,
+            "3 of 4 items passed the threshold of Match",
+        ),
         ({}, ("Match",), 0, "nothing was scored, so nothing passed"),
         (SCORES, (), 4, None),
         ({}, (), 0, None),
@@ -80,3 +86,73 @@ def test_why_a_run_did_not_pass(result, thresholds, scored, why):
 
 def test_items_that_were_asked_several_times_pass_in_part():
     assert passed_of(record({"passed": Estimate(0.375, 4)})) == "1.5 of 4"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [(None, "3 of 4"), ("Match", "3 of 4"), ("Length", "4 of 4"), ("Style", None)]
+)
+def test_how_many_passed_one_threshold_or_all(name, told):
+    assert passed_of(record(SCORES), name) == told
+    assert passed_of(record(SCORES, thresholds=()), name) is None
+    assert passed_of(record({"passed": 1, "Match.passed": 1}), name) is None
+
+
+def test_thousands_of_items_are_counted_for_people():
+    assert passed_of(record({"passed": Estimate(1 / 3, 3000)})) == "1,000 of 3,000"
+
+
+@pytest.mark.parametrize(
+    ("measurements", "names"),
+    [
+        ({"x": 0.1, "x.passed": 0.0, "y": 1.0, "y.passed": 1.0, "passed": 0.0}, ("x",)),
+        ({"x": 0.1, "x.passed": 0.5, "y": 1.0, "y.passed": 0.0}, ("x", "y")),
+        ({"x": 0.1}, ()),
+        ({"x.passed": 0.0}, ()),
+    ],
+)
+def test_the_measurements_of_an_item_that_are_below_their_thresholds(scored, measurements, names):
+    assert failing(scored(0).replaced(measurements=measurements)) == names
+
+
+@pytest.mark.parametrize(
+    ("result", "passed"),
+    [
+        ({}, True),
+        ({"x.passed": Estimate(1.0, 4)}, True),
+        ({"x.passed": Estimate(1.0, 4), "y.passed": Estimate(0.75, 4)}, False),
+        ({"passed": Estimate(0.75, 4), "x": Estimate(0.1, 4)}, True),
+        ({"x.passed": 0}, True),
+    ],
+)
+def test_whether_no_item_is_below_a_threshold(result, passed):
+    assert have_all_passed(record(result)) == passed
+
+
+@pytest.mark.parametrize(
+    ("result", "items", "why"),
+    [
+        ({}, [{"Match": 0.8}, {"Match": 0.6}, {"Match": 0.7}], "2 of 3 items passed all thresholds"),
+        ({}, [{"Match": 0.8}, {"Match": 0.7}], None),
+        ({}, [{"Match": 0.8}, {"Match": 0.9, "passed": 0.0}], "1 of 2 items passed all thresholds"),
+        ({"passed": Estimate(1.0, 2)}, [{"Match": 0.1}], None),
+        ({}, [], "nothing says whether its items passed all thresholds"),
+    ],
+)
+def test_where_the_results_do_not_say_it_the_items_tell_why_a_run_did_not_pass(
+    scored, failure, result, items, why
+):
+    held = [scored(n).replaced(measurements=one) for n, one in enumerate(items)]
+    given = record(result, ("Match",)).with_items(lambda: iter([failure(9), *held]))
+    assert why_not_passed(given) == why
+
+
+@pytest.mark.parametrize(
+    ("one", "why"),
+    [
+        (Estimate(0.75, 4), "3 of 4 items passed the threshold of Match"),
+        (Estimate(1.0, 4), None),
+        (Estimate(2 / 3, 3), None),
+    ],
+)
+def test_of_failed_items_it_may_be_known_that_they_are_below_one_threshold(one, why):
+    assert why_not_passed(record({"passed": Estimate(1.0, 3), "Match.passed": one}, scored=3)) == why

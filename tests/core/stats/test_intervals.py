@@ -6,11 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats.intervals import (
     MeanError,
+    bounded_interval,
     cluster_sums,
+    joined_clusters,
     mean_error,
     quantile,
     quantile_interval,
@@ -57,10 +61,10 @@ def test_one_value_has_no_error():
 
 
 @given(numbers, st.integers(2, 50))
-def test_equal_values_have_that_mean_and_no_spread(value, n):
+def test_equal_values_have_that_mean_and_no_spread_hence_no_interval(value, n):
     error = mean_error([value] * n)
     assert error == MeanError(value, 0.0, n - 1)
-    assert t_interval(error) == (value, value)
+    assert t_interval(error) is None
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e300, 1.7e308])
@@ -84,11 +88,48 @@ def test_what_has_no_mean_is_refused(values):
 
 
 def test_clustered_error_by_hand():
-    # Mean 2; residual sums of a: -3, b: 1, c: 2. G/(G-1) = 3/2; SE² = 3/2 * (9 + 1 + 4) / 25.
+    # Mean 2; residual sums of a: -3, b: 1, c: 2; shares 2/5, 2/5, 1/5.
     error = mean_error([0, 1, 3, 2, 4], ["a", "a", "b", "b", "c"])
     assert error.mean == 2
-    assert error.stderr == pytest.approx(math.sqrt(1.5 * 14 / 25), rel=1e-14)
-    assert error.df == 2
+    assert error.stderr == pytest.approx(math.sqrt((9 / 0.6 + 1 / 0.6 + 4 / 0.8) / 25), rel=1e-14)
+    assert error.df == pytest.approx(1.8, rel=1e-14)
+
+
+# In R, with clubSandwich 0.5.8:
+#   m <- lm(y ~ 1); v <- vcovCR(m, g, type = "CR2")
+#   coef_test(m, v, test = "Satterthwaite"); conf_int(m, v, test = "Satterthwaite")
+@pytest.mark.parametrize(
+    ("values", "clusters", "stderr", "df", "interval"),
+    [
+        ([0, 1, 3, 2, 4], "aabbc", 0.9309493362512623, 1.8, (-2.4637916243055926, 6.4637916243055926)),
+        (
+            [0.2, 0.9, 0.4, 0.4, 0.7, 0.1, 0.8, 0.35],
+            "aaaaabbc",
+            0.044194173824159085,
+            1.4651162790697683,
+            (0.20629838195677763, 0.75620161804322228),
+        ),
+        (
+            [1, 0, 1, 1, 0, 1, 1, 1, 0, 0, 1, 1],
+            "aaaaaaabcdee",
+            0.11459194182538816,
+            2.0733379026730643,
+            (0.18995865577834403, 1.14337467755499),
+        ),
+        (
+            [0.5, 0.6, 0.9, 0.1],
+            "abcd",
+            0.16520189667999174,
+            3,
+            (-0.00074616571510044416, 1.0507461657151007),
+        ),
+        ([1, 2, 3, 5, 6, 9], "aaabbb", 2.3333333333333326, 1, (-25.314477717740751, 33.981144384407422)),
+    ],
+)
+def test_clustered_error_is_clubsandwichs(values, clusters, stderr, df, interval):
+    error = mean_error(values, clusters)
+    assert (error.stderr, error.df) == (pytest.approx(stderr, rel=1e-12), pytest.approx(df, rel=1e-12))
+    assert t_interval(error) == pytest.approx(interval, rel=1e-10)
 
 
 @given(samples)
@@ -104,7 +145,7 @@ def test_copies_in_a_cluster_add_no_information(values, copies):
     )
     alone = mean_error(values)
     assert copied.stderr == pytest.approx(alone.stderr, rel=1e-6, abs=1e-6)
-    assert copied.df == alone.df
+    assert copied.df == pytest.approx(alone.df, rel=1e-12)
 
 
 def test_one_cluster_has_no_error():
@@ -119,6 +160,77 @@ def test_a_label_for_each_value():
 def test_cluster_sums_take_any_labels_in_order_of_appearance():
     sums = cluster_sums(np.array([1.0, 2.0, 4.0, 8.0]), [None, ("b", 1), None, "c"])
     assert sums.tolist() == [5.0, 2.0, 8.0]
+
+
+def test_labels_join_items_directly_and_over_others():
+    assert joined_clusters([*"abcda"], None).tolist() == [0, 1, 2, 3, 0]
+    assert joined_clusters([*"aabcd"], [*"uvvwx"]).tolist() == [0, 0, 0, 1, 2]
+    assert joined_clusters(np.array([5, 9, 5, 7]), [1, 1, 2, 3]).tolist() == [0, 0, 0, 1]
+    assert joined_clusters([*"abc"], range(3)) is None
+    assert joined_clusters(None, None) is None
+    assert joined_clusters([]) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=25))
+def test_joined_clusters_are_the_connected_components(pairs):
+    first, second = zip(*pairs, strict=True)
+    edges = csr_array((np.ones(len(pairs)), (first, [10 + label for label in second])), shape=(20, 20))
+    expected = connected_components(edges, directed=False)[1][[*first]]
+    found = joined_clusters(first, second)
+    found = range(len(pairs)) if found is None else found.tolist()
+    assert len(set(zip(found, expected, strict=True))) == len(set(found)) == len(set(expected))
+
+
+# --- means within a known range ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"), [([0.5, 1.5], 0, 1), ([-0.5, 0.5], 0, 1), ([0.5, 0.6], 1, 0)]
+)
+def test_bounded_interval_refuses_values_out_of_range(values, low, high):
+    with pytest.raises(InvalidDataError, match=f"are not within {low} to {high}"):
+        bounded_interval(values, low, high)
+
+
+def test_bounded_interval_by_hand():
+    # With 1.5 zeros and ones: 11 values, mean (8 * 0.7 + 1.5) / 11, 10 degrees of freedom.
+    mean = 7.1 / 11
+    variance = (8 * (0.7 - mean) ** 2 + 1.5 * mean**2 + 1.5 * (1 - mean) ** 2) / 10
+    half = stats.t.ppf(0.975, 10) * math.sqrt(variance / 11)
+    assert bounded_interval([0.7] * 8, 0, 1) == pytest.approx((mean - half, mean + half), rel=1e-12)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.integers(1, 30), st.floats(1e-3, 1e6))
+def test_bounded_interval_has_a_width_stays_within_and_contains(values, groups, scale):
+    labels = [place % groups for place in range(len(values))]
+    low, high = bounded_interval(np.array(values) * scale - 7, -7, scale - 7, clusters=labels)
+    mean = np.mean(values) * scale - 7
+    assert -7 <= low <= mean + 1e-9 * scale
+    assert mean - 1e-9 * scale <= high <= scale - 7
+    assert low < high
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_bounded_interval_of_clusters_is_that_of_their_means(copies):
+    means = [0.1, 0.9, 0.4, 0.4, 0.8]
+    values, labels = np.repeat(means, copies), np.repeat(range(5), copies)
+    assert bounded_interval(values, 0, 1, clusters=labels) == pytest.approx(bounded_interval(means, 0, 1))
+
+
+def test_a_range_of_one_value_has_no_interval():
+    assert bounded_interval([2.0, 2.0], 2.0, 2.0) is None
+
+
+@pytest.mark.parametrize("n", [5, 20, 100])
+def test_bounded_coverage_holds_for_the_worst_two_values(n):
+    """Exact: the share of samples, of a value from a and one from b, whose interval holds the mean."""
+    for a, b in [(0, 1), (0, 0.5), (0.7, 0), (0.4, 1), (0.05, 1), (0.45, 0.55), (1, 0.95)]:
+        intervals = [bounded_interval([b] * k + [a] * (n - k), 0, 1) for k in range(n + 1)]
+        lows, highs = np.array(intervals).T
+        for p in np.geomspace(1e-3, 0.5, 60):
+            mean = a + (b - a) * p
+            held = (lows <= mean + 1e-12) & (mean <= highs + 1e-12)
+            assert stats.binom.pmf(np.arange(n + 1), n, p)[held].sum() > 0.935
 
 
 # --- proportions ------------------------------------------------------------------------------------------

@@ -19,14 +19,14 @@ def _item(name, context=None):
     return TestItem(prompts=[PromptWithContext(prompt=name)], context=context, id=name)
 
 
-def _measured(*rows, failed=(), ranges=None):
+def _measured(*rows, failed=(), **known):
     """Items i0, i1… of (context, measurements)."""
     items = [
         MeasuredTestItem(test_item=_item(f"i{place}", context), measurements=measurements)
         for place, (context, measurements) in enumerate(rows)
     ]
     lost = [_item(f"f{place}", context) for place, context in enumerate(failed)]
-    return MeasuredItems.of(items, failed=lost, ranges=ranges)
+    return MeasuredItems.of(items, failed=lost, **known)
 
 
 class OnDisk(MeasuredItems):
@@ -289,6 +289,45 @@ def test_failed_items_have_no_group_where_the_key_raises_for_them():
 
 def test_a_group_of_failed_items_alone_is_left_out():
     assert list(_measured(("a", {"x": 1}), failed=["b"]).group_by(lambda item: item.context)) == ["a"]
+
+
+# --- what intervals need to know of items ---------------------------------------------------------------------
+
+
+def test_views_hand_on_shared_answers_and_population():
+    rows = [_item(f"i{place}", {"group": place % 2}) for place in range(6)]
+    items = MeasuredItems.of(
+        [
+            MeasuredTestItem(test_item=row, measurements={"x": 1} if place else {})
+            for place, row in enumerate(rows)
+        ],
+        shared=["p", "q", "p", "r", "s", "s"],
+        population=20,
+    )
+    odd = items.group_by("group")[1]
+    assert (odd.shared, odd.population) == (["q", "r", "s"], 10)
+    assert (odd[1:].shared, odd[1:].population) == (["r", "s"], 7)  # 6.67, and rounding up claims less
+    assert (items.having("x").shared, items.having("x").population) == (["q", "p", "r", "s", "s"], 17)
+
+
+def test_of_a_population_that_is_measured_in_full_each_part_is_so_too():
+    items = _measured(*[({"group": place % 3}, {"x": place}) for place in range(7)], population=7)
+    assert [(len(group), group.population) for group in items.group_by("group").values()] == [
+        (3, 3), (2, 2), (2, 2)
+    ]  # fmt: skip
+
+
+def test_nothing_is_shared_by_default_and_all_questions_like_these_are_meant():
+    items = _measured((None, {"x": 1}))
+    assert (items.shared, items.population) == (None, None)
+    assert (items[:1].shared, items[:1].population) == (None, None)
+
+
+def test_impossible_labels_and_populations_are_refused():
+    with pytest.raises(InvalidDataError, match="1 items and 2 labels"):
+        _measured((None, {"x": 1}), shared=["a", "b"])
+    with pytest.raises(InvalidDataError, match="population of 1 cannot hold 2 items"):
+        _measured((None, {"x": 1}), failed=[None], population=1)
 
 
 # --- subclasses -------------------------------------------------------------------------------------------

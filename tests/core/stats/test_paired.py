@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
+from scipy.optimize import minimize_scalar
 
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.measured import MeasuredTestItem
@@ -19,6 +20,7 @@ from modelgauge.stats.paired import (
     paired_difference,
     pairs_of,
     sign_flip_test,
+    tango_interval,
 )
 
 FIRST = [0.9, 0.4, 0.7, 0.8, 0.6, 0.9]
@@ -51,6 +53,15 @@ def test_runs_are_joined_by_item_id():
     assert pairs.only_first == ("b1",)
     assert pairs.only_second == ("d1", "c1")
     assert pairs_of(first, second, "x").clusters is None
+
+
+def test_pairs_that_share_answers_are_clustered():
+    run = _run({"a1": 1, "b1": 2, "a2": 3, "c1": 4, "d1": 5})
+    shared = MeasuredItems.of(run, shared=["p", "p", "q", "r", "s"])
+    assert pairs_of(shared, run, "x").clusters == (0, 0, 1, 2, 3)
+    assert pairs_of(shared, run, "x", cluster=lambda item: item.context).clusters == (0, 0, 0, 1, 2)
+    assert pairs_of(shared[2:], run, "x").clusters is None
+    assert pairs_of(shared, _run({"z": 1}), "x").clusters is None
 
 
 def test_what_cannot_be_joined():
@@ -87,19 +98,84 @@ def test_swapping_the_systems_turns_the_sign_only(pairs):
 
 def test_clusters_of_one_change_nothing_and_larger_ones_do():
     assert paired_difference(FIRST, SECOND, clusters=range(6)) == paired_difference(FIRST, SECOND)
-    # Sums of residuals by cluster: with differences 1, 1, 3, 3 and mean 2, -2 and 2; SE² = 2 * 8 / 16.
+    # Sums of residuals by cluster: with differences 1, 1, 3, 3 and mean 2, -2 and 2; SE² = 8 / (1/2) / 16.
     found = paired_difference([1, 1, 3, 3], [0, 0, 0, 0], clusters=[*"aabb"])
     assert found.difference.stderr == pytest.approx(1.0)
     assert found.p_value == pytest.approx(2 * scipy_stats.t.sf(2, 1))
 
 
-def test_equal_systems_and_constant_differences():
+def test_equal_systems_and_constant_differences_have_no_error_that_is_known():
     same = paired_difference(FIRST, FIRST)
-    assert (same.difference.value, same.difference.interval, same.p_value) == (0, (0, 0), 1.0)
+    assert (same.difference.value, same.difference.interval, same.p_value) == (0, None, 1.0)
     shifted = paired_difference([2, 3, 4], [1, 2, 3])
-    assert (shifted.difference.value, shifted.difference.stderr, shifted.p_value) == (1, 0, None)
-    single = paired_difference([1], [0])
-    assert (single.difference.value, single.difference.stderr, single.p_value) == (1, None, None)
+    assert (shifted.difference.value, shifted.difference.stderr, shifted.p_value) == (1, None, None)
+    single = paired_difference([1], [0.5])
+    assert (single.difference.value, single.difference.stderr, single.p_value) == (0.5, None, None)
+    assert single.difference.interval_kind is None
+
+
+def test_right_and_wrong_have_tangos_interval():
+    first, second = [1] * 6 + [0, 0, 1, 1], [0] * 5 + [1, 0, 1, 1, 1]
+    found = paired_difference(first, second).difference
+    assert (found.interval, found.interval_kind) == (tango_interval(5, 1, 10), "tango")
+    agreeing = paired_difference(first, first).difference
+    assert agreeing.interval == tango_interval(0, 0, 10)
+    assert agreeing.interval[0] < 0 < agreeing.interval[1]
+    assert agreeing.stderr is None
+    assert paired_difference([0, 0, 0], [0, 0, 0]).difference.interval is None  # amounts, perhaps
+
+
+def test_clustered_right_and_wrong_have_a_robust_interval():
+    first, second = [1, 1, 1, 1, 0, 1], [0, 0, 1, 0, 1, 1]
+    found = paired_difference(first, second, clusters=[*"aabbcd"]).difference
+    assert (found.interval_kind, found.n_clusters) == ("cr2-t", 4)
+    assert found.interval[0] >= -1
+    every = paired_difference([1] * 6, [0] * 6, clusters=[*"aabbcd"]).difference
+    assert every.interval == tango_interval(4, 0, 4)
+
+
+# --- Tango ------------------------------------------------------------------------------------------------
+
+
+def _score(difference, b, c, n):
+    """Tango's statistic, by a search for the likeliest table instead of the closed form."""
+
+    def minus_log_likelihood(q):  # q: only the second is right
+        parts = [(b, q + difference), (c, q), (n - b - c, 1 - 2 * q - difference)]
+        return -sum(count * math.log(max(share, 1e-300)) for count, share in parts if count)
+
+    ends = (max(0.0, -difference), (1 - difference) / 2)
+    q = minimize_scalar(minus_log_likelihood, bounds=ends, method="bounded", options={"xatol": 1e-13}).x
+    return (b - c - n * difference) / math.sqrt(n * (2 * q + difference * (1 - difference)))
+
+
+@pytest.mark.parametrize(("b", "c", "n"), [(40, 20, 160), (7, 1, 21), (1, 7, 21), (25, 28, 618), (3, 1, 9)])
+def test_tango_ends_where_the_score_test_rejects(b, c, n):
+    low, high = tango_interval(b, c, n)
+    assert _score(low, b, c, n) == pytest.approx(1.959964, abs=1e-4)
+    assert _score(high, b, c, n) == pytest.approx(-1.959964, abs=1e-4)
+
+
+def test_tango_is_that_of_published_tables():
+    # Fagerland, Lydersen and Laake (2014), Statistics in Medicine 33:2850-2875, their first example.
+    assert tango_interval(1, 7, 21) == pytest.approx((-0.517, -0.026), abs=5e-4)
+    # R: PropCIs::scoreci.mp(25, 28, 618, 0.90), which takes the second's count first.
+    assert tango_interval(28, 25, 618, confidence=0.9) == pytest.approx((-0.0148, 0.0247), abs=5e-5)
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 200))
+def test_tango_contains_the_difference_stays_within_and_turns_with_the_systems(b, c, agreeing):
+    n = max(1, b + c + agreeing)
+    low, high = tango_interval(b, c, n)
+    assert -1 <= low <= (b - c) / n <= high <= 1
+    assert low < high
+    assert tango_interval(c, b, n) == pytest.approx((-high, -low), abs=1e-9)
+
+
+@pytest.mark.parametrize("counts", [(-1, 0, 5), (3, 3, 5), (0, 0, 0)])
+def test_impossible_pairs_are_refused(counts):
+    with pytest.raises(InvalidDataError, match="no counts"):
+        tango_interval(*counts)
 
 
 @pytest.mark.parametrize("test", [paired_difference, mcnemar_test, sign_flip_test])

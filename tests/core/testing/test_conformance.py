@@ -94,12 +94,12 @@ def test_an_unknown_plugin_is_told_with_the_nearest_name():
 
 
 @pytest.mark.parametrize(
-    "name", ["modelgauge-demo-annotators", "Modelgauge_Demo.Annotators", "demo_annotators"]
+    "name", ["modelgauge-plugin-demo-annotators", "Modelgauge_Plugin.Demo-Annotators", "demo_annotators"]
 )
 def test_a_plugin_is_found_by_distribution_and_by_entry_point(name):
     cases = conformance(name)["argvalues"]
     assert {case.subject.name for case in cases} == {
-        "modelgauge-demo-annotators",
+        "modelgauge-plugin-demo-annotators",
         "demo_starts_with_y",
         "demo_word_list",
     }

@@ -288,7 +288,7 @@ BROKEN = {
     "async_translation": ("methods", "plain def"),
     "wrong_arity": ("methods", "def translate_response(self, request, response)"),
     "no_dancer": ("methods", "dance"),
-    "key_in_request": ("secrets", ".value only where it is sent"),
+    "key_in_request": ("secrets", ".value only where it is sent: add the key in `evaluate`"),
     "key_in_repr": ("secrets", "its repr"),
     "key_in_error": ("secrets", "an empty text prompt"),
     "key_in_identity": ("secrets", "its identity"),
@@ -356,6 +356,10 @@ def test_options_that_change_a_request_are_told(checked):
 
 def test_what_was_answered_for_real_is_told(checked):
     assert "'Yes'" in checked.only("sound", "calls", Status.ok).message
+
+
+def test_a_key_in_every_request_is_named_once(checked):
+    assert "no answer can be kept" in checked.only("key_in_request", "secrets").message
 
 
 def test_real_secrets_stand_nowhere_in_the_report(checked):

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from modelgauge.data.records import CallCounts, TestItemRecord, TestRecord
+from modelgauge.data.records import TestItemRecord, TestRecord
+from modelgauge.data.results import CallCounts
 from modelgauge.testing.calling import ask_twice
 from modelgauge.testing.report import Status
 from modelgauge.testing.rule import NotApplicableError, Note, problem, remark, rule
@@ -38,7 +39,9 @@ def calls(subject: CallableSubject) -> Iterator[Note]:
 
 def _compared(subject: CallableSubject, made: Any, first: TestRecord, second: TestRecord) -> Iterator[Note]:
     (fresh,), (kept,) = first.test_item_records, second.test_item_records
-    if made.why_uncacheable() is None and _counts(subject, second).paid:
+    if second.counts.unkept:
+        yield remark(" ".join(second.notes))  # where it is the request that holds a secret, see secrets
+    elif made.why_uncacheable() is None and _counts(subject, second).paid:
         yield problem("The same question was paid for twice.", fix="See cacheable and deterministic.")
     elif fresh.interactions != kept.interactions and made.why_uncacheable() is None:
         yield problem(

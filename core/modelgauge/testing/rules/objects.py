@@ -19,6 +19,7 @@ from modelgauge.testing.rule import NotApplicableError, Note, problem, rule, tol
 from modelgauge.testing.subjects import INTERFACES, CallableSubject, ObjectSubject
 from modelgauge.testing.test_subject import TestSubject
 
+_REQUESTS = "its requests"
 _UNSAFE = frozenset("\\'\"`$&|;<>(){}[]*!#%^")
 
 
@@ -131,12 +132,14 @@ def secrets_hidden(subject: ObjectSubject) -> Iterator[Note]:
     if not subject.asks_for_secrets:
         raise NotApplicableError("it asks for no secret")
     redactor = subject.canaries.redactor
-    for where, text in dict.fromkeys(_texts(subject)):
-        if redactor.redact(text) != text:
-            yield problem(
-                f"A secret stands in {where}.",
-                fix="Keep the secret object itself, and read its .value only where it is sent.",
-            )
+    for where in dict.fromkeys(where for where, text in _texts(subject) if redactor.redact(text) != text):
+        fix = "Keep the secret object itself, and read its .value only where it is sent"
+        so = ""
+        if where == _REQUESTS:
+            so = ", so that no answer can be kept in the cache"
+            method = "evaluate" if subject.kind == "sut" else "annotate"
+            fix += f": add the key in `{method}`, not in a method that translates"
+        yield problem(f"A secret stands in {where}{so}.", fix=f"{fix}.")
 
 
 RULES = (names, collisions, right_class, takes_uid, can_be_made, methods, secrets_hidden)
@@ -150,7 +153,8 @@ def _registry(subject: ObjectSubject) -> Registry:
 
 
 def _own_name(distribution: str) -> str:
-    return distribution.rpartition("/")[2].removesuffix(".py").removeprefix("modelgauge-").replace("-", "_")
+    name = distribution.rpartition("/")[2].removesuffix(".py")
+    return name.removeprefix("modelgauge-").removeprefix("plugin-").replace("-", "_")
 
 
 def _name(target: Any) -> str:
@@ -199,9 +203,9 @@ def _texts_of_requests(subject: CallableSubject) -> Iterator[tuple[str, str]]:
         if one.error is not None:
             yield f"the error about {one.label}", "".join(traceback.format_exception(one.error))
             continue
-        yield f"the request of {one.label}", repr(one.request)
+        yield _REQUESTS, repr(one.request)
         try:
-            yield f"the request of {one.label}", canonical_json(one.request)
+            yield _REQUESTS, canonical_json(one.request)
         except InvalidDataError:
             continue  # it has no key to stand in: see cacheable
 

@@ -1,0 +1,31 @@
+"""For all tests: the same examples of hypothesis each time, and a folder of configuration that is nobody's.
+
+`--hypothesis-profile=random` tries new examples.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+for name in ("fixed", "random"):
+    settings.register_profile(
+        name,
+        derandomize=name == "fixed",
+        # However slow or busy the machine is: no test is about time that does not say so.
+        deadline=None,
+        max_examples=50,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile("fixed")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def config_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A folder of configuration that nobody uses but this process and those that it starts.
+
+    The key by which a user's runs are known as the user's own lies there.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        yield

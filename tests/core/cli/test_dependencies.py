@@ -1,0 +1,122 @@
+"""The command that lists, fetches and adds what tests need."""
+
+import hashlib
+
+import pytest
+
+MORE = """
+
+class TwoFiles(WithData):
+    def get_dependencies(self):
+        return {
+            "left": mg.WebData("https://nowhere.invalid/left.txt"),
+            "right": mg.WebData("https://nowhere.invalid/right.txt"),
+        }
+
+
+@mg.hookimpl(specname="modelgauge_register_tests")
+def more_tests(register):
+    register("two_files", TwoFiles)
+"""
+VERSION = hashlib.sha256(b"one two").hexdigest()
+
+
+@pytest.fixture
+def words(here):
+    plugin = here / "plugin.py"
+    plugin.write_text(plugin.read_text(encoding="utf-8") + MORE, encoding="utf-8")
+    (here / "words.txt").write_text("one two", encoding="utf-8")
+
+
+def add(run, *args, test="with_data"):
+    return run("dependencies", "add", "--test", test, *args)
+
+
+def rows(text):
+    return [line.split() for line in text.splitlines()]
+
+
+def test_where_nothing_is_kept_or_needed_that_is_said(run):
+    assert run("dependencies", "list").out == "No data is kept in run_data.\n"
+    assert run("dependencies", "list", "--test", "numbers").out == "These tests need no data.\n"
+    assert run("dependencies", "fetch", "--test", "numbers").out == "Nothing was fetched.\n"
+    assert run("dependencies", "list", "--json").json == {"dependencies": []}
+
+
+def test_what_is_kept_is_a_table_with_sizes_and_short_versions(run, words):
+    added = add(run, "words.txt")
+    path = run("dependencies", "list", "--json").json["dependencies"][0]["path"]
+    assert added.out == f"Added words of with_data, version {VERSION[:12]}: {path}\n"
+    assert rows(run("dependencies", "list").out) == [
+        ["TEST", "KEY", "VERSION", "SIZE", "PATH"],
+        ["with_data", "words", VERSION[:12], "7", "B", path],
+    ]
+    assert rows(run("dependencies", "fetch", "--test", "with_data").out) == [
+        ["TEST", "KEY", "VERSION", "PATH"],
+        ["with_data", "words", VERSION[:12], path],
+    ]
+
+
+def test_what_is_added_is_told_as_json(run, words):
+    (row,) = add(run, "words.txt", "--json").json["dependencies"]
+    (kept,) = run("dependencies", "list", "--json").json["dependencies"]
+    assert row == {key: kept[key] for key in ("test_uid", "key", "version", "path")}
+    assert row["version"] == VERSION
+    assert kept["bytes"] == 7
+
+
+def test_what_a_test_needs_is_told_with_its_state_and_the_fix(run, words):
+    add(run, "left", "words.txt", test="two_files")
+    shown = run("dependencies", "list", "--test", "two_files").out
+    assert [row[:3] for row in rows(shown)[:3]] == [
+        ["TEST", "KEY", "STATE"],
+        ["two_files", "left", "here"],
+        ["two_files", "right", "missing"],
+    ]
+    assert "https://nowhere.invalid/right.txt" in shown
+    left, right = run("dependencies", "list", "--test", "two_files", "--json").json["dependencies"]
+    assert (left["here"], left["problem"], right["here"]) == (True, None, False)
+    assert f"\n\n{right['problem']}\n" in shown
+    assert left.keys() == {"test_uid", "key", "source", "sha256", "here", "problem"}
+
+
+def test_of_several_tests_each_failure_is_told(run, words):
+    tests = [part for name in ("with_data", "numbers", "two_files") for part in ("--test", name)]
+    ended = run("dependencies", "fetch", *tests, env={"MODELGAUGE_OFFLINE": "1"})
+    assert ended.code != 0
+    assert ended.out == "Nothing was fetched.\n"
+    assert ended.err.count("Error: ") == 2
+    assert ended.err.index("words") < ended.err.index("left")
+
+
+def test_a_failure_does_not_hide_what_was_fetched(run, words):
+    add(run, "words.txt")
+    tests = ("--test", "two_files", "--test", "with_data")
+    ended = run("dependencies", "fetch", *tests, env={"MODELGAUGE_OFFLINE": "1"})
+    assert ended.code != 0
+    assert [row[:2] for row in rows(ended.out)] == [["TEST", "KEY"], ["with_data", "words"]]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("left", "words.txt", "--key", "left"), ("left", "right", "words.txt")],
+)
+def test_a_key_is_given_once(run, words, args):
+    ended = add(run, *args, test="two_files")
+    assert ended.code == 2
+    assert "Give one FILE, and its key once." in ended.err
+
+
+@pytest.mark.parametrize(
+    ("test", "args", "told"),
+    [
+        ("two_files", ("words.txt",), "Which dependency of 'two_files' is it? Its keys are: left, right."),
+        ("two_files", ("lefty", "words.txt"), "'two_files' has no dependency 'lefty'. Did you mean 'left'?"),
+        ("numbers", ("words.txt",), "It needs no data."),
+        ("numbers", ("x", "words.txt"), "'numbers' has no dependency 'x'. It needs no data."),
+    ],
+)
+def test_a_key_that_the_test_lacks_is_told_with_those_that_it_has(run, words, test, args, told):
+    ended = add(run, *args, test=test)
+    assert ended.code == 2
+    assert told in " ".join(ended.err.split())

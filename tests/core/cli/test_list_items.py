@@ -1,0 +1,60 @@
+"""The command that shows what a test will send."""
+
+import json
+
+import pytest
+
+MORE = """
+
+class Asking(Numbers):
+    def make_test_items(self, dependencies):
+        options = mg.SUTOptions(temperature=0.5, max_tokens=7)
+        yield mg.TestItem([mg.TextPrompt("only one\\nof two lines", options)], id="first")
+        chat = mg.ChatPrompt([mg.ChatMessage("system", "be kind"), mg.ChatMessage("user", "hello")])
+        yield mg.TestItem(
+            [mg.PromptWithContext(chat, source_id="a"), mg.PromptWithContext(mg.TextPrompt("bare"))],
+            id="second",
+        )
+
+
+@mg.hookimpl(specname="modelgauge_register_tests")
+def more_tests(register):
+    register("asking", Asking)
+"""
+
+
+@pytest.fixture
+def asking(here):
+    plugin = here / "plugin.py"
+    plugin.write_text(plugin.read_text(encoding="utf-8") + MORE, encoding="utf-8")
+
+
+def test_prompts_are_shown_with_their_ids_roles_and_options(run, asking):
+    assert run("list-items", "--test", "asking").out.split("\n") == [
+        "1. first",
+        "    only one",
+        "    of two lines",
+        "  options: max_tokens=7, temperature=0.5",
+        "",
+        "2. second",
+        "  prompt 1 (a)",
+        "    [system] be kind",
+        "    [user] hello",
+        "  prompt 2",
+        "    bare",
+        "",
+        "2 items.",
+        "",
+    ]
+    assert run("list-items", "--test", "asking", "-m", "1").out.endswith("\n1 item.\n")
+
+
+def test_items_as_json_hold_what_is_sent(run, asking):
+    ended = run("list-items", "--test", "asking", "--json")
+    assert list(ended.json) == ["test_uid", "items"]
+    first, second = ended.json["items"]
+    assert first["prompts"][0]["prompt"]["options"]["max_tokens"] == 7
+    assert len(second["prompts"]) == 2
+    lines = ended.out.split("\n")
+    assert lines[0] == '{"test_uid": "asking", "items": ['
+    assert json.loads(lines[1].removesuffix(",")) == first

@@ -1,0 +1,173 @@
+"""What `show`, `runs`, `cache` and `list-secrets` print beside what `test_look.py` and `test_cache.py` look at."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def ran(run, only_run):
+    """A run of ten items, of which two failed."""
+    run("run-test", "--sut", "flaky", "--test", "numbers", "--max-retries", "0")
+    return only_run()
+
+
+def test_an_item_is_shown_with_all_that_is_known_of_it(run, here):
+    plugin = (here / "plugin.py").read_text(encoding="utf-8")
+    (here / "plugin.py").write_text(
+        plugin.replace('("echo", Echo)', '("echo", Echo, "<think>let me see</think>yes")'), encoding="utf-8"
+    )
+    run("run-test", "--sut", "echo", "--test", "judged", "-m", "1")
+    (row,) = run("runs", "--json").json["runs"]
+    assert run("show", row["run_id"], "--items").out.split("\n")[1:] == [
+        "  prompt",
+        "    number 1",
+        "  reasoning",
+        "    let me see",
+        "  completion",
+        "    yes",
+        "  annotation judge",
+        "    {",
+        '      "yes": true',
+        "    }",
+        "  context",
+        '    { "even": false }',
+        "  measured: yes = 1",
+        "",
+        "1 item.",
+        "",
+    ]
+
+
+def test_the_items_of_several_runs_stand_below_the_names_of_theirs(run):
+    run("run-test", "--sut", "echo", "--sut", "text_only", "--test", "judged")
+    (invocation,) = {row["invocation_id"] for row in run("runs", "--json").json["runs"]}
+    lines = run("show", invocation, "--items").out.split("\n")
+    heads = [line for line in lines if " on " in line]
+    assert sorted(heads) == ["judged on echo", "judged on text_only"]
+    assert lines[1] == ""
+    assert lines.count("2 items.") == 2
+
+
+def test_a_damaged_run_of_a_command_does_not_hide_the_others(run):
+    run("run-test", "--sut", "echo", "--sut", "text_only", "--test", "judged")
+    rows = run("runs", "--json").json["runs"]
+    damaged = next(row["path"] for row in rows if row["sut_uid"] == "echo")
+    Path(damaged, "record.json").write_text("nothing", encoding="utf-8")
+    ended = run("show", rows[0]["invocation_id"])
+    assert ended.code == 0
+    assert "judged on text_only" in ended.out
+    assert "judged on echo" not in ended.out
+    assert "Warning: " in ended.err
+    assert "record.json is not JSON" in ended.err
+
+
+def test_where_there_are_no_runs_that_is_said(run):
+    assert run("runs").out == "There are no runs in run_data.\n"
+    assert run("runs", "--json").json == {"runs": []}
+
+
+def test_a_row_of_a_run_tells_what_was_measured_and_how_far_it_came(run, ran, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    (row,) = run("runs", "--json").json["runs"]
+    assert (row["test_uid"], row["sut_uid"], row["dataset"]) == ("numbers", "flaky", None)
+    assert row["path"].endswith(ran.name)
+    head, line = run("runs").out.splitlines()
+    assert head.split() == ["RUN", "TEST", "SUT", "STATE", "SCORED", "RESULT"]
+    assert line.split() == [ran.name, "numbers", "flaky", "finished", "8/10", "accuracy", "0.00"]
+    (ran / "record.json").unlink()
+    assert run("runs").out.splitlines()[1].split() == [ran.name, "numbers", "flaky", "killed"]
+
+
+@pytest.mark.parametrize(("not_begun", "told"), [(None, "8/10+"), (0, "8/10"), (1990, "8/2,000")])
+def test_a_plus_says_that_nobody_knows_how_many_items_there_are(run, ran, monkeypatch, not_begun, told):
+    monkeypatch.setenv("COLUMNS", "120")
+    record = json.loads((ran / "record.json").read_text(encoding="utf-8"))
+    record["counts"]["not_begun"] = not_begun
+    record["cancelled"] = True
+    (ran / "record.json").write_text(json.dumps(record), encoding="utf-8")
+    assert f" interrupted  {told} " in run("runs").out
+
+
+def test_the_cache_tells_its_size_and_what_was_removed(run, ran):
+    facts = run("cache", "stats", "--json").json
+    assert facts.keys() == {"path", "entries", "bytes", "quarantined", "shared"}
+    assert (facts["entries"], facts["quarantined"], facts["shared"]) == (8, 0, False)
+    (line,) = run("cache", "stats").out.splitlines()
+    assert line.startswith("8 responses, ")
+    assert line.endswith(f"B, in {Path('run_data', 'cache')}")
+    assert run("cache", "clear", "--yes").out.startswith("Removed 8 responses from ")
+    assert run("cache", "clear").out.startswith("Removed 0 responses from ")
+    assert run("cache", "stats", "--json").json["entries"] == 0
+
+
+SECRETS = """
+
+class Optional(mg.OptionalSecret):
+    @classmethod
+    def description(cls):
+        return mg.SecretDescription("third", "key", "Ask nobody.", env=("THIRD_A", "THIRD_B"))
+
+
+@mg.hookimpl(specname="modelgauge_register_suts")
+def more_suts(register):
+    register("optional", Secretive, mg.InjectSecret(Optional))
+    register("also", Secretive, mg.InjectSecret(Other))
+    register("wrong", Secretive, mg.InjectSecret("nowhere:Nothing"))
+"""
+
+
+def test_secrets_are_told_with_who_wants_them_and_how_many_are_missing(run, here, monkeypatch):
+    plugin = here / "plugin.py"
+    plugin.write_text(plugin.read_text(encoding="utf-8") + SECRETS, encoding="utf-8")
+    monkeypatch.setenv("ACME_TOKEN", "canary-0123456789")
+    ended = run("list-secrets")
+    blocks = [
+        [" ".join(line.split()) for line in block.split("\n")] for block in ended.out.strip().split("\n\n")
+    ]
+    assert [block[0] for block in blocks] == [
+        "acme.key: found",
+        "other.key: MISSING",
+        "third.key: not set (optional)",
+        "3 secrets, 1 required and missing.",
+    ]
+    assert "environment THIRD_A or THIRD_B or THIRD_KEY" in blocks[2]
+    assert "wanted by also, secretive2" in blocks[1]
+    assert "get one Ask another." in blocks[1]
+    assert any(line.endswith('under [other]: key = "..."') for line in blocks[1])
+    assert "Warning: wrong: " in ended.err
+    data = run("list-secrets", "--json").json
+    assert [row["required"] for row in data["secrets"]] == [True, True, False]
+    assert len(data["failures"]) == 1
+
+
+def test_options_that_name_one_thing_twice_are_refused(run):
+    given = (
+        "list-items",
+        "--test",
+        "with_data",
+        "--dependency",
+        "words=a.txt",
+        "--dependency",
+        "words=b.txt",
+    )
+    ended = run(*given)
+    assert ended.code == 2
+    assert "'words' is given twice" in ended.err
+
+
+@pytest.mark.parametrize("text", ["words", "=a.txt", "words="])
+def test_an_option_without_key_or_value_is_refused(run, text):
+    ended = run("list-items", "--test", "with_data", "--dependency", text)
+    assert ended.code == 2
+    assert "is not KEY=PATH, or TEST:KEY=PATH" in " ".join(ended.err.split())
+
+
+@pytest.mark.parametrize(("given", "seed"), [("7", 7), ("-7", -7), ("seven", "seven"), ("7a", "7a")])
+def test_a_seed_is_a_number_where_it_can_be(run, given, seed):
+    ended = run("run-test", "--sut", "echo", "--test", "numbers", "-m", "1", f"--random={given}")
+    assert ended.code == 0
+    (row,) = run("runs", "--json").json["runs"]
+    manifest = json.loads(Path(row["path"], "run.json").read_text(encoding="utf-8"))
+    assert manifest["options"]["sut_options"] == {"random": seed}

@@ -1,0 +1,53 @@
+"""The options of a run, as its manifest keeps them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from modelgauge import SUTOptions
+from modelgauge.engine.options import RunOptions
+
+
+def test_a_run_without_options_is_done_so():
+    recorded = RunOptions().recorded()
+    assert {name: value for name, value in recorded.items() if value is not None} == {
+        "data_dir": "run_data",
+        "runs_dir": str(Path("run_data") / "runs"),
+        "hyperparameters": {},
+        "seed": 0,
+        "sut_options": {},
+        "repeats": 1,
+        "reduce": "mean",
+        "finite": False,
+        "first_repeat": 0,
+        "caching": True,
+        "max_retries": 4,
+        "attempt_timeout": 120.0,
+        "call_timeout": 600.0,
+        "grace": 5.0,
+    }
+    assert not RunOptions().progress
+
+
+def test_what_is_recorded_of_options_is_json_and_holds_no_secrets():
+    options = RunOptions(
+        data_dir=Path("data"),
+        runs_dir=Path("elsewhere"),
+        sut_options=SUTOptions(temperature=0.5),
+        progress=True,
+    )
+    recorded = json.loads(json.dumps(options.recorded()))
+    assert recorded["runs_dir"] == "elsewhere"
+    assert recorded["sut_options"] == {"temperature": 0.5}
+    assert not {"redactor", "progress"} & recorded.keys()
+    assert options.runs == Path("elsewhere")
+    assert RunOptions(data_dir=Path("data")).runs == Path("data", "runs")
+
+
+@pytest.mark.parametrize(
+    ("repeats", "reduce", "reduction"),
+    [(1, "mean", None), (3, "mean", None), (1, "pass@1", None), (2, "majority", "majority")],
+)
+def test_only_what_is_no_mean_of_repeats_is_called_a_reduction(repeats, reduce, reduction):
+    assert RunOptions(repeats=repeats, reduce=reduce).reduction == reduction
