@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 import api_details
 from docstrings import entries_of, first_line, prose, sections_of, table
 
-from modelgauge import errors, hookspecs
+from modelgauge import errors
 from modelgauge.cli import reference
-from modelgauge.engine.options import RunOptions
-from modelgauge.settings import SECRETS_FILE, SETTINGS_FILE, TRUSTED, list_settings
+from modelgauge.config.options import RunOptions
+from modelgauge.config.settings import SECRETS_FILE, SETTINGS_FILE, TRUSTED, list_settings
+from modelgauge.plugins import hookspecs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +39,7 @@ NOT_EXPLAINED_BY_THEMSELVES = {  # values without a docstring of their own
 _HOOKS_HEAD = """\
 # Hooks
 
-Generated from `modelgauge.hookspecs`, the plugin manual."""
+Generated from `modelgauge.plugins.hookspecs`, the plugin manual."""
 _HOOKS_EXAMPLES = """\
 The examples begin with:
 
@@ -50,7 +51,7 @@ from modelgauge import InjectSecret, hookimpl
 _SETTINGS = """\
 # Settings
 
-Generated from `modelgauge.settings`.
+Generated from `modelgauge.config.settings`.
 
 A setting is said in `{settings}`, found in the working directory or the nearest folder above it, in the
 environment, or by an option of a command; the later wins. An empty variable is no value. Relative paths in

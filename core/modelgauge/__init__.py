@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from modelgauge.api import load_record as load_record
     from modelgauge.api import load_records as load_records
     from modelgauge.api import run_test as run_test
+    from modelgauge.config.secrets import InjectSecret as InjectSecret
+    from modelgauge.config.secrets import OptionalSecret as OptionalSecret
+    from modelgauge.config.secrets import RequiredSecret as RequiredSecret
+    from modelgauge.config.secrets import SecretDescription as SecretDescription
     from modelgauge.data.estimates import Estimate as Estimate
     from modelgauge.data.estimates import Score as Score
     from modelgauge.data.items import PromptWithContext as PromptWithContext
@@ -44,7 +48,6 @@ if TYPE_CHECKING:
     from modelgauge.dependencies import LocalData as LocalData
     from modelgauge.dependencies import PackageData as PackageData
     from modelgauge.dependencies import WebData as WebData
-    from modelgauge.hookspecs import hookimpl as hookimpl
     from modelgauge.interfaces.annotator import CompletionAnnotator as CompletionAnnotator
     from modelgauge.interfaces.capabilities import AcceptsChatPrompt as AcceptsChatPrompt
     from modelgauge.interfaces.capabilities import AcceptsTextPrompt as AcceptsTextPrompt
@@ -57,13 +60,10 @@ if TYPE_CHECKING:
     from modelgauge.interfaces.retry import Retry as Retry
     from modelgauge.interfaces.sut import PromptResponseSUT as PromptResponseSUT
     from modelgauge.interfaces.test import PromptResponseTest as PromptResponseTest
-    from modelgauge.registry import Register as Register
-    from modelgauge.rescoring import rescore as rescore
-    from modelgauge.resuming import resume as resume
-    from modelgauge.secrets import InjectSecret as InjectSecret
-    from modelgauge.secrets import OptionalSecret as OptionalSecret
-    from modelgauge.secrets import RequiredSecret as RequiredSecret
-    from modelgauge.secrets import SecretDescription as SecretDescription
+    from modelgauge.plugins.hookspecs import hookimpl as hookimpl
+    from modelgauge.plugins.registry import Register as Register
+    from modelgauge.rerun.rescoring import rescore as rescore
+    from modelgauge.rerun.resuming import resume as resume
     from modelgauge.stats.measured import MeasuredItems as MeasuredItems
     from modelgauge.suts.function import FunctionSUT as FunctionSUT
 
@@ -96,7 +96,7 @@ _MODULES = {
     "data.results": ("CallCounts", "Counts"),
     "data.thresholds": ("Threshold",),
     "dependencies": ("ExternalData", "LocalData", "PackageData", "WebData"),
-    "hookspecs": ("hookimpl",),
+    "plugins.hookspecs": ("hookimpl",),
     "interfaces.annotator": ("CompletionAnnotator",),
     "interfaces.capabilities": (
         "AcceptsChatPrompt",
@@ -108,10 +108,10 @@ _MODULES = {
     "interfaces.retry": ("Fatal", "Retry"),
     "interfaces.sut": ("PromptResponseSUT",),
     "interfaces.test": ("PromptResponseTest",),
-    "registry": ("Register",),
-    "rescoring": ("rescore",),
-    "resuming": ("resume",),
-    "secrets": ("InjectSecret", "OptionalSecret", "RequiredSecret", "SecretDescription"),
+    "plugins.registry": ("Register",),
+    "rerun.rescoring": ("rescore",),
+    "rerun.resuming": ("resume",),
+    "config.secrets": ("InjectSecret", "OptionalSecret", "RequiredSecret", "SecretDescription"),
     "stats.measured": ("MeasuredItems",),
     "suts.function": ("FunctionSUT",),
 }
@@ -182,7 +182,7 @@ def __getattr__(name: str) -> Any:
     """Load a public name from its module (PEP 562)."""
     home = _HOME.get(name)
     if home is None:
-        raise import_module("modelgauge.did_you_mean").missing_name(__name__, name)
+        raise import_module("modelgauge.wording.did_you_mean").missing_name(__name__, name)
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

@@ -7,38 +7,38 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from modelgauge.blocking import blocking
 from modelgauge.cache import DiskCache, Entry
+from modelgauge.config.entry_points import warn_of_foreign_distributions
+from modelgauge.config.options import RunOptions
+from modelgauge.config.redaction import Redactor
+from modelgauge.config.secrets import SecretStore
+from modelgauge.config.settings import Settings, load_settings
 from modelgauge.data.items import TestItem
 from modelgauge.data.json_values import check_exact
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import TestRecord, record_from_json
 from modelgauge.data.results import GIVEN
 from modelgauge.dependencies import DependencyStore
-from modelgauge.did_you_mean import did_you_mean
-from modelgauge.discovery import Plugins, discover
-from modelgauge.engine.failures import message_of, place_of
-from modelgauge.engine.journal import MANIFEST, RECORD, RunFolder, find_run, read_json
-from modelgauge.engine.manifest import surroundings
+from modelgauge.engine.bookkeeping.failures import message_of, place_of
+from modelgauge.engine.files.journal import MANIFEST, RECORD, RunFolder, find_run, read_json
+from modelgauge.engine.files.manifest import surroundings
+from modelgauge.engine.loop.blocking import blocking
+from modelgauge.engine.loop.threads import in_thread
 from modelgauge.engine.observers import Observer
-from modelgauge.engine.options import RunOptions
 from modelgauge.engine.pair import Pair
 from modelgauge.engine.planning import Plan, Planner
 from modelgauge.engine.repeats import reducer
 from modelgauge.engine.run import Run
 from modelgauge.engine.source import Ids, chosen
-from modelgauge.engine.threads import in_thread
-from modelgauge.entry_points import warn_of_foreign_distributions
 from modelgauge.errors import InvalidOptionError, ModelGaugeError, RecordError, RunStoppedError
-from modelgauge.files import real_path
+from modelgauge.files.regular import real_path
 from modelgauge.interfaces.test import PromptResponseTest
-from modelgauge.local_plugins import module_name
 from modelgauge.metrics.judges import default_judge_name
-from modelgauge.observing import PluginObserver
-from modelgauge.redaction import Redactor
-from modelgauge.resolution import Resolver, SUTName, TestName
-from modelgauge.secrets import SecretStore
-from modelgauge.settings import Settings, load_settings
+from modelgauge.plugins.discovery import Plugins, discover
+from modelgauge.plugins.local_plugins import module_name
+from modelgauge.plugins.observing import PluginObserver
+from modelgauge.plugins.resolution import Resolver, SUTName, TestName
+from modelgauge.wording.did_you_mean import did_you_mean
 
 T = TypeVar("T")
 
@@ -73,9 +73,9 @@ _TYPES: dict[str, tuple[Any, str]] = {
     "sut_options": (SUTOptions, "SUTOptions(…)"),
     # Of the Runner itself.
     "data_dir": (str | Path, "the path of a folder"),
-    "plugins": (Plugins, 'what modelgauge.discovery.discover(["my_plugin.py"]) returns'),
+    "plugins": (Plugins, 'what modelgauge.plugins.discovery.discover(["my_plugin.py"]) returns'),
     "secrets": (SecretStore, "a SecretStore"),
-    "settings": (Settings, "what load_settings() of modelgauge.settings returns"),
+    "settings": (Settings, "what load_settings() of modelgauge.config.settings returns"),
     "dependencies": (Mapping, "a dict of keys and files"),
     "dependency_versions": (Mapping, "a dict of keys and versions"),
     "observers": (Sequence, "a list of observers"),

@@ -45,9 +45,9 @@ def test_a_plugin_imports_public_names_only(file) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "from modelgauge.registry import Registry",
+        "from modelgauge.plugins.registry import Registry",
         "from modelgauge import registry",
-        "import modelgauge.engine.calls",
+        "import modelgauge.engine.calls.call",
         "from modelgauge.text.reasoning import split_reasoning",
         "def f():\n    from modelgauge.data.prompts import TextPrompt",
     ],

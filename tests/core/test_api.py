@@ -22,9 +22,9 @@ from modelgauge import (
     resume,
     run_test,
 )
-from modelgauge.blocking import blocking
-from modelgauge.discovery import Plugins
-from modelgauge.engine.journal import RunFolder
+from modelgauge.config.settings import Settings
+from modelgauge.engine.files.journal import RunFolder
+from modelgauge.engine.loop.blocking import blocking
 from modelgauge.errors import (
     InvalidDataError,
     InvalidOptionError,
@@ -34,8 +34,8 @@ from modelgauge.errors import (
     UnknownNameError,
     UsageError,
 )
-from modelgauge.report.items import ShownRun
-from modelgauge.settings import Settings
+from modelgauge.plugins.discovery import Plugins
+from modelgauge.reports.items import ShownRun
 
 REQUEST = ContextVar("request", default="none")
 

@@ -10,8 +10,8 @@ import threading
 
 import pytest
 
-from modelgauge import blocking as modelgauge_blocking
-from modelgauge.blocking import blocking
+from modelgauge.engine.loop import blocking as modelgauge_blocking
+from modelgauge.engine.loop.blocking import blocking
 from modelgauge.errors import RunStoppedError
 
 
@@ -92,7 +92,7 @@ def output_of(code):
 def test_the_process_ends_without_a_word_about_loops_and_tasks():
     code = """
         import asyncio, logging
-        from modelgauge.blocking import blocking
+        from modelgauge.engine.loop.blocking import blocking
 
         logging.getLogger("asyncio").setLevel("ERROR")  # that the machine is slow is no news
 
@@ -113,7 +113,7 @@ def test_the_process_ends_without_a_word_about_loops_and_tasks():
 def test_a_forked_process_has_loops_of_its_own():
     code = """
         import asyncio, os, warnings
-        from modelgauge.blocking import blocking
+        from modelgauge.engine.loop.blocking import blocking
 
         # Python 3.12 and later warn of any fork beside a thread; here one serves the background
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)

@@ -6,9 +6,9 @@ import pickle
 import pytest
 
 from modelgauge import errors, load_record
+from modelgauge.config.settings import load_settings
 from modelgauge.evals import EvaluationDataset, Golden, LLMTestCase, Turn, evaluate
 from modelgauge.metrics import ExactMatchMetric
-from modelgauge.settings import load_settings
 
 CLASSES = [one for one in vars(errors).values() if inspect.isclass(one)]
 OF_CALLS = (errors.ArgumentError, errors.DefinitionError)

@@ -20,14 +20,14 @@ from modelgauge import (
     TestItemExceptionRecord,
     TestItemRecord,
     TestRecord,
-    hookspecs,
     metrics,
     run_test,
 )
 from modelgauge.cli.main import cli
-from modelgauge.discovery import Plugins
+from modelgauge.config.settings import list_settings
 from modelgauge.interfaces.identity import Initialization
-from modelgauge.settings import list_settings
+from modelgauge.plugins import hookspecs
+from modelgauge.plugins.discovery import Plugins
 
 REFERENCE = REPOSITORY / "docs" / "reference"
 

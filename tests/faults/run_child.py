@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import modelgauge.cache.store as cache_store
-import modelgauge.engine.journal as journal
+import modelgauge.engine.files.journal as journal
 from modelgauge import CompletionAnnotator, PromptResponseSUT, PromptResponseTest, Runner, TestItem, resume
+from modelgauge.config.settings import Settings
 from modelgauge.data.responses import SUTCompletion, SUTResponse
-from modelgauge.discovery import Plugins
-from modelgauge.settings import Settings
+from modelgauge.plugins.discovery import Plugins
 
 EVENTS = ("begin", "end", "judge", "row", "commit", "committed", "line", "half", "appended", "file", "named")
 """When a process may die: as a call of the SUT begins or ends, as an annotator is called, within a

@@ -10,9 +10,9 @@ from cache_entries import ENTRIES, MAKER, recompute
 
 from modelgauge import FunctionSUT, PromptResponseTest, Runner, TestItem, resume
 from modelgauge.cache import DiskCache, explain, verify
-from modelgauge.discovery import Plugins
+from modelgauge.config.settings import Settings
 from modelgauge.errors import CacheError
-from modelgauge.settings import Settings
+from modelgauge.plugins.discovery import Plugins
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,12 @@ from mutations import damaged
 
 from modelgauge import FunctionSUT, Runner, TestItem, load_record, load_records, resume
 from modelgauge.cache import DiskCache, Entry, KeyMaker, explain, pack, verify
-from modelgauge.discovery import Plugins
-from modelgauge.engine.journal import all_runs
+from modelgauge.config.secrets import OptionalSecret, SecretDescription, SecretStore
+from modelgauge.config.settings import Settings, load_settings
+from modelgauge.engine.files.journal import all_runs
 from modelgauge.errors import ModelGaugeError
 from modelgauge.interfaces.test import PromptResponseTest
-from modelgauge.secrets import OptionalSecret, SecretDescription, SecretStore
-from modelgauge.settings import Settings, load_settings
+from modelgauge.plugins.discovery import Plugins
 from modelgauge.suts.replay import ReplaySUT
 from modelgauge.text.chat import load_chat
 

@@ -9,8 +9,8 @@ import hashlib
 import re
 from typing import Any, NamedTuple
 
-from modelgauge.articles import a_thing
 from modelgauge.data.json_values import canonical_json
+from modelgauge.wording.articles import a_thing
 
 KEY_SCHEMA = 1
 _HEADER = "mg1"

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 
-from modelgauge.file_lock import lock
+from modelgauge.files.lock import lock
 
 _BUSY_SECONDS = 60.0
 _PAUSE = 0.001

@@ -19,7 +19,7 @@ from modelgauge.cache.leases import Leases
 from modelgauge.cache.rows import Row, connected, row_at, rows_of, salvaged, sound_entry
 from modelgauge.cache.text_disk import LARGEST, Store, check_database, check_files
 from modelgauge.errors import CacheError
-from modelgauge.files import opened
+from modelgauge.files.regular import opened
 
 log = logging.getLogger(__name__)
 

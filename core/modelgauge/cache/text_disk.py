@@ -11,7 +11,7 @@ from diskcache.core import DEFAULT_SETTINGS, METADATA, MODE_RAW
 
 from modelgauge.cache.keys import DamagedEntryError
 from modelgauge.errors import CacheError
-from modelgauge.files import check_regular
+from modelgauge.files.regular import check_regular
 
 LARGEST = 2**26  # bytes of a value: what is larger was not written here, and is not read either
 _OF_THE_ROW = 2**16  # what stands in a row beside its value

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.report.page import Style
-from modelgauge.report.plain import columns, visible, visible_json
-from modelgauge.secrets import SecretStore
-from modelgauge.settings import Settings, load_settings
+from modelgauge.config.secrets import SecretStore
+from modelgauge.config.settings import Settings, load_settings
+from modelgauge.reports.page import Style
+from modelgauge.reports.plain import columns, visible, visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from modelgauge.api import Runner
-    from modelgauge.discovery import Plugins
     from modelgauge.engine.planning import Plan
-    from modelgauge.report.items import ShownRun
+    from modelgauge.plugins.discovery import Plugins
+    from modelgauge.reports.items import ShownRun
 
 _FALSE = frozenset({"", "0", "false", "no", "off"})
 DEBUG_VARIABLE = "MODELGAUGE_DEBUG"
@@ -85,7 +85,7 @@ class App:
             PluginError: a local plugin does not work.
         """
         if self._plugins is None:
-            from modelgauge.discovery import discover
+            from modelgauge.plugins.discovery import discover
 
             self._plugins = discover(self.settings.plugins)
         return self._plugins
@@ -181,14 +181,14 @@ class App:
             runs: at least one.
             shown_by: the command.
         """
-        from modelgauge.report.terminal import render
+        from modelgauge.reports.terminal import render
 
         style = Style.of(sys.stdout, most_rows=None if shown_by == "show" else 20)
         click.echo(render(runs, style, self.redact, shown_by=shown_by), color=True)
 
     def show_plans(self, plans: Sequence[Plan]) -> None:
         """Print what runs would take."""
-        from modelgauge.report.plans import render_plans
+        from modelgauge.reports.plans import render_plans
 
         click.echo(render_plans(plans, Style.of(sys.stdout), self.redact), color=True)
 

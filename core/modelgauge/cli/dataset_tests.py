@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from modelgauge.cli.app import App
-    from modelgauge.evals.dataset_test import DatasetTest
+    from modelgauge.datasets.dataset_test import DatasetTest
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -23,8 +23,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def _columns(_: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    from modelgauge.did_you_mean import did_you_mean
-    from modelgauge.evals.dataset_columns import ALIASES, FIELDS
+    from modelgauge.datasets.columns import ALIASES, FIELDS
+    from modelgauge.wording.did_you_mean import did_you_mean
 
     found: dict[str, str] = {}
     for text in given:
@@ -55,7 +55,7 @@ def form_options(command: F) -> F:
     def formed(
         *args: Any, fields: dict[str, str], delimiter: str | None, encoding: str | None, **given: Any
     ) -> Any:
-        from modelgauge.evals.dataset_forms import FileForm
+        from modelgauge.datasets.forms import FileForm
 
         return command(*args, form=FileForm(fields, delimiter, encoding), **given)
 
@@ -149,7 +149,7 @@ def taken_dataset_tests(app: App, given: dict[str, Any], others: Sequence[str] =
         raise click.UsageError("--column, --delimiter and --encoding are of a --dataset, and there is none.")
     if not files:
         return DatasetTests([], {})
-    from modelgauge.evals.dataset_runs import file_tests, inputs_of, made_metrics
+    from modelgauge.datasets.runs import file_tests, inputs_of, made_metrics
 
     made = file_tests(files, made_metrics(uids, app.plugins(), app.secrets), form=form, taken=others)
     by_uid = {test.uid: file for file, test in made.items()}

@@ -11,8 +11,8 @@ from modelgauge.errors import InputFileError
 
 if TYPE_CHECKING:
     from modelgauge.cli.app import App
+    from modelgauge.cli.probe import Exchange
     from modelgauge.data.prompts import AnyPrompt
-    from modelgauge.probe import Exchange
 
 
 def prompt_of(text: str | None, chat_file: str | None) -> AnyPrompt:
@@ -92,7 +92,7 @@ def shown(value: Any) -> str:
     import json
 
     from modelgauge.data.responses import SUTResponse
-    from modelgauge.report.plain import indented
+    from modelgauge.reports.plain import indented
 
     if isinstance(value, str):
         return indented(value)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from modelgauge.did_you_mean import did_you_mean
+from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

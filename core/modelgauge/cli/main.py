@@ -15,42 +15,52 @@ from modelgauge.cli.program import Program
 _RUN, _LOOK, _KEEP = "Run", "Look around", "Look after"
 
 COMMANDS = {
-    "run-test": Lazy("modelgauge.cli.run_test:run_test", "Run tests on SUTs.", _RUN),
-    "resume": Lazy("modelgauge.cli.rerun:resume", "Continue a run that was stopped.", _RUN),
-    "rescore": Lazy("modelgauge.cli.rerun:rescore", "Measure the recorded answers of a run anew.", _RUN),
+    "run-test": Lazy("modelgauge.cli.commands.run_test:run_test", "Run tests on SUTs.", _RUN),
+    "resume": Lazy("modelgauge.cli.commands.rerun:resume", "Continue a run that was stopped.", _RUN),
+    "rescore": Lazy(
+        "modelgauge.cli.commands.rerun:rescore", "Measure the recorded answers of a run anew.", _RUN
+    ),
     "run-sut": Lazy(
-        "modelgauge.cli.run_sut:run_sut", "Ask a SUT one prompt and show all that is said.", _RUN
+        "modelgauge.cli.commands.run_sut:run_sut", "Ask a SUT one prompt and show all that is said.", _RUN
     ),
     "run-annotator": Lazy(
-        "modelgauge.cli.run_annotator:run_annotator", "Have an annotator judge one completion.", _RUN
+        "modelgauge.cli.commands.run_annotator:run_annotator", "Have an annotator judge one completion.", _RUN
     ),
     "list-items": Lazy(
-        "modelgauge.cli.list_items:list_items", "Show every prompt that a test will send.", _RUN
+        "modelgauge.cli.commands.list_items:list_items", "Show every prompt that a test will send.", _RUN
     ),
-    "test": Lazy("modelgauge.cli.test_run:test", "Run test files that use assert_test, with pytest.", _RUN),
-    "runs": Lazy("modelgauge.cli.runs:runs", "List the runs that were made.", _RUN),
-    "show": Lazy("modelgauge.cli.show:show", "Show a run: its results, items and failures.", _RUN),
-    "list": Lazy("modelgauge.cli.listing:list_all", "List all that is installed.", _LOOK),
-    "list-tests": Lazy("modelgauge.cli.listing:list_tests", "List the tests.", _LOOK),
-    "list-suts": Lazy("modelgauge.cli.listing:list_suts", "List the SUTs (systems under test).", _LOOK),
-    "list-annotators": Lazy("modelgauge.cli.listing:list_annotators", "List the annotators.", _LOOK),
-    "list-metrics": Lazy("modelgauge.cli.listing:list_metrics", "List the metrics.", _LOOK),
+    "test": Lazy(
+        "modelgauge.cli.commands.test_run:test", "Run test files that use assert_test, with pytest.", _RUN
+    ),
+    "runs": Lazy("modelgauge.cli.commands.runs:runs", "List the runs that were made.", _RUN),
+    "show": Lazy("modelgauge.cli.commands.show:show", "Show a run: its results, items and failures.", _RUN),
+    "list": Lazy("modelgauge.cli.commands.listing:list_all", "List all that is installed.", _LOOK),
+    "list-tests": Lazy("modelgauge.cli.commands.listing:list_tests", "List the tests.", _LOOK),
+    "list-suts": Lazy(
+        "modelgauge.cli.commands.listing:list_suts", "List the SUTs (systems under test).", _LOOK
+    ),
+    "list-annotators": Lazy("modelgauge.cli.commands.listing:list_annotators", "List the annotators.", _LOOK),
+    "list-metrics": Lazy("modelgauge.cli.commands.listing:list_metrics", "List the metrics.", _LOOK),
     "list-secrets": Lazy(
-        "modelgauge.cli.list_secrets:list_secrets",
+        "modelgauge.cli.commands.list_secrets:list_secrets",
         "List the secrets that plugins want, and where to get them.",
         _LOOK,
     ),
     "datasets": Lazy(
-        "modelgauge.cli.datasets:datasets", "List, show, validate or compare data sets of goldens.", _LOOK
+        "modelgauge.cli.commands.datasets:datasets",
+        "List, show, validate or compare data sets of goldens.",
+        _LOOK,
     ),
     "plugins": Lazy(
-        "modelgauge.cli.plugins:plugins", "List the plugins, and what is wrong with them.", _LOOK
+        "modelgauge.cli.commands.plugins:plugins", "List the plugins, and what is wrong with them.", _LOOK
     ),
     "cache": Lazy(
-        "modelgauge.cli.cache:cache", "Look at the cache of responses, check it, or clear it.", _KEEP
+        "modelgauge.cli.commands.cache:cache", "Look at the cache of responses, check it, or clear it.", _KEEP
     ),
     "dependencies": Lazy(
-        "modelgauge.cli.dependencies:dependencies", "List, fetch or add the data that tests need.", _KEEP
+        "modelgauge.cli.commands.dependencies:dependencies",
+        "List, fetch or add the data that tests need.",
+        _KEEP,
     ),
 }
 
@@ -60,7 +70,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         return
     import platform
 
-    from modelgauge.entry_points import DISTRIBUTION, installed_version
+    from modelgauge.config.entry_points import DISTRIBUTION, installed_version
 
     click.echo(f"modelgauge {installed_version(DISTRIBUTION)} (Python {platform.python_version()})")
     ctx.exit()

@@ -129,7 +129,7 @@ def _schema(_: click.Context, __: click.Parameter, file: Path | None) -> dict[st
     import json
 
     from modelgauge.errors import InputFileError
-    from modelgauge.files import bytes_of
+    from modelgauge.files.regular import bytes_of
 
     fix = 'Give a file with a JSON Schema, such as {"type": "object", "properties": {…}}.'
     try:

@@ -6,9 +6,9 @@ import secrets
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from modelgauge.engine.journal import MANIFEST
+from modelgauge.engine.files.journal import MANIFEST
 from modelgauge.errors import InputFileError, RunStoppedError
-from modelgauge.files import real_path
+from modelgauge.files.regular import real_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

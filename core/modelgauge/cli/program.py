@@ -23,7 +23,7 @@ import click
 from modelgauge.cli.app import App
 from modelgauge.cli.lazy import LazyGroup
 from modelgauge.cli.logs import logging_to_stderr
-from modelgauge.entry_points import warn_of_foreign_distributions
+from modelgauge.config.entry_points import warn_of_foreign_distributions
 from modelgauge.errors import ModelGaugeError, PluginError
 
 if TYPE_CHECKING:

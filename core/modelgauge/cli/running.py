@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from modelgauge.cli.app import App
     from modelgauge.cli.output_file import OutputFile
     from modelgauge.data.records import ItemRecord, TestRecord
-    from modelgauge.report.items import ShownRun
+    from modelgauge.reports.items import ShownRun
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -142,8 +142,8 @@ def run_and_report(
     Returns:
         The exit code.
     """
-    from modelgauge.engine.journal import RunFolder
-    from modelgauge.report.items import ShownRun
+    from modelgauge.engine.files.journal import RunFolder
+    from modelgauge.reports.items import ShownRun
 
     allowed: Allowance = given["max_errors"]
     output = _prepared(given["output_file"], app.settings.data_dir)
@@ -179,7 +179,7 @@ def _prepared(path: Path | None, data_dir: Path) -> OutputFile | None:
 
 def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted: bool) -> int:
     """What keeps a run from being judged goes before the judgement: interrupted, stopped, errors, thresholds."""
-    from modelgauge.report.thresholds import why_not_passed
+    from modelgauge.reports.thresholds import why_not_passed
 
     if interrupted:
         return INTERRUPTED
@@ -205,7 +205,7 @@ def _show(
 
 def _write(app: App, output: OutputFile, shown: Sequence[ShownRun]) -> None:
     """One record as it is, several as a list."""
-    from modelgauge.report.items import records_as_json
+    from modelgauge.reports.items import records_as_json
 
     with output.writing() as file:
         file.writelines(records_as_json(shown, always_a_list=len(shown) != 1, redact_json=app.redact_json))
@@ -222,9 +222,9 @@ def _say_why(app: App, records: Iterable[TestRecord], allowed: Allowance, runs: 
         runs: the folder of the runs.
         told: whether those who read this have read in the tables what stopped a run.
     """
-    from modelgauge.engine.journal import RunFolder
-    from modelgauge.report.plain import counted
-    from modelgauge.report.thresholds import why_not_passed
+    from modelgauge.engine.files.journal import RunFolder
+    from modelgauge.reports.plain import counted
+    from modelgauge.reports.thresholds import why_not_passed
 
     for record in records:
         pair = f"{record.test_uid} on {record.sut_uid}"
@@ -288,7 +288,7 @@ def _has_one_reader() -> bool:
 
 def _higher_cap(records: Iterable[TestRecord], again: str) -> str:
     """The options that `resume` needs to go on where a cap was reached; other commands begin anew."""
-    from modelgauge.report.items import higher_cap
+    from modelgauge.reports.items import higher_cap
 
     return "" if again and not again.startswith("modelgauge resume ") else higher_cap(records)
 

@@ -18,10 +18,10 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from modelgauge.articles import a_thing, capitalized
-from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import InvalidDataError
-from modelgauge.shortening import beginning
+from modelgauge.wording.articles import a_thing, capitalized
+from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.shortening import beginning
 
 T = TypeVar("T")
 FrozenT = TypeVar("FrozenT", bound="Frozen")

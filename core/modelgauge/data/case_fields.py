@@ -11,9 +11,9 @@ from pydantic_core import PydanticCustomError
 
 from modelgauge.data.base import Frozen, Text, explain, unshared
 from modelgauge.data.responses import OwnJsonObject, ToolCall
-from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import InvalidDataError
-from modelgauge.shortening import quoted
+from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.shortening import quoted
 
 _LONGEST_NAME = 60
 

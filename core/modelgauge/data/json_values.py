@@ -13,8 +13,8 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from modelgauge.articles import a_class, a_thing, capitalized
 from modelgauge.errors import InvalidDataError
+from modelgauge.wording.articles import a_class, a_thing, capitalized
 
 MOST_LEVELS = 100
 """Deepest nesting of a value: what writes and reads records takes little more than twice as much."""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, SupportsFloat, TypeV
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from modelgauge.articles import a_thing
 from modelgauge.data.base import Count, Frozen, Text, items_of, of_valid, typed
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import check_exact
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
-from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import InvalidDataError
+from modelgauge.wording.articles import a_thing
+from modelgauge.wording.did_you_mean import did_you_mean
 
 T = TypeVar("T")
 

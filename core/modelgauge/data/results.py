@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel
 
-from modelgauge.articles import a_thing
 from modelgauge.data.base import Count, Frozen
 from modelgauge.data.estimates import Estimate
-from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import InvalidDataError, MissingResultError
+from modelgauge.wording.articles import a_thing
+from modelgauge.wording.did_you_mean import did_you_mean
 
 PASSED = "passed"
 """The measurement that says whether an item passed all its thresholds; `NAME.passed`, that of one of them."""

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from modelgauge.files import opened, real_path
+from modelgauge.files.regular import opened, real_path
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 

@@ -12,9 +12,7 @@ from modelgauge.data.measured import PromptInteractionAnnotations, TestItemAnnot
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemRecord
 from modelgauge.data.responses import SUTResponse
-from modelgauge.engine.asking import ask_sut, tell_of_kept
-from modelgauge.engine.calls import Target
-from modelgauge.engine.failures import (
+from modelgauge.engine.bookkeeping.failures import (
     StageError,
     add_note,
     as_exception,
@@ -23,10 +21,12 @@ from modelgauge.engine.failures import (
     message_of,
     repeat_failure,
 )
+from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.calls.asking import ask_sut, tell_of_kept
+from modelgauge.engine.calls.call import Target
+from modelgauge.engine.calls.scheduling import Turns
 from modelgauge.engine.measuring import Measured, Measurer
 from modelgauge.engine.repeats import Reducer, reduced
-from modelgauge.engine.tally import Tally
-from modelgauge.engine.turns import Turns
 from modelgauge.errors import DefinitionError, RunStoppedError
 from modelgauge.interfaces.annotator import cost_of_each, request_of
 

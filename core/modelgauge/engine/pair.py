@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.responses import SUTResponse
-from modelgauge.engine.owners import Asked, Owner
+from modelgauge.engine.calls.callee import Asked, Owner
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.sut import PromptResponseSUT

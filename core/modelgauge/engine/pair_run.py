@@ -7,25 +7,25 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import Any
 
+from modelgauge.config.options import RunOptions
 from modelgauge.data.records import ItemRecord, RunFailure, RunStage, TestRecord
 from modelgauge.data.results import GIVEN, Sample, normalized_result
-from modelgauge.engine.calls import Target
-from modelgauge.engine.failures import run_failure
+from modelgauge.engine.bookkeeping.failures import run_failure
+from modelgauge.engine.bookkeeping.tally import current_tally
+from modelgauge.engine.calls.call import Target
+from modelgauge.engine.calls.limits import window_of
+from modelgauge.engine.files.journal import JournalFile, RunFolder
+from modelgauge.engine.files.journal_line import line_of
+from modelgauge.engine.files.writer import Writer
 from modelgauge.engine.item import ItemWorker
-from modelgauge.engine.journal import JournalFile, RunFolder
-from modelgauge.engine.limits import window_of
-from modelgauge.engine.lines import line_of
-from modelgauge.engine.measured import JournalIndex
+from modelgauge.engine.loop.threads import OneThread, in_thread
 from modelgauge.engine.observers import Observers
-from modelgauge.engine.options import RunOptions
 from modelgauge.engine.pair import Pair
 from modelgauge.engine.recorded import Continued, Rescorer
+from modelgauge.engine.run_record import changes_of, identity_of, manifest_of, record_of
+from modelgauge.engine.scored_items import JournalIndex
 from modelgauge.engine.source import Choice, Ids, ItemSource, NumberedItem, check_cluster, chosen
-from modelgauge.engine.summary import changes_of, identity_of, manifest_of, record_of
-from modelgauge.engine.tally import current_tally
-from modelgauge.engine.threads import OneThread, in_thread
 from modelgauge.engine.totals import TotalsFile
-from modelgauge.engine.writer import Writer
 from modelgauge.errors import ModelGaugeError, RunStoppedError
 
 _TURN = 0.005  # seconds that a worker may keep the loop, when nothing makes it wait

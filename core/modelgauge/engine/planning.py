@@ -6,19 +6,19 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from modelgauge.cache import Cache, KeyMaker
+from modelgauge.config.options import RunOptions
 from modelgauge.data.base import Frozen
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import CallCounts
-from modelgauge.engine.asking import translated
-from modelgauge.engine.digests import DigestSet
-from modelgauge.engine.failures import NOT_OF_THE_ITEM, message_of
+from modelgauge.engine.bookkeeping.app_trace import Told, opened
+from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
+from modelgauge.engine.calls.asking import translated
+from modelgauge.engine.calls.callee import Asked, Owner, declared_response, keys_of, learn_secrets
+from modelgauge.engine.files.digests import DigestSet
 from modelgauge.engine.item import checked_choice
-from modelgauge.engine.options import RunOptions
-from modelgauge.engine.owners import Asked, Owner, declared_response, keys_of, learn_secrets
 from modelgauge.engine.pair import Pair, RecordedSUT
 from modelgauge.engine.source import Ids, chosen
-from modelgauge.engine.uses import Told, opened
 from modelgauge.errors import CacheError, RunStoppedError
 from modelgauge.interfaces.annotator import cost_of_each, request_of
 from modelgauge.interfaces.codec import ResponseCodec

@@ -14,16 +14,16 @@ from modelgauge.data.measured import PromptInteractionAnnotations
 from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemRecord, item_from_json
 from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import ConcurrencyChange
-from modelgauge.engine.failures import NOT_OF_THE_ITEM, StageError, message_of, place_of
+from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, StageError, message_of, place_of
+from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.files.journal import MANIFEST, RECORD, RunFolder, unreadable, whole_lines
+from modelgauge.engine.files.journal_line import without_contexts
 from modelgauge.engine.item import Answered, ItemWorker
-from modelgauge.engine.journal import MANIFEST, RECORD, RunFolder, unreadable, whole_lines
-from modelgauge.engine.lines import without_contexts
-from modelgauge.engine.measured import JournalIndex
+from modelgauge.engine.scored_items import JournalIndex
 from modelgauge.engine.source import NumberedItem
-from modelgauge.engine.tally import Tally
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import ModelGaugeError, RecordError, RedactedAnswerError
-from modelgauge.files import check_regular, opened
+from modelgauge.files.regular import check_regular, opened
 
 
 class RecordedItems:

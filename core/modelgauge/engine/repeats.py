@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from modelgauge.errors import InvalidDataError, InvalidOptionError, NewRunNeededError
-from modelgauge.exact import exact_mean
+from modelgauge.stats.exact import exact_mean
 
 
 class Reducer(NamedTuple):

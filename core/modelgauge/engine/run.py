@@ -8,33 +8,33 @@ from dataclasses import replace
 from typing import Any
 
 from modelgauge.cache import DiskCache
+from modelgauge.config.options import RunOptions
 from modelgauge.data.prompts import AnyPrompt, SUTOptions
 from modelgauge.data.records import TestRecord
 from modelgauge.data.responses import SUTResponse
-from modelgauge.engine.asking import ask_sut
-from modelgauge.engine.budget import Budget
-from modelgauge.engine.calls import Target
-from modelgauge.engine.deadlines import Deadlines, in_this_task
-from modelgauge.engine.failures import NOT_OF_THE_ITEM, message_of, printable
-from modelgauge.engine.garbage import rarer_collections
+from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of, printable
+from modelgauge.engine.bookkeeping.tally import Tally, current_tally
+from modelgauge.engine.calls.asking import ask_sut
+from modelgauge.engine.calls.budget import Budget
+from modelgauge.engine.calls.call import Target
+from modelgauge.engine.calls.callee import Asked, Owner, is_cached, learn_secrets
+from modelgauge.engine.calls.lookups import Lookups
+from modelgauge.engine.calls.services import Services
+from modelgauge.engine.files.journal import RunFolder, new_id
+from modelgauge.engine.files.writer import Writer
 from modelgauge.engine.item import ItemWorker
-from modelgauge.engine.journal import RunFolder, new_id
-from modelgauge.engine.lookups import Lookups
+from modelgauge.engine.loop.deadlines import Deadlines, in_this_task
+from modelgauge.engine.loop.gc_pauses import rarer_collections
+from modelgauge.engine.loop.threads import CallPool, in_thread
+from modelgauge.engine.loop.watchdog import watching_the_loop
 from modelgauge.engine.measuring import Measurer
 from modelgauge.engine.observers import Observer, Observers
-from modelgauge.engine.options import RunOptions
-from modelgauge.engine.owners import Asked, Owner, is_cached, learn_secrets
 from modelgauge.engine.pair import Callee, Pair, RecordedSUT
 from modelgauge.engine.pair_run import PairRun, Surroundings
 from modelgauge.engine.progress import Standing, show_progress
 from modelgauge.engine.recorded import Continued, RecordedItems, Rescorer
 from modelgauge.engine.repeats import reducer
-from modelgauge.engine.services import Services
-from modelgauge.engine.tally import Tally, current_tally
-from modelgauge.engine.threads import CallPool, in_thread
 from modelgauge.engine.totals import count_spent
-from modelgauge.engine.watchdog import watching_the_loop
-from modelgauge.engine.writer import Writer
 from modelgauge.errors import (
     CallError,
     CallTimeoutError,

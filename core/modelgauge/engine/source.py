@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from modelgauge.articles import a_thing
+from modelgauge.config.options import RunOptions
 from modelgauge.data.base import items_of
 from modelgauge.data.items import TestItem, derived_id
-from modelgauge.did_you_mean import did_you_mean
-from modelgauge.engine.digests import DigestSet, digest_of
-from modelgauge.engine.failures import as_exception
-from modelgauge.engine.options import RunOptions
-from modelgauge.engine.threads import OneThread, in_thread
+from modelgauge.engine.bookkeeping.failures import as_exception
+from modelgauge.engine.files.digests import DigestSet, digest_of
+from modelgauge.engine.loop.threads import OneThread, in_thread
 from modelgauge.errors import DefinitionError, InvalidOptionError
 from modelgauge.interfaces.test import PromptResponseTest
+from modelgauge.wording.articles import a_thing
+from modelgauge.wording.did_you_mean import did_you_mean
 
 log = logging.getLogger(__name__)
 

@@ -13,11 +13,11 @@ from pydantic import ConfigDict, Field
 
 from modelgauge.data.base import Count, Frozen
 from modelgauge.data.results import CallCounts, Spent
-from modelgauge.engine.budget import Budget
-from modelgauge.engine.journal import RunFolder, of_invocation, read_json, refused
-from modelgauge.engine.tally import Tally
+from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.calls.budget import Budget
+from modelgauge.engine.files.journal import RunFolder, of_invocation, read_json, refused
 from modelgauge.errors import InvalidDataError, RecordError
-from modelgauge.files import opened
+from modelgauge.files.regular import opened
 
 log = logging.getLogger(__name__)
 

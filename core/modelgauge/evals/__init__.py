@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from modelgauge.data.test_cases import SingleTurnParams as SingleTurnParams
     from modelgauge.data.test_cases import Turn as Turn
     from modelgauge.data.test_cases import TurnParams as TurnParams
+    from modelgauge.datasets.dataset import EvaluationDataset as EvaluationDataset
+    from modelgauge.datasets.dataset_test import DatasetTest as DatasetTest
     from modelgauge.evals.asserting import assert_test as assert_test
     from modelgauge.evals.configs import AsyncConfig as AsyncConfig
     from modelgauge.evals.configs import CacheConfig as CacheConfig
     from modelgauge.evals.configs import DisplayConfig as DisplayConfig
     from modelgauge.evals.configs import ErrorConfig as ErrorConfig
-    from modelgauge.evals.dataset_test import DatasetTest as DatasetTest
-    from modelgauge.evals.datasets import EvaluationDataset as EvaluationDataset
     from modelgauge.evals.evaluation import evaluate as evaluate
     from modelgauge.evals.hyperparameters import log_hyperparameters as log_hyperparameters
     from modelgauge.evals.results import EvaluationResult as EvaluationResult
     from modelgauge.evals.results import MetricData as MetricData
     from modelgauge.evals.results import TestResult as TestResult
-    from modelgauge.evals.tracing import collect_traces as collect_traces
-    from modelgauge.evals.tracing import observe as observe
-    from modelgauge.evals.tracing import update_current_span as update_current_span
-    from modelgauge.evals.tracing import update_current_trace as update_current_trace
     from modelgauge.metrics.tools import ToolCallParams as ToolCallParams
+    from modelgauge.observe.tracing import collect_traces as collect_traces
+    from modelgauge.observe.tracing import observe as observe
+    from modelgauge.observe.tracing import update_current_span as update_current_span
+    from modelgauge.observe.tracing import update_current_trace as update_current_trace
 
 _MODULES = {
     "data.responses": ("ToolCall",),
@@ -54,12 +54,12 @@ _MODULES = {
     ),
     "evals.asserting": ("assert_test",),
     "evals.configs": ("AsyncConfig", "CacheConfig", "DisplayConfig", "ErrorConfig"),
-    "evals.dataset_test": ("DatasetTest",),
-    "evals.datasets": ("EvaluationDataset",),
+    "datasets.dataset_test": ("DatasetTest",),
+    "datasets.dataset": ("EvaluationDataset",),
     "evals.evaluation": ("evaluate",),
     "evals.hyperparameters": ("log_hyperparameters",),
     "evals.results": ("EvaluationResult", "MetricData", "TestResult"),
-    "evals.tracing": ("collect_traces", "observe", "update_current_span", "update_current_trace"),
+    "observe.tracing": ("collect_traces", "observe", "update_current_span", "update_current_trace"),
     "metrics.tools": ("ToolCallParams",),
 }
 _HOME = {name: f"modelgauge.{module}" for module, names in _MODULES.items() for name in names}
@@ -101,7 +101,7 @@ def __getattr__(name: str) -> Any:
     """Load a public name from its module (PEP 562)."""
     home = _HOME.get(name)
     if home is None:
-        raise import_module("modelgauge.did_you_mean").missing_name(__name__, name)
+        raise import_module("modelgauge.wording.did_you_mean").missing_name(__name__, name)
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

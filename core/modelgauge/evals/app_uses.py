@@ -10,15 +10,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from modelgauge.blocking import blocking
+from modelgauge.config.options import RunOptions
 from modelgauge.data.shown import is_stream
-from modelgauge.engine.deadlines import Deadlines, call_timed_out
-from modelgauge.engine.failures import add_note, as_exception, is_from_outside
-from modelgauge.engine.options import RunOptions
+from modelgauge.engine.bookkeeping.failures import add_note, as_exception, is_from_outside
+from modelgauge.engine.loop.blocking import blocking
+from modelgauge.engine.loop.deadlines import Deadlines, call_timed_out
+from modelgauge.engine.loop.threads import CallPool
 from modelgauge.engine.progress import Standing, show_progress
-from modelgauge.engine.threads import CallPool
 from modelgauge.errors import CallTimeoutError, ModelGaugeError
-from modelgauge.spans import (
+from modelgauge.observe.spans import (
     OpenSpan,
     OpenTrace,
     Sink,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from modelgauge.articles import a_class
+from modelgauge.config.options import RunOptions
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.shown import shown
 from modelgauge.data.test_cases import (
@@ -17,16 +17,16 @@ from modelgauge.data.test_cases import (
     Golden,
     LLMTestCase,
 )
-from modelgauge.engine.asking import split_off
-from modelgauge.engine.journal import RunFolder
-from modelgauge.engine.options import RunOptions
+from modelgauge.datasets.dataset_test import as_asked, keyed
+from modelgauge.engine.calls.asking import split_off
+from modelgauge.engine.files.journal import RunFolder
 from modelgauge.errors import InvalidDataError
 from modelgauge.evals.app_uses import App, Used, Uses
-from modelgauge.evals.dataset_test import as_asked, keyed
-from modelgauge.evals.given import AnsweredCase, Component
+from modelgauge.evals.recorded_answers import AnsweredCase, Component
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import Origin, check_case
-from modelgauge.spans import OpenSpan, OpenTrace, as_text, is_observed, metrics_of_observed
+from modelgauge.observe.spans import OpenSpan, OpenTrace, as_text, is_observed, metrics_of_observed
+from modelgauge.wording.articles import a_class
 
 Resolved: TypeAlias = Callable[[Sequence[Any]], list[Metric]]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from modelgauge.api import Runner
 from modelgauge.data.test_cases import Golden
-from modelgauge.engine.failures import as_exception
+from modelgauge.engine.bookkeeping.failures import as_exception
 from modelgauge.errors import CallError, ModelGaugeError
-from modelgauge.evals import observed, pytest_plugin
+from modelgauge.evals import pytest_plugin
 from modelgauge.evals.apps import answered_goldens, check_app
 from modelgauge.evals.configs import AsyncConfig
 from modelgauge.evals.evaluation import (
@@ -22,11 +22,12 @@ from modelgauge.evals.evaluation import (
     metrics_of,
     raise_first_of_app,
 )
-from modelgauge.evals.given import AnsweredCase
 from modelgauge.evals.hyperparameters import logged_hyperparameters
+from modelgauge.evals.recorded_answers import AnsweredCase
 from modelgauge.evals.results import EvaluationResult
 from modelgauge.evals.session import Call, TestRunOptions
 from modelgauge.metrics.cases import TestCase, called
+from modelgauge.observe import observed
 
 
 def assert_test(

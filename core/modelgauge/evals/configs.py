@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from modelgauge.api import Runner
-from modelgauge.did_you_mean import did_you_mean
-from modelgauge.engine.options import RunOptions
+from modelgauge.config.options import RunOptions
 from modelgauge.errors import InvalidOptionError
 from modelgauge.interfaces.arguments import explains_arguments
+from modelgauge.wording.did_you_mean import did_you_mean
 
 Display = Literal["all", "failing", "passing"]
 

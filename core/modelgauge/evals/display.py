@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from modelgauge.data.records import DatasetReference
-from modelgauge.engine.journal import RunFolder
+from modelgauge.engine.files.journal import RunFolder
 from modelgauge.evals.configs import Display
 from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
-from modelgauge.report.figures import figure, limit
-from modelgauge.report.page import Page, Style
-from modelgauge.report.plain import counted, ends_of, one_line, visible
+from modelgauge.reports.figures import figure, limit
+from modelgauge.reports.page import Page, Style
+from modelgauge.reports.plain import counted, ends_of, one_line, visible
 
 _MOST_CASES = 50
 LONGEST_TITLE = 40

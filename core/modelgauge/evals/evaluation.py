@@ -7,26 +7,26 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel
 
 from modelgauge.api import Runner
-from modelgauge.articles import a_thing, capitalized
-from modelgauge.blocking import blocking
 from modelgauge.data.records import ItemRecord, TestRecord
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
-from modelgauge.engine.failures import add_note
-from modelgauge.engine.journal import RunFolder
+from modelgauge.datasets.dataset import EvaluationDataset
+from modelgauge.datasets.links import Link, link_to
+from modelgauge.datasets.members import Members
+from modelgauge.engine.bookkeeping.failures import add_note
+from modelgauge.engine.files.journal import RunFolder
+from modelgauge.engine.loop.blocking import blocking
 from modelgauge.errors import CallError, InvalidDataError, RunStoppedError
 from modelgauge.evals.apps import Judging, answered_goldens, check_goldens
 from modelgauge.evals.configs import AsyncConfig, CacheConfig, Configs, DisplayConfig, ErrorConfig
-from modelgauge.evals.dataset_links import Link, link_to
-from modelgauge.evals.dataset_members import Members
-from modelgauge.evals.datasets import EvaluationDataset
 from modelgauge.evals.display import print_result
-from modelgauge.evals.given import AnsweredCase, GivenAnswers, GivenTest
 from modelgauge.evals.hyperparameters import checked, logged_hyperparameters
+from modelgauge.evals.recorded_answers import AnsweredCase, GivenAnswers, GivenTest
 from modelgauge.evals.results import EvaluationResult, TestResult, test_result
 from modelgauge.evals.sampling import MemberT, sampled
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import TestCase, called
-from modelgauge.shortening import beginning
+from modelgauge.wording.articles import a_thing, capitalized
+from modelgauge.wording.shortening import beginning
 
 AnyMetric: TypeAlias = Metric | str
 """A metric, or its uid."""

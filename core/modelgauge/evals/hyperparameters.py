@@ -8,9 +8,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 
-from modelgauge.articles import a_thing
 from modelgauge.data.json_values import check_exact
 from modelgauge.errors import DefinitionError, InvalidDataError
+from modelgauge.wording.articles import a_thing
 
 F = TypeVar("F", bound=Callable[[], Mapping[str, Any]])
 

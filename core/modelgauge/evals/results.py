@@ -9,10 +9,10 @@ from modelgauge.data.measured import PromptInteractionAnnotations
 from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, TestItemRecord, TestRecord
 from modelgauge.data.results import PASSED
 from modelgauge.data.spans import Span
-from modelgauge.evals.given import GivenTest
+from modelgauge.evals.recorded_answers import GivenTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import TestCase, title_of
-from modelgauge.report.plain import counted
+from modelgauge.reports.plain import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
+from modelgauge.config.options import RunOptions
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
-from modelgauge.engine.options import RunOptions
+from modelgauge.datasets.dataset_test import item_ids, prompt_of
 from modelgauge.engine.source import Ids, numbered, sample
 from modelgauge.errors import InvalidOptionError
-from modelgauge.evals.dataset_test import item_ids, prompt_of
 
 MemberT = TypeVar("MemberT", bound=LLMTestCase | ConversationalTestCase | Golden | ConversationalGolden)
 

@@ -15,20 +15,20 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from modelgauge.config.settings import Settings, load_settings
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.records import SCHEMA_VERSION, ItemRecord, Stage, TestRecord
 from modelgauge.data.results import GIVEN, Counts
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
-from modelgauge.discovery import Plugins, discover
-from modelgauge.engine.failures import StageError, exception_record
-from modelgauge.engine.journal import RUNS, JournalFile, RunFolder, write_atomically
-from modelgauge.engine.manifest import surroundings
+from modelgauge.datasets.dataset_test import prompt_of
+from modelgauge.engine.bookkeeping.failures import StageError, exception_record
+from modelgauge.engine.files.journal import RUNS, JournalFile, RunFolder, write_atomically
+from modelgauge.engine.files.manifest import surroundings
 from modelgauge.engine.totals import Totals
 from modelgauge.errors import MissingParameterError
 from modelgauge.evals.app_uses import is_skip
 from modelgauge.evals.configs import Display, ErrorConfig
-from modelgauge.evals.dataset_test import prompt_of
 from modelgauge.evals.display import Shown, rendered
 from modelgauge.evals.pytest_plugin import UNREPEATED
 from modelgauge.evals.pytest_plugin import place as place_of
@@ -50,8 +50,8 @@ from modelgauge.evals.session_repeats import cases_of, items_of
 from modelgauge.evals.session_run import SessionRun
 from modelgauge.evals.session_secrets import SessionSecrets
 from modelgauge.metrics.cases import title_of
-from modelgauge.report.plain import counted
-from modelgauge.settings import Settings, load_settings
+from modelgauge.plugins.discovery import Plugins, discover
+from modelgauge.reports.plain import counted
 
 UID = "pytest"
 """How the record of a session calls its test, where the user gave no identifier."""

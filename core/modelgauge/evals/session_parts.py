@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, TestItemRecord, TestRecord
 from modelgauge.data.results import PASSED, CallCounts, Counts
-from modelgauge.engine.journal import MANIFEST, RECORD, RunFolder
-from modelgauge.engine.tally import Tally
+from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.files.journal import MANIFEST, RECORD, RunFolder
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import RecordError
 from modelgauge.evals.display import LONGEST_TITLE, Shown
 from modelgauge.evals.results import MetricData
-from modelgauge.report.plain import one_line
+from modelgauge.reports.plain import one_line
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemRecord
 from modelgauge.evals.session_parts import Part, renamed
-from modelgauge.exact import exact_mean
+from modelgauge.stats.exact import exact_mean
 
 
 def cases_of(parts: Sequence[Part]) -> dict[str, list[Part]]:

@@ -13,13 +13,13 @@ from typing import IO, Any
 
 from modelgauge.data.records import ItemRecord, TestRecord
 from modelgauge.data.results import normalized_result
-from modelgauge.engine.journal import JOURNAL, JournalFile, RunFolder, new_id, refused, write_atomically
-from modelgauge.engine.lines import line_of
-from modelgauge.engine.measured import JournalIndex
+from modelgauge.engine.files.journal import JOURNAL, JournalFile, RunFolder, new_id, refused, write_atomically
+from modelgauge.engine.files.journal_line import line_of
+from modelgauge.engine.scored_items import JournalIndex
 from modelgauge.engine.totals import Totals
 from modelgauge.errors import RunStoppedError
-from modelgauge.file_lock import lock
-from modelgauge.files import opened
+from modelgauge.files.lock import lock
+from modelgauge.files.regular import opened
 from modelgauge.stats import mean_of_each
 from modelgauge.stats.measured import Range
 

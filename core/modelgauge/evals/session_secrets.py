@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from modelgauge.engine.journal import whole_lines
+from modelgauge.config.secrets import SecretDescription, SecretStore
+from modelgauge.engine.files.journal import whole_lines
 from modelgauge.errors import SettingsError
 from modelgauge.evals.session_run import place_of
-from modelgauge.secrets import SecretDescription, SecretStore
 
 _LEFT = "secrets-{}.jsonl"
 

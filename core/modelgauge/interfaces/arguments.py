@@ -5,8 +5,8 @@ import inspect
 from collections.abc import Collection
 from typing import Any, TypeVar
 
-from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import ArgumentError
+from modelgauge.wording.did_you_mean import did_you_mean
 
 T = TypeVar("T")
 

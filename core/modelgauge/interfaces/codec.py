@@ -16,10 +16,10 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from modelgauge.articles import a_thing, with_article
 from modelgauge.data.json_values import inexact_parts, is_exact
 from modelgauge.errors import DefinitionError, InvalidResponseError
-from modelgauge.shortening import beginning
+from modelgauge.wording.articles import a_thing, with_article
+from modelgauge.wording.shortening import beginning
 
 
 class ResponseCodec:

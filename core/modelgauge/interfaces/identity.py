@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import Field
 
+from modelgauge.config.secrets import Secret
+from modelgauge.config.targets import describe
 from modelgauge.data.base import Frozen
 from modelgauge.data.json_values import class_name, plain, text_of_plain
 from modelgauge.errors import DefinitionError, InvalidDataError, ModelGaugeError
 from modelgauge.interfaces.arguments import unbound_arguments
-from modelgauge.secrets import Secret
-from modelgauge.targets import describe
 
 F = TypeVar("F", bound=Callable[..., Any])
 

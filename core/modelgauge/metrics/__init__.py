@@ -160,7 +160,7 @@ def __getattr__(name: str) -> Any:
     """Load a public name from its module (PEP 562)."""
     home = _HOME.get(name)
     if home is None:
-        raise import_module("modelgauge.did_you_mean").missing_name(__name__, name)
+        raise import_module("modelgauge.wording.did_you_mean").missing_name(__name__, name)
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

@@ -15,7 +15,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from modelgauge.coroutines import never_waits, result_of
 from modelgauge.data.base import of_valid
 from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext
@@ -23,6 +22,7 @@ from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.data.thresholds import reaches
+from modelgauge.engine.loop.coroutines import never_waits, result_of
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, interface_method
 from modelgauge.interfaces.sut import PromptResponseSUT

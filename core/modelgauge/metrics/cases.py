@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel
 
-from modelgauge.articles import a_class, a_thing
 from modelgauge.data.base import Frozen, unshared
 from modelgauge.data.case_fields import holds_more_than_texts
 from modelgauge.data.items import PromptWithContext
@@ -24,7 +23,8 @@ from modelgauge.data.test_cases import (
     Turn,
 )
 from modelgauge.errors import MissingParameterError
-from modelgauge.shortening import quoted
+from modelgauge.wording.articles import a_class, a_thing
+from modelgauge.wording.shortening import quoted
 
 TestCase: TypeAlias = LLMTestCase | ConversationalTestCase
 

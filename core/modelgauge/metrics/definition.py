@@ -14,7 +14,6 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from modelgauge.data.results import PASSED
-from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import (
     ArgumentError,
     DefinitionError,
@@ -25,8 +24,9 @@ from modelgauge.errors import (
 from modelgauge.interfaces.arguments import refused_argument
 from modelgauge.metrics.judges import JudgeLike
 from modelgauge.metrics.panel import Combine
-from modelgauge.names import decode
-from modelgauge.shortening import beginning
+from modelgauge.plugins.names import decode
+from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.shortening import beginning
 
 if TYPE_CHECKING:
     from modelgauge.metrics.base import Metric

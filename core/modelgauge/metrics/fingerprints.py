@@ -49,12 +49,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from modelgauge.config.secrets import Secret
 from modelgauge.data.json_values import class_name, is_exact, plain
 from modelgauge.errors import DefinitionError, InvalidDataError
 from modelgauge.interfaces.identity import Identified
 from modelgauge.metrics.definition import ScoreMethod
 from modelgauge.metrics.questions import wording
-from modelgauge.secrets import Secret
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 _BY_REPR = frozenset(

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
+from modelgauge.config.settings import Settings, load_settings
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.errors import InvalidOptionError, UsageError
 from modelgauge.interfaces.sut import PromptResponseSUT
-from modelgauge.settings import Settings, load_settings
 from modelgauge.suts.function import FunctionSUT
 
 JudgeSUT: TypeAlias = PromptResponseSUT[Any, Any] | str

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
-from modelgauge.blocking import blocking
-from modelgauge.discovery import discover
-from modelgauge.engine.options import RunOptions
+from modelgauge.config.options import RunOptions
+from modelgauge.config.secrets import SecretStore
+from modelgauge.config.settings import Settings, load_settings
+from modelgauge.engine.bookkeeping.tally import Tally, current_tally
+from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.pair import Callee
 from modelgauge.engine.run import Run
-from modelgauge.engine.tally import Tally, current_tally
 from modelgauge.interfaces.annotator import CompletionAnnotator, current_asker, naming_the_asker
 from modelgauge.interfaces.identity import declared
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
-from modelgauge.secrets import SecretStore
-from modelgauge.settings import Settings, load_settings
+from modelgauge.plugins.discovery import discover
 
 JudgeSUTs = Mapping[str, PromptResponseSUT[Any, Any]]
 

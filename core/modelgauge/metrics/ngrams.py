@@ -12,11 +12,11 @@ from typing import Any, Unpack
 
 from modelgauge.data.estimates import Score
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import InvalidDataError, InvalidOptionError, UsageError
-from modelgauge.exact import fraction_of
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.definition import MetricSettings, check_flags
+from modelgauge.stats.exact import fraction_of
+from modelgauge.wording.did_you_mean import did_you_mean
 
 _USUAL_TOKENIZER = "13a"
 _ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")

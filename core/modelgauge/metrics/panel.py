@@ -7,7 +7,7 @@ from typing import Literal
 
 from modelgauge.data.estimates import Score
 from modelgauge.errors import CallError
-from modelgauge.exact import exact_mean
+from modelgauge.stats.exact import exact_mean
 
 Combine = Literal["mean", "majority"]
 

@@ -24,9 +24,7 @@ from pydantic import BaseModel
 from modelgauge.data.estimates import Score
 from modelgauge.data.prompts import SUTOptions, TextPrompt
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import DefinitionError, InvalidResponseError
-from modelgauge.exact import exact_mean
 from modelgauge.interfaces.capabilities import ProducesStructuredOutput
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judges import JUDGE
@@ -40,7 +38,9 @@ from modelgauge.metrics.replies import (
     read_completion,
     verdicts_shape,
 )
-from modelgauge.shortening import quoted
+from modelgauge.stats.exact import exact_mean
+from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.shortening import quoted
 
 T = TypeVar("T")
 ReplyT = TypeVar("ReplyT", bound=BaseModel)

@@ -8,10 +8,10 @@ wording of the questions is our own.
 from collections.abc import Sequence
 from fractions import Fraction
 
-from modelgauge.exact import fraction_of
 from modelgauge.metrics.definition import say_once
 from modelgauge.metrics.procedure import Extract, Judge, JudgeMetric, Procedure, texts_of
 from modelgauge.metrics.questions import TEMPLATES
+from modelgauge.stats.exact import fraction_of
 
 
 def average_precision(worths: Sequence[float]) -> float:

@@ -4,11 +4,11 @@ import difflib
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from modelgauge.articles import a_thing
 from modelgauge.data.base import items_of
 from modelgauge.data.items import TestItem
 from modelgauge.data.measured import MeasuredTestItem
 from modelgauge.errors import InvalidDataError
+from modelgauge.wording.articles import a_thing
 
 Key: TypeAlias = str | Callable[[MeasuredTestItem], Hashable]
 """How items are told apart: a key (or attribute) of their context, or a function of the item."""

@@ -8,7 +8,7 @@ from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.interfaces.identity import Identified
 from modelgauge.interfaces.sut import PromptResponseSUT
-from modelgauge.spans import marked, observation_of
+from modelgauge.observe.spans import marked, observation_of
 
 Answer = str | SUTCompletion
 

@@ -14,9 +14,9 @@ from modelgauge.data.json_values import is_exact
 from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.errors import InputFileError, MissingAnswerError
-from modelgauge.files import bytes_of
+from modelgauge.files.regular import bytes_of
 from modelgauge.interfaces.sut import PromptResponseSUT
-from modelgauge.shortening import quoted
+from modelgauge.wording.shortening import quoted
 
 if TYPE_CHECKING:
     import _csv

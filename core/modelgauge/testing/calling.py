@@ -4,14 +4,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from modelgauge.config.secrets import SecretStore
+from modelgauge.config.settings import load_settings
 from modelgauge.data.prompts import SUTOptions, TextPrompt
 from modelgauge.data.records import TestRecord
-from modelgauge.discovery import Plugins
 from modelgauge.errors import MissingSecretError
 from modelgauge.interfaces.capabilities import AcceptsChatPrompt, AcceptsTextPrompt
 from modelgauge.interfaces.sut import PromptResponseSUT, capabilities_of
-from modelgauge.secrets import SecretStore
-from modelgauge.settings import load_settings
+from modelgauge.plugins.discovery import Plugins
 from modelgauge.testing.fakes import FakeSUT, FakeTest
 from modelgauge.testing.rule import NotApplicableError
 from modelgauge.testing.samples import PLAIN, chat_samples

@@ -13,21 +13,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from modelgauge.articles import a_thing, capitalized
+from modelgauge.config.settings import load_settings
 from modelgauge.dependencies import DependencyStore
-from modelgauge.discovery import Plugins, discover
 from modelgauge.errors import UsageError
 from modelgauge.interfaces.annotator import Annotator
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.interfaces.test import PromptResponseTest
-from modelgauge.registry import Entry, Kind, Registry, Resolved
-from modelgauge.settings import load_settings
+from modelgauge.plugins.discovery import Plugins, discover
+from modelgauge.plugins.registry import Entry, Kind, Registry, Resolved
 from modelgauge.testing.plugin_subject import PluginSubject
 from modelgauge.testing.report import Finding, Report, Status
 from modelgauge.testing.rule import Rule, Subject
 from modelgauge.testing.rules.catalogue import RULES
 from modelgauge.testing.subjects import INTERFACES, CallableSubject, ObjectSubject
 from modelgauge.testing.test_subject import TestSubject
+from modelgauge.wording.articles import a_thing, capitalized
 
 _EXAMPLE_MODEL = "example-model"
 

@@ -5,15 +5,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from modelgauge.did_you_mean import did_you_mean
-from modelgauge.discovery import Plugins, discover
-from modelgauge.entry_points import PluginEntryPoint, canonical_distribution, installed_entry_points
+from modelgauge.config.entry_points import PluginEntryPoint, canonical_distribution, installed_entry_points
+from modelgauge.config.settings import names_a_file
 from modelgauge.errors import PluginError, UnknownNameError
-from modelgauge.local_plugins import module_name
-from modelgauge.registry import Entry, Registry
-from modelgauge.settings import names_a_file
+from modelgauge.plugins.discovery import Plugins, discover
+from modelgauge.plugins.local_plugins import module_name
+from modelgauge.plugins.registry import Entry, Registry
 from modelgauge.testing.fresh_process import ask_fresh_process
 from modelgauge.testing.rule import NotApplicableError
+from modelgauge.wording.did_you_mean import did_you_mean
 
 
 class PluginSubject:

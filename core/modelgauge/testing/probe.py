@@ -61,9 +61,9 @@ def main() -> None:
 
 def _registration(job: Mapping[str, Any], printed: io.StringIO) -> dict[str, Any]:
     started = time.perf_counter()
-    import_module("modelgauge.hookspecs")
+    import_module("modelgauge.plugins.hookspecs")
     base_seconds = time.perf_counter() - started
-    discovery = import_module("modelgauge.discovery")
+    discovery = import_module("modelgauge.plugins.discovery")
     if job["plugins"]:
         _import_public_names()
     before = set(sys.modules)
@@ -125,7 +125,7 @@ def _is_write(path: Any, mode: Any, flags: Any) -> bool:
 
 
 def _discovered(discovery: Any, job: Mapping[str, Any]) -> Any:
-    entry_points = import_module("modelgauge.entry_points")
+    entry_points = import_module("modelgauge.config.entry_points")
     return discovery.discover(
         plugins=job["plugins"],
         entry_points=[entry_points.PluginEntryPoint(*fields) for fields in job["entry_points"]],
@@ -174,7 +174,7 @@ def _beside(name: str, folders: Sequence[Path]) -> bool:
 
 
 def _items(job: Mapping[str, Any]) -> dict[str, Any]:
-    discovery = import_module("modelgauge.discovery")
+    discovery = import_module("modelgauge.plugins.discovery")
     subjects = import_module("modelgauge.testing.subjects")
     collecting = import_module("modelgauge.testing.collecting")
     plugins = _discovered(discovery, job)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from modelgauge.config.targets import describe
 from modelgauge.errors import ModelGaugeError
-from modelgauge.targets import describe
 from modelgauge.testing.report import Finding, Status
 
 _PACKAGE = Path(__file__).resolve().parents[1]

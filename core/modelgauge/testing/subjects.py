@@ -11,15 +11,15 @@ from functools import cached_property
 from typing import Any
 
 from modelgauge.cache import KeyMaker
-from modelgauge.discovery import Plugins
+from modelgauge.config.secrets import Secret, SecretDescription, SecretStore
 from modelgauge.errors import InvalidDataError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.capabilities import AcceptsChatPrompt, AcceptsTextPrompt
 from modelgauge.interfaces.identity import Identified
 from modelgauge.interfaces.sut import PromptResponseSUT, capabilities_of
 from modelgauge.interfaces.test import PromptResponseTest
-from modelgauge.registry import Entry, Kind, Resolved
-from modelgauge.secrets import Secret, SecretDescription, SecretStore
+from modelgauge.plugins.discovery import Plugins
+from modelgauge.plugins.registry import Entry, Kind, Resolved
 from modelgauge.testing.definition import definition_problems
 from modelgauge.testing.rule import NotApplicableError, Note
 from modelgauge.testing.samples import chat_samples, judged_samples, text_samples

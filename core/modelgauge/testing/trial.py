@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.api import Runner
+from modelgauge.config.settings import Settings
 from modelgauge.data.items import TestItem
 from modelgauge.data.measured import TestItemAnnotations
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord, TestRecord
 from modelgauge.data.responses import SUTCompletion, SUTResponse
-from modelgauge.discovery import Plugins
 from modelgauge.interfaces.test import PromptResponseTest
-from modelgauge.settings import Settings
+from modelgauge.plugins.discovery import Plugins
 from modelgauge.stats.measured import MeasuredItems
 from modelgauge.testing.fakes import FakeSUT, Reply
 from modelgauge.testing.samples import REPLIES

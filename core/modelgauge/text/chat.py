@@ -12,7 +12,7 @@ from typing import Any
 
 from modelgauge.data.prompts import ChatMessage, ChatPrompt, ChatRole, SUTOptions
 from modelgauge.errors import InputFileError, InvalidDataError
-from modelgauge.files import bytes_of
+from modelgauge.files.regular import bytes_of
 
 _ROLES = ", ".join(ChatRole)
 _EXAMPLE = '[{"role": "user", "content": "Hello"}]'

@@ -12,10 +12,10 @@ from modelgauge import (
     ProducesStructuredOutput,
     TextPrompt,
 )
-from modelgauge.discovery import discover
+from modelgauge.config.secrets import SecretStore
 from modelgauge.errors import InvalidOptionError, MissingSecretError, SettingsError
 from modelgauge.interfaces.sut import capabilities_of
-from modelgauge.secrets import SecretStore
+from modelgauge.plugins.discovery import discover
 from modelgauge_openai.key import OpenAIKey
 from modelgauge_openai.sut import OpenAIChat
 

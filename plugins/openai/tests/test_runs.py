@@ -9,7 +9,7 @@ import pytest
 from chat_server import ChatServer, Fault, Plan
 
 from modelgauge import ChatMessage, ChatPrompt, ChatRole, Runner, SUTOptions, run_test
-from modelgauge.secrets import SecretStore
+from modelgauge.config.secrets import SecretStore
 from modelgauge_openai.sut import OpenAIChat
 
 CANARY = "sk-canary/0123+456789=="

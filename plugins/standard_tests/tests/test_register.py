@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from modelgauge import PromptResponseTest, WebData
-from modelgauge.discovery import discover
+from modelgauge.plugins.discovery import discover
 from modelgauge_standard_tests.register import modelgauge_register_tests
 from modelgauge_standard_tests.sources import BBH_TASKS
 

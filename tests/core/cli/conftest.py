@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from modelgauge import discovery
 from modelgauge.cli.main import cli
+from modelgauge.plugins import discovery
 
 PLUGIN = '''
 import click

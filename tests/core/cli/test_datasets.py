@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from modelgauge.cli.main import cli
 from modelgauge.data.test_cases import ConversationalGolden, Golden
-from modelgauge.evals.datasets import EvaluationDataset
+from modelgauge.datasets.dataset import EvaluationDataset
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from modelgauge import discovery
-from modelgauge.entry_points import PluginEntryPoint
+from modelgauge.config.entry_points import PluginEntryPoint
+from modelgauge.plugins import discovery
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from blockbuster import blockbuster_ctx
 
 from modelgauge import CompletionAnnotator, FunctionSUT, PromptResponseTest, Runner, TestItem, resume
-from modelgauge.discovery import Plugins
+from modelgauge.config.settings import load_settings
 from modelgauge.engine import run as engine_run
-from modelgauge.settings import load_settings
+from modelgauge.plugins.discovery import Plugins
 
 
 @pytest.fixture(autouse=True)

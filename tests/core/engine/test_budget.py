@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from modelgauge import FunctionSUT, Usage
-from modelgauge.engine.budget import Budget
+from modelgauge.engine.calls.budget import Budget
 from modelgauge.errors import RunStoppedError
 
 

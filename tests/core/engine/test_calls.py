@@ -21,11 +21,11 @@ from modelgauge import (
     TestItem,
     Usage,
 )
+from modelgauge.config.secrets import SecretStore
 from modelgauge.engine import run as engine_run
-from modelgauge.engine.limits import Outcome
-from modelgauge.engine.retries import Backoff, classify, outcome_of
+from modelgauge.engine.calls.limits import Outcome
+from modelgauge.engine.calls.retries import Backoff, classify, outcome_of
 from modelgauge.errors import InvalidResponseError, RunStoppedError
-from modelgauge.secrets import SecretStore
 
 
 class ClientError(OSError):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from modelgauge import PromptResponseSUT, SUTCompletion, SUTResponse, TestItem, ToolCall
 from modelgauge.data.spans import Span, Trace
-from modelgauge.engine.uses import Told, opened, sealed
+from modelgauge.engine.bookkeeping.app_trace import Told, opened, sealed
 from modelgauge.evals import observe, update_current_span, update_current_trace
 
 TOLD = Told(

@@ -4,8 +4,8 @@ import pytest
 from pydantic import BaseModel
 
 from modelgauge import ChatPrompt, Estimate, SUTOptions, TestItem, TextPrompt, rescore
-from modelgauge.discovery import Plugins
 from modelgauge.errors import InvalidOptionError
+from modelgauge.plugins.discovery import Plugins
 from modelgauge.stats import count, grouped, mean
 
 

@@ -13,8 +13,8 @@ from contextvars import ContextVar
 import pytest
 
 from modelgauge import FunctionSUT
-from modelgauge.engine.deadlines import Deadlines
-from modelgauge.engine.threads import CallPool
+from modelgauge.engine.loop.deadlines import Deadlines
+from modelgauge.engine.loop.threads import CallPool
 from modelgauge.errors import CallError, CallTimeoutError, RunStoppedError
 
 
@@ -383,7 +383,7 @@ def test_a_process_ends_although_a_call_hangs_for_ever(how, tmp_path):
         textwrap.dedent("""
         import asyncio, time
         from modelgauge import FunctionSUT, PromptResponseTest, TestItem, run_test
-        from modelgauge.engine import deadlines
+        from modelgauge.engine.loop import deadlines
 
         deadlines._CLEANING_UP = 0.05
 

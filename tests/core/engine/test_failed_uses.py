@@ -15,10 +15,10 @@ from modelgauge import (
     TestItem,
     load_record,
 )
+from modelgauge.config.secrets import SecretStore
 from modelgauge.data.records import item_from_json
 from modelgauge.evals import observe, update_current_trace
 from modelgauge.interfaces.retry import Fatal, Retry
-from modelgauge.secrets import SecretStore
 
 
 @observe(type="retriever")

@@ -23,10 +23,10 @@ from modelgauge import (
     load_record,
 )
 from modelgauge.cache import DiskCache
-from modelgauge.engine.journal import RunFolder, refused
+from modelgauge.config.secrets import SecretStore
+from modelgauge.engine.files.journal import RunFolder, refused
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import DefinitionError
-from modelgauge.secrets import SecretStore
 
 
 class Strange(BaseException):
@@ -676,8 +676,8 @@ def test_a_disk_that_refuses_the_record_leaves_the_totals(
 FORKS = """
 import asyncio, os, sys
 from modelgauge import FunctionSUT, PromptResponseTest, Runner, TestItem
-from modelgauge.discovery import Plugins
-from modelgauge.settings import Settings
+from modelgauge.plugins.discovery import Plugins
+from modelgauge.config.settings import Settings
 
 where, ending = sys.argv[1:]
 

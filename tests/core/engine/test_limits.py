@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from modelgauge import CompletionAnnotator
 from modelgauge.data.responses import Usage
-from modelgauge.engine.budget import Budget
-from modelgauge.engine.limits import AdaptiveLimiter, NoLimit, Outcome
+from modelgauge.engine.calls.budget import Budget
+from modelgauge.engine.calls.limits import AdaptiveLimiter, NoLimit, Outcome
 from modelgauge.errors import RunStoppedError
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from modelgauge import SUTOptions
-from modelgauge.engine.options import RunOptions
+from modelgauge.config.options import RunOptions
 
 
 def test_a_run_without_options_is_done_so():

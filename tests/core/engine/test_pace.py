@@ -14,7 +14,7 @@ from modelgauge import (
     SUTResponse,
     TextPrompt,
 )
-from modelgauge.engine import pace
+from modelgauge.engine.calls import slow_method_warning as pace
 
 
 @pytest.fixture

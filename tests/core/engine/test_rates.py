@@ -9,8 +9,8 @@ import pytest
 
 from modelgauge import FunctionSUT
 from modelgauge.data.responses import Usage
-from modelgauge.engine import rates
-from modelgauge.engine.rates import Rate
+from modelgauge.engine.calls import rates
+from modelgauge.engine.calls.rates import Rate
 from modelgauge.errors import InvalidOptionError
 
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelgauge import rescore
-from modelgauge.discovery import Plugins
 from modelgauge.engine.repeats import majority, pass_at, reduced, reducer
 from modelgauge.errors import InvalidDataError, InvalidOptionError, NewRunNeededError
+from modelgauge.plugins.discovery import Plugins
 
 
 @given(

@@ -19,10 +19,10 @@ from modelgauge import (
     rescore,
     resume,
 )
-from modelgauge.discovery import Plugins
-from modelgauge.engine.journal import RunFolder
+from modelgauge.config.settings import load_settings
+from modelgauge.engine.files.journal import RunFolder
 from modelgauge.errors import InvalidOptionError, RecordError
-from modelgauge.settings import load_settings
+from modelgauge.plugins.discovery import Plugins
 
 
 class Reference(BaseModel):

@@ -9,12 +9,12 @@ import pytest
 from modelgauge import PromptResponseSUT, SUTCompletion, SUTResponse, TestItem, rescore
 from modelgauge.data.responses import Usage
 from modelgauge.data.results import Spent
-from modelgauge.discovery import Plugins
-from modelgauge.engine.journal import JournalFile, RunFolder, refused
+from modelgauge.engine.files.journal import JournalFile, RunFolder, refused
 from modelgauge.errors import RecordError, RunStoppedError
-from modelgauge.report.page import Style
-from modelgauge.report.terminal import render
-from modelgauge.report.unfinished import shown_run, state_of
+from modelgauge.plugins.discovery import Plugins
+from modelgauge.reports.page import Style
+from modelgauge.reports.terminal import render
+from modelgauge.reports.unfinished import shown_run, state_of
 
 
 class Priced(PromptResponseSUT[str, str]):

@@ -8,9 +8,9 @@ from pydantic import BaseModel
 
 from modelgauge import MeasuredItems, TestItem
 from modelgauge.data.thresholds import Threshold
-from modelgauge.engine import pace
+from modelgauge.engine.calls import slow_method_warning as pace
 from modelgauge.errors import InvalidDataError, UnknownNameError
-from modelgauge.report.thresholds import why_not_passed
+from modelgauge.reports.thresholds import why_not_passed
 
 
 class Fact(BaseModel):

@@ -8,7 +8,7 @@ import pytest
 
 from modelgauge import FunctionSUT
 from modelgauge.engine import run as engine_run
-from modelgauge.engine.watchdog import watching_the_loop
+from modelgauge.engine.loop.watchdog import watching_the_loop
 from modelgauge.evals import DatasetTest, EvaluationDataset, Golden, observe
 from modelgauge.metrics import Metric
 

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from modelgauge import FunctionSUT, load_record
 from modelgauge.cli.main import cli
 from modelgauge.data.thresholds import Threshold
+from modelgauge.datasets.links import link_to
 from modelgauge.errors import (
     CallError,
     InvalidDataError,
@@ -32,7 +33,6 @@ from modelgauge.evals import (
     observe,
     update_current_span,
 )
-from modelgauge.evals.dataset_links import link_to
 from modelgauge.metrics import ExactMatchMetric, LevenshteinMetric, Metric, TokenF1Metric, TurnRelevancyMetric
 
 pytestmark = pytest.mark.usefixtures("here")

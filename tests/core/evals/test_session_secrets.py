@@ -2,8 +2,8 @@
 
 import pytest
 
+from modelgauge.config.secrets import SecretDescription
 from modelgauge.evals.session_secrets import SessionSecrets
-from modelgauge.secrets import SecretDescription
 
 KEY = SecretDescription("acme", "api_key", "Ask Acme.", ("ACME_KEY",))
 

@@ -9,7 +9,7 @@ import pytest
 from modelgauge import ToolCall
 from modelgauge.errors import DefinitionError, InvalidDataError, InvalidOptionError
 from modelgauge.evals import LLMTestCase, collect_traces, observe, update_current_span, update_current_trace
-from modelgauge.spans import is_observed, metrics_of_observed
+from modelgauge.observe.spans import is_observed, metrics_of_observed
 
 
 def tree(trace):

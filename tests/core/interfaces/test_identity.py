@@ -12,12 +12,12 @@ from typing import Any, Generic, TypeVar
 import pytest
 from pydantic import BaseModel, SecretStr
 
+from modelgauge.config.secrets import OptionalSecret, RequiredSecret, SecretDescription
 from modelgauge.data.json_values import canonical_json
 from modelgauge.errors import ArgumentError, DefinitionError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, Initialization, identity_name
 from modelgauge.interfaces.sut import PromptResponseSUT
-from modelgauge.secrets import OptionalSecret, RequiredSecret, SecretDescription
 
 
 class Thing(Identified):

@@ -25,6 +25,7 @@ from judge_scripts import verdicts
 from pydantic import BaseModel
 
 from modelgauge import FunctionSUT, Score
+from modelgauge.config.secrets import RequiredSecret, SecretDescription
 from modelgauge.evals import LLMTestCase, evaluate
 from modelgauge.metrics import (
     AnswerRelevancyMetric,
@@ -37,7 +38,6 @@ from modelgauge.metrics import (
 )
 from modelgauge.metrics.fingerprints import fingerprint
 from modelgauge.metrics.procedure import mean, texts_of
-from modelgauge.secrets import RequiredSecret, SecretDescription
 
 CASE = LLMTestCase("?", "!", context=["a", "b"])
 

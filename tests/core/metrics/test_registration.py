@@ -5,9 +5,9 @@ from importlib import import_module
 import pytest
 
 import modelgauge.metrics
-from modelgauge.discovery import discover
 from modelgauge.errors import InvalidOptionError
 from modelgauge.metrics import Metric
+from modelgauge.plugins.discovery import discover
 
 NEEDED = {
     "g_eval": "criteria=good",

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from modelgauge.articles import a_thing
 from modelgauge.data.base import typed
 from modelgauge.data.items import TestItem
 from modelgauge.data.json_values import check_exact
 from modelgauge.dependencies import WebData
-from modelgauge.did_you_mean import did_you_mean
 from modelgauge.errors import DefinitionError, InvalidDataError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.testing.collecting import MOST_ITEMS
 from modelgauge.testing.rule import NotApplicableError, Note, problem, remark, rule, told, warning
 from modelgauge.testing.test_subject import TestSubject
+from modelgauge.wording.articles import a_thing
+from modelgauge.wording.did_you_mean import did_you_mean
 
 
 @rule("checksums", "Data from the web has a checksum, so that everybody measures with the same data.")

@@ -13,7 +13,7 @@ from modelgauge.errors import (
     ModelGaugeError,
     PluginError,
 )
-from modelgauge.registry import Registry
+from modelgauge.plugins.registry import Registry
 from modelgauge.testing.definition import takes_uid_first
 from modelgauge.testing.rule import NotApplicableError, Note, problem, rule, told, warning
 from modelgauge.testing.subjects import INTERFACES, CallableSubject, ObjectSubject

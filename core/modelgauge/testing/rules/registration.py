@@ -37,7 +37,7 @@ def imports(plugin: PluginSubject) -> Iterator[Note]:
 def import_cost(plugin: PluginSubject) -> Iterator[Note]:
     found = plugin.registration
     seconds, base = found["seconds"], found["base_seconds"]
-    told = f"{seconds * 1000:.0f} ms, {seconds / base:.2g} times what `import modelgauge.hookspecs` takes"
+    told = f"{seconds * 1000:.0f} ms, {seconds / base:.2g} times what `import modelgauge.plugins.hookspecs` takes"
     gross = seconds > _GROSS_SECONDS and seconds > _GROSS_RATIO * base
     if gross and found["foreign"]:
         raise NotApplicableError(f"{told}: see imports")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from modelgauge.data.json_values import canonical_json
-from modelgauge.engine.owners import declared_response
+from modelgauge.engine.calls.callee import declared_response
 from modelgauge.errors import DefinitionError, InvalidDataError, ModelGaugeError
 from modelgauge.interfaces.capabilities import ProducesPerTokenLogProbabilities, ProducesStructuredOutput
 from modelgauge.interfaces.codec import ResponseCodec

@@ -1,0 +1,377 @@
+"""`modelgauge datasets`: what is in data set files, whether they can be read, and how two of them differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from modelgauge.cli.app import App, pass_app
+from modelgauge.cli.dataset_tests import form_options
+from modelgauge.cli.lazy import LazyGroup
+from modelgauge.cli.options import shared_options
+from modelgauge.reports.plain import counted, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modelgauge.datasets.dataset import EvaluationDataset
+    from modelgauge.datasets.forms import FileForm
+    from modelgauge.datasets.rows import Reading
+    from modelgauge.datasets.tables import Table
+
+WRONG = 1
+_MOST_NAMED = 5
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group("datasets", cls=LazyGroup)
+def datasets() -> None:
+    """List, show, validate and compare data sets: CSV, JSON and JSONL files of goldens."""
+
+
+# --- list ---------------------------------------------------------------------------------------------------
+
+
+@datasets.command("list")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+@click.option("-r", "--recursive", is_flag=True, help="Look into the folders inside too.")
+@form_options
+@shared_options
+@pass_app
+def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm, as_json: bool) -> None:
+    """List the data sets of a folder.
+
+    These are its CSV, JSON and JSONL files with a column 'input', 'scenario' or 'turns', and those that cannot be
+    read, with what is wrong; the exit code is 0 all the same, and that of `datasets validate` tells. Which other
+    files of these types there are is told as well. Hidden files and folders, the data folder of runs, virtual
+    environments and node_modules are left out.
+
+    \b
+    Examples:
+      modelgauge datasets list
+      modelgauge datasets list . --recursive
+    """
+    from modelgauge.datasets.files import find_files
+    from modelgauge.datasets.tables import NoDataSetError
+    from modelgauge.errors import InvalidOptionError
+
+    rows, others = [], []
+    files, unreadable = find_files(folder, recursive=recursive, data_dir=app.settings.data_dir)
+    for path in files:
+        try:
+            rows.append(_listed(path, form))
+        except (NoDataSetError, InvalidOptionError) as error:
+            # An InvalidOptionError is raised where --column names a field that its goldens do not have.
+            others.append({"path": str(path), "problem": error.problem})
+    for failure in unreadable:
+        app.note(f"Warning: {failure.filename} cannot be read: {failure.strerror}.")
+    broken = sum(bool(row["problem"]) for row in rows)
+    if as_json:
+        app.show_json({"datasets": rows, "broken": broken, "others": others})
+        return
+    if others:
+        named = ", ".join(one["path"] for one in others[:_MOST_NAMED])
+        more = f" and {len(others) - _MOST_NAMED:,} more" if len(others) > _MOST_NAMED else ""
+        app.note(f"No data sets: {named}{more}. `modelgauge datasets validate FILE` says why.")
+    table = [
+        (
+            row["path"],
+            row["kind"] or "?",
+            f"{row['goldens']:,}",
+            (row["content_hash"] or "")[:12],
+            row["problem"],
+        )
+        for row in rows
+    ]
+    head = ("FILE", "KIND", "GOLDENS", "HASH", "PROBLEM")
+    app.show_table(table, head, folds={"PROBLEM": 30}, empty=f"There are no data sets in {folder}.")
+    if broken:
+        app.note(
+            f"{broken:,} of {counted(len(rows), 'data set')} cannot be read, or not all of it. "
+            "`modelgauge datasets validate FILE` says all that is wrong."
+        )
+
+
+def _listed(path: Path, form: FileForm) -> dict[str, Any]:
+    """A file as a row of the list.
+
+    Raises:
+        NoDataSetError: it is some other file of that type.
+    """
+    from modelgauge.datasets.columns import is_conversation
+    from modelgauge.datasets.tables import NoDataSetError
+    from modelgauge.errors import InputFileError
+
+    try:
+        table, reading = _read(path, form)
+    except NoDataSetError:
+        raise
+    except InputFileError as error:
+        problem = error.problem.removeprefix(str(path)).lstrip(",: ").rstrip(".")
+        return {"path": str(path), **_unknown(path), "problem": problem}
+    return {
+        "path": str(path),
+        **_summary(_dataset(table, reading), whole=not reading.unread),
+        "kind": _kind(multi_turn=is_conversation(table, form.columns)),
+        "problem": f"{counted(reading.unread, 'row')} cannot be read" if reading.unread else "",
+    }
+
+
+def _read(path: Path, form: FileForm) -> tuple[Table, Reading]:
+    from modelgauge.datasets.columns import as_arguments, chosen_columns
+    from modelgauge.datasets.rows import holds_test_cases, read_goldens, read_test_cases
+
+    table, given = form.table(path), chosen_columns(as_arguments(form.columns))
+    reading = read_goldens(table, given)
+    if holds_test_cases(table):  # of which nothing is shown, but what is wrong
+        cases = read_test_cases(table, given)
+        reading = reading._replace(
+            problems=reading.problems + cases.problems,
+            unread=reading.unread + cases.unread,
+            doubts=list(dict.fromkeys([*reading.doubts, *cases.doubts])),
+        )
+    return table, reading
+
+
+def _dataset(table: Table, reading: Reading) -> EvaluationDataset:
+    from modelgauge.datasets.dataset import EvaluationDataset
+
+    return EvaluationDataset(reading.members, name=table.name)
+
+
+def _unknown(path: Path) -> dict[str, Any]:
+    """What is said of a file that cannot be read."""
+    return {"name": path.stem, "kind": None, "goldens": 0, "content_hash": None}
+
+
+def _summary(dataset: EvaluationDataset, *, whole: bool = True) -> dict[str, Any]:
+    return {
+        "name": dataset.name,
+        "kind": _kind(multi_turn=dataset.is_multi_turn),
+        "goldens": len(dataset.goldens),
+        "content_hash": dataset.content_hash if whole else None,  # which would be that of no data set
+    }
+
+
+def _kind(*, multi_turn: bool) -> str:
+    return "multi-turn" if multi_turn else "single-turn"
+
+
+# --- show ---------------------------------------------------------------------------------------------------
+
+
+@datasets.command("show")
+@click.argument("file", type=FILE)
+@click.option("-n", "--first", type=click.IntRange(min=1), help="Only the first N goldens.")
+@form_options
+@shared_options
+@pass_app
+def show(app: App, /, *, file: Path, first: int | None, form: FileForm, as_json: bool) -> None:
+    """Show the goldens of a data set.
+
+    With --json, all that they say.
+
+    \b
+    Examples:
+      modelgauge datasets show goldens.csv --first 10
+      modelgauge datasets show questions.jsonl --column input=question --column expected_output=answer
+    """
+    from modelgauge.datasets.rows import row_of
+
+    dataset = _whole(app, file, form)
+    rows = [row_of(golden) for golden in dataset.goldens[:first]]
+    summary = {"path": str(file), **_summary(dataset)}
+    if as_json:
+        app.show_json({**summary, "rows": rows})
+        return
+    many = counted(len(dataset.goldens), f"{summary['kind']} golden")
+    app.show(f"{summary['name']}: {many}, SHA-256 {summary['content_hash']}\n")
+    table = [(str(number), *_cells(row)) for number, row in enumerate(rows, 1)]
+    asked = "SCENARIO" if dataset.is_multi_turn else "INPUT"
+    app.show_table(
+        table,
+        ("ROW", asked, "EXPECTED", "OTHER FIELDS"),
+        folds={asked: 12, "EXPECTED": 12, "OTHER FIELDS": 12},
+    )
+    if len(rows) < len(dataset.goldens):
+        app.show(f"{len(dataset.goldens) - len(rows):,} more are not shown.")
+
+
+def _whole(app: App, file: Path, form: FileForm) -> EvaluationDataset:
+    """All goldens of a file, with what may be wrong on stderr.
+
+    Raises:
+        InputFileError: a row cannot be read.
+    """
+    from modelgauge.datasets.dataset import all_of
+
+    table, reading = _read(file, form)
+    for doubt in reading.doubts:
+        app.note(f"Warning: {file}: {doubt}.")
+    if reading.problems:
+        raise all_of(reading)
+    return _dataset(table, reading)
+
+
+_SHOWN = ("input", "scenario", "expected_output", "expected_outcome")
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, str, str]:
+    asked = row.get("input", row.get("scenario", ""))
+    expected = row.get("expected_output", row.get("expected_outcome", ""))
+    return one_line(asked, 60), one_line(expected, 40), ", ".join(name for name in row if name not in _SHOWN)
+
+
+# --- validate -----------------------------------------------------------------------------------------------
+
+
+@datasets.command("validate")
+@click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
+@form_options
+@shared_options
+@pass_app
+@click.pass_context
+def validate(
+    ctx: click.Context, app: App, /, *, files: tuple[Path, ...], form: FileForm, as_json: bool
+) -> None:
+    """Say all that is wrong with data sets.
+
+    The exit code is 1 where a file or a row cannot be read, or there is no golden. What only looks like a mistake
+    (an input that is there twice, a misspelt column) is a warning.
+
+    \b
+    Example:
+      modelgauge datasets validate goldens.csv more.jsonl
+    """
+    reports = [_validated(file, form) for file in files]
+    valid = all(report["valid"] for report in reports)
+    if as_json:
+        app.show_json({"valid": valid, "datasets": reports})
+    else:
+        for report in reports:
+            for problem in report["problems"]:
+                app.show(f"Error: {problem}")
+            for doubt in report["warnings"]:
+                app.show(f"Warning: {doubt}")
+            found = counted(report["goldens"], "golden")
+            app.show(f"{report['path']}: {'valid' if report['valid'] else 'NOT VALID'}, {found}.")
+    if not valid:
+        ctx.exit(WRONG)
+
+
+def _validated(file: Path, form: FileForm) -> dict[str, Any]:
+    from modelgauge.datasets.columns import is_conversation
+    from modelgauge.datasets.files import without_goldens
+    from modelgauge.errors import InputFileError
+
+    try:
+        table, reading = _read(file, form)
+    except InputFileError as error:
+        unread = {"valid": False, "problems": [str(error)], "warnings": []}
+        return {"path": str(file), **unread, **_unknown(file)}
+    dataset = _dataset(table, reading)
+    problems = reading.problems or ([] if dataset.goldens else [without_goldens(file)])
+    doubts = [*reading.doubts, *_repeated(dataset)]
+    return {
+        "path": str(file),
+        "valid": not problems,
+        "problems": [str(problem) for problem in problems],
+        "warnings": [f"{file}: {doubt}." for doubt in doubts],
+        **_summary(dataset, whole=not problems),
+        "kind": _kind(multi_turn=is_conversation(table, form.columns)),
+    }
+
+
+def _repeated(dataset: EvaluationDataset) -> Iterator[str]:
+    """Goldens that ask the same, which counts twice, and names that stand for several."""
+    from collections import Counter
+
+    for what in ("scenario" if dataset.is_multi_turn else "input", "name"):
+        said = Counter(getattr(golden, what) for golden in dataset.goldens)
+        for text, times in said.items():
+            if text is not None and times > 1:
+                yield f"{times:,} goldens have the {what} {one_line(text, 60)!r}"
+
+
+# --- diff ---------------------------------------------------------------------------------------------------
+
+
+@datasets.command("diff")
+@click.argument("old", type=FILE)
+@click.argument("new", type=FILE)
+@click.option("--exit-code", "with_exit_code", is_flag=True, help="Exit with 1 where they differ.")
+@form_options
+@shared_options
+@pass_app
+@click.pass_context
+def diff(
+    ctx: click.Context,
+    app: App,
+    /,
+    *,
+    old: Path,
+    new: Path,
+    with_exit_code: bool,
+    form: FileForm,
+    as_json: bool,
+) -> None:
+    """Compare the goldens of two data sets.
+
+    Says which ones came, went and changed, whatever the types of the files. Goldens are joined by their name, else
+    by their input. Where only their order is another that is told, and the exit code is 0.
+
+    \b
+    Example:
+      modelgauge datasets diff goldens.csv goldens_new.json
+    """
+    from modelgauge.datasets.differences import differences
+
+    was, now = _whole(app, old, form), _whole(app, new, form)
+    found = differences(was, now)
+    hashes = {"old": was.content_hash, "new": now.content_hash}
+    changed = [{"fields": one.fields, "old": one.old, "new": one.new} for one in found.changed]
+    if as_json:
+        app.show_json(
+            {
+                "differ": bool(found),
+                "added": found.added,
+                "removed": found.removed,
+                "changed": changed,
+                "unchanged": found.unchanged,
+                "order_differs": found.is_order_other,
+                "content_hash": hashes,
+            }
+        )
+    else:
+        _show_differences(app, found.added, found.removed, changed)
+        app.show(
+            f"{len(found.added):,} added, {len(found.removed):,} removed, {len(changed):,} changed, "
+            f"{found.unchanged:,} unchanged{', in another order' if found.is_order_other else ''}."
+        )
+        if hashes["old"] != hashes["new"]:
+            app.show(f"SHA-256 {hashes['old'][:12]} became {hashes['new'][:12]}.")
+    if found and with_exit_code:
+        ctx.exit(WRONG)
+
+
+def _show_differences(
+    app: App, added: list[dict[str, Any]], removed: list[dict[str, Any]], changed: list[dict[str, Any]]
+) -> None:
+    for sign, rows in (("-", removed), ("+", added)):
+        for row in rows:
+            app.show(f"{sign} {_called(row)}")
+    for change in changed:
+        app.show(f"~ {_called(change['new'])}")
+        for name in change["fields"]:
+            for sign, row in (("-", change["old"]), ("+", change["new"])):
+                if name in row:
+                    app.show(f"    {sign} {name}: {one_line(str(row[name]), 90)}")
+
+
+def _called(row: dict[str, Any]) -> str:
+    asked = row.get("input", row.get("scenario")) or "a conversation that begins with its turns"
+    named = f"{row['name']}: " if "name" in row else ""
+    return named + one_line(asked, 90)

@@ -1,0 +1,208 @@
+"""`modelgauge dependencies`: the external data of tests: what is here, what is missing, how to get it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from modelgauge.cli.app import App, pass_app
+from modelgauge.cli.lazy import LazyGroup
+from modelgauge.cli.options import data_dir_option, shared_options
+from modelgauge.reports.figures import size
+from modelgauge.reports.plain import columns
+
+if TYPE_CHECKING:
+    from modelgauge.dependencies import DependencyStore, ExternalData
+    from modelgauge.interfaces.test import PromptResponseTest
+
+
+@click.group("dependencies", cls=LazyGroup)
+def dependencies() -> None:
+    """List, fetch or add the data that tests need.
+
+    Data is fetched when a test first runs, verified, and kept in DATA_DIR/dependencies under its SHA-256.
+    """
+
+
+@dependencies.command("list")
+@click.option(
+    "--test", "tests", multiple=True, metavar="UID", help="What this test needs, here or not; repeatable."
+)
+@data_dir_option
+@shared_options
+@pass_app
+def list_dependencies(app: App, /, *, tests: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
+    """List the data that is kept; with --test, what tests need and whether it is here.
+
+    \b
+    Examples:
+      modelgauge dependencies list
+      modelgauge dependencies list --test gsm8k
+    """
+    app.configure(data_dir=data_dir)
+    rows = _needed(app, tests) if tests else _kept(app)
+    if as_json:
+        app.show_json({"dependencies": rows})
+        return
+    if not rows:
+        app.show("These tests need no data." if tests else f"No data is kept in {app.settings.data_dir}.")
+    elif tests:
+        table = [
+            (row["test_uid"], row["key"], "here" if row["here"] else "missing", row["source"]) for row in rows
+        ]
+        app.show(columns(table, ("TEST", "KEY", "STATE", "SOURCE")))
+        for row in rows:
+            if row["problem"]:
+                app.show(f"\n{row['problem']}")
+    else:
+        app.show(columns(list(map(_kept_cells, rows)), ("TEST", "KEY", "VERSION", "SIZE", "PATH")))
+
+
+@dependencies.command("fetch")
+@click.option("--test", "tests", multiple=True, required=True, metavar="UID", help="The test; repeatable.")
+@data_dir_option
+@shared_options
+@pass_app
+def fetch(app: App, /, *, tests: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
+    """Fetch the data of tests now, so that they run without a network later.
+
+    \b
+    Example:
+      modelgauge dependencies fetch --test bbh_navigate --test gsm8k
+    """
+    from modelgauge.errors import DependencyError
+
+    app.configure(data_dir=data_dir)
+    resolver = app.runner(progress=True).resolver()
+    rows: list[dict[str, Any]] = []
+    failures = []
+    for made in _made(app, tests):
+        try:
+            resolved = resolver.data(made)
+        except DependencyError as error:
+            failures.append(error)
+            continue
+        for key, one in resolved.items():
+            rows.append({"test_uid": made.uid, "key": key, "version": one.version, "path": str(one.path)})
+    if as_json:
+        app.show_json({"dependencies": rows})
+    else:
+        table = [(row["test_uid"], row["key"], row["version"][:12], row["path"]) for row in rows]
+        app.show(columns(table, ("TEST", "KEY", "VERSION", "PATH")) or "Nothing was fetched.")
+    for failure in failures[:-1]:
+        app.note(f"Error: {failure}")
+    if failures:
+        raise failures[-1]
+
+
+@dependencies.command("add")
+@click.argument("key_and_file", nargs=-1, required=True, metavar="[KEY] FILE")
+@click.option("--test", required=True, metavar="UID", help="The test that needs it.")
+@click.option("--key", metavar="KEY", help="The test's name for it; needless where it has only one.")
+@data_dir_option
+@shared_options
+@pass_app
+def add(
+    app: App,
+    /,
+    *,
+    key_and_file: tuple[str, ...],
+    test: str,
+    key: str | None,
+    data_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Add a file that you fetched yourself, as if it had been fetched: it is verified, unpacked and kept.
+
+    \b
+    Example:
+      modelgauge dependencies add --test gsm8k --key questions ~/Downloads/test.jsonl
+    """
+    from modelgauge.interfaces.identity import declared
+
+    app.configure(data_dir=data_dir)
+    given_key, file = _key_and_file(key_and_file, key)
+    made = _made(app, (test,))[0]
+    wanted = declared(made, "get_dependencies")
+    name = _declared_key(made.uid, wanted, given_key)
+    resolved = _store(app).add(made.uid, name, wanted[name], file)
+    if as_json:
+        row = {"test_uid": made.uid, "key": name, "version": resolved.version, "path": str(resolved.path)}
+        app.show_json({"dependencies": [row]})
+        return
+    app.show(f"Added {name} of {made.uid}, version {resolved.version[:12]}: {resolved.path}")
+
+
+def _key_and_file(given: tuple[str, ...], key: str | None) -> tuple[str | None, Path]:
+    if len(given) > 2 or (len(given) == 2 and key is not None):
+        raise click.UsageError("Give one FILE, and its key once.")
+    return (given[0] if len(given) == 2 else key), Path(given[-1]).expanduser()
+
+
+def _declared_key(test: str, declared: dict[str, ExternalData], key: str | None) -> str:
+    from modelgauge.errors import UnknownNameError
+    from modelgauge.wording.did_you_mean import did_you_mean
+
+    if key is None and len(declared) == 1:
+        return next(iter(declared))
+    if key is None or key not in declared:
+        known = f"Its keys are: {', '.join(declared)}." if declared else "It needs no data."
+        problem = f"{test!r} has no dependency {key!r}." if key else f"Which dependency of {test!r} is it?"
+        raise UnknownNameError(problem, fix=f"{did_you_mean(key or '', declared)}{known}")
+    return key
+
+
+def _made(app: App, tests: tuple[str, ...]) -> list[PromptResponseTest]:
+    """The tests, once all secrets that they want are there."""
+    names = list(dict.fromkeys(tests))
+    registry = app.plugins().tests
+    app.secrets.require([one for name in names for one in registry.resolve(name).entry.injections])
+    resolver = app.runner().resolver()
+    return [resolver.test(name) for name in names]
+
+
+def _store(app: App) -> DependencyStore:
+    from modelgauge.dependencies import DependencyStore
+
+    return DependencyStore(app.settings.data_dir / "dependencies", offline=True)
+
+
+def _kept(app: App) -> list[dict[str, Any]]:
+    return [
+        {
+            "test_uid": one.owner,
+            "key": one.key,
+            "version": one.version,
+            "bytes": one.size,
+            "path": str(one.path),
+            "source": one.source,
+        }
+        for one in _store(app).stored()
+    ]
+
+
+def _kept_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    return row["test_uid"], row["key"], row["version"][:12], size(row["bytes"]), row["path"]
+
+
+def _needed(app: App, tests: tuple[str, ...]) -> list[dict[str, Any]]:
+    from modelgauge.interfaces.identity import declared
+
+    store = _store(app)
+    rows = []
+    for made in _made(app, tests):
+        for key, data in declared(made, "get_dependencies").items():
+            problems = store.missing(made.uid, {key: data})
+            rows.append(
+                {
+                    "test_uid": made.uid,
+                    "key": key,
+                    "source": data.source,
+                    "sha256": data.sha256,
+                    "here": not problems,
+                    "problem": problems[0] if problems else None,
+                }
+            )
+    return rows

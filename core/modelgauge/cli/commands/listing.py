@@ -1,0 +1,117 @@
+"""`modelgauge list` and the lists of each kind: what is registered, without importing any of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from modelgauge.cli.app import App, pass_app
+from modelgauge.cli.options import shared_options
+from modelgauge.reports.plain import columns, counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modelgauge.plugins.discovery import Plugins
+    from modelgauge.plugins.registry import Entry, Registry
+
+_HEADINGS = {"test": "Tests", "sut": "SUTs", "annotator": "Annotators", "metric": "Metrics"}
+
+
+@click.command("list")
+@shared_options
+@pass_app
+def list_all(app: App, /, *, as_json: bool) -> None:
+    """List all tests, SUTs, annotators and metrics that are installed, and the distribution of each.
+
+    A name that ends in /… is a provider: any model's name can stand there.
+
+    \b
+    Examples:
+      modelgauge list
+      modelgauge list --plugin my_test.py
+    """
+    plugins = app.plugins()
+    if as_json:
+        app.show_json({_key(registry): _as_json(registry) for registry in plugins.registries})
+        return
+    for registry in plugins.registries:
+        app.show(f"{_HEADINGS[registry.kind]} ({len(registry):,})")
+        rows = [(entry.label, entry.distribution) for entry in registry]
+        app.show(columns(rows, indent="  ") + "\n" if rows else "")
+    app.show(f"{counted(len(plugins.loaded), 'plugin')} loaded.")
+    note_failures(app, plugins)
+
+
+def _list_command(kind: str, registry_of: Callable[[Plugins], Registry], about: str) -> click.Command:
+    """The command that lists one kind."""
+    plural = f"{kind}s"
+
+    @click.command(
+        f"list-{plural}",
+        help=f"{about}\n\n\b\nExample:\n  modelgauge list-{plural} --json",
+    )
+    @shared_options
+    @pass_app
+    def list_kind(app: App, /, *, as_json: bool) -> None:
+        registry = registry_of(app.plugins())
+        if as_json:
+            app.show_json({_key(registry): _as_json(registry)})
+            return
+        rows = [(entry.label, entry.target_name, entry.distribution) for entry in registry]
+        app.show(columns(rows, ("UID", "CLASS", "FROM")) or f"There are no {_HEADINGS[registry.kind]}.")
+        note_failures(app, app.plugins())
+
+    return list_kind
+
+
+list_tests = _list_command(
+    "test",
+    lambda plugins: plugins.tests,
+    "List the tests: what `run-test --test` and `list-items --test` take.",
+)
+list_suts = _list_command(
+    "sut",
+    lambda plugins: plugins.suts,
+    "List the SUTs (systems under test): what `run-test --sut` and `run-sut --sut` take. "
+    "A name that ends in /… is a provider: acme/… stands for acme/any-model?option=value.",
+)
+list_annotators = _list_command(
+    "annotator",
+    lambda plugins: plugins.annotators,
+    "List the annotators, which judge completions: what tests name, and `run-annotator --annotator` takes.",
+)
+list_metrics = _list_command(
+    "metric",
+    lambda plugins: plugins.metrics,
+    "List the metrics, which score completions: what `run-test --dataset FILE --metric` takes. "
+    "Settings stand behind a name: answer_relevancy?threshold=0.7.",
+)
+
+
+def note_failures(app: App, plugins: Plugins) -> None:
+    """Say on stderr that something may be missing from a list, and what two plugins both claim."""
+    if plugins.failures:
+        names = ", ".join(dict.fromkeys(failure.name for failure in plugins.failures))
+        app.note(f"Plugins that could not be loaded: {names}. `modelgauge plugins` says why.")
+    disputed = [label for registry in plugins.registries for label in registry.conflicts]
+    if disputed:
+        app.note(f"Claimed by two plugins: {', '.join(disputed)}. `modelgauge plugins` says by which.")
+
+
+def _key(registry: Registry) -> str:
+    return f"{registry.kind}s"
+
+
+def _as_json(registry: Registry) -> list[dict[str, Any]]:
+    return [_entry_as_json(entry) for entry in registry]
+
+
+def _entry_as_json(entry: Entry) -> dict[str, Any]:
+    return {
+        "uid": entry.uid,
+        "provider": entry.is_provider,
+        "class": entry.target_name,
+        "distribution": entry.distribution,
+    }

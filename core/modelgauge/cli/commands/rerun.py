@@ -1,0 +1,215 @@
+"""`modelgauge resume` and `modelgauge rescore`: commands that build on earlier runs."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+from modelgauge.cli.app import App, pass_app
+from modelgauge.cli.dataset_tests import other_dataset_options
+from modelgauge.cli.options import (
+    call_options,
+    data_dir_option,
+    dependency_option,
+    limit_options,
+    offline_option,
+    shared_options,
+    taken_call_settings,
+)
+from modelgauge.cli.running import report_options, run_and_report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+_CALLS = {"concurrency": "concurrency", "max_retries": "max_retries", "attempt_timeout": "timeout"}
+"""How calls are made: names of `Runner`, and those of the command line and the settings."""
+
+
+def rerun_options(command: F) -> F:
+    """What does not change the results of a run."""
+    options = (
+        report_options,
+        data_dir_option,
+        call_options,
+        limit_options,
+        offline_option,
+        dependency_option,
+        shared_options,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _names_again(command: F) -> F:
+    """The names that `resume` is given only for a run that is not known to be one's own."""
+    meanings = {
+        "sut": "SUT",
+        "test": "test",
+        "dataset": "file of goldens",
+        "metric": "metric",
+        "judge": "judge",
+    }
+    for name, meaning in reversed(meanings.items()):
+        many = name == "metric"
+        command = click.option(
+            f"--{name}",
+            "metrics" if many else name,
+            metavar="FILE" if name == "dataset" else "UID",
+            multiple=many,
+            help=f"The run's {meaning}, named again{'; repeatable' if many else ''}.",
+        )(command)
+    return command
+
+
+@click.command("resume")
+@click.argument("run")
+@_names_again
+@rerun_options
+@pass_app
+@click.pass_context
+def resume(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
+    """Continue a run that was interrupted, stopped or killed, and show what came out.
+
+    RUN is a run's id or folder, or an invocation's id: then each of its runs that is not complete is
+    continued, one after the other. Items that have a record, failed ones too, are not done again, also where
+    the run kept no cache. What the results depend on is as it was, and nothing need be said again.
+
+    Of a run that is not known to be your own (somebody sent it, it was made on another machine, or lay in an
+    archive) no name is used unasked: give its --sut, --judge, --dataset, --dependency and --plugin again, as the
+    message lists them, or name its folder in MODELGAUGE_TRUSTED.
+
+    Concurrency, retries, time-outs, rates and caps are those of the run too; one that is given here takes
+    its place from then on. Caps are those of the command that began the run: what its runs have spent so far
+    counts, so a run that stopped at a cap goes on with a higher one. Where the test or its items have changed,
+    nothing is asked and nothing written. The exit code is that of run-test.
+
+    \b
+    Examples:
+      modelgauge resume 20260131-120000-a1b2c3
+      modelgauge resume run_data/runs/20260131-120000-a1b2c3 --max-calls 500
+    """
+    from modelgauge.rerun.resuming import resume as resumed
+
+    calls = {name: given[said] for name, said in _CALLS.items() if given[said] is not None}
+    names = {name: given.pop(name) for name in ("test", "sut", "dataset", "metrics", "judge")}
+    earlier = _found(
+        app, "resume", run, given, names
+    )  # what the settings say of calls counted when the run began
+    options = {name: value for name, value in earlier.options.items() if name not in _CALLS} | calls
+    ctx.exit(
+        run_and_report(
+            app,
+            given,
+            lambda more: resumed(earlier.name, earlier.data_dir, **names, **{**options, **more}),
+            earlier.runs,
+            again=shlex.join(["modelgauge", "resume", earlier.name, *earlier.again, *_said(names)]),
+        )
+    )
+
+
+@click.command("rescore")
+@click.argument("run")
+@click.option("--test", metavar="UID", help="Measure with this test.  [default: the run's]")
+@other_dataset_options
+@rerun_options
+@pass_app
+@click.pass_context
+def rescore(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
+    """Measure the recorded answers of a run with the test and the annotators as they are now.
+
+    Makes new runs, and no SUT is asked or needed: for when a test's `measure_quality` or its annotators have
+    changed. Annotators go through the cache. RUN is a run's id or folder, or an invocation's id, for all its
+    runs; of a run that is not known to be your own, names must be given again, as for resume. Of a run of goldens, the
+    goldens must be as they were, unless --dataset names others that ask the same, or --column other columns;
+    --metric and --judge judge the answers in another way. The exit code is that of run-test.
+
+    \b
+    Examples:
+      modelgauge rescore 20260131-120000-a1b2c3
+      modelgauge rescore 20260131-120000-a1b2c3 --test my_test_with_a_better_parser --plugin my_test.py
+      modelgauge rescore 20260131-120000-a1b2c3 --metric faithfulness --judge openai/gpt-4o
+    """
+    from modelgauge.rerun.rescoring import rescore as rescored
+
+    measured = {name: given.pop(name) for name in ("test", "dataset", "metrics", "judge")}
+    earlier = _found(app, "rescore", run, given, measured)
+    measured |= given.pop("form")._asdict()
+    ctx.exit(
+        run_and_report(
+            app,
+            given,
+            lambda more: rescored(earlier.name, earlier.data_dir, **measured, **{**earlier.options, **more}),
+            earlier.runs,
+            again=shlex.join(["modelgauge", "rescore", earlier.name, *earlier.again, *_said(measured)]),
+        )
+    )
+
+
+def _said(measured: Mapping[str, Any]) -> Iterator[str]:
+    """What a run is done again with, as it was said."""
+    for name in ("sut", "test", "dataset", "judge"):
+        if measured.get(name) is not None:
+            yield from (f"--{name}", str(measured[name]))
+    for metric in measured["metrics"]:
+        yield from ("--metric", metric)
+    for field, column in measured.get("columns", {}).items():
+        yield from ("--column", f"{field}={column}")
+    for name in ("delimiter", "encoding"):
+        if measured.get(name) is not None:
+            yield from (f"--{name}", measured[name])
+
+
+class _Earlier(NamedTuple):
+    """The runs that are built on.
+
+    Args:
+        name: an id, or a folder.
+        runs: the folder that holds them, and what is made of them.
+        data_dir: where they are looked up by their ids.
+        options: what a `Runner` is given.
+        again: what must be said of plugins and data each time.
+    """
+
+    name: str
+    runs: Path
+    data_dir: Path
+    options: dict[str, Any]
+    again: tuple[str, ...]
+
+
+def _found(app: App, verb: str, run: str, given: dict[str, Any], names: Mapping[str, Any]) -> _Earlier:
+    """The runs, after loading what they were made with.
+
+    Raises:
+        RecordError: there are none, or they may be somebody else's and names of theirs were not given.
+        PluginError: a local plugin of theirs does not work any more.
+    """
+    from modelgauge.engine.files.journal import MANIFEST, find_run
+    from modelgauge.files.regular import real_path
+    from modelgauge.rerun.earlier import Names, check_names, is_own, plugins_of
+
+    path = Path(run)
+    in_a_run = path.is_file() and (path.parent / MANIFEST).is_file()
+    name = str(real_path(path.parent if in_a_run else path)) if path.exists() else run
+    settings = app.configure(data_dir=given["data_dir"])
+    folders = find_run(settings.data_dir, name)
+    everything = Names(**names, dependencies=given["dependencies"], plugins=settings.plugins)
+    said = {"--plugin": list(app.local_plugins)}
+    said["--dependency"] = [f"{key}={path}" for key, path in given["dependencies"].items()]
+    again: tuple[str, ...] = ()
+    for folder in folders:
+        if verb == "resume" and folder.is_complete():  # it is only shown
+            continue
+        check_names(folder, everything, verb)
+        if not is_own(folder):
+            again = tuple(part for option, values in said.items() for one in values for part in (option, one))
+        app.local_plugins.extend(plugins_of(folder))
+    app.configure(data_dir=given["data_dir"], offline=given["offline"], **taken_call_settings(given))
+    options = {**app.runner_arguments(), "dependencies": given["dependencies"]}
+    return _Earlier(name, folders[0].path.parent, settings.data_dir, options, again)

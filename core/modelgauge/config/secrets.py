@@ -1,0 +1,314 @@
+"""Secrets: how plugins declare them, where they are found, and how all missing ones are named at once.
+
+A plugin writes a subclass of `RequiredSecret` or `OptionalSecret` and registers `InjectSecret` of it; the
+constructor receives an instance and reads `.value`. Taking values out of texts is in `redaction.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from urllib.parse import unquote
+
+from modelgauge.config.redaction import Redactor
+from modelgauge.config.settings import SECRETS_FILE, read_toml
+from modelgauge.config.targets import check_target, import_target
+from modelgauge.errors import (
+    DefinitionError,
+    InvalidDataError,
+    MissingSecretError,
+    PluginError,
+    SettingsError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_BEFORE_USER = re.compile(r"^[A-Za-z0-9+.-]*:?/+")  # the scheme of a URL, misspelt ones too
+
+
+@dataclass(frozen=True, slots=True)
+class SecretDescription:
+    """Where a secret is looked up, and how a person gets one.
+
+    Args:
+        scope: whose secret it is, a provider or a plugin: the table in `secrets.toml`.
+        key: its name there.
+        instructions: where to get one, a sentence or a URL.
+        env: environment variables to look in first, in order; one may be given as a plain text.
+    """
+
+    scope: str
+    key: str
+    instructions: str
+    env: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for part in (self.scope, self.key):
+            if not isinstance(part, str) or not _NAME.fullmatch(part):
+                raise DefinitionError(
+                    f"A secret cannot be named {self.scope!r}, {self.key!r}.",
+                    fix="Write scope and key with letters, digits, '_', '-' and '.' only.",
+                )
+        written: object = self.env
+        object.__setattr__(self, "env", (written,) if isinstance(written, str) else tuple(self.env))
+
+    @property
+    def name(self) -> str:
+        """`scope.key`: how the secret is called wherever its value may not stand."""
+        return f"{self.scope}.{self.key}"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables that are looked in, in order: `env`, then `SCOPE_KEY`."""
+        default = re.sub(r"[^A-Z0-9]", "_", f"{self.scope}_{self.key}".upper())
+        return tuple(dict.fromkeys((*self.env, default)))
+
+
+class Secret:
+    """Base of `RequiredSecret` and `OptionalSecret`: a value that shows itself to nobody but `.value`.
+
+    Printing, formatting, `vars` and JSON never show it, and pickling is refused.
+    """
+
+    __slots__ = ("__value",)
+
+    def __init__(self, value: str | None) -> None:
+        self.__value = value
+
+    @classmethod
+    def description(cls) -> SecretDescription:
+        """Scope, key and instructions; every secret class says its own."""
+        raise DefinitionError(
+            f"{cls.__qualname__} has no description().",
+            fix="Return SecretDescription(scope, key, instructions) from a classmethod of that name.",
+        )
+
+    @property
+    def value(self) -> str | None:
+        """The secret itself."""
+        return self.__value
+
+    def redact(self, text: str) -> str:
+        """A text without this secret, for what is told outside a run; in runs all that is written is redacted."""
+        redactor = Redactor()
+        redactor.add(self.description().name, self.value or "")
+        return redactor.redact(text)
+
+    @classmethod
+    def identity(cls) -> dict[str, str]:
+        """What stands for it in cache keys and records: its name, so that a new key re-pays nothing."""
+        return {"secret": cls.description().name}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__qualname__}([secret {self.description().name}])"
+
+    def __str__(self) -> str:
+        return f"[secret {self.description().name}]"
+
+    def __format__(self, format_spec: str) -> str:
+        return format(str(self), format_spec)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(f"{self!r} cannot be pickled: its value would be written. Look it up again instead.")
+
+
+class RequiredSecret(Secret):
+    """A secret without which its owner cannot be made: `.value` is a text that is not empty."""
+
+    __slots__ = ()
+
+    def __init__(self, value: str) -> None:
+        if not isinstance(value, str) or not value:
+            raise InvalidDataError(
+                f"{type(self).__qualname__} is a required secret and was given no text.",
+                fix="Give the value, or derive from OptionalSecret.",
+            )
+        super().__init__(value)
+
+    @property
+    def value(self) -> str:
+        """The secret itself."""
+        value = super().value
+        return value if value is not None else ""
+
+
+class OptionalSecret(Secret):
+    """A secret that its owner can do without: `.value` is None where none was found."""
+
+    __slots__ = ()
+
+    def __init__(self, value: str | None = None) -> None:
+        super().__init__(value)
+
+
+SecretT = TypeVar("SecretT", bound=Secret)
+
+
+class InjectSecret:
+    """Stands for a secret among the arguments of a registration; the instance takes its place when made.
+
+    Args:
+        target: the secret's class, or `"module:Class"`, which is imported when the secret is wanted.
+    """
+
+    __slots__ = ("target",)
+
+    def __init__(self, target: type[Secret] | str) -> None:
+        check_target(target, owner="InjectSecret")
+        self.target = target
+
+    def __repr__(self) -> str:
+        target = self.target if isinstance(self.target, str) else self.target.__qualname__
+        return f"InjectSecret({target})"
+
+    def secret_class(self) -> type[Secret]:
+        """The class, imported where it was given by name.
+
+        Raises:
+            PluginError: it cannot be imported, or is neither a RequiredSecret nor an OptionalSecret.
+        """
+        found = self.target
+        if isinstance(found, str):
+            found = import_target(found, owner=f"secret {found!r}")
+        if not (isinstance(found, type) and issubclass(found, RequiredSecret | OptionalSecret)):
+            raise PluginError(
+                f"{self!r}: this is no secret.", fix="Derive it from RequiredSecret or OptionalSecret."
+            )
+        return found
+
+
+class SecretStore:
+    """Looks secrets up, and remembers those it handed out so that they can be redacted.
+
+    It knows the passwords of the proxies that the environment names as well: clients quote an address that they cannot
+    read.
+
+    Args:
+        env: the environment; the process's own, as it is at each look-up, when None.
+        file: `secrets.toml`; it need not exist. None: no file is looked in.
+    """
+
+    def __init__(self, env: Mapping[str, str] | None = None, file: str | Path | None = None) -> None:
+        self._env = env
+        self._file = None if file is None else Path(file)
+        self._tables: dict[str, Any] | None = None
+        self.redactor = Redactor()
+        for name, value in (os.environ if env is None else env).items():
+            if "@" in value and name.lower().endswith("_proxy"):
+                userinfo = _BEFORE_USER.sub("", value.rpartition("@")[0])
+                password = userinfo.partition(":")[2] or userinfo
+                for spelling in {password, unquote(password)}:
+                    self.redactor.add(name, spelling)
+
+    def find(self, description: SecretDescription) -> str | None:
+        """The value of a secret without white space around it, None where it is nowhere or empty.
+
+        Raises:
+            SettingsError: `secrets.toml` is wanted and cannot be used; it is read once.
+        """
+        env = os.environ if self._env is None else self._env
+        found = next(
+            (value for value in (env.get(name, "").strip() for name in description.variables) if value), None
+        )
+        if found is None:
+            found = self._find_in_file(description)
+        if found is not None:
+            self.redactor.add(description.name, found)
+        return found
+
+    def get(self, secret: type[SecretT]) -> SecretT:
+        """An instance of a secret class, with its value.
+
+        Raises:
+            MissingSecretError: it is required and nowhere.
+            SettingsError: `secrets.toml` cannot be used.
+        """
+        value = self.find(secret.description())
+        if value is None and issubclass(secret, RequiredSecret):
+            raise self._missing_error([secret.description()])
+        return secret(value)
+
+    def require(self, injections: Iterable[InjectSecret]) -> None:
+        """Check that every required secret is there, before anything is made or called.
+
+        Raises:
+            MissingSecretError: naming all that are missing, each with where to get it.
+            PluginError: a secret's class cannot be imported.
+            SettingsError: `secrets.toml` cannot be used.
+        """
+        missing = self.missing(injection.secret_class() for injection in injections)
+        if missing:
+            raise self._missing_error(missing)
+
+    def missing(self, secrets: Iterable[type[Secret]]) -> list[SecretDescription]:
+        """The required ones among these that are nowhere, each once, in order."""
+        wanted = {
+            secret.description().name: secret for secret in secrets if issubclass(secret, RequiredSecret)
+        }
+        descriptions = (secret.description() for secret in wanted.values())
+        return [description for description in descriptions if self.find(description) is None]
+
+    def redact(self, text: str) -> str:
+        """The text without the values that this store has handed out; see `Redactor`."""
+        return self.redactor.redact(text)
+
+    def _find_in_file(self, description: SecretDescription) -> str | None:
+        if self._tables is None:
+            self._tables = _read_secrets(self._file) if self._file else {}
+        table = self._tables.get(description.scope, {})
+        value = table.get(description.key, "") if isinstance(table, dict) else None
+        if not isinstance(value, str):
+            raise SettingsError(
+                f"{self._file}: the secret {description.name} is not written as a text.",
+                fix=f'Write, under [{description.scope}]: {description.key} = "…"',
+            )
+        return value.strip() or None
+
+    def _missing_error(self, missing: list[SecretDescription]) -> MissingSecretError:
+        one = len(missing) == 1
+        lines = [
+            f"  {each.name}: set {' or '.join(each.variables)}, or write under [{each.scope}] in "
+            f'{SECRETS_FILE}: {each.key} = "…". {each.instructions}'
+            for each in missing
+        ]
+        head = "A required secret is missing:" if one else f"{len(missing)} required secrets are missing:"
+        where = f" (looked for here: {self._file})" if self._file else ""
+        return MissingSecretError(
+            "\n".join([head, *lines]),
+            fix=f"\nGive {'it' if one else 'them'} in the environment or in {SECRETS_FILE}{where}.",
+        )
+
+
+def _read_secrets(file: Path) -> dict[str, Any]:
+    """The tables of `secrets.toml`; none where there is no file.
+
+    Raises:
+        SettingsError: others can read the file (POSIX), or it is not TOML.
+    """
+    try:
+        mode = file.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise SettingsError(
+            f"{file} cannot be read: {error.strerror}.", fix="Mend its permissions."
+        ) from error
+    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise SettingsError(
+            f"{file} can be read by others (mode {stat.S_IMODE(mode):04o}), so it is not used.",
+            fix=f"Run: chmod 600 {shlex.quote(str(file))}",
+        )
+    return read_toml(file)

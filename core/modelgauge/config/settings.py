@@ -1,0 +1,377 @@
+"""Settings: what `modelgauge.toml`, the environment and the command line say, merged; the later wins.
+
+One line of `Settings` is one setting: its default, how what is written becomes its value, its meaning, and
+its key in the file. The options of a single run (seeds, limits on errors) are the engine's; secrets are in
+`secrets.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+import sys
+from dataclasses import dataclass, field, fields
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from modelgauge.errors import InvalidOptionError, SettingsError
+from modelgauge.files.regular import bytes_of, real_path
+from modelgauge.wording.did_you_mean import closest, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+SETTINGS_FILE = "modelgauge.toml"
+SECRETS_FILE = "secrets.toml"
+PREFIX = "MODELGAUGE_"
+TRUSTED = "MODELGAUGE_TRUSTED"
+"""The environment variable with folders of other people whose settings and runs are used as one's own."""
+
+BOOLEANS = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "1": True,
+    "false": False,
+    "no": False,
+    "off": False,
+    "0": False,
+}
+"""How true and false are written, in settings and in the options of names."""
+
+
+class Source(NamedTuple):
+    """Where a value was written: `label` for errors, `folder` where relative paths start (None: as is)."""
+
+    label: str
+    folder: Path | None
+
+
+# --- how a written value becomes a setting's ------------------------------------------------------
+
+
+def _boolean(value: object, _: Source) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lower() in BOOLEANS:
+        return BOOLEANS[value.strip().lower()]
+    raise ValueError("true or false")
+
+
+def _text(value: object, _: Source) -> str:
+    if isinstance(value, str) and value.strip():
+        return value.strip()
+    raise ValueError("a text that is not empty")
+
+
+def _path(value: object, source: Source) -> Path:
+    if isinstance(value, str | Path) and str(value):
+        path = Path(value).expanduser()
+        return path if source.folder is None else source.folder / path
+    raise ValueError("a path")
+
+
+def _plugins(value: object, source: Source) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = [part for part in value.split(os.pathsep) if part.strip()]
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(part, str | Path) and str(part) for part in value
+    ):
+        raise ValueError("a list of files or modules")
+    return tuple(str(_path(part, source)) if names_a_file(str(part)) else str(part).strip() for part in value)
+
+
+def _whole_number(least: int) -> Callable[[object, Source], int]:
+    def convert(value: object, _: Source) -> int:
+        wanted = ValueError(f"a whole number of {least} or more")
+        if isinstance(value, str):
+            try:
+                value = int(value)
+            except ValueError:
+                raise wanted from None
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise wanted
+        return value
+
+    return convert
+
+
+def _seconds(value: object, _: Source) -> float:
+    wanted = ValueError("a number of seconds above 0")
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            raise wanted from None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise wanted
+    return float(value)
+
+
+def names_a_file(plugin: str) -> bool:
+    """Whether `--plugin` means a file (`x.py`, `here/x`) rather than a module (`pkg.module`)."""
+    return plugin.endswith(".py") or "/" in plugin or os.sep in plugin
+
+
+# --- the settings ---------------------------------------------------------------------------------
+
+
+def _how(
+    convert: Callable[[object, Source], Any], meaning: str, *, key: str = "", adds_up: bool = False
+) -> dict[str, Any]:
+    return {"convert": convert, "meaning": meaning, "key": key, "adds_up": adds_up}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for every command. None means: not said, the part of the program concerned decides.
+
+    In the file a setting is a key of its own name (`offline = true`), in the environment `MODELGAUGE_` and
+    its name in capitals (`MODELGAUGE_OFFLINE=1`; an empty value is no value). Relative paths in the file
+    start at the file's folder, others at the working directory.
+    """
+
+    data_dir: Path = field(
+        default=Path("run_data"), metadata=_how(_path, "the folder of runs, cache and external data")
+    )
+    offline: bool = field(default=False, metadata=_how(_boolean, "fetch nothing; use the data that is there"))
+    judge: str | None = field(
+        default=None, metadata=_how(_text, "the SUT that judges where no other is named", key="judge.model")
+    )
+    plugins: tuple[str, ...] = field(
+        default=(), metadata=_how(_plugins, "plugin files or modules; all layers count", adds_up=True)
+    )
+    concurrency: int | None = field(
+        default=None, metadata=_how(_whole_number(1), "calls in flight for each SUT and annotator")
+    )
+    max_retries: int | None = field(
+        default=None, metadata=_how(_whole_number(0), "how often a failed call is repeated")
+    )
+    timeout: float | None = field(
+        default=None, metadata=_how(_seconds, "seconds that one attempt of a call may take")
+    )
+    secrets_file: Path = field(
+        default=Path(SECRETS_FILE),
+        metadata=_how(_path, "the file of secrets"),
+    )
+    file: Path | None = None  # the modelgauge.toml that was read; not a setting
+
+    def of_calls(self) -> dict[str, Any]:
+        """What is said of calls, under the names of a run's options; what is not said is left out."""
+        named = {
+            "concurrency": self.concurrency,
+            "max_retries": self.max_retries,
+            "attempt_timeout": self.timeout,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+class SettingInfo(NamedTuple):
+    """One row of the table of settings, for the loader and for the reference.
+
+    `convert` raises ValueError with what it wants instead. With `adds_up`, layers add to each other, else the
+    later replaces the earlier.
+    """
+
+    name: str
+    key: str
+    default: Any
+    meaning: str
+    convert: Callable[[object, Source], Any]
+    adds_up: bool
+
+    @property
+    def variable(self) -> str:
+        """The name in the environment."""
+        return PREFIX + self.name.upper()
+
+
+def list_settings() -> list[SettingInfo]:
+    """Every setting, in the order of `Settings`."""
+    return [
+        SettingInfo(
+            name=each.name,
+            key=each.metadata["key"] or each.name,
+            default=each.default,
+            meaning=each.metadata["meaning"],
+            convert=each.metadata["convert"],
+            adds_up=each.metadata["adds_up"],
+        )
+        for each in fields(Settings)
+        if each.metadata
+    ]
+
+
+# --- loading --------------------------------------------------------------------------------------
+
+
+def load_settings(
+    cwd: str | Path | None = None, env: Mapping[str, str] | None = None, **options: object
+) -> Settings:
+    """Merge `modelgauge.toml` (upward from `cwd`), `MODELGAUGE_*` variables and options; the later wins.
+
+    Plugins are the exception: those of the file, of the environment and of the options add up.
+
+    Args:
+        cwd: where to begin; the working directory when None.
+        env: the environment; the process's own when None.
+        options: settings by name; None means not given.
+
+    Raises:
+        SettingsError: the working directory was deleted; the file cannot be read, is somebody else's and loads
+            code, or the file or the environment says something that does not exist or does not convert; the
+            message names file and key.
+        InvalidOptionError: likewise for an option.
+    """
+    table = {info.name: info for info in list_settings()}
+    env = os.environ if env is None else env
+    here = None if cwd is None else Path(cwd)
+    file = find_settings_file(_working_directory() if here is None else here)
+    values: dict[str, Any] = {} if here is None else {"data_dir": here / Settings.data_dir}
+    values["secrets_file"] = (file.parent if file else here or Path()) / SECRETS_FILE
+    layers: list[Iterator[tuple[SettingInfo, object, Source]]] = [
+        _from_file(file, table, env) if file else iter(()),
+        _from_environment(env, table, here),
+        _from_options(options, table, here),
+    ]
+    for info, written, source in (row for layer in layers for row in layer):
+        value = _converted(info, written, source)
+        if info.adds_up:
+            value = tuple(dict.fromkeys((*values.get(info.name, ()), *value)))
+        if info.name == "secrets_file" and not value.is_file():
+            raise SettingsError(
+                f"{source.label}: there is no file {str(value)!r}.", fix="Create it, or correct the path."
+            )
+        values[info.name] = value
+    return Settings(**values, file=file)
+
+
+def _working_directory() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise SettingsError(
+            "The working directory is not there any more.", fix="Change into a folder that is: cd"
+        ) from error
+
+
+def find_settings_file(cwd: Path) -> Path | None:
+    """The nearest `modelgauge.toml` in `cwd` or a folder above it."""
+    for folder in (cwd.absolute(), *cwd.absolute().parents):
+        if (folder / SETTINGS_FILE).is_file():
+            return folder / SETTINGS_FILE
+    return None
+
+
+def is_trusted(path: Path, env: Mapping[str, str] | None = None) -> bool:
+    """Whether a path lies in a folder that the environment names as trusted.
+
+    Args:
+        path: of a file or folder.
+        env: the environment; the process's own when None.
+    """
+    named = (os.environ if env is None else env).get(TRUSTED, "").split(os.pathsep)
+    return any(real_path(path).is_relative_to(real_path(one)) for one in named if one.strip())
+
+
+def _check_owner(file: Path, written: Mapping[str, object], env: Mapping[str, str]) -> None:
+    """Refuse a file of somebody else that loads code or names an address, as Git refuses such a repository.
+
+    It was found in a folder above the working directory, perhaps one in which everybody may write. A link counts as
+    its owner's too: relative paths start where it lies.
+    """
+    reaches_out = bool(written.get("plugins")) or any(mark in str(written) for mark in ("://", "?"))
+    if sys.platform == "win32" or not reaches_out or is_trusted(file.parent, env):
+        return
+    target = file.stat()
+    foreign = {file.lstat().st_uid, target.st_uid} - {0, os.geteuid()}
+    if foreign or target.st_mode & stat.S_IWOTH:
+        whose = "belongs to another user" if foreign else "can be written by everybody"
+        raise SettingsError(
+            f"{file} loads code or names an address, and {whose}: it is not used.",
+            fix=f"Where you trust it: export {TRUSTED}={shlex.quote(str(file.parent))}",
+        )
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """Parse one TOML file.
+
+    Raises:
+        SettingsError: it cannot be read, is not UTF-8, or is not TOML; the message names file and line, and
+            nothing of what the file says, for it may hold secrets.
+    """
+    # Imported when there is a file: most projects have none.
+    toml = import_module("tomllib")
+    try:
+        parsed: dict[str, Any] = toml.loads(bytes_of(file).decode("utf-8-sig"))
+    except OSError as error:
+        raise SettingsError(f"{file} cannot be read: {error.strerror}.", fix="Mend or remove it.") from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise SettingsError(
+            f"{file}, line {line}: this is not UTF-8.", fix="Save the file as UTF-8."
+        ) from None
+    except (ValueError, RecursionError) as error:  # its own error is a ValueError; so is a number too long
+        raise SettingsError(f"{file} is not valid TOML: {error}.", fix="Mend that line.") from None
+    return parsed
+
+
+def _from_file(
+    file: Path, table: Mapping[str, SettingInfo], env: Mapping[str, str]
+) -> Iterator[tuple[SettingInfo, object, Source]]:
+    by_key = {info.key: info for info in table.values()}
+    sections = {key.partition(".")[0] for key in by_key if "." in key}
+    written: dict[str, object] = {}
+    for key, value in read_toml(file).items():
+        if key in sections and isinstance(value, dict):
+            written.update((f"{key}.{inner}", inner_value) for inner, inner_value in value.items())
+        else:
+            written[key] = value
+    _check_owner(file, written, env)
+    for key, value in written.items():
+        if key not in by_key:
+            raise SettingsError(
+                f"{file}: there is no setting {key!r}.",
+                fix=f"{did_you_mean(key, by_key)}Known: {', '.join(by_key)}.",
+            )
+        yield by_key[key], value, Source(f"{file}, {key!r}", file.parent)
+
+
+def _from_environment(
+    env: Mapping[str, str], table: Mapping[str, SettingInfo], here: Path | None
+) -> Iterator[tuple[SettingInfo, object, Source]]:
+    by_variable = {info.variable: info for info in table.values()}
+    for variable in sorted(name for name in env if name.startswith(PREFIX)):
+        if variable in by_variable:
+            if env[variable].strip():
+                yield by_variable[variable], env[variable], Source(f"Environment variable {variable}", here)
+            continue
+        # Other tools and secrets may use the prefix: only what is all but a setting's name counts as a slip.
+        slips = closest(variable[len(PREFIX) :], (info.name for info in table.values()), cutoff=0.85)
+        if slips:
+            raise SettingsError(
+                f"There is no setting for the environment variable {variable}.",
+                fix=f"Did you mean {table[slips[0]].variable}? If not, unset it.",
+            )
+
+
+def _from_options(
+    options: Mapping[str, object], table: Mapping[str, SettingInfo], here: Path | None
+) -> Iterator[tuple[SettingInfo, object, Source]]:
+    for name, value in options.items():
+        if name not in table:
+            raise InvalidOptionError(
+                f"There is no setting {name!r}.", fix=f"{did_you_mean(name, table)}Known: {', '.join(table)}."
+            )
+        if value is not None:
+            yield table[name], value, Source(f"Option {name!r}", here)
+
+
+def _converted(info: SettingInfo, written: object, source: Source) -> Any:
+    try:
+        return info.convert(written, source)
+    except ValueError as wanted:
+        error = InvalidOptionError if source.label.startswith("Option") else SettingsError
+        raise error(f"{source.label} cannot be {written!r}.", fix=f"Give {wanted}.") from None

@@ -1,0 +1,1 @@
+"""Data sets of goldens and test cases: read, written, compared, and run as a Test."""

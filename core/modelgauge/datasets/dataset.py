@@ -1,0 +1,340 @@
+"""`EvaluationDataset`: goldens and test cases, read from files, edited, and saved.
+
+The methods that read are in `dataset_readers.py`; what differs between two, in `dataset_differences.py`, and
+how one is run in `dataset_test.py`.
+"""
+
+import hashlib
+import inspect
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path, PureWindowsPath
+from typing import TYPE_CHECKING, Any
+
+from modelgauge.data.json_values import canonical_json
+from modelgauge.data.test_cases import (
+    RUNTIME_FIELDS,
+    ConversationalGolden,
+    ConversationalTestCase,
+    Golden,
+    LLMTestCase,
+)
+from modelgauge.datasets.columns import chosen_columns, explains_call
+from modelgauge.datasets.files import FILE_TYPES, FilePath, FileType, file_type_of, write_rows
+from modelgauge.datasets.members import Members
+from modelgauge.datasets.readers import Readers
+from modelgauge.datasets.rows import (
+    MARK,
+    TEST_CASE,
+    AnyGolden,
+    AnyTestCase,
+    Reading,
+    holds_test_cases,
+    read_goldens,
+    read_test_cases,
+    row_of,
+)
+from modelgauge.datasets.tables import Table, read_table
+from modelgauge.datasets.texts import path_of
+from modelgauge.errors import InputFileError, InvalidOptionError, UsageError
+from modelgauge.interfaces.arguments import explains_arguments
+from modelgauge.reports.plain import counted
+
+# As in the tools that people come from: in CSV files goldens separate contexts by |, test cases by ;. In JSON, where
+# lists are lists, they write | for both, and a ; is one of a sentence.
+_BETWEEN_CONTEXTS = {"context": ";", "retrieval_context": ";"}
+
+
+_FILES = 'Data sets are files here: EvaluationDataset.from_file("goldens.csv"), dataset.save_as("csv", …)'
+_INSTEAD = {
+    "evaluate": "Judge its test cases: evaluate(dataset, metrics)",
+    "evals_iterator": "Run an observed app on its goldens: evaluate(goldens=dataset, observed_callback=app)",
+    "pull": _FILES,
+    "push": _FILES,
+    "queue": _FILES,
+    "delete": _FILES,
+    "generate_goldens_from_docs": "Write goldens, or make them with code of your own: dataset.add_golden(…)",
+}
+"""What other libraries' data sets do, and how it is done here."""
+
+
+@explains_arguments
+class EvaluationDataset(Readers):
+    """Goldens, and the test cases that runs of the app made of them: all single-turn, or all multi-turn.
+
+    Args:
+        goldens: `Golden`s or `ConversationalGolden`s.
+        test_cases: `LLMTestCase`s or `ConversationalTestCase`s.
+        name: what runs call the data set; without one, that of the first file that is read.
+
+    Raises:
+        ArgumentError: there is no such argument.
+        InvalidOptionError: the name is no text.
+        TypeError: single-turn and multi-turn members are mixed.
+    """
+
+    def __init__(
+        self,
+        goldens: Iterable[AnyGolden] = (),
+        *,
+        test_cases: Iterable[AnyTestCase] = (),
+        name: str | None = None,
+    ) -> None:
+        if not isinstance(name, str | None):
+            raise InvalidOptionError(
+                f"name={name!r} is no text.", fix='Give the name as a text: name="goldens".'
+            )
+        self.name = name
+        self._goldens: Members[Any] = Members(self, self._check_golden)
+        self._test_cases: Members[Any] = Members(self, self._check_test_case)
+        self._goldens.extend(goldens)
+        self._test_cases.extend(test_cases)
+
+    # --- what it holds --------------------------------------------------------------------------------------
+
+    @property
+    def goldens(self) -> Members[Any]:
+        """The goldens, which can be edited, added and removed; all of one kind, so typed as Any."""
+        return self._goldens
+
+    @goldens.setter
+    def goldens(self, goldens: Iterable[AnyGolden]) -> None:
+        before, self._goldens = self._goldens, Members(self, self._check_golden)
+        try:
+            self._goldens.extend(goldens)
+        except BaseException:
+            self._goldens = before
+            raise
+
+    @property
+    def test_cases(self) -> Members[Any]:
+        """The test cases; all of one kind, so typed as Any."""
+        return self._test_cases
+
+    @test_cases.setter
+    def test_cases(self, test_cases: Iterable[AnyTestCase]) -> None:
+        before, self._test_cases = self._test_cases, Members(self, self._check_test_case)
+        try:
+            self._test_cases.extend(test_cases)
+        except BaseException:
+            self._test_cases = before
+            raise
+
+    @property
+    def is_multi_turn(self) -> bool:
+        """Whether it holds conversations; False where it holds nothing."""
+        first = next(iter([*self._goldens[:1], *self._test_cases[:1]]), None)
+        return isinstance(first, ConversationalGolden | ConversationalTestCase)
+
+    def add_golden(self, golden: AnyGolden) -> None:
+        """Add a golden.
+
+        Raises:
+            TypeError: it is single-turn and the data set multi-turn, or the other way round.
+        """
+        self._goldens.append(golden)
+
+    def add_test_case(self, test_case: AnyTestCase) -> None:
+        """Add a test case.
+
+        Raises:
+            TypeError: it is single-turn and the data set multi-turn, or the other way round.
+        """
+        self._test_cases.append(test_case)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Over the test cases; where there are none yet, over the goldens. So are `in` and `len`."""
+        return iter(self._test_cases or self._goldens)
+
+    def __len__(self) -> int:
+        return len(self._test_cases or self._goldens)
+
+    if not TYPE_CHECKING:  # for which there is nothing but what is written in classes
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what there is instead of what other libraries' data sets have."""
+            if name in _INSTEAD:
+                raise AttributeError(f"A data set has no {name!r}. {_INSTEAD[name]}.")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        named = "" if self.name is None else f"{self.name!r}: "
+        return (
+            f"<EvaluationDataset {named}{len(self._goldens):,} goldens, {len(self._test_cases):,} test cases>"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (list(self._goldens), list(self._test_cases), self.name)
+
+    def _check_golden(self, golden: object) -> None:
+        self._check(golden, Golden, ConversationalGolden)
+
+    def _check_test_case(self, test_case: object) -> None:
+        self._check(test_case, LLMTestCase, ConversationalTestCase)
+
+    def _check(self, member: object, single_turn: type, multi_turn: type) -> None:
+        if not isinstance(member, single_turn | multi_turn):
+            raise TypeError(
+                f"You cannot add a value of type {type(member).__name__} here, "
+                f"only one of type {single_turn.__name__} or {multi_turn.__name__}."
+            )
+        multi = isinstance(member, multi_turn)
+        if (self._goldens or self._test_cases) and multi != self.is_multi_turn:
+            kind = "single-turn" if multi else "multi-turn"
+            raise TypeError(f"You cannot add '{type(member).__name__}' to a {kind} dataset.")
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 of all that the goldens say, in their order, as hexadecimal digits.
+
+        Where there are none, of the test cases. What only a run of the app can say is left out; notes (names, tags,
+        comments, sources, metadata) are not. So it is the same for every run on the same goldens, whatever type of
+        file they came from, and another once one is edited, or they stand in another order.
+
+        Raises:
+            InvalidDataError: a golden was edited in place into something that is none.
+        """
+        rows = [_asked(member) for member in (self._goldens or self._test_cases)]
+        return hashlib.sha256(canonical_json(rows).encode("ascii")).hexdigest()
+
+    # --- from files -----------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_file(
+        cls, file_path: FilePath, *, name: str | None = None, **columns: Any
+    ) -> "EvaluationDataset":
+        """The goldens of a file, whose name ends in .csv, .json or .jsonl; test cases that were saved with them too.
+
+        Args:
+            file_path: the file.
+            name: of the data set; without one, that of the file.
+            columns: as for `add_goldens_from_csv_file`, or `add_goldens_from_json_file`.
+
+        Raises:
+            InputFileError: the name ends in something else, or the file cannot be read.
+        """
+        kind = file_type_of(file_path)
+        written = {"encoding": columns.pop("encoding_type", "utf-8")}
+        if kind == "csv":
+            written["delimiter"] = columns.pop("delimiter", ",")
+        table = read_table(file_path, kind, **written)
+        dataset = cls(name=name)
+        dataset._add_goldens(table, columns)
+        if holds_test_cases(table):
+            dataset._add_test_cases(table, columns)
+        return dataset
+
+    def _add_goldens(self, table: Table, given: Mapping[str, Any]) -> None:
+        self._accept(read_goldens(table, chosen_columns(given)), table, self._goldens)
+
+    def _add_test_cases(self, table: Table, given: Mapping[str, Any]) -> None:
+        between = _BETWEEN_CONTEXTS if table.cells_are_text else None
+        self._accept(read_test_cases(table, chosen_columns(given, between)), table, self._test_cases)
+
+    def _accept(self, reading: Reading, table: Table, into: Members[Any]) -> None:
+        if reading.problems:
+            raise all_of(reading, is_file=table.is_file)
+        into.extend(reading.members)
+        self.name = self.name or table.name
+        for doubt in reading.doubts:
+            warnings.warn(f"{table.source}: {doubt}.", stacklevel=_levels_to_caller())
+
+    # --- to files -------------------------------------------------------------------------------------------
+
+    @explains_call
+    def save_as(
+        self,
+        file_type: FileType,
+        directory: FilePath = ".",
+        file_name: str | None = None,
+        include_test_cases: bool = False,
+    ) -> Path:
+        """Write the goldens to a file, from which they are read as they are; what was there is replaced.
+
+        Args:
+            file_type: csv, json or jsonl.
+            directory: where the file goes; made where it is missing.
+            file_name: with or without its ending; without one, the date and time.
+            include_test_cases: write the test cases too, behind the goldens. A column `modelgauge_member` marks them
+                then: `from_file` gives both again, the methods that add goldens leave the marked rows out, and
+                those that add test cases the others. Where there are no goldens, nothing is marked, and the file
+                is one of test cases, for `add_test_cases_from_…`.
+
+        Returns:
+            The file.
+
+        Raises:
+            UsageError: there is nothing to write, or no such type.
+            InvalidDataError: a golden was edited in place into something that is none.
+            OSError: the disk refuses.
+        """
+        if file_type not in FILE_TYPES:
+            raise InvalidOptionError(
+                f"There is no file type {file_type!r}.", fix=f"Use one of: {', '.join(FILE_TYPES)}."
+            )
+        rows = [_checked_row(golden) for golden in self._goldens]
+        mark = {MARK: TEST_CASE} if rows else {}
+        if include_test_cases:
+            rows += [{**_checked_row(case), **mark} for case in self._test_cases]
+        if not rows:
+            raise UsageError(
+                "There are no goldens to save.",
+                fix="Add some; for the test cases, save_as(…, include_test_cases=True).",
+            )
+        if not isinstance(file_name, str | None):
+            raise InvalidOptionError(
+                f"file_name={file_name!r} is no text.", fix='Give the name of a file: file_name="goldens".'
+            )
+        if (
+            file_name and PureWindowsPath(file_name).name != file_name
+        ):  # which knows the separators of all systems
+            raise InvalidOptionError(
+                f"file_name={file_name!r} is a path, and not the name of a file.",
+                fix='Name the folder apart: save_as(…, directory="folder", file_name="goldens").',
+            )
+        name = file_name or f"{datetime.now().astimezone():%Y%m%d_%H%M%S_%f}"
+        path = path_of(directory) / f"{name.removesuffix(f'.{file_type}')}.{file_type}"
+        write_rows(path, file_type, rows)
+        return path
+
+
+def _levels_to_caller() -> int:
+    """How many frames are ours, so that a warning names the line that reads the data set, by any method."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("modelgauge."):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _rebuilt(goldens: list[Any], test_cases: list[Any], name: str | None) -> EvaluationDataset:
+    return EvaluationDataset(goldens, test_cases=test_cases, name=name)
+
+
+def all_of(reading: Reading, *, is_file: bool = True) -> InputFileError:
+    """One error for all that is wrong: the first in full, and how much more there is."""
+    first = reading.problems[0]
+    if len(reading.problems) == 1:
+        return first
+    rows = reading.unread - 1
+    more = (
+        f"{counted(rows, 'more row')} cannot be read either."
+        if rows
+        else f"That is not all that is wrong with this row: there {'are' if len(reading.problems) > 2 else 'is'} "
+        f"{counted(len(reading.problems) - 1, 'more problem')}."
+    )
+    listed = " `modelgauge datasets validate FILE` lists them all." if is_file else ""
+    return InputFileError(f"{first.problem} {more}", fix=f"{first.fix}{listed}")
+
+
+def _asked(member: AnyGolden | AnyTestCase) -> dict[str, Any]:
+    row = _checked_row(member)
+    runtime = {*RUNTIME_FIELDS}
+    if isinstance(member, ConversationalTestCase) and member.scenario is not None:
+        runtime.add("turns")
+    return {name: value for name, value in row.items() if name not in runtime}
+
+
+def _checked_row(member: AnyGolden | AnyTestCase) -> dict[str, Any]:
+    member.check()
+    return row_of(member)

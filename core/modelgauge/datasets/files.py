@@ -1,0 +1,117 @@
+"""The files that data sets are kept in: their types by name, where they are found, and how rows are written.
+
+They are read in `dataset_tables.py`.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from modelgauge.config.settings import Settings
+from modelgauge.datasets.csv_text import csv_text
+from modelgauge.datasets.rows import csv_rows
+from modelgauge.datasets.texts import path_of
+from modelgauge.errors import InputFileError
+from modelgauge.files.regular import real_path
+
+FilePath: TypeAlias = str | PathLike[str]
+FileType: TypeAlias = Literal["csv", "json", "jsonl"]
+
+FILE_TYPES: tuple[str, ...] = get_args(FileType)
+
+
+def file_type_of(path: FilePath) -> str:
+    """csv, json or jsonl, by the ending of a file's name.
+
+    Raises:
+        InputFileError: it is none of these.
+        InvalidOptionError: it is no path.
+    """
+    ending = path_of(path).suffix.lower().lstrip(".")
+    if ending not in FILE_TYPES:
+        raise InputFileError(
+            f"{str(path)!r} is no data set by its name.",
+            fix="Save it as CSV, JSON (a list) or JSONL (an object a line), and name it .csv, .json or .jsonl.",
+        )
+    return ending
+
+
+_HOW_TO_WRITE = {
+    "csv": "Write one a row, below the names of the columns.",
+    "json": 'Write a list of them: [{"input": "a question", "expected_output": "its answer"}].',
+    "jsonl": 'Write one a line: {"input": "a question", "expected_output": "its answer"}',
+}
+
+
+def without_goldens(path: FilePath) -> InputFileError:
+    """The error of a file that can be read, and holds no golden."""
+    return InputFileError(f"{path} holds no goldens.", fix=_HOW_TO_WRITE[file_type_of(path)])
+
+
+def find_files(folder: Path, *, recursive: bool, data_dir: Path) -> tuple[list[Path], list[OSError]]:
+    """The files in a folder that may be data sets by their names, and why folders in it cannot be read.
+
+    Nothing hidden, and nothing in folders that hold no one's goldens: what runs write, virtual environments,
+    `node_modules`. The folder itself may be any of these.
+
+    Args:
+        folder: where to look.
+        recursive: whether to look into the folders inside too.
+        data_dir: where runs are written.
+    """
+    found: list[Path] = []
+    unreadable: list[OSError] = []
+    written = real_path(data_dir)
+    for place, inside, names in os.walk(folder, onerror=unreadable.append):
+        here = Path(place)
+        inside[:] = [one for one in inside if recursive and _holds_goldens(here / one, written)]
+        found.extend(here / name for name in names if _is_one_by_name(here / name))
+    return sorted(found), unreadable
+
+
+_SKIPPED = ("node_modules", "__pycache__", Settings.data_dir.name)
+_MARKS_OF_ENVIRONMENTS = ("pyvenv.cfg", "conda-meta")
+
+
+def _holds_goldens(folder: Path, data_dir: Path) -> bool:
+    if folder.name.startswith(".") or folder.name in _SKIPPED or real_path(folder) == data_dir:
+        return False
+    return not any((folder / mark).exists() for mark in _MARKS_OF_ENVIRONMENTS)
+
+
+def _is_one_by_name(path: Path) -> bool:
+    if path.name.startswith(".") or path.suffix.lower().lstrip(".") not in FILE_TYPES:
+        return False
+    return path.is_file() or not path.exists()  # a link to nothing is a broken one; pipes are none
+
+
+def write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write a file whole, or leave the one that was there.
+
+    Args:
+        path: the file; missing folders are made.
+        kind: csv, json or jsonl.
+        rows: of `row_of`.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        partial.write_text(_file_text(kind, rows), encoding="utf-8", newline="")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _file_text(kind: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    if kind == "csv":
+        return csv_text(csv_rows(rows))
+    if kind == "json":
+        return json.dumps(rows, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)

@@ -1,0 +1,73 @@
+"""The lists that a data set holds: each keeps out what does not fit, and knows its data set."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar
+
+from pydantic import BaseModel
+
+if TYPE_CHECKING:
+    from modelgauge.datasets.dataset import EvaluationDataset
+
+T = TypeVar("T")
+
+
+class Members(list[T], Generic[T]):
+    """A list of goldens or test cases that looks at what is put in; a copy of it is a plain list.
+
+    Args:
+        dataset: whose list it is; so a run can name the data set of `dataset.test_cases`.
+        check: raises TypeError where something does not belong here.
+        members: the first ones.
+    """
+
+    def __init__(
+        self, dataset: "EvaluationDataset", check: Callable[[Any], None], members: Iterable[T] = ()
+    ) -> None:
+        super().__init__()
+        self.dataset = dataset
+        self._check = check
+        self.extend(members)
+
+    def append(self, member: T, /) -> None:
+        """Add one at the end."""
+        self._check(member)
+        super().append(member)
+
+    def extend(self, members: Iterable[T], /) -> None:
+        """Add several at the end: all, or none where one does not fit.
+
+        Raises:
+            TypeError: this is one, or there is something among them that does not belong here.
+        """
+        given: object = members
+        if isinstance(given, BaseModel):  # whose fields would be the members
+            one = type(given).__name__
+            raise TypeError(f"Give a list, such as [{one}(…)], where one {one} was given.")
+        if not isinstance(given, Iterable):
+            raise TypeError(f"Give a list, where a value of type {type(given).__name__} was given.")
+        before = len(self)
+        try:
+            for member in members:
+                self.append(member)
+        except BaseException:
+            del self[before:]
+            raise
+
+    def insert(self, index: SupportsIndex, member: T, /) -> None:
+        """Add one before a place."""
+        self._check(member)
+        super().insert(index, member)
+
+    def __iadd__(self, members: Iterable[T], /) -> "Members[T]":  # type: ignore[override,misc]  # as of list
+        self.extend(members)
+        return self
+
+    def __setitem__(self, index: Any, value: Any, /) -> None:
+        if isinstance(index, slice):
+            value = list(value)
+        for member in value if isinstance(index, slice) else [value]:
+            self._check(member)
+        super().__setitem__(index, value)
+
+    def __reduce_ex__(self, _: SupportsIndex, /) -> tuple[Any, ...]:
+        return list, (list(self),)

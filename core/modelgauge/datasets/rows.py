@@ -1,0 +1,380 @@
+"""Goldens and test cases made of the rows of a table, and the rows that say the same again.
+
+Tables are read in `dataset_tables.py`; which column is which field is in `dataset_columns.py`, what a cell means
+in `dataset_cells.py`.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from modelgauge.data.base import explain_lines
+from modelgauge.data.json_values import inexact_parts, is_exact
+from modelgauge.data.test_cases import (
+    RUNTIME_FIELDS,
+    ConversationalGolden,
+    ConversationalTestCase,
+    Golden,
+    LLMTestCase,
+    prefilled,
+)
+from modelgauge.datasets.cells import CUSTOM, UnfitError, is_joined, mend, value_of, value_of_cell
+from modelgauge.datasets.columns import ALIASES, FIELDS, Chosen, claimed, is_conversation, misspelt
+from modelgauge.datasets.tables import NoDataSetError, Row, Table, shown
+from modelgauge.errors import InputFileError, InvalidDataError
+from modelgauge.reports.plain import counted
+from modelgauge.wording.did_you_mean import closest
+
+AnyGolden: TypeAlias = Golden | ConversationalGolden
+AnyTestCase: TypeAlias = LLMTestCase | ConversationalTestCase
+Member: TypeAlias = AnyGolden | AnyTestCase
+
+# What a row must say: one of these.
+_NEEDED: dict[type[Member], tuple[str, ...]] = {
+    Golden: ("input",),
+    LLMTestCase: ("input",),
+    ConversationalGolden: ("scenario", "turns"),
+    ConversationalTestCase: ("turns",),
+}
+
+
+MARK, TEST_CASE = "modelgauge_member", "test_case"
+"""The column, and what stands in it, by which the test cases are told from the goldens of one file."""
+
+
+def holds_test_cases(table: Table) -> bool:
+    """Whether some of the rows are marked as test cases: goldens and test cases were saved together."""
+    return any(row.values.get(MARK) == TEST_CASE for row in table.rows)
+
+
+def _of_kind(table: Table, *, test_cases: bool) -> Table:
+    """Of a table of goldens and test cases the rows of one kind; any other table as it is."""
+    if not holds_test_cases(table):
+        return table
+    rows = [row for row in table.rows if row.problem or (row.values.get(MARK) == TEST_CASE) is test_cases]
+    unmarked = [
+        replace(row, values={name: value for name, value in row.values.items() if name != MARK})
+        for row in rows
+        if row.problem is None or not test_cases  # of one that cannot be read it is told once
+    ]
+    columns = tuple(name for name in table.columns if name != MARK)
+    return replace(table, columns=columns, rows=tuple(unmarked))
+
+
+class Reading(NamedTuple):
+    """What a table says.
+
+    Args:
+        members: of the rows that could be read, in order.
+        problems: all that is wrong with the others, in order.
+        unread: how many others there are.
+        doubts: what may be wrong.
+        columns: the column of each field.
+    """
+
+    members: list[Any]
+    problems: list[InputFileError]
+    unread: int
+    doubts: list[str]
+    columns: Mapping[str, str]
+
+
+def read_goldens(table: Table, chosen: Chosen) -> Reading:
+    """The goldens of a table: conversational ones where it has scenarios or turns, and no inputs.
+
+    Rows that are marked as test cases are left out.
+
+    Raises:
+        InputFileError, InvalidOptionError: a column is missing, or does not fit.
+    """
+    table = _of_kind(table, test_cases=False)
+    reading = _read(table, chosen, ConversationalGolden if is_conversation(table, chosen.columns) else Golden)
+    return reading._replace(doubts=reading.doubts + _prefilled(reading.members))
+
+
+def read_test_cases(table: Table, chosen: Chosen) -> Reading:
+    """The test cases of a table: conversational ones where it has turns, and no inputs.
+
+    Where rows are marked as test cases, the others are left out.
+
+    Raises:
+        InputFileError, InvalidOptionError: a column is missing, or does not fit.
+    """
+    conversation = is_conversation(table, chosen.columns)
+    table = _of_kind(table, test_cases=True)
+    return _read(table, chosen, ConversationalTestCase if conversation else LLMTestCase)
+
+
+def _read(table: Table, chosen: Chosen, kind: type[Member]) -> Reading:
+    unreadable = [row.problem for row in table.rows if row.problem is not None]
+    if unreadable and not table.columns:  # nothing here looks like a data set
+        raise unreadable[0]
+    columns = claimed(table, chosen.columns, kind.model_fields, kind.__name__)
+    needed = _NEEDED[kind]
+    if not any(field in columns for field in needed) and (table.rows or table.columns):
+        raise _no_column(table, needed)
+    reader = _RowReader(table, columns, chosen, kind)
+    for row in table.rows:
+        reader.read(row)
+    doubts = [*misspelt(table, columns, kind.model_fields), *reader.doubts()]
+    return Reading(reader.members, reader.problems, reader.unread, doubts, columns)
+
+
+def _prefilled(goldens: Iterable[AnyGolden]) -> list[str]:
+    """Say that goldens hold what only a run of the app can say; nothing where they do not."""
+    found = [names for golden in goldens if (names := prefilled(golden))]
+    if not found:
+        return []
+    names = [name for name in RUNTIME_FIELDS if any(name in one for one in found)]
+    has = "has" if len(found) == 1 else "have"
+    several = f"{counted(len(found), 'golden')} {has} {' and '.join(names)}"
+    return [f"{several}, which a run of the app must say: that belongs to test cases"]
+
+
+def _no_column(table: Table, needed: Sequence[str]) -> InputFileError:
+    wanted = " or ".join(map(repr, needed))
+    problem = f"{table.heading}: there is no column {wanted}."
+    first = str(table.columns[0]) if table.columns else ""
+    alone = table.cells_are_text and len(table.columns) == 1
+    if alone and first.startswith(("sep=", "#")):  # a line of Excel's own, or a comment
+        return NoDataSetError(problem, fix="Delete what stands above the line that names the columns.")
+    delimiter = table.likely_delimiter()
+    if delimiter is not None:
+        named = {name for names in _NEEDED.values() for name in names}
+        ours = not named.isdisjoint(table.columns[0].split(delimiter))
+        return (InputFileError if ours else NoDataSetError)(problem, fix=table.columns_are())
+    if table.cells_are_text and first.lstrip().startswith(("[", "{")):
+        return InputFileError(
+            problem, fix="This looks like JSON: name it .json, or .jsonl with an object a line."
+        )
+    if "\0" in first:
+        fix = "The names are UTF-16, it seems: say encoding_type='utf-16-le'; on the command line --encoding utf-16-le."
+        return InputFileError(problem, fix=f"{table.columns_are()} {fix}")
+    return NoDataSetError(problem, fix=f"{table.columns_are()} {_name_it(table, needed[0])}")
+
+
+_ASKING = ("question", "query", "prompt", "instruction")
+
+
+def _name_it(table: Table, field: str) -> str:
+    """How to say which column holds a field: none that holds another."""
+    free = [str(one) for one in table.columns if one not in (*FIELDS, *ALIASES)]
+    if table.columns and not free:
+        return f"Add a column {field!r}."
+    asking = [one for one in free if any(word in one.lower() for word in _ASKING)]
+    likely = [*closest(field, free), *asking, *free, "question"][0]
+    typed = f"{field}={likely}" if likely.isidentifier() else f'"{field}={likely}"'
+    on_command_line = f"; on the command line --column {typed}" if table.is_file else ""
+    return f"Say which one it is: {field}_col_name={likely!r}, say{on_command_line}."
+
+
+_FILL_IN = "Fill it in, or leave the row out."
+
+
+class _RowReader:
+    """Makes a golden or test case of each row, and keeps all that is wrong with those of which none can be made."""
+
+    def __init__(self, table: Table, columns: Mapping[str, str], chosen: Chosen, kind: type[Member]) -> None:
+        self._table, self._columns, self._delimiters, self._kind = table, columns, chosen.delimiters, kind
+        self.members: list[Member] = []
+        self.problems: list[InputFileError] = []
+        self.unread = 0
+        self._split: dict[str, str] = {}
+        self._skipped: dict[str, None] = {}
+
+    def read(self, row: Row) -> None:
+        """Read one row."""
+        if self._table.cells_are_text and not row.problem and all(one is None for one in row.values.values()):
+            return  # spreadsheets end in rows of delimiters
+        before = len(self.problems)
+        if row.problem is not None:
+            self.problems.append(row.problem)
+        else:
+            self._read(row)
+        self.unread += len(self.problems) > before
+
+    def doubts(self) -> Iterator[str]:
+        """What may be wrong with the rows that could be read."""
+        for column, delimiter in self._split.items():
+            yield (
+                f"the texts in {column!r} are taken for lists, split at {delimiter!r}; where one is a single text, "
+                "write it as a list of one"
+            )
+        if self._skipped:
+            yield f"skipped what this version of modelgauge does not know: {', '.join(map(repr, self._skipped))}"
+
+    def _read(self, row: Row) -> None:
+        problems: list[InputFileError] = []
+        data: dict[str, Any] = {}
+        unfit: list[str] = []
+        for field, column in self._columns.items():
+            value = row.values.get(column)
+            try:
+                made = None if value is None else self._value(field, column, value)
+            except UnfitError as error:
+                unfit.append(field)
+                problems.append(
+                    _problem(self._table, row, column, f"{shown(value)} is not {error}", error.fix)
+                )
+                continue
+            if made is not None:
+                data[field] = made
+        if not any(field in data or field in unfit for field in _NEEDED[self._kind]):
+            problems.append(_nothing(self._table, row, self._columns, _NEEDED[self._kind]))
+        try:
+            _add_custom(data, self._table, row, self._columns)
+        except InputFileError as problem:
+            problems.append(problem)
+        if self._kind in (LLMTestCase, ConversationalTestCase) and "additional_metadata" in data:
+            data["metadata"] = data.pop("additional_metadata")
+        made, refused = self._validated(data, row)
+        problems += refused
+        self.problems += problems
+        if made is not None and not problems:
+            self.members.append(made)
+
+    def _value(self, field: str, column: str, value: Any) -> Any:
+        delimiter = self._delimiters.get(field, "")
+        if self._table.cells_are_text:
+            return value_of_cell(field, value, delimiter)
+        if not self._table.is_file:  # rows of other sources have types, so that a text is one
+            return value_of(field, value)
+        if is_joined(field, value, delimiter):
+            self._split[column] = delimiter
+        return value_of(field, value, delimiter)
+
+    def _validated(self, data: dict[str, Any], row: Row) -> tuple[Member | None, list[InputFileError]]:
+        try:
+            return self._kind.model_validate(data), []
+        except ValidationError as error:
+            lines = error.errors(include_url=False)
+        except InvalidDataError as error:  # of a test case among the turns
+            return None, [_problem(self._table, row, self._columns.get("turns"), error.problem.rstrip("."))]
+        if not all(map(_is_unknown_part, lines)):
+            of_fields: dict[str, list[ErrorDetails]] = {}
+            for line in lines:
+                if not (line["type"] == "missing" and len(line["loc"]) == 1):  # of which it is told already
+                    of_fields.setdefault(str(line["loc"][0]) if line["loc"] else "", []).append(line)
+            refused = {
+                field: found for field, found in of_fields.items() if not all(map(_is_unknown_part, found))
+            }
+            return None, [self._refused(row, field, found) for field, found in refused.items()]
+        told = [line["loc"] for line in lines if line["input"] is not None]
+        self._skipped |= dict.fromkeys(".".join(one for one in loc if isinstance(one, str)) for loc in told)
+        return self._kind.model_validate(data, extra="ignore"), []
+
+    def _refused(self, row: Row, field: str, lines: list[ErrorDetails]) -> InputFileError:
+        table, first = self._table, lines[0]
+        column = self._columns.get(ALIASES.get(field, field))
+        if first["type"] == "string_type" and len(first["loc"]) == 1:
+            wrong = first["input"]
+            return _problem(table, row, column, f"{shown(wrong)} is not a text{_make_text(wrong, table)}")
+        told = explain_lines(lines, self._kind)
+        problem = told.problem.removeprefix(f"{self._kind.__name__}: ").rstrip(".")
+        own = field in ("turns", "tools_called", "expected_tools") and len(first["loc"]) > 2
+        fix = told.fix if own else mend(ALIASES.get(field, field))  # turns and tools have fields of their own
+        return _problem(table, row, column, problem, fix)
+
+
+def _is_unknown_part(line: ErrorDetails) -> bool:
+    """Whether a turn or tool holds what is no field of it: a newer version may have written it, or another tool."""
+    return line["type"] == "extra_forbidden" and len(line["loc"]) > 1
+
+
+def _nothing(table: Table, row: Row, columns: Mapping[str, str], needed: Sequence[str]) -> InputFileError:
+    missing = next(field for field in needed if field in columns)
+    apart = [name for name in ("input", "scenario", "turns") if name not in columns and row.values.get(name)]
+    fix = (
+        f"{apart[0]!r} is of the other kind of goldens, which go into a file of their own."
+        if apart
+        else _FILL_IN
+    )
+    return _problem(table, row, columns[missing], "there is nothing in it", fix)
+
+
+def _make_text(value: Any, table: Table) -> str:
+    if isinstance(value, dict | list):
+        return ", which this field must be"
+    return ": put it in quotes" if table.is_file else ": make texts of what stands in the column"
+
+
+def _problem(table: Table, row: Row, column: str | None, problem: str, fix: str = "") -> InputFileError:
+    where = row.place if column is None else f"{row.place}, column {column!r}"
+    return InputFileError(f"{where}: {problem}.", fix=f"{fix} {table.columns_are()}".lstrip())
+
+
+def _add_custom(data: dict[str, Any], table: Table, row: Row, columns: Mapping[str, str]) -> None:
+    """Keep the columns that are no field.
+
+    Raises:
+        InputFileError: JSON cannot hold what stands in one, or it is said elsewhere, too.
+    """
+    used = set(columns.values())
+    others = {name: value for name, value in row.values.items() if name not in used and value is not None}
+    for column, value in others.items():
+        if type(column) is str and not is_exact(value):
+            where = f"{row.place}, column {column!r}"
+            raise InputFileError(
+                f"{where}: {next(inexact_parts(value))}, which JSON cannot hold.",
+                fix=f"Leave the column out (of a Hugging Face dataset: dataset.remove_columns({column!r})), or "
+                f"make texts or numbers of what stands in it. {table.columns_are()}",
+            )
+    given = data.get(CUSTOM, {})
+    if not others or not isinstance(given, dict):
+        return
+    twice = next((column for column in others if column in given), None)
+    if twice is not None:
+        raise InputFileError(
+            f"{row.place}, column {twice!r}: {columns[CUSTOM]!r} of this row says {twice!r}, too.",
+            fix=f"Keep one of them. {table.columns_are()}",
+        )
+    data[CUSTOM] = others | given
+
+
+# --- and back -----------------------------------------------------------------------------------------------
+
+
+def row_of(member: Member) -> dict[str, Any]:
+    """All that a golden or a test case says, as JSON; reading it gives an equal one."""
+    row = member.model_dump(mode="json", exclude_defaults=True)
+    said = {ALIASES.get(name, name): value for name, value in row.items()}
+    return {name: said[name] for name in FIELDS if name in said}
+
+
+def csv_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str | None]]:
+    """The records of a CSV file, with its head. Lists and objects are JSON, in which any delimiter can stand.
+
+    Args:
+        rows: of `row_of`, and marks.
+    """
+    customs = [dict(row.get(CUSTOM, {})) for row in rows]
+    own = _own_columns(customs)
+    records: list[dict[str, str | None]] = []
+    for row, custom in zip(rows, customs, strict=True):
+        record = {name: custom.pop(name) for name in own if name in custom}
+        rest = {**row, CUSTOM: custom} if custom or row.get(CUSTOM) == {} else _without_custom(row)
+        records.append({**{name: _cell(value) for name, value in rest.items()}, **record})
+    used = {name for record in records for name in record}
+    head = [*(name for name in (*FIELDS, MARK) if name in used), *own]
+    return [list(head), *([record.get(name) for name in head] for record in records)]
+
+
+def _without_custom(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != CUSTOM}
+
+
+def _own_columns(customs: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The custom columns that can be columns of the file: texts only, under a name that is no field's."""
+    texts: dict[str, bool] = {}
+    for custom in customs:
+        for name, value in custom.items():
+            texts[name] = texts.get(name, True) and isinstance(value, str)
+    return [name for name, every in texts.items() if every and name and name not in (*FIELDS, *ALIASES, MARK)]
+
+
+def _cell(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,146 @@
+"""Tests of data set files and metrics that are named: what the command line makes, and what a manifest keeps.
+
+So a run of theirs can be continued and measured anew. What such a test does is in `dataset_test.py`.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from modelgauge.config.secrets import SecretStore
+from modelgauge.data.records import DatasetReference
+from modelgauge.datasets.columns import names_of
+from modelgauge.datasets.dataset import EvaluationDataset
+from modelgauge.datasets.dataset_test import DatasetTest
+from modelgauge.datasets.files import without_goldens
+from modelgauge.datasets.forms import FileForm
+from modelgauge.datasets.links import reference_to
+from modelgauge.files.regular import real_path
+from modelgauge.metrics.base import Metric
+from modelgauge.plugins.discovery import Plugins
+
+
+def made_metrics(uids: Iterable[str], plugins: Plugins, secrets: SecretStore) -> list[Metric]:
+    """Metrics by their uids, each once.
+
+    Raises:
+        UnknownNameError: there is none of that name.
+    """
+    return [plugins.metrics.make(uid, secrets=secrets) for uid in dict.fromkeys(uids)]
+
+
+def file_tests(
+    files: Sequence[Path],
+    metrics: Sequence[Metric],
+    *,
+    form: FileForm,
+    taken: Collection[str],
+) -> dict[Path, DatasetTest]:
+    """A test for each file, named by the file's stem; where names meet, by its path.
+
+    Args:
+        files: goldens as CSV, JSON or JSONL.
+        metrics: judge them all.
+        form: how the files are written.
+        taken: names of other tests.
+
+    Raises:
+        InputFileError: a file cannot be read.
+        InvalidDataError: a data set is empty.
+    """
+    datasets = {file: goldens_of(file, form) for file in dict.fromkeys(files)}
+    names = {file: one.name or file.name for file, one in datasets.items()}
+    times = Counter([*taken, *names.values()])
+    return {
+        file: DatasetTest(name if times[name] == 1 else str(file), datasets[file], metrics)
+        for file, name in names.items()
+    }
+
+
+def goldens_of(file: Path, form: FileForm) -> EvaluationDataset:
+    """The goldens of a file.
+
+    Raises:
+        InputFileError: it cannot be read, or holds none.
+    """
+    dataset = EvaluationDataset.from_file(file, **form.arguments(file))
+    if not dataset.goldens:
+        raise without_goldens(file)
+    return dataset
+
+
+def inherited(
+    file: Path, form: FileForm, columns: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Of the columns of an earlier run's file those that another file has, and those that it lacks.
+
+    Where it lacks one and has a column of the field's own name, that one holds the field, and nothing is lacking.
+
+    Args:
+        file: the other one.
+        form: how it is written.
+        columns: of the earlier run, by field.
+
+    Raises:
+        InputFileError: the file cannot be read.
+    """
+    if not columns:
+        return {}, {}
+    there = form.table(file).columns
+    kept = {field: column for field, column in columns.items() if column in there}
+    lacking = {
+        field: column
+        for field, column in columns.items()
+        if field not in kept and not set(names_of(field)) & set(there)
+    }
+    return kept, lacking
+
+
+def inputs_of(files: Mapping[str, Path], metrics: Sequence[str], form: FileForm) -> dict[str, Any]:
+    """What a manifest keeps of such tests.
+
+    Args:
+        files: by the uids of the tests.
+        metrics: uids.
+        form: how the files are written.
+    """
+    return {
+        "columns": dict(form.columns),
+        "delimiter": form.delimiter,
+        "encoding": form.encoding,
+        "datasets": {uid: str(real_path(file)) for uid, file in files.items()},
+        "metrics": list(dict.fromkeys(metrics)),
+    }
+
+
+class NamedGoldens:
+    """A data set file and metrics by name, of which a test is made again.
+
+    Args:
+        uid: of the test.
+        file: the data set.
+        metrics: uids.
+        form: how the file is written.
+
+    Raises:
+        InputFileError: the file cannot be read, or holds no goldens.
+    """
+
+    def __init__(self, uid: str | None, file: Path, metrics: Sequence[str], form: FileForm) -> None:
+        self.file, self.metrics, self.form = file, metrics, form
+        self._dataset = goldens_of(file, form)
+        self.uid = uid or self._dataset.name or file.name
+
+    def inputs(self) -> dict[str, Any]:
+        """What the manifest of a run of the test keeps."""
+        return inputs_of({self.uid: self.file}, self.metrics, self.form)
+
+    @property
+    def reference(self) -> DatasetReference:
+        """What a record says of the data set."""
+        return reference_to(self._dataset)
+
+    def test(self, plugins: Plugins, secrets: SecretStore) -> DatasetTest:
+        """The test, with metrics of these plugins."""
+        return DatasetTest(self.uid, self._dataset, made_metrics(self.metrics, plugins, secrets))

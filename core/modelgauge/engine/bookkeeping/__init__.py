@@ -1,0 +1,1 @@
+"""What a run counts, and how it describes a failure."""

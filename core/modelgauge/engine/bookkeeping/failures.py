@@ -1,0 +1,201 @@
+"""Failures as data: what went wrong with an item, at which stage, and the record that says so."""
+
+import asyncio
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, ParamSpec, TypeVar
+
+from modelgauge.data.items import TestItem
+from modelgauge.data.measured import PromptInteractionAnnotations
+from modelgauge.data.records import RepeatFailure, RunFailure, RunStage, Stage, TestItemExceptionRecord
+from modelgauge.engine.bookkeeping.app_trace import traces_of
+from modelgauge.errors import RunStoppedError
+from modelgauge.wording.shortening import ends
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_RESUME = re.compile(r",? ?(and continue with|then run|Run)? ?`modelgauge resume.*", re.DOTALL)
+_OPTION = re.compile(r"--([a-z-]+)")  # of the command line; in Python it is an argument
+_LONGEST_MESSAGE = 10_000
+_LONGEST_TRACEBACK = 40_000
+
+_OURS = f"{Path(__file__).parents[2]}{os.sep}"
+
+NOT_OF_THE_ITEM = (KeyboardInterrupt, asyncio.CancelledError, GeneratorExit)
+"""What comes from outside while an author's code runs, and is passed on."""
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """Whether what an author's code raised came from outside, and is passed on.
+
+    A cancellation that nobody asked for (some clients raise one when a connection is lost) is an error like any other.
+    """
+    if not isinstance(error, asyncio.CancelledError):
+        return isinstance(error, NOT_OF_THE_ITEM)
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # in a thread, where nobody cancels
+        return False
+    return task is None or task.cancelling() > 0
+
+
+class AuthorCode:
+    """An author's code under way: a child process that it forks ends there, and is no second engine."""
+
+    __slots__ = ("_forks",)
+
+    forks: ClassVar[int] = 0
+    """How many forks lie between this process and the first; a number costs less than the id of the process."""
+
+    def __enter__(self) -> None:
+        self._forks = AuthorCode.forks
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if AuthorCode.forks != self._forks:
+            _leave(error)
+
+
+def _count_fork() -> None:
+    AuthorCode.forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
+
+
+def of_author(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call an author's code; see `AuthorCode`."""
+    with AuthorCode():
+        return function(*args, **kwargs)
+
+
+def _leave(error: BaseException | None = None) -> None:
+    """End a forked child as its program would end: with the code of `sys.exit`, or the traceback of another error.
+
+    Args:
+        error: that the author's code raised.
+    """
+    code = error.code if isinstance(error, SystemExit) else error
+    if isinstance(code, BaseException):
+        traceback.print_exception(code)
+    elif not isinstance(code, int | None):
+        sys.stderr.write(f"{code}\n")
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code & 0xFF if isinstance(code, int) else int(code is not None))
+
+
+def as_exception(error: BaseException) -> Exception:
+    """What a future can carry: SystemExit of an author, say, becomes a plain error, which ends nothing but its item."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    wrapped = RuntimeError(f"{type(error).__name__}: {message_of(error)}")
+    wrapped.__cause__ = error
+    return wrapped
+
+
+class StageError(Exception):
+    """A failure of an item, with the stage and the object that it came from; never leaves the engine.
+
+    Attributes:
+        traces: what an observed app did until it failed.
+    """
+
+    def __init__(self, stage: Stage, source_uid: str, error: BaseException) -> None:
+        self.stage: Stage = stage
+        self.source_uid = source_uid
+        self.error = error
+        self.traces = traces_of(error)
+        super().__init__(stage, source_uid, error)
+
+
+def exception_record(
+    index: int, item: TestItem, interactions: Sequence[PromptInteractionAnnotations], failure: StageError
+) -> TestItemExceptionRecord:
+    """The record of an item that failed; what is paid is kept in it."""
+    return TestItemExceptionRecord(
+        index=index, test_item=item, interactions=tuple(interactions), **_facts(failure)
+    )
+
+
+def repeat_failure(repeat: int, failure: StageError) -> RepeatFailure:
+    """A repeat that failed, of an item that is scored by its others."""
+    return RepeatFailure(repeat=repeat, **_facts(failure))
+
+
+def _facts(failure: StageError) -> dict[str, Any]:
+    error = failure.error
+    return {
+        "stage": failure.stage,
+        "source_uid": failure.source_uid,
+        "error_type": type(error).__name__,
+        "message": message_of(error),
+        "traceback": _traceback(error),
+        "traces": failure.traces,
+    }
+
+
+def run_failure(stage: RunStage, error: Exception, again: str | None = None) -> RunFailure:
+    """Why a pair ended early.
+
+    Args:
+        stage: where.
+        error: what was raised.
+        again: what goes on with the run; None where `modelgauge resume` does, as the errors advise.
+    """
+    message = message_of(error)
+    if again is not None and isinstance(error, RunStoppedError):
+        fix = _OPTION.sub(lambda option: option[1].replace("-", "_"), _RESUME.sub("", error.fix)).rstrip(" .")
+        message = printable(" ".join([error.problem, *([f"{fix}."] if fix else []), again]))
+    return RunFailure(
+        stage=stage,
+        error_type=type(error).__name__,
+        message=message if stage == "run" else f"{message.rstrip(' .')}{place_of(error)}",
+        traceback=_traceback(error),
+    )
+
+
+def add_note(error: Exception, text: str) -> None:
+    """Say more about an error, once, also where one object is raised again and again.
+
+    Not by its own `add_note`, since some classes of exceptions refuse to be changed.
+    """
+    notes = error.__dict__.setdefault("__notes__", [])
+    if text not in notes:
+        notes.append(text)
+
+
+def message_of(error: BaseException) -> str:
+    """What an author's exception says, with its notes; it may be anything: an author's `__str__` may raise too."""
+    try:
+        text = str(error)
+    except NOT_OF_THE_ITEM:
+        raise
+    except BaseException as second:  # noqa: BLE001  likewise the author's
+        text = f"(no message: its __str__ raised {type(second).__name__})"
+    text = ends(text, _LONGEST_MESSAGE)
+    notes = [one for one in getattr(error, "__notes__", ()) if isinstance(one, str)]
+    if notes:
+        text = " ".join([f"{text.rstrip(' .')}." if text.strip() else "", *notes]).strip()
+    return printable(ends(text, _LONGEST_MESSAGE))
+
+
+def place_of(error: BaseException) -> str:
+    """Where in an author's file an error was raised: ` (my_test.py, line 12)`; nothing for an error of this library."""
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith(_OURS)]
+    own = [one for one in frames if one.filename == frames[0].filename]  # what it called may be anybody's
+    return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+
+
+def printable(text: str) -> str:
+    """A text that UTF-8 can hold: lone surrogates of broken input are written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _traceback(error: BaseException) -> str:
+    return printable(ends("".join(traceback.format_exception(error)), _LONGEST_TRACEBACK))

@@ -1,0 +1,1 @@
+"""One call to a SUT or an annotator: cache, single flight, limits, attempts."""

@@ -1,0 +1,110 @@
+"""One question to a SUT: our prompt to its request, the call, its response to ours, reasoning split off."""
+
+from typing import Any
+
+from modelgauge.data.prompts import AnyPrompt
+from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
+from modelgauge.engine.bookkeeping.app_trace import Told, blamed, unblamed
+from modelgauge.engine.bookkeeping.failures import add_note
+from modelgauge.engine.bookkeeping.tally import CallTally
+from modelgauge.engine.calls.call import Target
+from modelgauge.errors import InvalidResponseError
+from modelgauge.interfaces.sut import PromptResponseSUT, request_for
+from modelgauge.text.reasoning import split_reasoning
+from modelgauge.wording.articles import a_thing
+
+
+async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: int = 0) -> SUTResponse:
+    """Ask a SUT one prompt.
+
+    Args:
+        target: the SUT.
+        prompt: with the options of the run laid over its own.
+        tally: where the call is counted.
+        repeat: which repeat of the prompt this is; each has an answer of its own.
+
+    Raises:
+        RunStoppedError: no call may be sent any more.
+        Exception: whatever made the question fail.
+    """
+    sut = target.owner
+    if not isinstance(sut, PromptResponseSUT):
+        raise TypeError(sut)
+    request = target.paces.request.of(request_for, sut, prompt)
+    called = await target.call(request, tally, repeat)
+    try:
+        read = target.paces.response
+        response = read.of(translated, sut, request, called.response, called.told)
+    except Exception as error:
+        unblamed(error)
+        blamed(error, called.told)
+        tell_of_kept(target, error)
+        if called.paid:
+            target.settle(None)
+        raise
+    if called.told is not None:
+        tally.note_metrics(called.told.trace)
+    if called.paid:
+        target.settle(response.usage)
+    return response
+
+
+def tell_of_kept(target: Target, error: Exception) -> None:
+    """Say with an error of `translate_response` that the answer is paid and kept: it is read again, not asked anew."""
+    if not target.is_cached:
+        return
+    note = (
+        "The answer is kept in the cache: with a mended translate_response, the same command reads it there and pays "
+        f"nothing. Where the answer itself is wrong, raise the cache_version of '{target.owner.uid}' to ask again."
+    )
+    add_note(error, note)
+
+
+def translated(
+    sut: PromptResponseSUT[Any, Any], request: Any, response: Any, told: Told | None
+) -> SUTResponse:
+    """Our response of a SUT's own, with what an observed app told meanwhile, and with reasoning split off.
+
+    Raises:
+        InvalidResponseError: `translate_response` returned something else.
+        Exception: what it raised.
+    """
+    ours = sut.translate_response(request, response)
+    if not isinstance(ours, SUTResponse) or not _is_whole(ours):
+        what = f"{a_thing(ours)}" + (" of wrong parts" if isinstance(ours, SUTResponse) else "")
+        raise InvalidResponseError(
+            f"translate_response of '{sut.uid}' returned {what}.",
+            fix="Return SUTResponse(completions=[SUTCompletion(text=…)]).",
+        )
+    return without_reasoning(sut, ours if told is None else told.added_to(ours))
+
+
+def _is_whole(response: SUTResponse) -> bool:
+    """Whether a response is what its class says: pydantic's `model_construct` and `model_copy` check nothing."""
+    usage: object = response.usage
+    parts: tuple[object, ...] = response.completions
+    is_whole = all(isinstance(one, SUTCompletion) and isinstance(one.text, str) for one in parts)
+    return is_whole and (usage is None or isinstance(usage, Usage))
+
+
+def without_reasoning(sut: PromptResponseSUT[Any, Any], response: SUTResponse) -> SUTResponse:
+    """Split `<think>` blocks off the texts, unless the SUT keeps them."""
+    if not sut.split_reasoning:
+        return response
+    completions = tuple([split_off(one) for one in response.completions])
+    return response if completions == response.completions else response.replaced(completions=completions)
+
+
+def split_off(completion: SUTCompletion) -> SUTCompletion:
+    """A completion whose reasoning is split off its text, where that holds any."""
+    if completion.reasoning is not None or "<" not in completion.text:
+        return completion
+    split = split_reasoning(completion.text)
+    if split.reasoning is None:
+        return completion
+    return completion.replaced(
+        text=split.text,
+        reasoning=split.reasoning,
+        raw_text=completion.text,
+        truncated_reasoning=split.truncated,
+    )

@@ -1,0 +1,396 @@
+"""One call, from native request to native response: cache, single flight, limits, attempts, store.
+
+Here and nowhere else calls are made; SUTs, annotators and judges' questions all come through `Target.call`.
+"""
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from modelgauge.cache import Entry, Key
+from modelgauge.data.responses import Usage
+from modelgauge.engine.bookkeeping.app_trace import Told, Use, blamed, opened, sealed, unblamed
+from modelgauge.engine.bookkeeping.failures import add_note, message_of
+from modelgauge.engine.bookkeeping.tally import CallTally
+from modelgauge.engine.calls.batches import BatchCollector
+from modelgauge.engine.calls.budget import tokens_of
+from modelgauge.engine.calls.callee import (
+    Owner,
+    declared_response,
+    is_batched,
+    is_immediate,
+    keys_of,
+    limiter_of,
+    why_unkept,
+)
+from modelgauge.engine.calls.first_calls import FirstCalls
+from modelgauge.engine.calls.flights import Flight
+from modelgauge.engine.calls.limits import Limiter, Outcome
+from modelgauge.engine.calls.rates import Rate
+from modelgauge.engine.calls.retries import classify, outcome_of
+from modelgauge.engine.calls.services import Services
+from modelgauge.engine.calls.slow_method_warning import Paces
+from modelgauge.engine.calls.unreported import Unreported
+from modelgauge.engine.loop.coroutines import never_waits
+from modelgauge.engine.loop.deadlines import call_timed_out
+from modelgauge.errors import CallTimeoutError, InvalidResponseError, RunStoppedError
+from modelgauge.interfaces.codec import ResponseCodec
+from modelgauge.interfaces.retry import ErrorClass, Fatal, Retry
+from modelgauge.interfaces.sut import PromptResponseSUT
+from modelgauge.observe.spans import is_anything_observed, observation_of
+
+_FATAL_CALLS = 3
+_KEPT = "It was kept by an earlier run. To ask anew, raise the cache_version of '%s'."
+_FAILED = "'%s': attempt %d failed (%s: %s); the next one comes in %.1f s."
+
+log = logging.getLogger(__name__)
+
+
+class Called(NamedTuple):
+    """A native response, whether this run paid for it, and what an observed app told while it gave it."""
+
+    response: Any
+    paid: bool
+    told: Told | None = None
+
+
+class Target:
+    """A SUT or an annotator as the engine sees it: something that can be called.
+
+    Args:
+        owner: the object.
+        services: what the run's calls share.
+        asked: the SUTs that a judge asks, by its own names: what it says depends on them.
+
+    Attributes:
+        is_cached: whether its answers are kept.
+        unreported: the limits that it cannot be held to.
+    """
+
+    def __init__(
+        self,
+        owner: Owner,
+        services: Services,
+        asked: Mapping[str, PromptResponseSUT[Any, Any]] | None = None,
+    ) -> None:
+        self.owner = owner
+        self.services = services
+        is_sut = isinstance(owner, PromptResponseSUT)
+        method = owner.evaluate if isinstance(owner, PromptResponseSUT) else owner.annotate
+        batched = is_batched(owner)
+        self.codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
+        self.limiter: Limiter = limiter_of(owner, services.options, batched=batched)
+        options = services.options
+        self.rate = (
+            Rate(options.requests_per_minute, options.tokens_per_minute) if is_sut else Rate(None, None)
+        )
+        services.rates.append(self.rate)
+        self.unreported = Unreported(owner.uid, options)
+        self.dead: RunStoppedError | None = None
+        self.paces = Paces(owner)
+        self._fatal_calls = 0
+        self._succeeded = False
+        keys = keys_of(owner, asked) if services.caching else None
+        self.is_cached, self._keys = keys is not None, keys
+        # A judge's steps hold those of the SUTs that it asks, which are timed by themselves.
+        self._timed: Callable[[Any], Any] = (
+            self.paces.call.of_steps if not asked else lambda awaitable: awaitable
+        )
+        self._send = self._sender(method, batched=batched)
+        # What never waits and costs nothing needs no limits and no further attempts.
+        self._immediate: Any = method if is_immediate(owner) else None
+        # Judges and cheap metrics send nothing themselves: what they ask is capped where it is asked.
+        self._is_sent = is_sut or not (owner.is_cheap or asked)
+        self._is_metered = is_sut and services.budget.is_metered
+        # Who says how many calls there shall be at once is heeded from the first.
+        chosen = services.options.concurrency is not None or owner.max_concurrency is not None
+        self._first_calls = FirstCalls(_FATAL_CALLS) if is_sut and not (batched or chosen) else None
+        self._leaves_spans = is_sut and not batched  # those of a batch belong to no item
+        self._observation = observation_of(owner) or observation_of(method)
+
+    def _sender(
+        self, method: Callable[[Any], Any], *, batched: bool
+    ) -> Callable[[Any, float], Awaitable[Any]]:
+        services, owner = self.services, self.owner
+        if batched and isinstance(owner, PromptResponseSUT):
+            return BatchCollector(owner, services.pool, services.deadlines).send
+        if never_waits(method):
+            at_once = services.deadlines.at_once
+            return lambda request, _: at_once(self._timed(method(request)))
+        if inspect.iscoroutinefunction(method):
+            within = services.deadlines.within
+            return lambda request, seconds: within(seconds, self._timed(method(request)))
+        return lambda request, seconds: self._in_thread(method, request, seconds)
+
+    async def _in_thread(self, method: Callable[[Any], Any], request: Any, seconds: float) -> Any:
+        response = await self.services.pool.run(method, request, seconds)
+        if inspect.isawaitable(response):
+            return await self.services.deadlines.within(seconds, self._timed(response))
+        return response
+
+    async def call(self, request: Any, tally: CallTally, repeat: int = 0) -> Called:
+        """Answer a native request, from the cache where it is there.
+
+        Args:
+            request: a JSON value or pydantic model.
+            tally: where the call is counted.
+            repeat: which repeat of the same request this is.
+
+        Raises:
+            RunStoppedError: no call may be sent any more; this one was not.
+            Exception: what the last attempt raised; nothing is cached then.
+        """
+        if self._immediate is not None:
+            response = self._revived(await self._at_once(request))
+            tally.paid += 1
+            return Called(response, True)
+        if self._keys is None:
+            response, told = await self._paid(request)
+            try:
+                response = self._revived(response)
+            except Exception as error:
+                blamed(error, told)
+                raise
+            tally.paid += 1
+            return Called(response, True, told)
+        key = self._keys.key(request, self.services.options.first_repeat + repeat)
+        while (flight := self.services.flights.get(key.digest)) is not None:
+            text = await flight.landing()
+            if text is not None:
+                tally.cached += 1
+                response, told = self._reread(text)
+                return Called(response, False, told)
+        return await self._first(key, request, tally)
+
+    async def _at_once(self, request: Any) -> Any:
+        """The response of what only computes; where it fails as what is sent does, it goes on like that."""
+        try:
+            return await self.services.deadlines.at_once(self._timed(self._immediate(request)))
+        except Exception as error:
+            if not self.services.options.max_retries or classify(self.owner, error) is None:
+                raise
+        return (await self._paid(request, 1))[0]
+
+    def settle(self, usage: Usage | None) -> None:
+        """Count what a paid call cost; None where its response tells nothing, or cannot be read."""
+        self.unreported.look(usage)
+        if usage is not None:
+            self.services.budget.spend(usage)
+            self.rate.after(tokens_of(usage))
+            if self.services.budget.is_reached:
+                self.services.give_up_waiting()
+
+    async def _first(self, key: Key, request: Any, tally: CallTally) -> Called:
+        """Answer a request that nobody else is asking; others who ask the same wait for this."""
+        services = self.services
+        flight = services.flights[key.digest] = Flight()
+        told: Told | None = None
+        try:
+            text = await services.lookups.get(key.digest) if services.lookups else None
+            paid = text is None
+            if text is None:
+                response, told = await self._paid(request)
+                text, response = self._stored(response)
+                text = sealed(text, told)
+                tally.paid += 1
+                self._keep(key, text, tally)
+            else:
+                response, told = self._reread(text)
+                tally.cached += 1
+                self._landed(key)
+        except BaseException as error:
+            self._give_back(key)
+            blamed(error, told)
+            flight.fail(error)
+            del flight  # the error that it holds holds this frame: what both hold is freed now, not some time
+            raise
+        flight.land(text)
+        return Called(response, paid, told)
+
+    def _keep(self, key: Key, text: str, tally: CallTally) -> None:
+        """Store a response, unless a secret stands in the call."""
+        services, keys = self.services, self._keys
+        why = keys and why_unkept(self.owner, keys, key, text, services.options.redactor)
+        if why:
+            tally.unkept[f"'{self.owner.uid}' with {why}"] += 1
+            self._give_back(key)
+        else:
+            # The flight stays until the row is committed: an identical call finds one or the other.
+            services.writer.put(Entry(key, text), lambda: self._landed(key))
+
+    def _give_back(self, key: Key) -> None:
+        self._landed(key)
+        if self.services.lookups is not None:
+            self.services.lookups.give_back(key.digest)
+
+    def _landed(self, key: Key) -> None:
+        self.services.flights.pop(key.digest, None)
+
+    def _reread(self, text: str) -> tuple[Any, Told | None]:
+        """A stored response; what its class does not take any more says how it is asked anew."""
+        plain, told = opened(text)
+        try:
+            return self.codec.load(plain), told
+        except InvalidResponseError as error:
+            add_note(error, _KEPT % self.owner.uid)
+            raise
+
+    def _stored(self, response: Any) -> tuple[str, Any]:
+        """A response as the text that is stored, and as what that holds: what cannot be read again is never stored."""
+        text = self.codec.dump(response)
+        return text, response if self.codec.comes_back(response) else self.codec.load(text)
+
+    def _revived(self, response: Any) -> Any:
+        """A response that is not cached, in the form that it would have if it were."""
+        return response if self.codec.comes_back(response) else self._stored(response)[1]
+
+    async def _paid(self, request: Any, attempt: int = 0) -> tuple[Any, Told | None]:
+        """Send the request until it is answered, or no further attempt is worth it.
+
+        What an observed app did in the last attempt comes with the answer, or with the error.
+
+        Args:
+            request: the native one.
+            attempt: how many have failed already.
+        """
+        options, services = self.services.options, self.services
+        queued = services.clock()
+        deadline = queued + options.call_timeout
+        while True:
+            await self._admitted()
+            begun = services.clock()
+            deadline += begun - queued  # a call that fails because others are before it is lost for nothing
+            outcome: Outcome | None = Outcome.other
+            use = self._use(request) if self._leaves_spans and is_anything_observed() else None
+            try:
+                response = await self._attempt(request, deadline - begun, use)
+                outcome = Outcome.ok
+            except Exception as error:
+                unblamed(error)
+                verdict = classify(self.owner, error)
+                outcome = failed = outcome_of(verdict)
+                self._note_failure(verdict, error)
+                wait = services.backoff.wait(attempt, verdict)
+                if attempt >= options.max_retries or not self._is_worth_another(
+                    verdict, error, wait, begun, deadline
+                ):
+                    if use is not None:
+                        blamed(error, use.failed(error))
+                    raise
+                attempt += 1
+                why = options.redactor.redact(message_of(error))
+                log.info(_FAILED, self.owner.uid, attempt, failed.value, why, wait)
+                if failed is Outcome.rate_limited:  # the place is kept: no other call is sent in its stead
+                    self.limiter.note(failed)
+                    outcome = None
+                    await services.pause(wait)
+            else:
+                self._succeeded, self._fatal_calls = True, 0
+                services.turns.note(services.clock() - begun)
+                self._tell_first_calls()
+                return response, None if use is None else use.answered(response)
+            finally:
+                self.rate.ended()
+                if self._is_metered:
+                    self.services.budget.ended()
+                self.limiter.release(outcome)
+            if failed is not Outcome.rate_limited:
+                await services.pause(wait)
+            queued = services.clock()
+
+    async def _attempt(self, request: Any, left: float, use: Use | None) -> Any:
+        """Send the request once.
+
+        Args:
+            request: the native one.
+            left: seconds of the call's deadline.
+            use: records what is observed meanwhile.
+        """
+        options = self.services.options
+        if left <= 0:
+            raise call_timed_out(options.call_timeout)
+        try:
+            if use is None:
+                return await self._send(request, min(options.attempt_timeout, left))
+            with use.going_on():
+                return await self._send(request, min(options.attempt_timeout, left))
+        except CallTimeoutError as error:
+            if left >= options.attempt_timeout:
+                raise
+            raise call_timed_out(options.call_timeout) from error
+
+    def _is_worth_another(
+        self, verdict: ErrorClass, error: Exception, wait: float, begun: float, deadline: float
+    ) -> bool:
+        """Whether the call's deadline leaves time for another attempt, where the error is one that may pass."""
+        if not isinstance(verdict, Retry):
+            return False
+        now = self.services.clock()
+        if verdict.after is not None and now + verdict.after >= deadline:
+            seconds = self.services.options.call_timeout
+            add_note(
+                error,
+                f"It asks to wait {verdict.after:g} s, and a call may take {seconds:g} s in all: raise --call-timeout.",
+            )
+        # One that takes as long as the last, where that ended by its time-out only, could not end either.
+        needed = now - begun if isinstance(error, CallTimeoutError) else 0.0
+        return now + wait + needed < deadline
+
+    def _use(self, request: Any) -> Use:
+        return Use(self.owner.uid, request, self._observation)
+
+    async def _admitted(self) -> None:
+        """Wait for a place; what stops the run is found out after the wait, so that no call slips through."""
+        await self.limiter.acquire()
+        try:
+            if self._first_calls is not None and not self._first_calls.over:
+                await self._first_calls.turn()
+            if self.rate.limited:
+                self._check_allowed()  # nobody waits for a minute to learn that
+                await self.rate.before()
+            try:
+                if self._is_metered:
+                    await self.services.budget.room()
+                self._check_allowed()
+            except BaseException:
+                self.rate.ended()
+                raise
+            if self._is_sent:
+                self.services.budget.spend_call()
+            if self._is_metered:
+                self.services.budget.begun()
+        except BaseException:
+            self.limiter.release(Outcome.other)
+            raise
+
+    def _check_allowed(self) -> None:
+        stopped = self.dead or self.services.stopped
+        if stopped is not None:
+            raise stopped
+        if self._is_sent:
+            try:
+                self.services.budget.check()
+            except RunStoppedError:
+                self.services.give_up_waiting()  # a cap is everybody's
+                raise
+
+    def _note_failure(self, verdict: ErrorClass, error: Exception) -> None:
+        """Three calls in a row that say "never" end the use of this object."""
+        if not isinstance(verdict, Fatal):
+            self._tell_first_calls()
+            return
+        self._fatal_calls += 1
+        if self._fatal_calls >= _FATAL_CALLS and not self._succeeded and self.dead is None:
+            self.dead = RunStoppedError(
+                f"'{self.owner.uid}' was stopped after {_FATAL_CALLS} calls that cannot succeed: "
+                f"{message_of(error).rstrip('.')}.",
+                fix="Correct its key, its name or its options, and run the same command again. `modelgauge resume` "
+                "goes on too, but leaves the items that failed as they are.",
+            )
+            self._tell_first_calls()
+            self.rate.give_up()
+
+    def _tell_first_calls(self) -> None:
+        if self._first_calls is not None and not self._first_calls.over:
+            self._first_calls.tell()

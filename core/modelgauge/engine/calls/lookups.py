@@ -1,0 +1,128 @@
+"""Reads of the cache in a thread of their own, in groups: a busy disk does not stop the loop.
+
+A miss is answered only when the key is ours to pay; where another process pays for it, its answer is awaited.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from modelgauge.cache import DiskCache
+from modelgauge.engine.loop.threads import BatchThread
+from modelgauge.errors import CallTimeoutError, ModelGaugeError, RunStoppedError
+
+_PAUSE = 0.1
+_LONG = 5.0
+_WAITING = (
+    "Process %s, which shares the cache %s, is asking what this one wants to ask; its answers have been awaited for "
+    "%.0f s. Each is paid once. If that process ends, this one asks itself."
+)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Lookup:
+    digest: str
+    future: "asyncio.Future[str | None] | None"
+    begun: float = 0.0
+    found: str | None = None
+    asked_by: str | None = None
+
+
+class Lookups:
+    """Answers look-ups of keys.
+
+    Args:
+        cache: where to look.
+        patience: seconds to wait for the answer to a call that another process makes.
+    """
+
+    def __init__(self, cache: DiskCache, patience: float) -> None:
+        self._cache, self._patience = cache, patience
+        self._has_told = False
+        self._loop = asyncio.get_running_loop()
+        self._thread: BatchThread[_Lookup] = BatchThread(
+            "reader", self._read, self._answer, closing=cache.close
+        )
+
+    async def get(self, digest: str) -> str | None:
+        """The stored text under a key; None where there is none: then the caller pays, or gives the key back.
+
+        Raises:
+            CallTimeoutError: another process pays, and the patience has ended.
+            RunStoppedError: the database cannot be read, or the disk is full.
+        """
+        lookup = _Lookup(digest, self._loop.create_future(), self._loop.time())
+        self._thread.submit(lookup)
+        return await lookup.future if lookup.future is not None else None
+
+    def give_back(self, digest: str) -> None:
+        """The call of a key failed: another process may try."""
+        self._thread.submit(_Lookup(digest, None))
+
+    async def close(self) -> None:
+        """End the thread."""
+        await self._thread.close()
+
+    def _read(self, group: list[_Lookup]) -> None:
+        leases = self._cache.leases
+        returned = [lookup.digest for lookup in group if lookup.future is None]
+        if returned:
+            leases.give_back(returned)
+        wanted = [lookup for lookup in group if lookup.future is not None]
+        for lookup in wanted:
+            lookup.found = self._cache.get(lookup.digest)
+        misses = [lookup for lookup in wanted if lookup.found is None]
+        if not misses:
+            return
+        others = leases.take([lookup.digest for lookup in misses])
+        for lookup in misses:
+            lookup.asked_by = others.get(lookup.digest)
+            if lookup.asked_by is None:  # it may have been paid between the look and the lease
+                lookup.found = self._cache.get(lookup.digest)
+        late = [lookup.digest for lookup in misses if lookup.found is not None]
+        if late:
+            leases.give_back(late)
+
+    def _answer(self, group: list[_Lookup], error: Exception | None) -> None:
+        for lookup in group:
+            if lookup.future is None or lookup.future.done():
+                continue
+            if error is not None:
+                lookup.future.set_exception(_stopped(error))
+            elif lookup.asked_by is None or lookup.found is not None:
+                lookup.future.set_result(lookup.found)
+            else:
+                self._wait(lookup, lookup.asked_by, lookup.future)
+
+    def _wait(self, lookup: _Lookup, process: str, future: "asyncio.Future[str | None]") -> None:
+        """Look again in a while, as long as the patience lasts; say once why nothing happens."""
+        waited = self._loop.time() - lookup.begun
+        if waited > self._patience:
+            future.set_exception(_never_came(process, self._patience))
+            return
+        if waited > _LONG and not self._has_told:
+            self._has_told = True
+            log.warning(_WAITING, process, self._cache.directory, waited)
+        self._loop.call_later(_PAUSE, self._thread.submit, lookup)
+
+
+def _never_came(process: str, seconds: float) -> CallTimeoutError:
+    return CallTimeoutError(
+        f"Process {process}, which shares the cache, is asking it, and had no answer within {seconds:g} s.",
+        fix="Let that process go on, or end it; then run the same command again. To wait longer, raise --call-timeout "
+        "(in Python call_timeout).",
+    )
+
+
+def _stopped(error: Exception) -> RunStoppedError:
+    """A cache that fails is no item's own failure: it ends the run."""
+    if isinstance(error, ModelGaugeError):
+        stopped = RunStoppedError(error.problem, fix=error.fix)
+    else:
+        stopped = RunStoppedError(
+            f"The leases of the cache failed: {error}.", fix="Free the disk, then run `modelgauge resume`."
+        )
+    stopped.__cause__ = error
+    return stopped

@@ -1,0 +1,400 @@
+"""The files of a run: manifest, journal and record; a kill at any moment loses nothing committed.
+
+`run.json` is written first, `items.jsonl` grows by whole lines, `record.json` appears whole at the end.
+"""
+
+import json
+import logging
+import os
+import secrets
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from modelgauge.config.settings import load_settings
+from modelgauge.data.json_values import finite, is_exact
+from modelgauge.data.records import ItemRecord, TestRecord, item_from_json, record_from_json
+from modelgauge.engine.files.manifest import is_signed, signed
+from modelgauge.errors import RecordError, RunStoppedError, SettingsError
+from modelgauge.files.lock import lock
+from modelgauge.files.regular import bytes_of, opened, real_path
+
+log = logging.getLogger(__name__)
+
+RUNS = "runs"
+MANIFEST, JOURNAL, RECORD, TOTALS = "run.json", "items.jsonl", "record.json", "totals.json"
+
+# While somebody looks whether a run is going on, its journal is locked for a moment.
+_TRIES, _PAUSE = 20, 0.01  # seconds
+
+
+def new_id(now: datetime | None = None, mark: str | None = None) -> str:
+    """An id that sorts by time: the runs of one command stand in the order in which they were asked for.
+
+    Processes that shall find the same id give the time, in UTC, and the digit at its end.
+    """
+    now = now or datetime.now(UTC)
+    return f"{now:%Y%m%d-%H%M%S}-{now.microsecond:05x}{mark or secrets.token_hex(1)[0]}"
+
+
+class RunFolder:
+    """The folder of one run.
+
+    Args:
+        path: `<data-dir>/runs/<run-id>`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.run_id = path.name
+
+    @classmethod
+    def create(cls, runs: Path) -> "RunFolder":
+        """Make the folder of a new run among those of the others.
+
+        Raises:
+            RunStoppedError: the disk refuses.
+        """
+        while True:
+            path = runs / new_id()
+            try:
+                path.mkdir(parents=True)
+                return cls(path)
+            except FileExistsError:
+                if not path.is_dir():
+                    raise
+            except OSError as error:
+                raise RunStoppedError(
+                    f"The folder {path} cannot be made: {error}.",
+                    fix="Choose another --data-dir (in Python data_dir, under pytest MODELGAUGE_DATA_DIR).",
+                ) from error
+
+    @property
+    def journal(self) -> Path:
+        return self.path / JOURNAL
+
+    @property
+    def totals(self) -> Path:
+        return self.path / TOTALS
+
+    def command(self, verb: str) -> str:
+        """The command line that does something with this run, when it is given where this process runs.
+
+        Args:
+            verb: `show`, `resume` or `rescore`.
+        """
+        runs = self.path.parent
+        if _default_runs() == real_path(runs):
+            return f"modelgauge {verb} {self.run_id}"
+        if runs.name != RUNS:
+            return f"modelgauge {verb} {shlex.quote(str(self.path))}"
+        return f"modelgauge {verb} {self.run_id} --data-dir {shlex.quote(str(runs.parent))}"
+
+    def is_going_on(self) -> bool:
+        """Whether a process works on the run now."""
+        try:
+            held = lock(self.journal)
+        except OSError:  # there is none yet
+            return False
+        if held is not None:
+            held.close()
+        return held is None
+
+    def forget_if_empty(self) -> None:
+        """Remove the folder of a run that never began."""
+        with suppress(OSError):  # nearly always: it is not empty
+            self.path.rmdir()
+
+    def write_manifest(self, manifest: Any, redact: Callable[[str], str]) -> None:
+        """Write `run.json`, without the secrets of a command line; signed, unless somebody else's stands there."""
+        path, clean = self.path / MANIFEST, json.loads(redact(json.dumps(manifest, ensure_ascii=False)))
+        own = not path.exists() or is_signed(self.read_manifest())
+        text = json.dumps(signed(clean) if own else clean, indent=2, ensure_ascii=False)
+        write_atomically(path, f"{text}\n")
+
+    def read_manifest(self) -> dict[str, Any]:
+        data = read_json(self.path / MANIFEST)
+        if not isinstance(data, dict):
+            raise RecordError(f"{self.path / MANIFEST} is not a manifest.", fix="Give the folder of a run.")
+        return data
+
+    def write_record(self, record: TestRecord, redact: Callable[[str], str]) -> None:
+        """Write `record.json`, without secrets that an error may have named."""
+        write_atomically(self.path / RECORD, redact(record.model_dump_json(indent=2)) + "\n")
+
+    def read_record(self) -> TestRecord:
+        """The run's record; its items are read when they are asked for.
+
+        Raises:
+            RecordError: there is none (the run is going on, or was killed), or it is damaged.
+        """
+        path = self.path / RECORD
+        if not path.exists():
+            going_on = self.is_going_on()
+            raise RecordError(
+                f"Run {self.run_id} has no record: {'it is going on' if going_on else 'it was killed'}.",
+                fix="Wait for its end." if going_on else f"Continue it with: {self.command('resume')}",
+            )
+        try:
+            data = read_json(path)
+        except RecordError as error:
+            anew = f"Remove it; this writes it anew from the journal: {self.command('resume')}"
+            raise RecordError(error.problem, fix=anew) from None
+        return record_from_json(data, str(path)).with_items(self.items)
+
+    def rescores(self) -> str | None:
+        """The run whose answers this one measures anew; None where it asks a SUT itself.
+
+        Raises:
+            RecordError: the manifest names none that can lie beside this one.
+        """
+        found = self.read_manifest().get("rescores")
+        if found is None:
+            return None
+        if not isinstance(found, str) or not _is_a_name(found) or found == self.run_id:
+            raise self._damaged("rescores", f"{found!r} is not the id of another run")
+        return found
+
+    def command_line(self) -> list[str] | None:
+        """The command line that began the run; None where it was begun from Python.
+
+        Raises:
+            RecordError: the manifest holds something else there.
+        """
+        found = self.read_manifest().get("command")
+        if found is None:
+            return None
+        if not isinstance(found, list) or not all(isinstance(part, str) for part in found):
+            raise self._damaged("command", f"{found!r} is not a list of texts")
+        return found
+
+    def _damaged(self, field: str, why: str) -> RecordError:
+        return RecordError(
+            f"{self.path / MANIFEST} is damaged: {field}: {why}.",
+            fix="Put the file back as it was, or start a new run: the cache pays for what is equal.",
+        )
+
+    def is_complete(self) -> bool:
+        """Whether the run came to its end, so that every item has a record."""
+        folder, seen = self, {self.run_id}
+        while folder._came_to_its_end():
+            source = folder.rescores()  # it has no more answers than that run
+            if source is None or not (self.path.parent / source / MANIFEST).is_file():
+                return True
+            if source in seen:
+                raise folder._damaged("rescores", f"run '{source}' measures the answers of this one")
+            seen.add(source)
+            folder = RunFolder(self.path.parent / source)
+        return False
+
+    def _came_to_its_end(self) -> bool:
+        if not (self.path / RECORD).exists():
+            return False
+        record = self.read_record()
+        return not record.cancelled and record.failure is None
+
+    def items(self) -> Iterator[ItemRecord]:
+        """The item records in the order in which they were written."""
+        for number, line in enumerate(whole_lines(self.journal), start=1):
+            yield item_from_json(line, f"{self.journal}, line {number}")
+
+
+def _is_a_name(text: str) -> bool:
+    """Whether a text can only be the name of a folder beside others: no path, nothing that no disk takes."""
+    return (
+        text not in ("", "..")
+        and Path(text).name == text
+        and "\0" not in text
+        and len(os.fsencode(text)) < 256
+    )
+
+
+def whole_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a journal; a torn last line, which a kill can leave, is dropped.
+
+    Raises:
+        RecordError: the journal is no file of the run's own, or cannot be read.
+    """
+    if not os.path.lexists(path):
+        return
+    try:
+        with opened(path) as file:
+            yield from (line for line in file if line.endswith(b"\n"))
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+class JournalFile:
+    """A journal that is being written; used by the writer thread only.
+
+    Args:
+        path: opened for appending; a torn last line is cut off when the next one is appended.
+
+    Raises:
+        RunStoppedError: the disk refuses.
+        RecordError: another process is writing it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._lock = _locked(path)
+            self._file = opened(path, "a+b")
+            self.size = sum(map(len, whole_lines(path)))
+            self._is_torn = self._file.seek(0, os.SEEK_END) != self.size
+        except OSError as error:
+            raise refused(path, error) from error
+
+    def append(self, data: bytes) -> None:
+        """Write whole lines; they survive the process from then on. All of them are written, or none."""
+        view = memoryview(data)
+        try:
+            if self._is_torn:
+                self._file.truncate(self.size)
+                self._is_torn = False
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError:
+            self._file.truncate(self.size)
+            raise
+        self.size += len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        self._lock.close()
+
+
+def _locked(path: Path) -> IO[bytes]:
+    for _ in range(_TRIES):
+        if (held := lock(path, "a+b")) is not None:
+            return held
+        time.sleep(_PAUSE)
+    raise RecordError(
+        f"Run {path.parent.name} is going on in another process.",
+        fix="Wait for it to end, or stop it; then resume it.",
+    )
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file that is either the old one or the new one, never a part.
+
+    Raises:
+        RunStoppedError: the disk refuses.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise refused(path, error) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def unreadable(path: Path, error: OSError) -> RecordError:
+    """A file of a run cannot be read."""
+    return RecordError(
+        f"{path} cannot be read: {error.strerror}.", fix="Give a run's id or folder, with files of its own."
+    )
+
+
+def refused(path: Path, error: OSError) -> RunStoppedError:
+    """The disk does not take a file of a run."""
+    return RunStoppedError(
+        f"{path} cannot be written: {error.strerror or error}.",
+        fix=f"Free the disk, then run `{RunFolder(path.parent).command('resume')}`.",
+    )
+
+
+def _default_runs() -> Path | None:
+    """Where a command finds runs that is not told where they are; None where that cannot be known."""
+    try:
+        return real_path(load_settings().data_dir / RUNS)
+    except SettingsError:
+        return None
+
+
+def read_json(path: Path, *, links: bool = False) -> Any:
+    """The JSON of a file of ours.
+
+    Args:
+        path: of the file.
+        links: whether a link to it will do: the user named it.
+
+    Raises:
+        RecordError: it cannot be read; the message names file and line.
+    """
+    try:
+        return _parsed(bytes_of(path, links=links).decode("utf-8"))
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except UnicodeDecodeError:
+        raise RecordError(f"{path} is not UTF-8 text.", fix="Give a file that modelgauge wrote.") from None
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{path} is not JSON: {error}.", fix="Give a file that modelgauge wrote.") from None
+
+
+def _parsed(text: str) -> Any:
+    data = json.loads(text, parse_float=finite, parse_constant=finite)
+    if ("\\ud" in text or "\\uD" in text) and not is_exact(data):  # lone surrogates, which nothing can write
+        raise ValueError("a text in it is no Unicode")
+    return data
+
+
+def find_run(data_dir: Path, name: str) -> list[RunFolder]:
+    """The runs that a name means: a run id, a folder, or an invocation id with all its pairs.
+
+    Args:
+        data_dir: where runs are looked up by their ids.
+        name: as the user gave it.
+
+    Raises:
+        RecordError: there is none.
+    """
+    runs = data_dir / RUNS
+    for folder in (Path(name), runs / name):
+        if (folder / MANIFEST).is_file():
+            nameless = folder.name in ("", "..")  # a run's id is the name of its folder
+            return [RunFolder(real_path(folder) if nameless else folder)]
+    found, damaged = of_invocation(runs, name)
+    if found:
+        for error in damaged:
+            log.warning("A run that may be of the same command cannot be read. %s", error)
+        return found
+    known = [one.run_id for one in all_runs(data_dir)][-3:]
+    unread = f" {len(damaged)} of the runs there cannot be read." if damaged else ""
+    raise RecordError(
+        f"There is no run '{name}' in {runs}.{unread}",
+        fix=f"The latest runs are: {', '.join(known)}." if known else "Give its --data-dir.",
+    )
+
+
+def of_invocation(runs: Path, invocation_id: str) -> tuple[list[RunFolder], list[RecordError]]:
+    """The runs of one command, and why others cannot tell whose they are: one damaged run hides no other.
+
+    Args:
+        runs: the folder of the runs.
+        invocation_id: of the command.
+    """
+    found: list[RunFolder] = []
+    damaged: list[RecordError] = []
+    for one in _all_runs(runs):
+        try:
+            if one.read_manifest().get("invocation_id") == invocation_id:
+                found.append(one)
+        except RecordError as error:
+            damaged.append(error)
+    return found, damaged
+
+
+def all_runs(data_dir: Path) -> list[RunFolder]:
+    """All runs in a data folder, oldest first."""
+    return _all_runs(data_dir / RUNS)
+
+
+def _all_runs(runs: Path) -> list[RunFolder]:
+    paths = sorted(runs.iterdir()) if runs.is_dir() else []
+    return [RunFolder(path) for path in paths if (path / MANIFEST).is_file()]

@@ -1,0 +1,114 @@
+"""What a run's manifest says of the machine and the code: enough to tell two runs apart later.
+
+And whose it is: a signature by a key of the user's tells the user's own runs from those of somebody else, which can
+name SUTs, judges and files of anybody's.
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import platform
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from modelgauge.config.entry_points import DISTRIBUTION, installed_version
+from modelgauge.files.regular import opened
+
+SIGNATURE = "signature"
+_KEY_BYTES = 32
+
+
+def surroundings(command: Sequence[str] | None, distributions: Iterable[str]) -> dict[str, Any]:
+    """Facts about the process.
+
+    Args:
+        command: the command line, where there is one.
+        distributions: names of the plugins' distributions that are used.
+    """
+    return {
+        "command": list(command) if command is not None else None,
+        "python": platform.python_version(),
+        "platform": f"{sys.platform} {platform.machine()}",
+        "modelgauge": installed_version(DISTRIBUTION) or None,
+        "plugins": {name: installed_version(name) or None for name in sorted(set(distributions))},
+        "git_commit": _git_commit(),
+    }
+
+
+def _git_commit() -> str | None:
+    """The commit that is checked out in the working directory; None outside a repository or without git."""
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "HEAD"],  # noqa: S607  the user's own git, wherever it is
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None if found.returncode == 0 else None
+
+
+# --- whose it is -----------------------------------------------------------------------------------------------------
+
+
+def signed(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest with the signature of this user; without one where the user's key can neither be read nor made."""
+    plain = {name: value for name, value in manifest.items() if name != SIGNATURE}
+    key = _key(make=True)
+    return plain if key is None else {**plain, SIGNATURE: _signature(plain, key)}
+
+
+def is_signed(manifest: Mapping[str, Any]) -> bool:
+    """Whether a manifest was written by this user, and is as it was written."""
+    said, key = manifest.get(SIGNATURE), _key(make=False)
+    if key is None or not isinstance(said, str):
+        return False
+    plain = {name: value for name, value in manifest.items() if name != SIGNATURE}
+    return hmac.compare_digest(said.encode("utf-8", "surrogatepass"), _signature(plain, key).encode("ascii"))
+
+
+def _signature(plain: Mapping[str, Any], key: bytes) -> str:
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return f"hmac-sha256:{hmac.new(key, text.encode('ascii'), hashlib.sha256).hexdigest()}"
+
+
+def _key(*, make: bool) -> bytes | None:
+    """The key by which a user's own runs are known; None where there is none that only the user can read."""
+    try:
+        path = _config_folder() / "runs.key"
+        if make and not path.exists():
+            _make_key(path)
+        with opened(path, links=True) as file:
+            found, key = os.fstat(file.fileno()), file.read()
+    except (OSError, RuntimeError):  # there is no home, or nothing can be written there
+        return None
+    if sys.platform != "win32" and (found.st_mode & 0o077 or found.st_uid != os.geteuid()):
+        return None
+    return key if len(key) == _KEY_BYTES else None
+
+
+def _make_key(path: Path) -> None:
+    """Make the key; where two processes do so at once, the first one's stays."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        temporary.touch(mode=0o600, exist_ok=False)
+        temporary.write_bytes(secrets.token_bytes(_KEY_BYTES))
+        os.link(temporary, path)
+    except FileExistsError:
+        return
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _config_folder() -> Path:
+    """Where programs of this user keep their configuration; `%APPDATA%` on Windows."""
+    said = os.environ.get("XDG_CONFIG_HOME") or (os.environ.get("APPDATA") if sys.platform == "win32" else "")
+    return (Path(said) if said else Path.home() / ".config") / "modelgauge"

@@ -1,0 +1,172 @@
+"""The one thread that writes: cache rows, commit, journal lines, in that order, in groups.
+
+So an item stands in the journal only after its calls are committed, by construction.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from modelgauge.cache import Cache, Entry
+from modelgauge.engine.files.journal import JournalFile
+from modelgauge.engine.loop.threads import BatchThread
+from modelgauge.errors import ModelGaugeError, RunStoppedError
+
+_ROOM = 1000  # a group: what a crash can lose beside the calls in flight
+_ROOM_BYTES = 4_000_000  # of long texts fewer: they are memory, and a full disk shall stop the calls soon
+_LINGER = 0.005
+
+
+@dataclass(slots=True)
+class _Row:
+    entry: Entry
+    committed: Callable[[], None]
+
+    @property
+    def size(self) -> int:
+        return len(self.entry.response) + len(self.entry.key.parts)
+
+
+@dataclass(slots=True)
+class _Line:
+    journal: JournalFile
+    data: bytes
+    committed: Callable[[int], None]
+    offset: int = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+
+@dataclass(slots=True)
+class _Mark:
+    """Not written: its turn comes when all before it are done."""
+
+    reached: "asyncio.Future[None]"
+    size: int = 0
+
+
+_Job = _Row | _Line | _Mark
+
+
+class Writer:
+    """Queues what is to be written; callbacks tell on the loop what is committed.
+
+    Args:
+        cache: where rows go; None where nothing is cached.
+        failed: is told once, when the disk refuses; nothing is written after that.
+        close_cache: is called in the writer's thread, which is the one that used the cache, when it ends.
+    """
+
+    def __init__(
+        self, cache: Cache | None, failed: Callable[[ModelGaugeError], None], close_cache: Callable[[], None]
+    ) -> None:
+        self._cache = cache
+        self._failed = failed
+        self._broken: ModelGaugeError | None = None
+        self._closed = False
+        self._pending = 0
+        self._bytes = 0
+        self._room: asyncio.Future[None] | None = None
+        self._before: list[Callable[[], None]] = []
+        self._thread: BatchThread[_Job] = BatchThread(
+            "writer", self._write, self._written, closing=close_cache, linger=_LINGER
+        )
+
+    def before_each_group(self, count: Callable[[], None]) -> None:
+        """Have something written before all that is committed from now on: what it cost."""
+        self._before.append(count)
+
+    def put(self, entry: Entry, committed: Callable[[], None]) -> None:
+        """Queue a cache row."""
+        self._submit(_Row(entry, committed))
+
+    def append(self, journal: JournalFile, line: bytes, committed: Callable[[int], None]) -> None:
+        """Queue a journal line; `committed` gets the line's offset in the file."""
+        self._submit(_Line(journal, line, committed))
+
+    def _submit(self, job: _Job) -> None:
+        self._pending += 1
+        self._bytes += job.size
+        self._thread.submit(job)
+
+    async def room(self) -> None:
+        """Wait until not too much is queued: memory is bounded, and few calls are repeated after a crash."""
+        while self.is_crowded:
+            if self._room is None:
+                self._room = asyncio.get_running_loop().create_future()
+                self._thread.hurry()
+            await asyncio.shield(self._room)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether too much is queued."""
+        return self._pending > _ROOM or self._bytes > _ROOM_BYTES
+
+    async def drained(self) -> None:
+        """Wait until all that is queued now is committed, or cannot be; what is closed queues nothing."""
+        if self._closed:
+            return
+        reached = asyncio.get_running_loop().create_future()
+        self._submit(_Mark(reached))
+        self._thread.hurry()
+        await reached
+
+    async def close(self) -> None:
+        """Write what is queued, and end the thread."""
+        self._closed = True
+        await self._thread.close()
+
+    def _write(self, group: list[_Job]) -> None:
+        if self._broken is not None:
+            raise self._broken
+        try:
+            for count in self._before:
+                count()
+            rows = [job.entry for job in group if isinstance(job, _Row)]
+            if rows and self._cache is not None:
+                self._cache.put_many(rows)
+            self._append_lines([job for job in group if isinstance(job, _Line)])
+        except ModelGaugeError as error:
+            self._broken = error
+            raise
+        except OSError as error:
+            self._broken = RunStoppedError(
+                f"The journal cannot be written: {error}.", fix="Free the disk, then run `modelgauge resume`."
+            )
+            raise self._broken from error
+
+    def _append_lines(self, lines: list[_Line]) -> None:
+        together: dict[JournalFile, list[bytes]] = {}
+        sizes: dict[JournalFile, int] = {}
+        for line in lines:
+            line.offset = sizes.setdefault(line.journal, line.journal.size)
+            sizes[line.journal] += len(line.data)
+            together.setdefault(line.journal, []).append(line.data)
+        for journal, data in together.items():
+            journal.append(b"".join(data))
+
+    def _written(self, group: list[_Job], error: Exception | None) -> None:
+        self._pending -= len(group)
+        self._bytes -= sum([job.size for job in group])
+        for job in group:
+            if isinstance(job, _Mark):
+                job.reached.set_result(None)
+            elif error is None:
+                _tell(job)
+        if error is not None:
+            unforeseen = RunStoppedError(
+                f"Writing failed: {error!r}.", fix="Report this as a defect of modelgauge."
+            )
+            self._failed(error if isinstance(error, ModelGaugeError) else unforeseen)
+        if self._room is not None and not self.is_crowded:
+            self._room.set_result(None)
+            self._room = None
+
+
+def _tell(job: _Row | _Line) -> None:
+    if isinstance(job, _Line):
+        job.committed(job.offset)
+    else:
+        job.committed()

@@ -1,0 +1,306 @@
+"""Deadlines of awaited attempts, all behind one timer, and kept whatever the attempt does when its time is up."""
+
+import asyncio
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
+from time import monotonic, sleep
+from typing import Any
+
+from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, AuthorCode, as_exception, of_author
+from modelgauge.engine.loop.coroutines import result_of
+from modelgauge.errors import CallError, CallTimeoutError
+
+_CLEANING_UP = 5.0
+"""Seconds that an attempt gets to end after it was cancelled; then nobody waits for it any more."""
+
+
+@dataclass(slots=True, eq=False)
+class _Watch:
+    outcome: "asyncio.Future[Any]"
+    seconds: float
+    begun: float
+    expires: float
+    task: "asyncio.Task[Any] | None" = None
+    has_begun: bool = False
+    is_late: bool = False
+    pauses: int = 0
+    paused_at: float = 0.0
+
+
+_LONG = 0.001
+"""Seconds that an attempt which never waits may keep the loop."""
+
+
+_current: ContextVar[_Watch | None] = ContextVar("modelgauge_watch", default=None)
+
+
+class Deadlines:
+    """Ends what takes too long.
+
+    Each attempt is a task of its own, since one that swallows its cancellation (a bare `except:` in a loop) can only be
+    left behind, and whoever awaits it in its own task is left behind with it.
+
+    Args:
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._clock = clock
+        self._watched: dict[_Watch, None] = {}
+        self._left_behind: set[asyncio.Task[Any]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._next_check = 0.0
+
+    async def within(self, seconds: float, awaitable: Awaitable[Any]) -> Any:
+        """Await something, in a task of its own; it is cancelled when its time is up.
+
+        Raises:
+            CallTimeoutError: it did not end in time. A time-out of the author's own stays a `TimeoutError`.
+            CallError: it was cancelled by its own code, not from outside.
+            CancelledError: whoever awaits this was cancelled.
+        """
+        now = self._clock()
+        watch = _Watch(self._loop.create_future(), seconds, now, now + seconds)
+        self._watch(watch)
+        task = watch.task = _begun(_attempt(watch, awaitable), self._loop)
+        try:
+            # One that ended at once, but took long, has kept the loop from all others, and from Ctrl-C.
+            if task.done() and self._clock() - now > _LONG:
+                await asyncio.sleep(0)
+            return await watch.outcome
+        except asyncio.CancelledError:
+            if not watch.has_begun and asyncio.iscoroutine(awaitable):
+                awaitable.close()  # the loop ends, and it will not begin
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task], timeout=_CLEANING_UP)
+            raise
+        finally:
+            self._watched.pop(watch, None)
+            if not task.done():
+                self._left_behind.add(task)
+            else:
+                # An error in it holds this frame: what both hold is freed now, not by some collection.
+                del watch.outcome
+
+    async def at_once(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """What a coroutine that never waits returns; nothing could end it before it does.
+
+        Raises:
+            CallError: it says that it was cancelled.
+        """
+        begun, task = self._clock(), asyncio.current_task()
+        cancelled_before = 0 if task is None else task.cancelling()
+        try:
+            result = copy_context().run(of_author, result_of, coroutine)
+            if task is not None and task.cancelling() > cancelled_before:
+                await _taken_back(task)
+        except KeyboardInterrupt:
+            raise
+        except asyncio.CancelledError as error:
+            raise _cancelled_itself() from error
+        except BaseException as error:  # noqa: BLE001  likewise
+            raise as_exception(error) from None
+        else:
+            return result
+        finally:
+            if self._clock() - begun > _LONG:
+                await asyncio.sleep(0)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop the clock of the attempt that this is a part of: a judge whose question waits is not slow."""
+        watch = _current.get()
+        if watch is None:
+            yield
+            return
+        if not watch.pauses:
+            watch.paused_at = self._clock()
+        watch.pauses += 1
+        try:
+            yield
+        finally:
+            watch.pauses -= 1
+            if not watch.pauses:
+                watch.expires += self._clock() - watch.paused_at
+                if watch in self._watched:
+                    self._watch(watch)
+
+    def _watch(self, watch: _Watch) -> None:
+        self._watched[watch] = None
+        if self._timer is None or watch.expires < self._next_check:
+            self._schedule(watch.expires)
+
+    @property
+    def under_way(self) -> int:
+        """How many attempts there are now."""
+        return len(self._watched)
+
+    @property
+    def oldest(self) -> float | None:
+        """Seconds since the oldest attempt under way began; None where there is none."""
+        first = next(iter(self._watched), None)
+        return None if first is None else self._clock() - first.begun
+
+    def close(self) -> None:
+        """Stop the timer, and let the loop end without what was left behind, or is still waited for to end."""
+        if self._timer is not None:
+            self._timer.cancel()
+        ending = {watch.task for watch in self._watched if watch.task is not None}
+        for task in self._left_behind | ending:
+            if not task.done():
+                _forget(task)
+
+    def _schedule(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._next_check = when
+        self._timer = self._loop.call_later(max(0.0, when - self._clock()), self.check)
+
+    def check(self) -> None:
+        """Cancel what has expired, and give up what goes on all the same; called by the timer."""
+        self._timer = None
+        now = self._clock()
+        for watch in [one for one in self._watched if not one.pauses and one.expires <= now]:
+            if not watch.has_begun:  # whoever waits would not be told: it gets its first step
+                continue
+            if watch.is_late and not watch.outcome.done():
+                watch.outcome.set_exception(timed_out(watch.seconds))
+            if watch.task is not None:
+                watch.task.cancel()
+            watch.is_late, watch.expires = True, now + _CLEANING_UP
+        running = [one.expires for one in self._watched if not one.pauses]
+        if running:
+            self._schedule(min(running))
+
+
+async def in_this_task(seconds: float, awaitable: Awaitable[Any]) -> Any:
+    """Await something as `Deadlines.within` does, but in the task that awaits it, which some clients insist on.
+
+    Raises:
+        CallTimeoutError: it did not end in time.
+        CallError: it was cancelled by its own code, not from outside.
+    """
+    task = asyncio.current_task()
+    cancelled_before = 0 if task is None else task.cancelling()
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await _of_author(awaitable)
+    except TimeoutError as error:
+        if limit.expired():
+            raise timed_out(seconds) from error
+        raise
+    except asyncio.CancelledError as error:
+        if task is not None and task.cancelling() <= cancelled_before:
+            raise _cancelled_itself() from error
+        raise
+
+
+def _begun(attempt: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> "asyncio.Task[None]":
+    """A task for an attempt; from Python 3.12 on it begins at once: if it never waits, it costs no turn of the loop."""
+    if sys.version_info >= (3, 12) and loop.get_task_factory() is None:
+        return asyncio.Task(attempt, loop=loop, eager_start=True)
+    return loop.create_task(attempt)
+
+
+async def _attempt(watch: _Watch, awaitable: Awaitable[Any]) -> None:
+    """Await an author's code, and tell whoever waits how it ended; a late answer too, since it is paid."""
+    _current.set(watch)  # in this task's context alone
+    watch.has_begun = True
+    try:
+        result = await _here(awaitable)
+    except KeyboardInterrupt:  # it ends the loop: asyncio need not tell of it too
+        if (task := asyncio.current_task()) is not None:
+            task.add_done_callback(asyncio.Task.exception)
+        raise
+    except BaseException as error:  # noqa: BLE001  it is the outcome, whatever it is
+        if not watch.outcome.done() and not watch.outcome.get_loop().is_closed():
+            watch.outcome.set_exception(_told(error, watch))
+            watch.outcome.exception()  # where nobody waits for it any more, that is no news
+    else:
+        if not watch.outcome.done():
+            watch.outcome.set_result(result)
+
+
+def _told(error: BaseException, watch: _Watch) -> Exception:
+    """What an attempt's end is for whoever waits for it."""
+    was_cancelled = isinstance(error, asyncio.CancelledError)
+    if watch.is_late:
+        late = timed_out(watch.seconds)
+        late.__cause__ = None if was_cancelled else error
+        return late
+    return _cancelled_itself() if was_cancelled else as_exception(error)
+
+
+async def _of_author(awaitable: Awaitable[Any]) -> Any:
+    """Await an author's code; what would end the loop (`SystemExit`) becomes an error of the call."""
+    try:
+        return await _here(awaitable)
+    except BaseException as error:
+        if isinstance(error, (Exception, *NOT_OF_THE_ITEM)):
+            raise
+        raise as_exception(error) from None
+
+
+async def _here(awaitable: Awaitable[Any]) -> Any:
+    """Await an author's code as `of_author` calls it."""
+    with AuthorCode():
+        return await awaitable
+
+
+def _forget(task: "asyncio.Task[Any]") -> None:
+    """Let the process end without a task that does not.
+
+    `asyncio.run` would wait for it for ever, and so would the interpreter, which closes coroutines as it ends: what
+    swallows its cancellation swallows that too. Nothing takes a variable away from a thread that sleeps.
+    """
+    asyncio.tasks._unregister_task(task)  # noqa: SLF001  documented under "Extending asyncio"
+    threading.Thread(target=_keep, args=(task,), name="modelgauge-left-behind", daemon=True).start()
+
+
+def _keep(task: "asyncio.Task[Any]") -> None:
+    while not task.done():
+        sleep(3600)
+
+
+async def _taken_back(task: "asyncio.Task[Any]") -> None:
+    """Take back that a coroutine cancelled the task that it ran in, which is not its own.
+
+    Raises:
+        CancelledError: in any case.
+    """
+    try:
+        await asyncio.sleep(0)
+    finally:
+        task.uncancel()
+    raise asyncio.CancelledError
+
+
+def _cancelled_itself() -> CallError:
+    return CallError(
+        "A call was cancelled by its own code.",
+        fix="Find out what cancels it: a client that is closed, or a task group.",
+    )
+
+
+def call_timed_out(seconds: float) -> CallTimeoutError:
+    """The error of a call whose time is up, with all its attempts."""
+    return CallTimeoutError(
+        f"A call and its further attempts did not end within {seconds:g} s.",
+        fix="Raise --call-timeout (in Python call_timeout), or find out why the system takes so long.",
+    )
+
+
+def timed_out(seconds: float) -> CallTimeoutError:
+    """The error of an attempt whose time is up."""
+    return CallTimeoutError(
+        f"A call did not return within {seconds:g} s.",
+        fix="Raise --timeout (in Python attempt_timeout, under pytest MODELGAUGE_TIMEOUT), or find out why the "
+        "system hangs.",
+    )

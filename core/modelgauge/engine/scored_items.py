@@ -1,0 +1,341 @@
+"""The measured items of a run, which stay in its journal: memory holds offsets and columns of numbers only."""
+
+import json
+import math
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel
+
+from modelgauge.config.options import RunOptions
+from modelgauge.data.items import TestItem
+from modelgauge.data.measured import MeasuredTestItem
+from modelgauge.data.prompts import SUTOptions
+from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, TestItemRecord, item_from_json
+from modelgauge.engine.source import field_of
+from modelgauge.files.regular import opened
+from modelgauge.stats.intervals import joined_clusters
+from modelgauge.stats.measured import MeasuredItems, Range
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ContextClasses = tuple[Any, ...]
+
+
+class JournalIndex:
+    """Grows with the journal: for each line its place, and the measurements as columns.
+
+    Args:
+        path: of the journal.
+        declared: the test's `measurement_ranges`.
+        options: of the run.
+        is_asked: whether a SUT is asked, or was: then items of equal prompts share one answer.
+
+    Attributes:
+        is_asked: as above.
+        prompts: hashes of the prompts of all items.
+        unclustered: how many measured items lack the field by which items form clusters.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        declared: Mapping[str, Range],
+        options: RunOptions | None = None,
+        *,
+        is_asked: bool = False,
+    ) -> None:
+        self.path = path
+        self.options = options if options is not None else RunOptions()
+        self._over = None if self.options.sut_options == SUTOptions() else self.options.sut_options
+        self.prompts = array("q")
+        self.unclustered = 0
+        self._declared = declared
+        self.is_asked = is_asked
+        self._questions = array("q")  # of each measured item: a hash of its prompts
+        self._clusters = array("q")  # likewise, of its field
+        self._shares = array("d")  # likewise: which share of its repeats failed
+        self.measured = array("q")
+        self.measured_offsets = array("q")
+        self.failed = array("q")
+        self.failed_offsets = array("q")
+        # Of the failed items that were measured in part: their places among the measured, and among the failed.
+        self.in_part = array("q")
+        self.in_part_failed = array("q")
+        self.columns: dict[str, array[float]] = {}
+        self.first_index: dict[str, int] = {}
+        self._all_bool: dict[str, bool] = {}
+        self._classes: dict[ContextClasses, int] = {}
+        self._class_of: dict[int, int] = {}
+
+    def note_context(self, index: int, item: TestItem) -> None:
+        """Remember of which classes an item's contexts are, so that the same objects come back from the journal."""
+        contexts = [item.context, *[prompt.context for prompt in item.prompts]]
+        classes = tuple([_model(context) for context in contexts])
+        if any(classes):
+            self._class_of[index] = self._classes.setdefault(classes, len(self._classes))
+
+    def add(self, record: ItemRecord, offset: int, item: TestItem | None = None) -> None:
+        """A record stands at an offset of the journal.
+
+        Args:
+            record: of an item.
+            offset: where its line begins.
+            item: as it was asked, where it is at hand: in the record, prompts that differ in secrets alone are equal.
+        """
+        item = record.test_item if item is None else item
+        if self.is_asked:
+            self.prompts.extend(self._asked(item))
+        if isinstance(record, TestItemRecord):
+            self._add_measured(record, offset, item)
+            return
+        if record.measurements:
+            self.in_part.append(len(self.measured))
+            self.in_part_failed.append(len(self.failed))
+            self._add_measured(record, offset, item)
+        self.failed.append(record.index)
+        self.failed_offsets.append(offset)
+
+    def _add_measured(self, record: ItemRecord, offset: int, item: TestItem) -> None:
+        place, index = len(self.measured), record.index
+        self.measured.append(index)
+        self.measured_offsets.append(offset)
+        if self.is_asked:
+            asked = self.prompts[-len(item.prompts) :]
+            self._questions.append(asked[0] if len(asked) == 1 else hash(tuple(asked)))
+        if self.options.cluster is not None:
+            value = field_of(item, self.options.cluster)
+            self.unclustered += value is None
+            self._clusters.append(hash(index if value is None else json.dumps(value, sort_keys=True)))
+        self._shares.append(self._share_failed(record))
+        for name, value in record.measurements.items():
+            column = self.columns.get(name)
+            if column is None:
+                column = self.columns[name] = array("d", [math.nan]) * place
+                self.first_index[name] = index
+                self._all_bool[name] = True
+            elif len(column) < place:
+                column.extend([math.nan] * (place - len(column)))
+            column.append(value)
+            self.first_index[name] = min(self.first_index[name], index)
+            if name not in record.binary:
+                self._all_bool[name] = False
+
+    def _asked(self, item: TestItem) -> Iterator[int]:
+        """Hashes of an item's prompts, as they are asked: good for this process."""
+        for one in item.prompts:
+            asked = one.prompt if self._over is None else one.prompt.with_options(self._over)
+            yield hash(asked.__pydantic_serializer__.to_json(asked))  # which model_dump_json dresses up
+
+    def _share_failed(self, record: ItemRecord) -> float:
+        """The share of a measurement that nobody knows, since repeats failed; of any but a mean, that is all."""
+        if not isinstance(record, TestItemRecord) or not record.failed_repeats:
+            return 0.0
+        failed, measured = len(record.failed_repeats), len(record.repeat_measurements)
+        return failed / (failed + measured) if self.options.reduction is None else 1.0
+
+    def distinct_prompts(self) -> int | None:
+        """How many different prompts the items have; None where nobody was asked."""
+        return len(np.unique(_places(self.prompts))) if self.is_asked else None
+
+    def shared(self) -> "NDArray[np.int64] | None":
+        """The clusters of the measured items: those that share an answer, or that have one value in their field."""
+        labelings = [_places(one) for one in (self._questions, self._clusters) if len(one)]
+        return joined_clusters(*(one for one in labelings if len(np.unique(one)) < len(one)))
+
+    def shares(self) -> "NDArray[np.float64] | None":
+        """For each measured item the share of it that failed; None where nothing did."""
+        shares: NDArray[np.float64] = np.frombuffer(self._shares, dtype=np.float64)
+        return shares if shares.any() else None
+
+    def ranges(self) -> dict[str, Range]:
+        """Declared ranges, and (0, 1) where all values were bools."""
+        implied = {name: (0.0, 1.0) for name, is_bool in self._all_bool.items() if is_bool}
+        return {
+            **implied,
+            **{name: (float(low), float(high)) for name, (low, high) in self._declared.items()},
+        }
+
+    def context_classes(self, index: int) -> ContextClasses | None:
+        """The classes noted for an item; None where all its contexts are plain JSON."""
+        number = self._class_of.get(index)
+        return None if number is None else list(self._classes)[number]
+
+    def items(self, known: int | None, population: int | None = None) -> "JournaledItems":
+        """All that is scored so far, in the order of the test.
+
+        Args:
+            known: how many items there are, those without a line too; None where nobody knows.
+            population: see `MeasuredItems`.
+        """
+        scored = np.delete(np.arange(len(self.measured)), _places(self.in_part))
+        unfinished = None if known is None else max(0, known - len(scored) - len(self.failed))
+        about = _About(self.shared(), self.shares(), population)
+        return JournaledItems(self, scored, np.arange(len(self.failed)), unfinished, about, is_all=True)
+
+
+def _model(context: Any) -> Any:
+    """The class of a context that is a model, so that it is read back as one."""
+    kind = type(context)
+    return kind if BaseModel in kind.__mro__ else None  # isinstance takes its time with models
+
+
+class _About(NamedTuple):
+    """What is known of all measured rows at the end.
+
+    Args:
+        shared: their clusters.
+        shares: of each that which failed.
+        population: how many items the test has, where intervals are about these.
+    """
+
+    shared: "NDArray[np.int64] | None"
+    shares: "NDArray[np.float64] | None"
+    population: int | None
+
+
+class JournaledItems(MeasuredItems):
+    """`MeasuredItems` over a journal.
+
+    Args:
+        index: of the journal; no line may be added while this is in use.
+        measured: the rows of the items.
+        failed: which of the failures stand beside them.
+        unfinished: how many items have no line; None where nobody knows.
+        about: what is known of all rows.
+        is_all: whether these are all items of the run, so that `having` finds what was measured of failed ones.
+    """
+
+    def __init__(
+        self,
+        index: JournalIndex,
+        measured: "NDArray[np.int64]",
+        failed: "NDArray[np.int64]",
+        unfinished: int | None,
+        about: _About,
+        *,
+        is_all: bool,
+    ) -> None:
+        self._index, self._about = index, about
+        self._is_all = is_all
+        self._unfinished = unfinished
+        self._order = _in_order(measured, index.measured)
+        self.shared = None if about.shared is None else about.shared[self._order]
+        self.failed_shares = None if about.shares is None else about.shares[self._order]
+        self.population = about.population
+        self._failed = _FailedItems(index, _in_order(failed, index.failed))
+
+    def having(self, name: str) -> MeasuredItems:
+        """As for all `MeasuredItems`; with the failed items that have the measurement, which are not failed then."""
+        index = self._index
+        if not self._is_all or not index.in_part or name not in index.columns:
+            return super().having(name)
+        held = ~np.isnan(self._all_values(name))
+        measured = _places(index.in_part_failed)[held[_places(index.in_part)]]
+        failed = np.delete(np.arange(len(index.failed)), measured)
+        rows = np.flatnonzero(held)
+        return JournaledItems(index, rows, failed, self._unfinished, self._about, is_all=False)
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __iter__(self) -> Iterator[MeasuredTestItem]:
+        with opened(self._index.path) as file:
+            for place in self._order:
+                file.seek(self._index.measured_offsets[place])
+                yield self._measured(file.readline())
+
+    def _item(self, index: int) -> MeasuredTestItem:
+        return self._measured(_line(self._index.path, self._index.measured_offsets[self._order[index]]))
+
+    def _measured(self, line: bytes) -> MeasuredTestItem:
+        record = item_from_json(line, str(self._index.path))
+        return MeasuredTestItem(test_item=_live(self._index, record), measurements=record.measurements)
+
+    def _column_values(self, name: str) -> "NDArray[np.float64]":
+        ordered: NDArray[np.float64] = self._all_values(name)[self._order]
+        return ordered
+
+    def _all_values(self, name: str) -> "NDArray[np.float64]":
+        """A measurement of all rows of the index."""
+        column, rows = self._index.columns.get(name, array("d")), len(self._index.measured)
+        values: NDArray[np.float64] = np.frombuffer(column, dtype=np.float64)
+        if len(values) < rows:  # the last items do not have it
+            values = np.concatenate([values, np.full(rows - len(values), math.nan)])
+        return values
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        first = self._index.first_index
+        return tuple(sorted(first, key=lambda name: first[name]))
+
+    @property
+    def failed(self) -> Sequence[TestItem]:
+        return self._failed
+
+    @property
+    def unfinished(self) -> int | None:
+        return self._unfinished
+
+    @property
+    def ranges(self) -> Mapping[str, Range]:
+        return self._index.ranges()
+
+
+def _in_order(places: "NDArray[np.int64]", indices: "array[int]") -> "NDArray[np.int64]":
+    """Places, by the indices that stand there."""
+    ordered: NDArray[np.int64]
+    ordered = places[np.argsort(_places(indices)[places], kind="stable")]
+    return ordered
+
+
+def _places(held: "array[int]") -> "NDArray[np.int64]":
+    return np.frombuffer(held, dtype=np.int64)
+
+
+class _FailedItems(Sequence[TestItem]):
+    """The items of the exception records, read when asked for."""
+
+    def __init__(self, index: JournalIndex, order: "NDArray[np.int64]") -> None:
+        self._index = index
+        self._order = order
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self._at(one) for one in range(len(self))[place]]
+        return self._at(range(len(self))[place])
+
+    def _at(self, place: int) -> TestItem:
+        offset = self._index.failed_offsets[self._order[place]]
+        record = item_from_json(_line(self._index.path, offset), str(self._index.path))
+        if not isinstance(record, TestItemExceptionRecord):
+            raise TypeError(record)
+        return _live(self._index, record)
+
+
+def _line(path: Path, offset: int) -> bytes:
+    with opened(path) as file:
+        file.seek(offset)
+        return file.readline()
+
+
+def _live(index: JournalIndex, record: ItemRecord) -> TestItem:
+    """The item with its contexts as the objects that `make_test_items` put in."""
+    classes = index.context_classes(record.index)
+    item = record.test_item
+    if classes is None:
+        return item
+    own, *of_prompts = classes
+    prompts = tuple(
+        prompt if cls is None else prompt.replaced(context=prompt.context_as(cls))
+        for prompt, cls in zip(item.prompts, of_prompts, strict=True)
+    )
+    context = item.context if own is None else item.context_as(own)
+    return item.replaced(prompts=prompts, context=context)

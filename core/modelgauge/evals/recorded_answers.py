@@ -1,0 +1,265 @@
+"""Answers that are there already, with the spans of the app that gave them, as a test without a SUT."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from modelgauge.data.base import of_valid
+from modelgauge.data.items import PromptWithContext, TestItem, derived_id
+from modelgauge.data.measured import TestItemAnnotations
+from modelgauge.data.responses import SUTCompletion, SUTResponse
+from modelgauge.data.results import GIVEN
+from modelgauge.data.spans import SPAN, TRACE, Trace
+from modelgauge.data.test_cases import LLMTestCase
+from modelgauge.datasets.dataset_test import (
+    DatasetTest,
+    ItemsOfNumber,
+    item_ids,
+    keyed,
+    prompt_of,
+    ranges_of,
+    thresholds_of,
+)
+from modelgauge.datasets.links import Link
+from modelgauge.engine.bookkeeping.app_trace import blamed
+from modelgauge.engine.pair import RecordedSUT
+from modelgauge.errors import InvalidDataError
+from modelgauge.interfaces.identity import Initialization
+from modelgauge.interfaces.test import PromptResponseTest
+from modelgauge.metrics.base import Metric
+from modelgauge.metrics.cases import NO_OUTPUT, TestCase, called
+from modelgauge.wording.articles import a_class
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of an app with metrics of its own.
+
+    Args:
+        name: of the span.
+        case: the span's own test case.
+        metrics: judge it.
+    """
+
+    name: str
+    case: LLMTestCase
+    metrics: tuple[Metric, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredCase:
+    """A use of an app that is to be judged.
+
+    Args:
+        case: what went in and came out.
+        trace: what the app did meanwhile.
+        components: parts with metrics of their own.
+        error: what the app raised instead of an answer; then there is nothing to judge.
+        completion: the answer with what is no part of the case: the reasoning that was split off.
+    """
+
+    case: TestCase
+    trace: Trace | None = None
+    components: tuple[Component, ...] = ()
+    error: Exception | None = None
+    completion: SUTCompletion | None = None
+
+
+class GivenAnswers:
+    """Test cases, in order, and how many others were not chosen.
+
+    A class of its own, so that a test's initialization does not list them all.
+    """
+
+    def __init__(self, answered: Sequence[AnsweredCase], left_out: int = 0) -> None:
+        self.answered, self.left_out = answered, left_out
+
+
+class GivenTest(DatasetTest):
+    """Judges answers that are there already.
+
+    Args:
+        uid: the name in records.
+        given: what was answered.
+        metrics: judge each case; there may be none where there are components.
+        link: to the data set that the cases are from.
+        skip_on_missing_params: leave out metrics that need what a case does not have.
+        fail_one_by_one: a case that its metrics cannot judge fails by itself, instead of raising.
+
+    Raises:
+        InvalidDataError: there is no case, or a case that no metric judges.
+        MissingParameterError: a case lacks what a metric needs; the message names metric, parameter and case.
+            Where an app was used for it, that is a failure of this case, since what it did is paid for.
+    """
+
+    def __init__(  # not of a DatasetTest: there is no data set that could be asked
+        self,
+        uid: str,
+        given: GivenAnswers,
+        metrics: Sequence[Metric] = (),
+        *,
+        link: Link | None = None,
+        skip_on_missing_params: bool = False,
+        fail_one_by_one: bool = False,
+    ) -> None:
+        PromptResponseTest.__init__(self, uid)
+        self.requires_sut_capabilities = ()  # type: ignore[misc]  # nobody is asked
+        self.answered, self._left_out = given.answered, given.left_out
+        self.dataset, self.record_notes = (None, ()) if link is None else link
+        self._skip = skip_on_missing_params
+        nothing = bool(self.answered) and all(one.error is not None for one in self.answered)
+        metrics = () if nothing else metrics  # what nothing is judged by need not be there: a judge, say
+        own = [metric for one in self.answered for part in one.components for metric in part.metrics]
+        self.metrics = {} if nothing else keyed(metrics, own)
+        self._keys = {id(metric): key for key, metric in self.metrics.items()}
+        self._of_cases = tuple(dict.fromkeys(self._keys[id(metric)] for metric in metrics))
+        self._parts: dict[str, Component] = {}
+        self._uses: dict[str, AnsweredCase] = {}
+        self.thresholds = thresholds_of(self._named())
+        self.measurement_ranges = ranges_of(self._named())
+        self._check(fail_one_by_one=fail_one_by_one)
+
+    def _named(self) -> dict[str, Metric]:
+        """The metrics by the names of their measurements."""
+        parts = {
+            self._name_of_part(part.name, metric): metric
+            for one in self.answered
+            for part in one.components
+            for metric in part.metrics
+        }
+        return {**{key: self.metrics[key] for key in self._of_cases}, **parts}
+
+    def _of_whole(self) -> Collection[str]:
+        return self._of_cases
+
+    def _check(self, *, fail_one_by_one: bool) -> None:
+        if not self.answered:
+            raise InvalidDataError("There is no test case.", fix="Give at least one.")
+        at_once = () if fail_one_by_one else self.answered
+        for one in [one for one in at_once if one.trace is None]:  # those of apps fail one by one
+            judges = [(one.case, self.metrics[key]) for key in self._of_cases]
+            judges += [(part.case, metric) for part in one.components for metric in part.metrics]
+            if self._skip:
+                judges = [(case, metric) for case, metric in judges if _judges(metric, case)]
+            for case, metric in judges:
+                metric.check(case)
+            if not judges:
+                raise InvalidDataError(
+                    f"Every metric was skipped for the test case {called(one.case)}, so it cannot pass.",
+                    fix=_GIVE_MORE,
+                )
+
+    def make_test_items(self, dependencies: Mapping[str, Path]) -> Iterable[TestItem]:
+        """One item for each case; the cases of components are further prompts of it."""
+        del dependencies
+        return ItemsOfNumber(len(self.answered), self._items)
+
+    def _items(self) -> Iterator[TestItem]:
+        names = item_ids([one.case for one in self.answered])
+        ids: dict[str, int] = {}
+        for place, (one, name) in enumerate(zip(self.answered, names, strict=True)):
+            main = PromptWithContext(prompt_of(one.case), context=one.case)
+            if one.trace is None:
+                yield of_valid(TestItem, prompts=(main,), context=None, id=name)
+                continue
+            item_id = name or derived_id(TestItem(main))  # of what was asked, whatever the app did then
+            ids[item_id] = ids.get(item_id, 0) + 1
+            numbered = item_id if ids[item_id] == 1 else f"{item_id}~{ids[item_id]}"
+            yield TestItem(self._prompts(place, main, one), id=numbered)
+
+    def _prompts(self, place: int, main: PromptWithContext, one: AnsweredCase) -> list[PromptWithContext]:
+        """The prompts of a case with a trace; their source ids tell them apart."""
+        source_id = str(place)
+        if one.trace is not None:
+            self._uses[source_id] = one
+        prompts = [main.replaced(source_id=source_id)]
+        for number, part in enumerate(one.components):
+            part_id = f"{source_id}.{number}"
+            self._parts[part_id] = part
+            prompts.append(PromptWithContext(prompt_of(part.case), part_id, part.case))
+        return prompts
+
+    def choose_annotators(self, prompt: PromptWithContext) -> Collection[str]:
+        """The metrics of the case, or those of a component."""
+        keys = self._keys_of(prompt)
+        if not self._skip:
+            return keys
+        return [key for key in keys if _judges(self.metrics[key], prompt.context)]
+
+    def _keys_of(self, prompt: PromptWithContext) -> Sequence[str]:
+        part = self._parts.get(prompt.source_id or "")
+        return self._of_cases if part is None else [self._keys[id(metric)] for metric in part.metrics]
+
+    def _nothing_judged(self, item: TestItemAnnotations) -> InvalidDataError:
+        """Why an answer has no score: its metrics lack something, or there are none for it."""
+        prompts = [one.prompt for one in item.interactions]
+        name = called(prompts[0].context)
+        lacking = [
+            _why_skipped(self.metrics[key], one.context) for one in prompts for key in self._keys_of(one)
+        ]
+        if lacking:
+            return InvalidDataError(
+                f"Every metric was skipped for {name}, so it cannot pass: {'; '.join(lacking)}.",
+                fix="Give the golden what its metrics need, let the app say it: update_current_trace(…), or use "
+                "metrics that need less."
+                if prompts[0].source_id in self._uses
+                else _GIVE_MORE,
+            )
+        return InvalidDataError(
+            f"No metric judges {name}: the app called nothing that has one.",
+            fix="Give the app itself metrics: @observe(metrics=[…]), or evaluate(…, metrics=[…]).",
+        )
+
+    def component(self, prompt: PromptWithContext) -> str | None:
+        """The name of the span."""
+        part = self._parts.get(prompt.source_id or "")
+        return None if part is None else part.name
+
+    def answer(self, prompt: PromptWithContext) -> SUTResponse:
+        """What was answered to a prompt.
+
+        Raises:
+            Exception: what the app raised.
+        """
+        use = self._uses.get(prompt.source_id or "")
+        if use is not None and use.error is not None:
+            blamed(use.error, use.trace)
+            raise use.error
+        output, part = _output(prompt.context), self.component(prompt)
+        metadata: dict[str, Any] = dict(NO_OUTPUT) if output is None else {}
+        if part is not None:
+            metadata[SPAN] = part
+        if use is not None and use.trace is not None:
+            metadata[TRACE] = use.trace.model_dump(mode="json")
+        said = use.completion if use is not None and use.completion is not None else _SAID_NOTHING
+        # The case says the rest itself, and is judged as it is.
+        completion = said.replaced(text=output or "", tool_calls=None, metadata=metadata)
+        return of_valid(SUTResponse, completions=(completion,), usage=None)
+
+    def sut(self) -> RecordedSUT:
+        """Who answered."""
+        again = "Then evaluate again, since answers that were given cannot be resumed."
+        made = Initialization(uid=GIVEN, class_name=GIVEN)
+        return RecordedSUT(GIVEN, made, self.answer, again, self._left_out)
+
+
+_SAID_NOTHING = SUTCompletion("")
+_GIVE_MORE = "Give the case what its metrics need, or use metrics that need less."
+
+
+def _judges(metric: Metric, case: TestCase) -> bool:
+    return isinstance(case, metric.test_case_type) and not metric.missing_params(case)
+
+
+def _why_skipped(metric: Metric, case: TestCase) -> str:
+    if not isinstance(case, metric.test_case_type):
+        return f"{metric.name} judges {a_class(metric.test_case_type)}"
+    return f"{metric.name} needs {', '.join(map(repr, metric.missing_params(case)))}"
+
+
+def _output(case: TestCase) -> str | None:
+    if isinstance(case, LLMTestCase):
+        return case.actual_output
+    last = case.turns[-1]
+    return last.content if last.role == "assistant" else ""

@@ -1,0 +1,1 @@
+"""Regular files, opened without following links; locks of files that end with their process."""

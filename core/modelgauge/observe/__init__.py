@@ -1,0 +1,1 @@
+"""What an observed app does: spans, and the traces that they form."""

@@ -1,0 +1,1 @@
+"""From an installed plugin to an object: hooks, discovery, registries, names, construction."""

@@ -1,0 +1,42 @@
+"""The plugin that ModelGauge itself is: what is built in, registered by the hooks that everybody uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modelgauge.plugins.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from modelgauge.plugins.registry import Register
+
+
+@hookimpl
+def modelgauge_register_suts(register: Register) -> None:
+    """`replay/FILE` answers from a JSONL or CSV file."""
+    register.provider("replay", "modelgauge.suts.replay:ReplaySUT")
+
+
+@hookimpl
+def modelgauge_register_metrics(register: Register) -> None:
+    """The metrics of `modelgauge.metrics`; settings are options: `answer_relevancy?threshold=0.7`."""
+    register("answer_relevancy", "modelgauge.metrics.rag:AnswerRelevancyMetric")
+    register("bleu", "modelgauge.metrics.ngrams:BLEUMetric")
+    register("chrf", "modelgauge.metrics.ngrams:ChrFMetric")
+    register("contains", "modelgauge.metrics.text:ContainsMetric")
+    register("contextual_precision", "modelgauge.metrics.rag:ContextualPrecisionMetric")
+    register("contextual_recall", "modelgauge.metrics.rag:ContextualRecallMetric")
+    register("contextual_relevancy", "modelgauge.metrics.rag:ContextualRelevancyMetric")
+    register("cost", "modelgauge.metrics.structure:CostMetric")
+    register("exact_match", "modelgauge.metrics.text:ExactMatchMetric")
+    register("faithfulness", "modelgauge.metrics.rag:FaithfulnessMetric")
+    register("g_eval", "modelgauge.metrics.g_eval:GEval")
+    register("hallucination", "modelgauge.metrics.rag:HallucinationMetric")
+    register("json_correctness", "modelgauge.metrics.structure:JsonCorrectnessMetric")
+    register("latency", "modelgauge.metrics.structure:LatencyMetric")
+    register("levenshtein", "modelgauge.metrics.text:LevenshteinMetric")
+    register("pattern_match", "modelgauge.metrics.text:PatternMatchMetric")
+    register("role_adherence", "modelgauge.metrics.conversation:RoleAdherenceMetric")
+    register("rouge", "modelgauge.metrics.ngrams:ROUGEMetric")
+    register("token_f1", "modelgauge.metrics.text:TokenF1Metric")
+    register("tool_correctness", "modelgauge.metrics.tools:ToolCorrectnessMetric")
+    register("turn_relevancy", "modelgauge.metrics.conversation:TurnRelevancyMetric")

@@ -1,0 +1,244 @@
+"""Makes an object from what was registered, the options of its name and the secrets that it asks for.
+
+Signatures are read from `__init__`, not from the class, for the interfaces' base classes have a `__new__`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from modelgauge.config.secrets import InjectSecret, Secret
+from modelgauge.config.targets import describe
+from modelgauge.errors import ArgumentError, InvalidOptionError, ModelGaugeError, PluginError
+from modelgauge.plugins.conversion import convert, describe_type, spelling
+from modelgauge.plugins.names import decode, join_name
+from modelgauge.wording.did_you_mean import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from modelgauge.config.secrets import SecretStore
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a constructor; `hint` is its type, or the reason why it cannot be told."""
+
+    name: str
+    hint: Any
+    has_default: bool
+    unresolved: str | None = None
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether a secret belongs here: then no option may fill it."""
+        members = (self.hint, *typing.get_args(self.hint))
+        return any(isinstance(member, type) and issubclass(member, Secret) for member in members)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What a constructor takes after the uid.
+
+    Args:
+        by_name: those that can be passed by name, parents' ones included where `**kwargs` hands them on.
+        positional: the names of those that can be passed by position, in order.
+        own: the names that the constructor itself has, as against its parents.
+        takes_any: whether unknown names are taken as well (`**kwargs` that no parent explains).
+    """
+
+    by_name: Mapping[str, Parameter]
+    positional: tuple[str, ...]
+    own: frozenset[str]
+    takes_any: bool
+
+
+def parameters_of(target: Callable[..., Any]) -> Parameters:
+    """Read the signature of a class's `__init__`, or of another callable."""
+    by_name: dict[str, Parameter] = {}
+    positional: tuple[str, ...] | None = None
+    own: frozenset[str] = frozenset()
+    takes_any = False
+    for function, signature in _signatures(target):
+        parameters = list(signature.parameters.values())
+        after_uid = parameters[1:] if parameters and parameters[0].kind in _POSITIONAL else parameters
+        for parameter in after_uid:
+            if parameter.kind in _BY_NAME and parameter.name not in by_name:
+                by_name[parameter.name] = _parameter(function, parameter)
+        if positional is None:
+            positional = tuple(parameter.name for parameter in after_uid if parameter.kind in _POSITIONAL)
+            own = frozenset(by_name)
+        takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
+        if not takes_any:
+            break
+    return Parameters(by_name, positional or (), own, takes_any)
+
+
+def construct(
+    target: Callable[..., Any],
+    *,
+    base: str,
+    model: str | None,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    options: Mapping[str, str],
+    secrets: SecretStore,
+    owner: str,
+) -> Any:
+    """Make `target(uid, *args, **kwargs)`, for a provider with `model=` as well.
+
+    Args:
+        target: the class, or another callable.
+        base: the name without its options; with them, sorted, it becomes the uid.
+        model: what stands behind a provider's `/`.
+        args: registered positional arguments, after the uid.
+        kwargs: registered keyword arguments; options override both.
+        options: what stands behind the `?`, values as written.
+        secrets: where the secrets of `InjectSecret` come from.
+        owner: who is made, for errors.
+
+    Raises:
+        InvalidOptionError: an option is unknown, does not convert, or is not to be given; or one is needed.
+        MissingSecretError: a required secret is nowhere.
+        PluginError: the constructor raised.
+    """
+    parameters = parameters_of(target)
+    positional, named = list(args), dict(kwargs)
+    if model is not None:
+        named["model"] = model
+    spellings = {}
+    for key, written in options.items():
+        _refuse_reserved(key, model, owner, (positional, named), parameters)
+        if key in getattr(target, "options_in_uid", ()) and key not in parameters.by_name:
+            spellings[key] = spelling(written, str)  # which the object reads there
+            continue
+        parameter = _find(key, parameters, owner)
+        value = _converted(parameter, written, owner)
+        spellings[key] = spelling(written, parameter.hint)
+        index = parameters.positional.index(key) if key in parameters.positional else len(positional)
+        if index < len(positional):
+            positional[index] = value
+        else:
+            named[key] = value
+    _require_all(parameters, positional, named, base, owner)
+    positional = [_injected(value, secrets) for value in positional]
+    named = {key: _injected(value, secrets) for key, value in named.items()}
+    try:
+        return target(join_name(base, spellings), *positional, **named)
+    except (Exception, SystemExit) as error:
+        if isinstance(error, ModelGaugeError) and not isinstance(error, ArgumentError):
+            raise
+        problem = f"{owner} cannot be made: {secrets.redact(describe(error))}."
+        raise PluginError(problem, fix="Correct its options, or what its plugin registers.") from error
+
+
+def _signatures(target: Callable[..., Any]) -> Iterator[tuple[Callable[..., Any], inspect.Signature]]:
+    """The signature of the constructor, then of those that it overrides; without `self`."""
+    if not isinstance(target, type):
+        yield target, inspect.signature(target)
+        return
+    for cls in target.__mro__[:-1]:
+        init = vars(cls).get("__init__")
+        if init is not None:
+            signature = inspect.signature(init)
+            yield init, signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+def _parameter(function: Callable[..., Any], parameter: inspect.Parameter) -> Parameter:
+    has_default = parameter.default is not inspect.Parameter.empty
+    hint = parameter.annotation
+    if hint is inspect.Parameter.empty:
+        # The type of a default says as much as a hint does, where text can be told apart from it.
+        hint = type(parameter.default) if isinstance(parameter.default, bool | int | float | str) else str
+        return Parameter(parameter.name, hint, has_default)
+    try:
+        # One by one, so that a name known to the type checker only spoils no other parameter.
+        names = getattr(inspect.unwrap(function), "__globals__", {})
+        hints = typing.get_type_hints(
+            SimpleNamespace(__annotations__={parameter.name: hint}), names, include_extras=True
+        )
+    except Exception as error:  # noqa: BLE001  annotations are the author's: evaluating them can raise anything
+        return Parameter(parameter.name, str, has_default, unresolved=describe(error))
+    return Parameter(parameter.name, hints[parameter.name], has_default)
+
+
+def _refuse_reserved(
+    key: str, model: str | None, owner: str, given: tuple[list[Any], dict[str, Any]], parameters: Parameters
+) -> None:
+    if key == "uid":
+        raise InvalidOptionError(f"{owner}: 'uid' cannot be an option.", fix="The name itself is the uid.")
+    if key == "model" and model is not None:
+        raise InvalidOptionError(
+            f"{owner}: 'model' cannot be an option here.", fix="The model stands behind the '/'."
+        )
+    positional, named = given
+    by_position = dict(zip(parameters.positional, positional, strict=False))
+    injected = isinstance(named.get(key, by_position.get(key)), InjectSecret)
+    if injected or (key in parameters.by_name and parameters.by_name[key].is_secret):
+        raise InvalidOptionError(
+            f"{owner}: {key!r} is a secret; secrets are no options, for names are recorded.",
+            fix="Put it into the environment or secrets.toml: `modelgauge list-secrets` says where.",
+        )
+
+
+def _find(key: str, parameters: Parameters, owner: str) -> Parameter:
+    if key in parameters.by_name:
+        return parameters.by_name[key]
+    if parameters.takes_any:
+        return Parameter(key, str, has_default=True)
+    known = {
+        name: each for name, each in parameters.by_name.items() if not each.is_secret and name != "model"
+    }
+    shown = ", ".join(f"{name} ({describe_type(each.hint)})" for name, each in known.items())
+    raise InvalidOptionError(
+        f"{owner} has no option {key!r}.", fix=f"{did_you_mean(key, known)}Known: {shown or 'none at all'}."
+    )
+
+
+def _converted(parameter: Parameter, written: str, owner: str) -> Any:
+    if parameter.unresolved:
+        raise InvalidOptionError(
+            f"{owner}: the type of option {parameter.name!r} cannot be told: {parameter.unresolved}.",
+            fix="Its author should import at run time what the type hint names.",
+        )
+    try:
+        return convert(written, parameter.hint)
+    except ValueError:
+        lists = " A list is written with commas: a,b (a comma within is %2C)." if "[" in written else ""
+        raise InvalidOptionError(
+            f"{owner}: option {parameter.name!r} cannot be {decode(written)!r}.",
+            fix=f"It is to be: {describe_type(parameter.hint)}.{lists}",
+        ) from None
+
+
+def _require_all(
+    parameters: Parameters, positional: list[Any], named: dict[str, Any], base: str, owner: str
+) -> None:
+    by_position = parameters.positional[: len(positional)]
+    missing = [
+        each
+        for name, each in parameters.by_name.items()
+        if name in parameters.own and not each.has_default and name not in named and name not in by_position
+    ]
+    if any(each.is_secret for each in missing):
+        names = ", ".join(each.name for each in missing if each.is_secret)
+        raise PluginError(
+            f"{owner} needs the secret {names}, and its plugin registers none.",
+            fix=f"The plugin should register it with {names}=InjectSecret(…).",
+        )
+    if missing:
+        wanted = ", ".join(f"{each.name} ({describe_type(each.hint)})" for each in missing)
+        raise InvalidOptionError(
+            f"{owner} needs {wanted}.", fix=f"Write {base}?{'&'.join(f'{each.name}=…' for each in missing)}"
+        )
+
+
+def _injected(value: Any, secrets: SecretStore) -> Any:
+    return secrets.get(value.secret_class()) if isinstance(value, InjectSecret) else value

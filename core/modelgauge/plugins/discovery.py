@@ -1,0 +1,335 @@
+"""Finds plugins, loads them one by one and keeps what each registered; a broken one breaks nothing else.
+
+The hooks are described in `hookspecs.py`, installed plugins are found by `entry_points.py`, files of
+`--plugin` are imported by `local_plugins.py`; what was registered is kept in registries, `registry.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from importlib import import_module
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from pluggy import PluginManager, PluginValidationError
+
+from modelgauge.config.entry_points import DISTRIBUTION, installed_entry_points, installed_version
+from modelgauge.config.targets import describe
+from modelgauge.errors import ModelGaugeError, PluginError
+from modelgauge.plugins import builtin, hookspecs
+from modelgauge.plugins.hookspecs import PROJECT_NAME
+from modelgauge.plugins.local_plugins import HOOK_EXAMPLE, load_local_plugin, local_failure, module_name
+from modelgauge.plugins.registry import Kind, Register, Registry
+from modelgauge.wording.did_you_mean import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import click
+    from pluggy import HookImpl, HookimplOpts
+
+    from modelgauge.config.entry_points import PluginEntryPoint
+
+_HOOK_PREFIX = f"{PROJECT_NAME}_"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPlugin:
+    """A plugin that works.
+
+    Args:
+        name: the name of its entry point; of a local one, what `--plugin` said.
+        distribution: who it belongs to; of a local one, its file or module.
+        module: the module that holds its hooks.
+        seconds: what loading it and calling its hooks took.
+        counts: how many uids (providers included) of each kind it registered.
+        hooks: the hooks that it implements.
+        announced_version: the version of its distribution, where its metadata was read; else empty.
+    """
+
+    name: str
+    distribution: str
+    module: str
+    seconds: float
+    counts: Mapping[Kind, int]
+    hooks: tuple[str, ...]
+    announced_version: str = ""
+
+    @property
+    def version(self) -> str:
+        """The version of its distribution; looked up when asked for where it was not announced."""
+        return self.announced_version or installed_version(self.distribution)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginFailure:
+    """A plugin, or one hook of it, that does not work.
+
+    Args:
+        name: as in `LoadedPlugin`.
+        distribution: likewise.
+        cause: what happened, on one line.
+        traceback: the same, for its author.
+        seconds: the time that it took.
+        announced_version: the version of its distribution.
+    """
+
+    name: str
+    distribution: str
+    cause: str
+    traceback: str
+    seconds: float = 0.0
+    announced_version: str = ""
+
+
+class Plugins:
+    """All plugins of one process, and what they registered. Made by `discover`."""
+
+    def __init__(self) -> None:
+        self.loaded: list[LoadedPlugin] = []
+        self.failures: list[PluginFailure] = []
+        self._failed_names: list[str] = []
+        self._failed_hooks: set[tuple[str, str]] = set()
+        self.tests = Registry("test", self._failed_names)
+        self.suts = Registry("sut", self._failed_names)
+        self.annotators = Registry("annotator", self._failed_names)
+        self.metrics = Registry("metric", self._failed_names)
+        self.manager = _Manager(PROJECT_NAME)
+        self.manager.add_hookspecs(hookspecs)
+
+    @property
+    def registries(self) -> tuple[Registry, ...]:
+        """The registry of each kind."""
+        return (self.tests, self.suts, self.annotators, self.metrics)
+
+    def of_annotator(self, name: str) -> Registry:
+        """Where the annotator of a name is found, or would be by a name like it: a metric is one too."""
+        if name in self.annotators:
+            return self.annotators
+        base = name.partition("?")[0]
+        is_like_one = did_you_mean(base, self.metrics.uids) and not did_you_mean(base, self.annotators.uids)
+        return self.metrics if name in self.metrics or is_like_one else self.annotators
+
+    def observes(self, hook: str) -> bool:
+        """Whether any plugin implements this hook."""
+        return bool(self._implementations(hook))
+
+    def notify(self, hook: str, **arguments: object) -> None:
+        """Call a hook of every plugin. What one raises is kept in `failures`, once for each plugin and hook.
+
+        Args:
+            hook: `modelgauge_run_started`, `modelgauge_item_finished` or `modelgauge_run_finished`.
+            arguments: as the hook is specified.
+        """
+        for implementation in self._implementations(hook):
+            try:
+                _call(implementation, arguments)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001  a plugin can never break a run, whatever it raises
+                self._hook_failed(implementation.plugin_name, hook, error)
+
+    def register_commands(self, cli: click.Group) -> None:
+        """Let every plugin add its commands; where one raises, those that it added are taken back."""
+        for implementation in self._implementations("modelgauge_register_commands"):
+            before = dict(cli.commands)
+            try:
+                _call(implementation, {"cli": cli})
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001  a plugin can never break the command line
+                cli.commands.clear()
+                cli.commands.update(before)
+                self._hook_failed(implementation.plugin_name, "modelgauge_register_commands", error)
+
+    def add(self, plugin: object, name: str, distribution: str, *, started: float, version: str = "") -> None:
+        """Call a plugin's registration hooks and keep what it registered: all of it, or nothing.
+
+        A plugin that is there already (one module under two names) stays as it is.
+
+        Args:
+            plugin: the module, or another object with hooks.
+            name: its name.
+            distribution: who registers.
+            started: `time.perf_counter()` when its loading began.
+            version: the distribution's version, where known.
+
+        Raises:
+            PluginError: its hooks are not as specified, or it has none, or what it registers is refused.
+            BaseException: whatever its hooks raise.
+        """
+        if self.manager.is_registered(plugin):
+            return
+        registered_name = _key(distribution, name)
+        try:
+            self._register(plugin, registered_name)
+            hooks = self._check_hooks(plugin)
+            registers = [Register(registry.kind, distribution) for registry in self.registries]
+            for register in registers:
+                for implementation in self._implementations(f"modelgauge_register_{register.kind}s", plugin):
+                    _call(implementation, {"register": register})
+            for registry, register in zip(self.registries, registers, strict=True):
+                registry.check(register.entries)
+        except BaseException:
+            self.manager.unregister(name=registered_name)
+            raise
+        for registry, register in zip(self.registries, registers, strict=True):
+            registry.add(register.entries)
+        counts = {register.kind: len(register.entries) for register in registers}
+        module = plugin.__name__ if isinstance(plugin, ModuleType) else type(plugin).__module__
+        seconds = time.perf_counter() - started
+        self.loaded.append(LoadedPlugin(name, distribution, module, seconds, counts, hooks, version))
+
+    def fail(
+        self, name: str, distribution: str, error: BaseException, *, started: float, version: str = ""
+    ) -> None:
+        """Keep a failure in mind."""
+        self._failed_names.append(name)
+        seconds = time.perf_counter() - started
+        self._keep_failure(name, distribution, _cause(error), error, seconds=seconds, version=version)
+
+    def _register(self, plugin: object, registered_name: str) -> None:
+        try:
+            self.manager.register(plugin, registered_name)
+        except PluginValidationError as error:
+            _, *lines = str(error).splitlines()  # the first names the plugin
+            reasons = [line.strip() for line in lines]
+            raise PluginError(
+                f"A hook is not as specified: {'; '.join(reasons)}.",
+                fix="Give it the arguments of its specification in modelgauge.plugins.hookspecs, by name.",
+            ) from error
+
+    def _check_hooks(self, plugin: object) -> tuple[str, ...]:
+        callers = self.manager.get_hookcallers(plugin) or []
+        known = [name for name in dir(hookspecs) if name.startswith(_HOOK_PREFIX)]
+        for name in _unmarked_hooks(plugin, known):
+            raise PluginError(f"{name} is not marked.", fix="Write @hookimpl above it.")
+        for caller in callers:
+            for implementation in self._implementations(caller.name, plugin):
+                if not (caller.has_spec() or implementation.optionalhook):
+                    raise PluginError(
+                        f"There is no hook {caller.name!r}.",
+                        fix=f"{did_you_mean(caller.name, known)}Known: {', '.join(known)}.",
+                    )
+                if implementation.wrapper or implementation.hookwrapper:
+                    raise PluginError(f"{caller.name} is a wrapper.", fix="Write a plain function.")
+        if not callers:
+            raise PluginError("It has no hooks.", fix=HOOK_EXAMPLE)
+        return tuple(caller.name for caller in callers)
+
+    def _implementations(self, hook: str, plugin: object = None) -> list[HookImpl]:
+        """Of one plugin or of all, in the order in which pluggy would call them."""
+        found = getattr(self.manager.hook, hook).get_hookimpls()
+        return [each for each in reversed(found) if plugin is None or each.plugin is plugin]
+
+    def _hook_failed(self, registered_name: str, hook: str, error: BaseException) -> None:
+        if (registered_name, hook) in self._failed_hooks:
+            return
+        self._failed_hooks.add((registered_name, hook))
+        distribution, _, name = registered_name.partition("\0")
+        self._keep_failure(name, distribution, f"{hook}: {_cause(error)}", error)
+
+    def _keep_failure(
+        self,
+        name: str,
+        distribution: str,
+        cause: str,
+        error: BaseException,
+        *,
+        seconds: float = 0.0,
+        version: str = "",
+    ) -> None:
+        # Imported when something failed: what the happy path does not need, it does not pay for.
+        formatted = "".join(import_module("traceback").format_exception(error))
+        self.failures.append(PluginFailure(name, distribution, cause, formatted, seconds, version))
+
+
+def discover(plugins: Iterable[str] = (), entry_points: Iterable[PluginEntryPoint] | None = None) -> Plugins:
+    """Load the built-in plugin, the installed ones, and local ones.
+
+    Args:
+        plugins: files or modules, as `--plugin` gives them.
+        entry_points: the installed plugins; those of this environment when None.
+
+    Returns:
+        What they registered. Installed plugins that do not work are in its `failures`.
+
+    Raises:
+        PluginError: a local plugin does not work: it was asked for, so this is not to be passed over.
+    """
+    found = Plugins()
+    found.add(builtin, "builtin", DISTRIBUTION, started=time.perf_counter())
+    for entry_point in installed_entry_points() if entry_points is None else entry_points:
+        _load_installed(found, entry_point)
+    for plugin in plugins:
+        _load_local(found, plugin)
+    return found
+
+
+def _load_installed(found: Plugins, entry_point: PluginEntryPoint) -> None:
+    started = time.perf_counter()
+    name, distribution, version = entry_point.name, entry_point.distribution, entry_point.version
+    try:
+        module, _, attributes = entry_point.value.partition(":")
+        plugin: Any = import_module(module)
+        for attribute in attributes.split(".") if attributes else ():
+            plugin = getattr(plugin, attribute)
+        found.add(plugin, name, distribution, started=started, version=version)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  a plugin breaks nothing else, whatever it raises
+        found.fail(name, distribution, error, started=started, version=version)
+
+
+def _load_local(found: Plugins, plugin: str) -> None:
+    if any(loaded.distribution == module_name(plugin) for loaded in found.loaded):
+        return  # in the settings and on the command line, say
+    started = time.perf_counter()
+    module = load_local_plugin(plugin)
+    try:
+        found.add(module, plugin, module.__name__, started=started)
+    except KeyboardInterrupt:
+        raise
+    except ModelGaugeError as error:
+        raise PluginError(f"--plugin {plugin}: {error.problem}", fix=error.fix) from error
+    except BaseException as error:
+        raise local_failure(module.__name__, error) from error
+
+
+def _call(implementation: HookImpl, arguments: Mapping[str, object]) -> None:
+    implementation.function(*(arguments[name] for name in implementation.argnames))
+
+
+def _key(distribution: str, name: str) -> str:
+    """The name of a plugin in the manager: entry points of two distributions may be called alike."""
+    return f"{distribution}\0{name}"
+
+
+def _cause(error: BaseException) -> str:
+    if isinstance(error, ModelGaugeError):
+        return " ".join(str(error).split())
+    return describe(error)
+
+
+def _unmarked_hooks(plugin: object, known: Iterable[str]) -> list[str]:
+    """Functions of a module that are called like hooks, and would be passed over in silence."""
+    if not isinstance(plugin, ModuleType):
+        return []
+    names = vars(plugin)
+    return [
+        name
+        for name in known
+        if isinstance(names.get(name), FunctionType)
+        and names[name].__module__ == plugin.__name__
+        and not hasattr(names[name], f"{PROJECT_NAME}_impl")
+    ]
+
+
+class _Manager(PluginManager):
+    """Looks at the functions of a module only: that is what keeps a hundred plugins quick."""
+
+    def parse_hookimpl_opts(self, plugin: Any, name: str) -> HookimplOpts | None:
+        if isinstance(plugin, ModuleType) and not isinstance(vars(plugin).get(name), FunctionType):
+            return None
+        return super().parse_hookimpl_opts(plugin, name)

@@ -1,0 +1,335 @@
+"""The uids of one kind (tests, SUTs, annotators or metrics) and how each is made, lazily.
+
+A `Registry` is filled by discovery and passed on; there is no global one. Listing imports no target. The
+syntax of names is in `names.py`, making an object in `construct.py`, finding plugins in `discovery.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from modelgauge.config.secrets import InjectSecret, SecretStore
+from modelgauge.config.targets import check_target, import_target
+from modelgauge.errors import NameCollisionError, PluginError, UnknownNameError
+from modelgauge.plugins.construction import construct
+from modelgauge.plugins.names import provider_problem, split_name, uid_problem
+from modelgauge.wording.did_you_mean import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+Kind = Literal["test", "sut", "annotator", "metric"]
+
+KIND_WORDS: Mapping[Kind, str] = {"test": "test", "sut": "SUT", "annotator": "annotator", "metric": "metric"}
+
+
+class FirstParty(NamedTuple):
+    """Names of a first-party plugin, and its folder in a checkout: so that an error can say how to install it."""
+
+    kind: Kind
+    prefix: str
+    folder: str
+
+    @property
+    def distribution(self) -> str:
+        return f"modelgauge-plugin-{self.folder.rpartition('/')[2].replace('_', '-')}"
+
+
+FIRST_PARTY = (
+    FirstParty("test", "demo_", "demo_plugins/demo_tests"),
+    FirstParty("sut", "demo_", "demo_plugins/demo_suts"),
+    FirstParty("annotator", "demo_", "demo_plugins/demo_annotators"),
+    FirstParty("test", "bbh_", "plugins/standard_tests"),
+    FirstParty("test", "gsm8k", "plugins/standard_tests"),
+    FirstParty("sut", "openai/", "plugins/openai"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What was registered under one uid, or under the prefix of one provider.
+
+    Args:
+        kind: what it makes.
+        uid: the uid, or a provider's prefix, without the `/`.
+        target: a class or another callable, or `"module:Class"`.
+        args: positional arguments after the uid.
+        kwargs: keyword arguments; secrets among them stand as `InjectSecret`.
+        distribution: who registered it.
+        is_provider: whether it makes `uid/any-model`.
+    """
+
+    kind: Kind
+    uid: str
+    target: Callable[..., Any] | str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    distribution: str
+    is_provider: bool = False
+
+    @property
+    def label(self) -> str:
+        """The uid for a listing: `acme/…` for a provider."""
+        return f"{self.uid}/…" if self.is_provider else self.uid
+
+    @property
+    def target_name(self) -> str:
+        """`module:Class`, without importing it."""
+        if isinstance(self.target, str):
+            return self.target
+        name = getattr(self.target, "__qualname__", type(self.target).__qualname__)
+        return f"{getattr(self.target, '__module__', '?')}:{name}"
+
+    @property
+    def injections(self) -> list[InjectSecret]:
+        """The secrets that it asks for."""
+        return [value for value in (*self.args, *self.kwargs.values()) if isinstance(value, InjectSecret)]
+
+    def load(self) -> Callable[..., Any]:
+        """The target, imported where it was given by name.
+
+        Raises:
+            PluginError: it cannot be imported, or cannot be called.
+        """
+        target = self.target
+        if isinstance(target, str):
+            target = import_target(target, owner=repr(self.label), distribution=self.distribution)
+        if not callable(target):
+            raise PluginError(
+                f"{self.label!r} (from {self.distribution}): {self.target_name} is no class, but {target!r}.",
+                fix="Register a class.",
+            )
+        return target
+
+
+class Register:
+    """What a hook receives, called once for each uid; it belongs to one kind and one distribution."""
+
+    def __init__(self, kind: Kind, distribution: str) -> None:
+        self.kind = kind
+        self.distribution = distribution
+        self._entries: dict[tuple[str, bool], Entry] = {}
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """What was registered so far."""
+        return tuple(self._entries.values())
+
+    def __call__(self, uid: str, target: Callable[..., Any] | str, /, *args: Any, **kwargs: Any) -> None:
+        """Register a uid, which is made as `target(uid, *args, **kwargs)`.
+
+        Args:
+            uid: a name without white space and without `?`.
+            target: a class, or `"module:Class"`, which is imported when it is first made.
+            args: further arguments of the constructor; a secret is an `InjectSecret`.
+            kwargs: likewise; `?key=value` behind a uid overrides them.
+
+        Raises:
+            PluginError: the uid is not valid or was registered before, or the target is none.
+        """
+        self._add(uid, target, args, kwargs, uid_problem(uid), is_provider=False)
+
+    def provider(self, prefix: str, target: Callable[..., Any] | str, /, **kwargs: Any) -> None:
+        """Register a provider: `prefix/any-model` is made as `target(uid, model="any-model", **kwargs)`.
+
+        Args:
+            prefix: a name without white space, `?` and `/`.
+            target: a class, or `"module:Class"`.
+            kwargs: further arguments of the constructor.
+
+        Raises:
+            PluginError: as above.
+        """
+        self._add(prefix, target, (), kwargs, provider_problem(prefix), is_provider=True)
+
+    def _add(
+        self,
+        uid: str,
+        target: Callable[..., Any] | str,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        problem: str | None,
+        *,
+        is_provider: bool,
+    ) -> None:
+        what = f"{'provider' if is_provider else KIND_WORDS[self.kind]} {uid!r}"
+        if problem:
+            raise PluginError(f"{what} cannot be registered: {problem}.", fix="Choose another name.")
+        for reserved in ("uid", "model") if is_provider else ("uid",):
+            if reserved in kwargs:
+                raise PluginError(f"{what} cannot fix {reserved!r}: the name says it.", fix="Leave it out.")
+        check_target(target, owner=what)
+        entry = Entry(self.kind, uid, target, args, kwargs, self.distribution, is_provider)
+        if (uid, is_provider) in self._entries:
+            raise PluginError(f"{what} is registered twice.", fix="Rename one of the two.")
+        self._entries[uid, is_provider] = entry
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A name that was found, before anything is imported or made."""
+
+    entry: Entry
+    base: str
+    model: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def make(self, secrets: SecretStore | None = None) -> Any:
+        """Make the object; see `Registry.make`."""
+        return construct(
+            self.entry.load(),
+            base=self.base,
+            model=self.model,
+            args=self.entry.args,
+            kwargs=self.entry.kwargs,
+            options=self.options,
+            secrets=SecretStore() if secrets is None else secrets,
+            owner=f"{self.base!r} (from {self.entry.distribution})",
+        )
+
+
+class Registry:
+    """All entries of one kind.
+
+    Args:
+        kind: what they make.
+        failed_plugins: names of plugins that could not be loaded, for the error about an unknown name; it may
+            still grow.
+    """
+
+    def __init__(self, kind: Kind, failed_plugins: Sequence[str] = ()) -> None:
+        self.kind = kind
+        self._failed_plugins = failed_plugins
+        self._by_uid: dict[str, list[Entry]] = {}
+        self._by_prefix: dict[str, list[Entry]] = {}
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Take what one plugin registered, all or nothing.
+
+        A uid that another distribution has as well is remembered, and an error once it is asked for.
+
+        Raises:
+            PluginError: the same distribution registered one of the uids before.
+        """
+        new = list(entries)
+        self.check(new)
+        for entry in new:
+            self._claims(entry).append(entry)
+
+    def check(self, entries: Iterable[Entry]) -> None:
+        """Raise what `add` would raise, and add nothing."""
+        for entry in entries:
+            if any(other.distribution == entry.distribution for other in self._claims(entry)):
+                raise PluginError(
+                    f"{KIND_WORDS[self.kind]} {entry.label!r} is registered by another plugin of "
+                    f"{entry.distribution} as well.",
+                    fix="Rename one of the two.",
+                )
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Every entry, by uid; all claims of a disputed one."""
+        by_label = sorted([*self._by_uid.items(), *self._by_prefix.items()], key=lambda item: item[0])
+        return (entry for _, claims in by_label for entry in claims)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the name would be found, disputed or not."""
+        return isinstance(name, str) and self._lookup(name.partition("?")[0]) is not None
+
+    @property
+    def uids(self) -> list[str]:
+        """The uids, sorted; providers are not among them."""
+        return sorted(uid for uid, claims in self._by_uid.items() if claims)
+
+    @property
+    def providers(self) -> list[str]:
+        """The prefixes of the providers, sorted."""
+        return sorted(prefix for prefix, claims in self._by_prefix.items() if claims)
+
+    @property
+    def conflicts(self) -> dict[str, list[str]]:
+        """The distributions that claim one name, for each name that more than one claims."""
+        found: dict[str, list[str]] = {}
+        for entry in self:
+            found.setdefault(entry.label, []).append(entry.distribution)
+        return {label: distributions for label, distributions in found.items() if len(distributions) > 1}
+
+    def resolve(self, name: str) -> Resolved:
+        """Find a name: as an exact uid, else as `provider/model`. Imports nothing.
+
+        Raises:
+            UnknownNameError: there is no such name.
+            NameCollisionError: two distributions claim it.
+            InvalidOptionError: what stands behind its `?` is malformed.
+        """
+        base, options = split_name(name)
+        found = self._lookup(base)
+        if found is None:
+            raise self._unknown(base)
+        claims, model = found
+        if len(claims) > 1:
+            raise self._collision(claims)
+        return Resolved(claims[0], base, model, options)
+
+    def make(self, name: str, *, secrets: SecretStore | None = None) -> Any:
+        """Make the object of that name; its uid is the name with its options sorted.
+
+        Args:
+            name: `uid` or `provider/model`, either with `?key=value&…`.
+            secrets: where secrets come from; the environment alone when None.
+
+        Raises:
+            UnknownNameError, NameCollisionError, InvalidOptionError: the name is wrong.
+            MissingSecretError: a required secret is nowhere.
+            PluginError: the target cannot be imported or its constructor raised.
+        """
+        return self.resolve(name).make(secrets)
+
+    def _claims(self, entry: Entry) -> list[Entry]:
+        claims = self._by_prefix if entry.is_provider else self._by_uid
+        return claims.setdefault(entry.uid, [])
+
+    def _lookup(self, base: str) -> tuple[list[Entry], str | None] | None:
+        exact = self._by_uid.get(base)
+        if exact:
+            return exact, None
+        prefix, _, model = base.partition("/")
+        claims = self._by_prefix.get(prefix)
+        return (claims, model) if claims and model else None
+
+    def _collision(self, claims: list[Entry]) -> NameCollisionError:
+        owners = [entry.distribution for entry in claims]
+        return NameCollisionError(
+            f"{KIND_WORDS[self.kind]} {claims[0].label!r} is claimed by {' and by '.join(owners)}.",
+            fix=f"Keep one of them: `pip uninstall {owners[-1]}`, or leave out its --plugin.",
+        )
+
+    def _unknown(self, base: str) -> UnknownNameError:
+        prefix, _, model = base.partition("/")
+        if prefix in self.providers:
+            return UnknownNameError(
+                f"{prefix!r} is a provider and needs a model.", fix=f"Write {prefix}/MODEL."
+            )
+        known = [*self.uids, *(f"{provider}/{model}" for provider in self.providers if model)]
+        suggestion = did_you_mean(base, known)
+        if not suggestion and "/" not in base and self.providers:
+            suggestion = (
+                f"If it is a provider's, write PROVIDER/{base}; there are: {', '.join(self.providers)}. "
+            )
+        fixes = [suggestion]
+        owner = next(
+            (each for each in FIRST_PARTY if each.kind == self.kind and base.startswith(each.prefix)), None
+        )
+        if owner and owner.distribution not in {entry.distribution for entry in self}:
+            fixes.append(
+                f"It may be in {owner.distribution}, which is not installed: `pip install . ./{owner.folder}` "
+                "in a checkout of ModelGauge. "
+            )
+        if self._failed_plugins:
+            names = ", ".join(self._failed_plugins)
+            fixes.append(f"Plugins that could not be loaded: {names} (`modelgauge plugins` says why). ")
+        fixes.append(f"`modelgauge list-{self.kind}s` shows all.")
+        return UnknownNameError(f"There is no {KIND_WORDS[self.kind]} {base!r}.", fix="".join(fixes))

@@ -1,0 +1,244 @@
+"""From names to objects: makes the tests, SUTs and annotators of a run, finds their data, lists what is missing.
+
+Whatever the user has to mend is told before the first call, and all of it at once.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from modelgauge.config.secrets import InjectSecret, SecretStore
+from modelgauge.dependencies import DependencyStore, ResolvedDependency
+from modelgauge.engine.pair import Pair, RecordedSUT
+from modelgauge.engine.run import check_pair
+from modelgauge.errors import DefinitionError, DependencyError, InputFileError, ModelGaugeError, UsageError
+from modelgauge.interfaces.annotator import CompletionAnnotator, naming_the_asker
+from modelgauge.interfaces.identity import declared
+from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
+from modelgauge.interfaces.test import PromptResponseTest
+from modelgauge.plugins.discovery import Plugins
+from modelgauge.plugins.registry import Registry, Resolved
+from modelgauge.wording.articles import a_class, a_thing
+
+TestName = PromptResponseTest | str
+SUTName = PromptResponseSUT[Any, Any] | str
+AnnotatorName = CompletionAnnotator[Any] | str
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Resolver:
+    """Makes each named object once.
+
+    Args:
+        plugins: gives the plugins; called when the first name needs them.
+        secrets: where secrets come from.
+        dependencies: where the tests' data comes from.
+        distributions: of those plugins that made something.
+        objects: the uids of what was given as an object, not by its name.
+    """
+
+    plugins: Callable[[], Plugins]
+    secrets: SecretStore
+    dependencies: DependencyStore
+    distributions: set[str] = field(default_factory=set)
+    objects: set[str] = field(default_factory=set)
+    _made: dict[tuple[str, str], Any] = field(default_factory=dict)
+    _annotators: dict[int, dict[str, CompletionAnnotator[Any]]] = field(default_factory=dict)
+
+    def pairs(self, tests: Sequence[TestName], suts: Sequence[SUTName]) -> list[Pair]:
+        """Every test with every SUT, ready to run.
+
+        Raises:
+            UsageError: a name is unknown, a secret or data is missing, a test and a SUT do not fit.
+        """
+        if not tests or not suts:
+            raise UsageError("There is nothing to run.", fix="Name at least one test and one SUT.")
+        made_tests = self._tests(tests, suts)
+        made_suts = [self.sut(sut) for sut in suts]
+        data = self._data(made_tests)
+        pairs = [self._pair(test, sut, data[_owner(test)]) for test in made_tests for sut in made_suts]
+        failures: list[ModelGaugeError] = []
+        for pair in pairs:
+            try:
+                check_pair(pair)
+            except UsageError as error:
+                failures.append(error)
+        _raise_together(failures)
+        return pairs
+
+    def rescored(self, test: TestName, answered: RecordedSUT) -> Pair:
+        """A test with the recorded answers of a SUT, which is not made."""
+        made = self._tests([test], [])[0]
+        return self._pair(made, answered, self.data(made))
+
+    def test(self, test: TestName) -> PromptResponseTest:
+        """A test by object or uid."""
+        return self._object(test, lambda plugins: plugins.tests, PromptResponseTest, "test")
+
+    def sut(self, sut: SUTName) -> PromptResponseSUT[Any, Any]:
+        """A SUT by object or uid."""
+        return self._object(sut, lambda plugins: plugins.suts, PromptResponseSUT, "SUT")
+
+    def annotator(self, annotator: AnnotatorName) -> CompletionAnnotator[Any]:
+        """An annotator by object or uid."""
+        return self._object(
+            annotator, lambda plugins: plugins.of_annotator(str(annotator)), CompletionAnnotator, "annotator"
+        )
+
+    def data(self, test: PromptResponseTest) -> dict[str, ResolvedDependency]:
+        """The data of one test."""
+        return self._data([test])[_owner(test)]
+
+    # --- names -------------------------------------------------------------------------------------------------------
+
+    def _object(self, name: Any, registry: Callable[[Plugins], Registry], kind: type[T], word: str) -> T:
+        if not isinstance(name, str):
+            if not isinstance(name, kind):
+                raise _wrong_kind(name, kind, word)
+            self.objects.add(str(getattr(name, "uid", "")))
+            return name
+        if (word, name) not in self._made:
+            resolved = registry(self.plugins()).resolve(name)
+            self.distributions.add(resolved.entry.distribution)
+            made = resolved.make(self.secrets)
+            if not isinstance(made, kind):
+                raise DefinitionError(
+                    f"'{name}' of {resolved.entry.distribution} is {a_thing(made)}, not {a_class(kind)}.",
+                    fix=f"Its plugin should register a subclass of {kind.__name__}.",
+                )
+            self._made[word, name] = made
+        made_before: T = self._made[word, name]
+        return made_before
+
+    def _tests(self, tests: Sequence[TestName], suts: Sequence[SUTName]) -> list[PromptResponseTest]:
+        """Make the tests, once all secrets of the run are known to be there."""
+        failures: list[ModelGaugeError] = []
+        resolved_tests = dict(_resolved(self.plugins().tests, tests, failures))
+        resolved_suts = [resolved for _, resolved in _resolved(self.plugins().suts, suts, failures)]
+        _raise_together(failures)
+        wanted = _injections([*resolved_suts, *resolved_tests.values()])
+        made: list[PromptResponseTest] = []
+        for test in tests:
+            own = resolved_tests[test].entry.injections if isinstance(test, str) else []
+            if not self.secrets.missing(one.secret_class() for one in own):
+                made.append(self.test(test))
+        for one in made:
+            wanted.extend(self._secrets_of_annotators(one))
+        try:
+            self.secrets.require(wanted)
+        except ModelGaugeError as error:
+            raise self._with_missing_data(error, made) from None
+        return made
+
+    def _secrets_of_annotators(self, test: PromptResponseTest) -> list[InjectSecret]:
+        named = [one for one in declared(test, "get_annotators").values() if isinstance(one, str)]
+        plugins = self.plugins()
+        return _injections(plugins.of_annotator(name).resolve(name) for name in named)
+
+    # --- data --------------------------------------------------------------------------------------------------------
+
+    def _with_missing_data(
+        self, error: ModelGaugeError, tests: Sequence[PromptResponseTest]
+    ) -> ModelGaugeError:
+        """Tell of missing data together with missing secrets, where it would not be fetched."""
+        if not self.dependencies.offline:
+            return error
+        lines = [
+            line
+            for test in tests
+            for line in self.dependencies.missing(_owner(test), declared(test, "get_dependencies"))
+        ]
+        return (
+            error
+            if not lines
+            else UsageError(f"{error.problem}\nData is missing too:\n" + "\n".join(lines), fix=error.fix)
+        )
+
+    def _data(self, tests: Iterable[PromptResponseTest]) -> dict[str, dict[str, ResolvedDependency]]:
+        wanted = {_owner(test): declared(test, "get_dependencies") for test in tests}
+        self.dependencies.check_names(wanted)
+        found: dict[str, dict[str, ResolvedDependency]] = {}
+        failures: list[ModelGaugeError] = []
+        for uid, sources in wanted.items():
+            try:
+                found[uid] = self.dependencies.resolve_all(uid, sources)
+            except (DependencyError, InputFileError) as error:
+                failures.append(error)
+        _raise_together(failures)
+        return found
+
+    def _pair(
+        self,
+        test: PromptResponseTest,
+        sut: PromptResponseSUT[Any, Any] | RecordedSUT,
+        data: Mapping[str, ResolvedDependency],
+    ) -> Pair:
+        if id(test) not in self._annotators:  # one object for all SUTs, with one limit
+            self._annotators[id(test)] = {
+                name: self.annotator(one) for name, one in declared(test, "get_annotators").items()
+            }
+        annotators = self._annotators[id(test)]
+        return Pair(
+            test=test,
+            sut=sut,
+            annotators=annotators,
+            judge_suts={name: self.judges(one) for name, one in annotators.items()},
+            dependencies={key: one.path for key, one in data.items()},
+            dependency_versions={key: one.version for key, one in data.items()},
+        )
+
+    def judges(self, annotator: CompletionAnnotator[Any]) -> dict[str, PromptResponseSUT[Any, Any]]:
+        """The SUTs that an annotator asks."""
+        judges: dict[str, PromptResponseSUT[Any, Any]] = {}
+        for name, one in declared(annotator, "get_suts").items():
+            with naming_the_asker(annotator, name):
+                judges[name] = self.sut(one)
+            check_sut(judges[name])
+        return judges
+
+
+def _resolved(
+    registry: Registry, names: Iterable[object], failures: list[ModelGaugeError]
+) -> Iterator[tuple[str, Resolved]]:
+    """What the uids among some names mean; the errors of the others are added to those that there are."""
+    for name in names:
+        if isinstance(name, str):
+            try:
+                yield name, registry.resolve(name)
+            except UsageError as error:
+                failures.append(error)
+
+
+def _raise_together(failures: Sequence[ModelGaugeError]) -> None:
+    """Raise several errors as one, which ends with the fix of the last."""
+    if not failures:
+        return
+    *others, last = failures
+    if not others:
+        raise last
+    problem = "\n".join([*map(str, others), last.problem])
+    raise type(last)(problem, fix=last.fix)
+
+
+def _injections(resolved: Iterable[Resolved]) -> list[InjectSecret]:
+    return [injection for one in resolved for injection in one.entry.injections]
+
+
+def _owner(test: PromptResponseTest) -> str:
+    """Whose data it is: the test without its options, so that they share what they have in common."""
+    return test.uid.partition("?")[0]
+
+
+def _wrong_kind(given: object, kind: type, word: str) -> DefinitionError:
+    """The error for what is neither a name nor an object of its kind."""
+    if isinstance(given, type) and issubclass(given, kind):
+        made = f'{given.__name__}("my_{word.lower()}")'
+        return DefinitionError(
+            f"{given.__name__} is a class, and no {word} yet.", fix=f"Make one of it: {made}."
+        )
+    fix = f"Give a uid, or an object of {a_class(kind)} subclass."
+    if kind is PromptResponseSUT and callable(given):
+        fix = 'Make a SUT of it: FunctionSUT("my_sut", function).'
+    name = type(given).__name__
+    return DefinitionError(f"{'An' if name[:1] in 'aeiouAEIO' else 'A'} {name} is no {word}.", fix=fix)

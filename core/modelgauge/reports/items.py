@@ -1,0 +1,271 @@
+"""The items of a run in the order of the test, and records with their items as one JSON text.
+
+A journal holds items in the order in which they finished, and may be larger than memory: only its offsets are
+held.
+"""
+
+import json
+import shlex
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from modelgauge.data.records import (
+    ItemRecord,
+    TestItemRecord,
+    TestRecord,
+    item_from_json,
+    place_of_item,
+)
+from modelgauge.data.results import GIVEN, PASSED
+from modelgauge.engine.files.journal import RunFolder, whole_lines
+from modelgauge.errors import NewRunNeededError
+from modelgauge.files.regular import opened
+from modelgauge.reports.thresholds import failing
+
+_CAPS = {"--max-calls": "N", "--max-tokens-total": "N", "--max-cost": "USD"}
+_HAS_THRESHOLDS = f'.{PASSED}":'
+_PARTIAL = '"failed_repeats":['
+_SCORED = b'{"kind":"item"'  # how our own lines begin; any other line is parsed to see what it is
+
+
+class JournalOrder:
+    """Where the lines of a journal stand, in the order of the test; of an item that stands twice, the last.
+
+    Args:
+        journal: the `items.jsonl` of a run; it may be missing.
+    """
+
+    def __init__(self, journal: Path) -> None:
+        self._journal = journal
+        indices, offsets, failed = array("q"), array("q"), array("b")
+        offset = 0
+        for number, line in enumerate(whole_lines(journal), start=1):
+            index, has_failed = place_of_item(line, f"{journal}, line {number}")
+            indices.append(index)
+            offsets.append(offset)
+            failed.append(has_failed)
+            offset += len(line)
+        order = sorted(range(len(indices)), key=indices.__getitem__)
+        kept = [
+            place
+            for place, following in zip_longest(order, order[1:])
+            if following is None or indices[place] != indices[following]
+        ]
+        self._scored = array("q", (offsets[place] for place in kept if not failed[place]))
+        self._failed = array("q", (offsets[place] for place in kept if failed[place]))
+        self._all = array("q", (offsets[place] for place in kept))
+
+    def scored(self) -> Iterator[str]:
+        """The lines of scored items."""
+        return self._lines(self._scored)
+
+    def failed(self) -> Iterator[str]:
+        """The lines of items that could not be scored."""
+        return self._lines(self._failed)
+
+    def records(self) -> Iterator[ItemRecord]:
+        """All item records."""
+        for line in self._lines(self._all):
+            yield item_from_json(line.encode("utf-8"), str(self._journal))
+
+    def _lines(self, offsets: "array[int]") -> Iterator[str]:
+        if not offsets:
+            return
+        with opened(self._journal) as file:
+            for offset in offsets:
+                file.seek(offset)
+                yield file.readline().rstrip(b"\n").decode("utf-8")
+
+
+class HeldOrder:
+    """The items of a record that holds them in memory, in the order of the test.
+
+    Args:
+        record: read from a file that `--output-file` wrote.
+    """
+
+    def __init__(self, record: TestRecord) -> None:
+        self._record = record
+
+    def scored(self) -> Iterator[str]:
+        """The scored items as JSON."""
+        return (item.model_dump_json() for item in self._record.test_item_records)
+
+    def failed(self) -> Iterator[str]:
+        """The items that could not be scored, as JSON."""
+        return (item.model_dump_json() for item in self._record.test_item_exceptions)
+
+    def records(self) -> Iterator[ItemRecord]:
+        """All item records."""
+        return iter(sorted(self._record.iter_items(), key=lambda item: item.index))
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRun:
+    """A record, and where its run lies.
+
+    Args:
+        record: of the run.
+        folder: the run's; None where the record comes from a file that `--output-file` wrote.
+        ended: False where there is no record yet, and this one says how far the run is.
+        going_on: whether a process works on the run now.
+    """
+
+    record: TestRecord
+    folder: RunFolder | None = None
+    ended: bool = True
+    going_on: bool = False
+
+    def order(self) -> JournalOrder | HeldOrder:
+        """The items in the order of the test."""
+        return HeldOrder(self.record) if self.folder is None else JournalOrder(self.folder.journal)
+
+    def command(self, verb: str) -> str:
+        """The command line that does something with the run."""
+        return f"modelgauge {verb} {self.record.run_id}" if self.folder is None else self.folder.command(verb)
+
+    @property
+    def needs_correction(self) -> bool:
+        """Whether it ended by an error of its test's author: done again, it ends alike."""
+        return self.record.failure is not None and self.record.failure.stage != "run"
+
+    def to_go_on(self) -> str | None:
+        """The command that does what a run that was stopped has left to do; None where there is nothing to go on with,
+        or only its caller can."""
+        counts, failure = self.record.counts, self.record.failure
+        if failure is not None and failure.error_type == NewRunNeededError.__name__:
+            return None
+        if self.needs_correction and not counts.scored + counts.failed:
+            return None
+        rescored = None if self.folder is None else self.folder.rescores()
+        if self.record.sut_uid == GIVEN and rescored is None:  # nobody could be asked for more
+            said = None if self.folder is None else self.folder.command_line()
+            return shlex.join(said) if said and said[0] in ("pytest", "modelgauge") else None
+        if rescored is None or self.folder is None:
+            return self._of_objects() or f"{self.command('resume')}{higher_cap([self.record])}"
+        said = self.folder.command_line()  # with the test or the metrics that it was given
+        if said and said[0] == "modelgauge":  # a manifest may come from anybody
+            return shlex.join(said)
+        return RunFolder(self.folder.path.parent / rescored).command("rescore")
+
+    def _of_objects(self) -> str | None:
+        """How a run of a caller's own objects goes on, in Python: no command knows them."""
+        inputs = {} if self.folder is None else self.folder.read_manifest().get("inputs")
+        objects = inputs.get("objects") if isinstance(inputs, dict) else None
+        if self.folder is None or not isinstance(objects, list):
+            return None
+        uids = {"test": self.record.test_uid, "sut": self.record.sut_uid}
+        given = "".join(f", {kind}=…" for kind, uid in uids.items() if uid in objects)
+        by_id = self.command("resume") == f"modelgauge resume {self.record.run_id}"
+        return (
+            f"modelgauge.resume({self.record.run_id if by_id else str(self.folder.path)!r}{given})"
+            if given
+            else None
+        )
+
+    def failures(self) -> Iterator[ItemRecord]:
+        """The records of the items that failed, wholly or in part, in any order."""
+        if self.folder is None:
+            return (one for one in self.record.iter_items() if one.failures)
+        return _journaled_failures(self.folder.journal)
+
+    def not_passed(self, *, partial: bool = False) -> Iterator[TestItemRecord]:
+        """The scored items that are below a threshold, in the order of the test.
+
+        Args:
+            partial: those too of which repeats failed.
+        """
+        for line in self.order().scored():
+            if _HAS_THRESHOLDS not in line and not (
+                partial and _PARTIAL in line
+            ):  # the others are not parsed
+                continue
+            record = item_from_json(line.encode("utf-8"), self.record.run_id)
+            if isinstance(record, TestItemRecord) and (failing(record) or (partial and record.failures)):
+                yield record
+
+
+def higher_cap(records: Iterable[TestRecord]) -> str:
+    """The options that `resume` needs, since caps were reached; nothing where none was."""
+    said = " ".join(record.failure.message for record in records if record.failure is not None)
+    return "".join(f" {option} {metavar}" for option, metavar in _CAPS.items() if f"Raise {option}," in said)
+
+
+def _journaled_failures(journal: Path) -> Iterator[ItemRecord]:
+    """The records of a journal that hold a failure; the lines of items that were wholly scored are not parsed."""
+    for number, line in enumerate(whole_lines(journal), start=1):
+        if line.startswith(_SCORED) and _PARTIAL.encode() not in line:
+            continue
+        record = item_from_json(line, f"{journal}, line {number}")
+        if record.failures:
+            yield record
+
+
+def record_as_json(
+    run: ShownRun,
+    *,
+    scored: bool = True,
+    failed: bool = True,
+    not_passed: bool = False,
+    redact_json: Callable[[Any], Any] = lambda value: value,
+) -> Iterator[str]:
+    """A record with its items as one JSON object, in pieces: items in the order of the test, one a line.
+
+    Args:
+        run: its record and where it lies.
+        scored: with `test_item_records`.
+        failed: with `test_item_exceptions`.
+        not_passed: with those of the `test_item_records` that are below a threshold or failed in part.
+        redact_json: takes secrets out of the record; out of the items they were taken when written.
+    """
+    yield json.dumps(redact_json(run.record.model_dump(mode="json")), ensure_ascii=False)[:-1]
+    if not scored and not_passed:
+        yield from _list("test_item_records", (one.model_dump_json() for one in run.not_passed(partial=True)))
+    if scored or failed:
+        order = run.order()
+        if scored:
+            yield from _list("test_item_records", order.scored())
+        if failed:
+            yield from _list("test_item_exceptions", order.failed())
+    yield "}"
+
+
+def records_as_json(
+    runs: Sequence[ShownRun],
+    *,
+    always_a_list: bool = True,
+    scored: bool = True,
+    failed: bool = True,
+    not_passed: bool = False,
+    redact_json: Callable[[Any], Any] = lambda value: value,
+) -> Iterator[str]:
+    """Several records as `{"records": [...]}`, in pieces.
+
+    Args:
+        runs: their records and where they lie.
+        always_a_list: if False, the first record alone and as it is.
+        scored: with `test_item_records`.
+        failed: with `test_item_exceptions`.
+        not_passed: as in `record_as_json`.
+        redact_json: likewise.
+    """
+    wanted = {"scored": scored, "failed": failed, "not_passed": not_passed}
+    if not always_a_list:
+        yield from record_as_json(runs[0], **wanted, redact_json=redact_json)
+        return
+    yield '{"records": ['
+    for place, run in enumerate(runs):
+        yield ",\n" if place else "\n"
+        yield from record_as_json(run, **wanted, redact_json=redact_json)
+    yield "]}"
+
+
+def _list(name: str, items: Iterable[str]) -> Iterator[str]:
+    yield f',\n"{name}": ['
+    for place, item in enumerate(items):
+        yield f"{',' if place else ''}\n{item}"
+    yield "]"

@@ -1,0 +1,75 @@
+"""The table of `run-test --dry-run`: what each pair would take."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from modelgauge.data.results import CallCounts
+from modelgauge.engine.planning import Plan
+from modelgauge.reports.page import Page, Style
+from modelgauge.reports.plain import counted, one_line
+
+_MOST_OF_A_REASON = 500
+_NOTE = "Nothing was sent. Questions that judges ask, and attempts after failures, come on top."
+
+
+def render_plans(plans: Sequence[Plan], style: Style, redact: Callable[[str], str] = str) -> str:
+    """What runs would take: a row for each pair, and the sum.
+
+    Args:
+        plans: at least one.
+        style: of the terminal.
+        redact: takes secrets out of a text.
+
+    Returns:
+        Lines without white space at their ends.
+    """
+    page = Page(style, redact)
+    judged = any(_all(plan.annotator_calls) for plan in plans)
+    priced = any(plan.cost_usd is not None and plan.sut_calls.paid for plan in plans)
+    counts = ["items", "SUT calls", "cached", *(["annotator calls", "cached"] if judged else [])]
+    head = ["Test", "SUT", *counts, *(["cost"] if priced else [])]
+    rows = []
+    for plan in plans:
+        row = [plan.test_uid, plan.sut_uid, f"{plan.items:,}", *_cells(plan.sut_calls)]
+        row += _cells(plan.annotator_calls) if judged else []
+        rows.append([*row, *([_cost(plan.cost_usd)] if priced else [])])
+    page.add_table(rows, head, folds={"Test": 8, "SUT": 8}, right=head[2:])
+    page.add(_sum(plans))
+    for plan in plans:
+        for line in _failing(plan):
+            page.add(line)
+    page.add(_NOTE)
+    return page.rendered()
+
+
+def _failing(plan: Plan) -> Iterator[str]:
+    """Items of which no request can be made, and why."""
+    if not plan.failing:
+        return
+    yield f"{counted(plan.failing, 'item')} of {plan.test_uid} on {plan.sut_uid} will fail:"
+    for reason in plan.reasons:
+        yield f"  {one_line(reason, _MOST_OF_A_REASON)}"
+
+
+def _all(calls: CallCounts) -> int:
+    return calls.paid + calls.cached
+
+
+def _cells(calls: CallCounts) -> list[str]:
+    return [f"{calls.paid:,}", f"{calls.cached:,}"]
+
+
+def _sum(plans: Sequence[Plan]) -> str:
+    calls = sum(plan.sut_calls.paid + plan.annotator_calls.paid - plan.unsent for plan in plans)
+    costs = [plan.cost_usd for plan in plans if plan.sut_calls.paid]
+    known = [cost for cost in costs if cost is not None]
+    if not known:
+        return f"To pay: {counted(calls, 'call')}{'; what they cost is not known' if calls else ''}."
+    more = " and what SUTs without known prices ask" if len(known) < len(costs) else ""
+    return f"To pay: {counted(calls, 'call')}; about {_cost(sum(known))}{more}."
+
+
+def _cost(dollars: float | None) -> str:
+    """Dollars and cents; of less than ten cents the first two digits that say something."""
+    if dollars is None:
+        return "unknown"
+    return f"${dollars:,.2f}" if dollars >= 0.1 or dollars == 0 else f"${dollars:.2g}"

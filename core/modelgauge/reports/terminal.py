@@ -1,0 +1,359 @@
+"""The tables that a person reads after a run: what came out, how sure that is, what failed, where it is.
+
+`render` makes a text and prints nothing.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from modelgauge.data.estimates import Estimate
+from modelgauge.data.records import TestRecord
+from modelgauge.data.results import PASSED, Spent
+from modelgauge.reports.failures import group_failures
+from modelgauge.reports.figures import duration, figure
+from modelgauge.reports.items import ShownRun, higher_cap
+from modelgauge.reports.page import Page, Style
+from modelgauge.reports.plain import cells, counted, ends_of
+from modelgauge.reports.thresholds import have_all_passed, label_of, name_of, passed_of
+
+_MATRIX_RESULTS = 3
+_MATRIX_NAMES = 27  # characters that the columns need which name test and result
+_DETAILED_PAIRS = 6
+_RECORD = "record"
+_EXACT = "exact, no interval"  # all items were measured that it is about
+_STAGES = {"sut": "SUT", "annotator": "annotator", "measure": "measure_quality of"}
+_PARTS = {"items": "make_test_items", "aggregate": "aggregate_measurements", "run": "the run"}
+
+
+def render(
+    runs: Sequence[ShownRun], style: Style, redact: Callable[[str], str] = str, *, shown_by: str = ""
+) -> str:
+    """The report of one or more runs: for several a matrix first, then each.
+
+    Args:
+        runs: records with their folders.
+        style: of the terminal.
+        redact: takes secrets out of a text; each cell goes through it before lines are broken.
+        shown_by: the command, which is not advised again: `show`, `resume`, `rescore`, or another.
+
+    Returns:
+        Lines without white space at their ends; with ANSI codes only where the style has colour.
+    """
+    page = Page(style, redact)
+    if len(runs) > 1:
+        _add_matrix(runs, page)
+    detailed = [run for run in runs if len(runs) <= _DETAILED_PAIRS or _deserves_details(run.record)]
+    for run in detailed:
+        page.add(f"{run.record.test_uid} on {run.record.sut_uid}", "bold")
+        if run.record.result:
+            _add_results(run.record, page)
+        _add_facts(run, page, shown_by)
+    if len(detailed) < len(runs):
+        record = runs[0].record
+        show = runs[0].command("show").replace(record.run_id, record.invocation_id)
+        more = f"{len(runs) - len(detailed)} more without errors:"
+        page.add_line(more, show, indent=len(more))
+    return page.rendered()
+
+
+def _deserves_details(record: TestRecord) -> bool:
+    return bool(record.failure or record.cancelled or record.counts.failed)
+
+
+# --- results of one run ---------------------------------------------------------------------------
+
+
+def _add_results(record: TestRecord, page: Page) -> None:
+    rows = list(_rows(_shown_results(record), page.style.most_rows))
+    estimates = [value for _, value in rows if isinstance(value, Estimate)]
+    bounded = _shows_bounds(record, estimates)
+    head = ["Result", f"value {page.style.plus_minus} std err", "95 % interval", "n"]
+    head = [*(head if estimates else ["Result", "value"]), *(["worst to best"] if bounded else [])]
+    table = []
+    for name, value in rows:
+        row = [label_of(record, name, page.style), _value(value, page.style)]
+        if estimates:
+            known = isinstance(value, Estimate)
+            row += [_interval(value), f"{value.n:,}"] if known else ["", ""]
+        if bounded:
+            row.append(_bounds(value) if isinstance(value, Estimate) else "")
+        if record.thresholds:
+            measured = record.measurement_of(name)
+            row.append(passed_of(record, None if measured == PASSED else measured) or "")
+        table.append(row)
+    page.add_table(
+        table, [*head, *(["passed"] if record.thresholds else [])], folds={"Result": 12}, right={"n"}
+    )
+
+
+def _shows_bounds(record: TestRecord, estimates: Sequence[Estimate]) -> bool:
+    """Whether something is missing that could change a result, though nobody may know how far."""
+    missing = record.counts.failed or record.counts.partial or _is_prefix(record)
+    return bool(estimates and missing) or any(
+        one.bounds and one.bounds[0] < one.bounds[1] for one in estimates
+    )
+
+
+def _is_prefix(record: TestRecord) -> bool:
+    """Whether a run was stopped before all its items were done."""
+    counts = record.counts
+    unfinished = counts.items - counts.scored - counts.failed
+    return (record.cancelled or record.failure is not None) and (counts.not_begun != 0 or unfinished > 0)
+
+
+def _bounds(value: Estimate) -> str:
+    return "bounds not known" if value.bounds is None else _between(value.bounds, _width(value.bounds))
+
+
+def _interval(value: Estimate) -> str:
+    return _EXACT if value.interval_kind == "exact" else _between(value.interval, _uncertainty(value))
+
+
+def _shown_results(record: TestRecord) -> Mapping[str, Any]:
+    """The results, without those that stand beside another: how many items passed its threshold."""
+    measured = {record.measurement_of(name): name for name in record.result}
+    beside = {measured.get(f"{name}.{PASSED}") for name in record.thresholds if name in measured}
+    return {name: value for name, value in record.result.items() if name not in beside}
+
+
+def _rows(result: Mapping[str, Any], most: int | None) -> Iterator[tuple[str, Any]]:
+    """Names with their values, those of a group indented below its name, which has the value None."""
+    for name, value in result.items():
+        if not isinstance(value, Mapping):
+            yield name, value
+            continue
+        yield name, None
+        for place, (key, inner) in enumerate(value.items()):
+            if most is not None and place >= most:
+                yield f"  ... {len(value) - place} more", None
+                break
+            yield f"  {key}", inner
+
+
+def _value(value: Any, style: Style) -> str:
+    if isinstance(value, Estimate):
+        if not value.stderr:  # an error of 0 says that it is not known, or that there is none
+            return figure(value.value, _uncertainty(value))
+        return f"{figure(value.value, value.stderr)} {style.plus_minus} {figure(value.stderr, value.stderr)}"
+    return "" if value is None else figure(value)
+
+
+def _between(ends: tuple[float, float] | None, uncertainty: float) -> str:
+    return "" if ends is None else " to ".join(figure(end, uncertainty) for end in ends)
+
+
+def _uncertainty(value: Estimate) -> float:
+    """What the number of digits goes by: the standard error, else the width of the interval."""
+    return value.stderr or _width(value.interval)
+
+
+def _width(ends: tuple[float, float] | None) -> float:
+    return 0.0 if ends is None else ends[1] - ends[0]
+
+
+# --- facts of one run -----------------------------------------------------------------------------
+
+
+def _add_facts(run: ShownRun, page: Page, shown_by: str) -> None:
+    rows = list(_facts(run, page.style))
+    wide = max(len(_RECORD), *(len(label) for label, _, _ in rows))
+    for label, content, look in rows:
+        page.add_fact(label, content, look, indent=wide)
+    if run.folder is not None:
+        _add_where(run, run.folder.path, page, wide, shown_by)
+    page.add_gap()
+
+
+def _facts(run: ShownRun, style: Style) -> Iterator[tuple[str, str, str]]:
+    """What there is to know beside the results: a label, a text, and how it looks."""
+    record = run.record
+    if record.dataset is not None:
+        yield "data set", str(record.dataset), ""
+    counts = record.counts
+    yield "items", _items(run), "red" if counts.failed or counts.partial else ""
+    if record.prompts is not None and record.distinct_prompts != record.prompts:
+        yield "prompts", _prompts(record), ""
+    if run.ended or record.seconds is not None:
+        yield "calls", _calls(record), ""
+    if record.spent is not None and (record.spent.tokens or record.spent.cost_usd):
+        yield "used", _used(record.spent), ""
+    if record.seconds is not None:
+        yield "time", duration(record.seconds), ""
+    for label, content in _troubles(run, style):
+        yield label, content, "red" if label in ("errors", "stopped") else ""
+    for note in [*_prefix(record), *record.notes, *_cuts(record)]:
+        yield "note", note, ""
+
+
+def _add_where(run: ShownRun, path: Path, page: Page, wide: int, shown_by: str) -> None:
+    """Where the run lies, and the commands that say more of it and go on with it."""
+    record = run.record
+    page.add_line(_RECORD, str(path), indent=wide)
+    failed = record.counts.failed or record.counts.partial or not have_all_passed(record)
+    options = " --failures" if failed else " --items" if shown_by == "show" else ""
+    advice = [f"{run.command('show')}{options}"]
+    stopped = (record.cancelled or record.failure is not None) and not run.going_on
+    in_vain = shown_by in ("resume", "rescore") and not record.cancelled and not higher_cap([record])
+    if stopped and not in_vain and (command := run.to_go_on()) is not None:
+        advice.append(command)
+    for label, command in zip_longest(["next"], advice, fillvalue="then" if run.needs_correction else ""):
+        page.add_line(label, command, indent=wide)
+
+
+def _cuts(record: TestRecord) -> Iterator[str]:
+    """Where a server bore fewer calls at once than it was sent."""
+    for uid, changes in record.concurrency.items():
+        cuts = [
+            change.limit
+            for change, then in zip_longest(changes, changes[1:])
+            if change.why == "rate limited" and (then is None or then.why != "cut in vain")
+        ]
+        if cuts:
+            yield f"concurrency cut to {min(cuts)} by the server's rate limit ({uid})"
+
+
+def _prompts(record: TestRecord) -> str:
+    """How many prompts differ; equal ones have one answer."""
+    items = record.counts.scored + record.counts.failed
+    prompts = "" if record.prompts == items else f", {counted(record.prompts or 0, 'prompt')}"
+    return f"{counted(items, 'item')}{prompts}, {counted(record.distinct_prompts or 0, 'distinct prompt')}"
+
+
+def _prefix(record: TestRecord) -> Iterator[str]:
+    """That the results of a stopped run are of the items that came first."""
+    if record.result and _is_prefix(record):
+        estimates = (value for _, value in _rows(record.result, None) if isinstance(value, Estimate))
+        bounded = " Worst to best does." if all(one.bounds for one in estimates) else ""
+        yield (
+            "The run was stopped: its results are of the items that came first. Those of the others may differ, which "
+            f"the intervals do not allow for.{bounded}"
+        )
+
+
+def _items(run: ShownRun) -> str:
+    counts, sample = run.record.counts, run.record.sample
+    chosen = "" if sample is None else f"{sample.size:,} of {sample.total:,}, seed {sample.seed}: "
+    partial = f", {counts.partial:,} of them in part ({counted(counts.failed_repeats, 'failed repeat')})"
+    kinds = [
+        (counts.sut_errors, "SUT error"),
+        (counts.annotator_errors, "annotator error"),
+        (counts.unscored, "unscored"),
+    ]
+    parts = [counted(number, kind, kind if kind == "unscored" else "") for number, kind in kinds if number]
+    started = counts.scored + counts.failed
+    failed = f"{counts.failed:,} failed" + (f" ({', '.join(parts)})" if parts else "")
+    missing = f", {counts.items - started:,} not finished" if counts.items > started else ""
+    scored = f"{counts.scored:,} scored{partial if counts.partial else ''}"
+    return f"{chosen}{scored}, {failed}{missing}{_not_begun(run)}{'' if run.ended else ' so far'}"
+
+
+def _not_begun(run: ShownRun) -> str:
+    """How many items were never taken up, where the run was stopped."""
+    number, record = run.record.counts.not_begun, run.record
+    if number is None and run.ended and (record.cancelled or record.failure is not None):
+        return "; the test's items were not read to their end"
+    return f", {number:,} not begun" if number else ""
+
+
+def _calls(record: TestRecord) -> str:
+    counts = record.counts
+    kinds = {"SUT": counts.sut_calls, "annotators": counts.annotator_calls, "judges": counts.judge_calls}
+    parts = [
+        f"{kind} {calls.paid:,} paid, {calls.cached:,} cached"
+        for kind, calls in kinds.items()
+        if kind == "SUT" or calls.paid or calls.cached
+    ]
+    return "; ".join(parts)
+
+
+def _used(spent: Spent) -> str:
+    """Tokens and dollars, of which a SUT may tell only one."""
+    tokens = [counted(spent.tokens, "token")] if spent.tokens else []
+    cost = [f"${spent.cost_usd:,.{4 if spent.cost_usd < 1 else 2}f}"] if spent.cost_usd else []
+    return ", ".join(tokens + cost)
+
+
+def _troubles(run: ShownRun, style: Style) -> Iterator[tuple[str, str]]:
+    """Why a run ended early, and what its items failed of."""
+    record = run.record
+    if record.cancelled:
+        yield "stopped", "interrupted; what was finished is kept"
+    failure = record.failure
+    if failure is not None and not run.ended:
+        yield "state", failure.message
+    elif failure is not None:
+        told = f"{failure.error_type}: {ends_of(failure.message, 900)}"
+        yield "stopped", f"{_PARTS[failure.stage]}: {told}"
+    if not (record.counts.failed or record.counts.partial):
+        return
+    groups = group_failures(run.failures())
+    shown = groups if style.most_rows is None else groups[: min(style.most_rows, 5)]
+    for group in shown:
+        one = group.failure
+        same = failure is not None and one.message.rstrip(". ") in failure.message
+        message = "see above" if same else ends_of(one.message, 600)
+        told = f"{_STAGES[one.stage]} {one.source_uid}: {one.error_type}: {message}"
+        yield "errors", f"{group.count:,} x {told}"
+    rest = sum(group.count for group in groups[len(shown) :])
+    if rest:
+        yield "errors", f"{rest:,} x others"
+
+
+# --- many runs ------------------------------------------------------------------------------------
+
+
+def _add_matrix(runs: Sequence[ShownRun], page: Page) -> None:
+    """A row for each test and result, a column for each SUT; where these do not fit, a row for each pair."""
+    suts = list(dict.fromkeys(run.record.sut_uid for run in runs))
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for run in runs:
+        for name, shown in _headlines(run.record, page.style):
+            found.setdefault((run.record.test_uid, name), {})[run.record.sut_uid] = shown
+    wide = [max(cells(sut), *(cells(by_sut.get(sut, "")) for by_sut in found.values())) for sut in suts]
+    if _MATRIX_NAMES + sum(wide) + 3 * len(wide) <= page.style.width:
+        table = [(*names, *(by_sut.get(sut, "") for sut in suts)) for names, by_sut in found.items()]
+        page.add_table(table, ("Test", "Result", *suts), folds={"Test": 8, "Result": 8})
+        return
+    pairs = [(*names, sut, shown) for names, by_sut in found.items() for sut, shown in by_sut.items()]
+    page.add_table(pairs, ("Test", "Result", "SUT", "value"), folds={"Test": 8, "Result": 8, "SUT": 8})
+
+
+def _headlines(record: TestRecord, style: Style) -> Iterator[tuple[str, str]]:
+    """The first results of a run in one cell each; failed items are counted behind the value."""
+    mark = f" ({record.counts.failed:,} failed)" if record.counts.failed else ""
+    if record.failure is not None or record.cancelled:
+        mark += " stopped"
+    passed = passed_of(record)
+    if passed is not None:
+        yield PASSED, f"{passed}{mark}"
+    shown = _shown_results(record)
+    others = [one for one in _flat(shown) if passed is None or record.measurement_of(one[0]) != PASSED]
+    found = others[:_MATRIX_RESULTS]
+    for name, value in found:
+        yield name_of(record, name), f"{_value(value, style)}{mark}"
+    if not found:
+        yield "", mark.strip() or "no result"
+
+
+def headline(record: TestRecord, style: Style) -> str:
+    """What a person first wants to know of a run: how many items passed, else the first result; groups say nothing."""
+    passed = passed_of(record)
+    if passed is not None:
+        return f"{passed} {PASSED}"
+    single = (
+        f"{name_of(record, name)} {_value(value, style)}"
+        for name, value in record.result.items()
+        if not isinstance(value, Mapping)
+    )
+    return next(single, "")
+
+
+def _flat(result: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    single = {name: value for name, value in result.items() if not isinstance(value, Mapping)}
+    if single:
+        yield from single.items()
+        return
+    for name, group in result.items():
+        yield from ((f"{name} {key}", value) for key, value in group.items())

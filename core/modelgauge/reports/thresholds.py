@@ -1,0 +1,98 @@
+"""How many items of a run passed the thresholds of its test: read from the record's results, else from its items."""
+
+import math
+
+from modelgauge.data.estimates import Estimate
+from modelgauge.data.records import ItemRecord, TestItemRecord, TestRecord
+from modelgauge.data.results import PASSED
+from modelgauge.data.thresholds import judged
+from modelgauge.reports.figures import figure, limit
+from modelgauge.reports.page import Style
+
+
+def share_that_passed(record: TestRecord, name: str | None = None) -> Estimate | None:
+    """The share of the scored items that passed one threshold, or all of them; None where that is not known.
+
+    Args:
+        record: of a run.
+        name: the measurement with the threshold; None for all.
+    """
+    key = PASSED if name is None else f"{name}.{PASSED}"
+    found = next((one for other, one in record.result.items() if record.measurement_of(other) == key), None)
+    return found if record.thresholds and isinstance(found, Estimate) else None
+
+
+def passed_of(record: TestRecord, name: str | None = None) -> str | None:
+    """The same for people: `3 of 4`. Items that were asked several times may have passed in part.
+
+    Args:
+        record: of a run.
+        name: as above.
+    """
+    share = share_that_passed(record, name)
+    return None if share is None else _told(share)
+
+
+def label_of(record: TestRecord, name: str, style: Style) -> str:
+    """The name of a result, with its threshold: `Faithfulness >= 0.5`."""
+    threshold, told = record.thresholds.get(record.measurement_of(name)), name_of(record, name)
+    if threshold is None:
+        return told
+    return (
+        f"{told} {limit(threshold.value, higher_is_better=threshold.higher_is_better, symbols=style.symbols)}"
+    )
+
+
+def name_of(record: TestRecord, name: str) -> str:
+    """The name of a result; of one that is no mean of repeats, with how these were reduced: `accuracy, pass@2 of 5`."""
+    plain = record.measurement_of(name)
+    return name if plain == name else f"{plain}, {record.reduction} of {record.repeats}"
+
+
+def failing(item: ItemRecord) -> tuple[str, ...]:
+    """The measurements of an item that did not reach their thresholds, in one of its repeats at least."""
+    held = item.measurements
+    return tuple([name for name in held if held.get(f"{name}.{PASSED}", 1.0) < 1])
+
+
+def have_all_passed(record: TestRecord) -> bool:
+    """Whether no item that was measured by thresholds is below one; these may differ from item to item."""
+    named = {record.measurement_of(name): value for name, value in record.result.items()}
+    shares = [value for name, value in named.items() if name.endswith(f".{PASSED}")]
+    return all(one.value >= 1 for one in shares if isinstance(one, Estimate))
+
+
+def why_not_passed(record: TestRecord) -> str | None:
+    """Why a run with thresholds did not pass, in a sentence; None where it did, or has none.
+
+    Items that could not be scored are errors, which are counted elsewhere; but where nothing was scored,
+    nothing passed.
+    """
+    if not record.thresholds:
+        return None
+    if not record.counts.scored:
+        return "nothing was scored, so nothing passed"
+    share = share_that_passed(record) or _share_of_items(record)
+    if share is None:
+        return "nothing says whether its items passed all thresholds"
+    if share.value < 1:
+        return f"{_told(share)} items passed all thresholds"
+    for name in record.thresholds:  # of failed items it may be known that they are below one of several
+        one = share_that_passed(record, name)
+        if one is not None and one.n > share.n and one.value < 1:
+            return f"{_told(one)} items passed the threshold of {name}"
+    return None
+
+
+def _share_of_items(record: TestRecord) -> Estimate | None:
+    """The share that passed all thresholds, read from the items: their author's aggregation may leave it out."""
+    passed = [
+        {**judged(record.thresholds, item.measurements), **item.measurements}[PASSED]
+        for item in record.iter_items()
+        if isinstance(item, TestItemRecord)
+    ]
+    return Estimate(math.fsum(passed) / len(passed), len(passed)) if passed else None
+
+
+def _told(share: Estimate) -> str:
+    return f"{figure(round(share.value * share.n, 6))} of {share.n:,}"

@@ -1,0 +1,1 @@
+"""Runs that build on an earlier one: `resume` and `rescore`."""

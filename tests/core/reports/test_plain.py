@@ -1,0 +1,238 @@
+"""Plain text for terminals."""
+
+import json
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modelgauge.reports.plain import (
+    cells,
+    columns,
+    counted,
+    ends_of,
+    folded,
+    indented,
+    one_line,
+    visible,
+    visible_json,
+)
+
+
+def test_control_characters_become_escapes():
+    assert visible("a\x1b[31mb\r\x9b\u202ec\ud800") == "a\\x1b[31mb\\r\\x9b\\u202ec\\ud800"
+    assert visible("tab\tline\nümlaut 漢") == "tab\tline\nümlaut 漢"
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    ["\u061c", "\u2028", "\u2029", "\u200b", "\ufeff", "\U000e0041", "\u2066", "\xad", "\u2060", "\ue000"],
+)
+def test_what_is_not_seen_becomes_an_escape(hidden):
+    assert visible(f"pass{hidden}word") == f"pass{repr(hidden)[1:-1]}word"
+    shown = visible_json(json.dumps([hidden], ensure_ascii=False))
+    assert shown.isascii()
+    assert json.loads(shown) == [hidden]
+
+
+def test_joiners_stay_where_they_join():
+    for joined in ("👩\u200d🚀", "❤\ufe0f\u200d🔥", "می\u200cخو", "क्\u200dष"):
+        assert visible(joined) == joined
+    assert visible("a\u200db\u200c") == "a\\u200db\\u200c"
+    assert visible("漢\u200d\u200d字") == "漢\\u200d\\u200d字"
+    assert visible("no\xa0break\u3000wide") == "no\xa0break\u3000wide"
+
+
+@given(st.text(st.characters()))
+def test_what_is_visible_is_printable_and_can_be_encoded(text):
+    shown = visible(text)
+    assert not any(ord(each) < 32 and each not in "\t\n" for each in shown)
+    shown.encode("utf-8")
+    assert visible(shown) == shown
+
+
+def test_columns_are_aligned_and_end_without_white_space():
+    rows = [("a", "one"), ("longer", "two\nlines")]
+    assert columns(rows, ("X", "Y"), indent="  ") == "  X       Y\n  a       one\n  longer  two lines"
+    assert columns([]) == ""
+
+
+def test_a_long_message_loses_its_middle_and_keeps_its_end():
+    assert ends_of(" a \n\n b ", 20) == "a b"
+    assert ends_of("a" * 20, 20) == "a" * 20
+    assert ends_of("a" * 100 + "b" * 10, 20) == "aaaaa ... bbbbbbbbbb"
+    message = "It broke. " + "noise " * 100_000 + "Mend it: export ACME_URL=https://acme.example"
+    shown = ends_of(message, 300)
+    assert len(shown) <= 300
+    assert shown.startswith("It broke. noise")
+    assert shown.endswith("noise Mend it: export ACME_URL=https://acme.example")
+
+
+def test_one_line_folds_and_cuts():
+    assert one_line(" a \n\n b ", 20) == "a b"
+    assert one_line("x" * 30, 10) == "xxxxxxx..."
+    assert one_line("x" * 10, 10) == "x" * 10
+
+
+def test_counted():
+    assert [counted(0, "item"), counted(1, "item"), counted(1200, "item")] == [
+        "0 items",
+        "1 item",
+        "1,200 items",
+    ]
+
+
+def test_a_plural_of_its_own_is_taken():
+    assert [counted(1, "entry", "entries"), counted(2, "entry", "entries")] == ["1 entry", "2 entries"]
+
+
+@pytest.mark.parametrize(
+    ("text", "wide"),
+    [
+        ("", 0),
+        ("abc", 3),
+        ("漢字", 4),
+        ("\uff46", 2),
+        ("é", 1),
+        ("e\u0301", 1),
+        ("a\u20dd", 1),
+        ("\u200da", 1),
+    ],
+)
+def test_how_many_characters_of_a_terminal_a_text_takes(text, wide):
+    assert cells(text) == wide
+
+
+def test_each_line_of_a_text_is_indented_but_for_empty_ones():
+    assert indented("a\n\n b ") == "  a\n\n   b"
+    assert indented("a", "> ") == "> a"
+
+
+@pytest.mark.parametrize("most", [20, 60, 300])
+def test_of_a_text_that_is_mostly_white_space_enough_is_read(most):
+    word = "abcd" + " " * 11
+    line = one_line(word * 1000, most)
+    assert len(line) == most
+    assert line.endswith("...")
+    ends = ends_of(word * 1000, most)
+    assert most - 10 <= len(ends) <= most
+    assert ends_of("x" * most, most) == "x" * most
+    assert len(ends_of("x" * (most + 1), most)) == most
+
+
+def test_what_is_left_out_begins_after_a_third():
+    assert ends_of("a" * 500 + "b" * 500, 305) == f"{'a' * 100} ... {'b' * 200}"
+
+
+def test_columns_without_a_head_and_without_folds():
+    rows = [("a", "bb"), ("ccc", "d")]
+    assert columns(rows) == "a    bb\nccc  d"
+    assert columns(rows, ("", "n"), right={"n"}) == "      n\na    bb\nccc   d"
+    assert columns(rows, ("X", "Y"), rule="-") == "X     Y\n--------\na     bb\nccc   d"
+
+
+def test_an_indent_takes_room_and_cells_keep_theirs():
+    rows = [("  inner", "bbb")]
+    assert columns(rows, ("X", "Y"), indent="    ", width=16) == "    X        Y\n      inner  bbb"
+    for width, below in ((15, ["Y: bbb"]), (14, ["Y: bbb"]), (13, ["Y:", "bbb"])):
+        lines = columns(rows, ("X", "Y"), indent="    ", width=width).split("\n")
+        assert lines == ["    X", "      inner", *(f"        {line}" for line in below)]
+
+
+def test_what_stands_below_a_row_shares_lines_where_it_can():
+    rows = [("a" * 8, "1", "2", "3" * 9)]
+    assert columns(rows, ("name", "xxxxxxxx", "yyyyyyyy", "z"), width=20) == "\n".join(
+        ("name      xxxxxxxx", "aaaaaaaa  1", "    yyyyyyyy: 2", "    z: 333333333")
+    )
+    short = [("a" * 8, "1", "2", "3")]
+    assert columns(short, ("name", "xxxxxxxxx", "yyyyyyyyy", "zzzzzzzzzzzzz"), width=19) == "\n".join(
+        ("name      xxxxxxxxx", "aaaaaaaa  1", "    yyyyyyyyy: 2", "    zzzzzzzzzzzzz:", "    3")
+    )
+    assert columns(short, ("name", "x" * 20, "y" * 20, "z"), width=31).split("\n") == [
+        "name      " + "x" * 20,
+        "aaaaaaaa  1",
+        "    " + "y" * 20 + ": 2",
+        "    z: 3",
+    ]
+    assert (
+        columns([("a" * 8, "1", "2")], ("name", "", "xxxx"), width=9)
+        == "name\naaaaaaaa\n    1\n    xxxx:\n    2"
+    )
+
+
+def test_a_column_without_room_stands_below_its_row_with_its_name():
+    rows = [
+        ("a_rather_long_name", "0.43 ± 0.02", "43,276", "why it is so, in a few words"),
+        ("b", "1", "", ""),
+    ]
+    head = ("Result", "value", "n", "Reason")
+    told = {"folds": {"Result": 6, "Reason": 12}, "right": {"n"}}
+    assert columns(rows, head, width=40, **told).split("\n") == [
+        "Result              value             n",
+        "a_rather_long_name  0.43 ± 0.02  43,276",
+        "    Reason: why it is so, in a few words",
+        "b                   1",
+    ]
+    assert columns(rows, head, width=24, rule="-", **told).split("\n") == [
+        "Result       value",
+        "------------------------",
+        "a_rather_    0.43 ± 0.02",
+        "long_name",
+        "    n: 43,276",
+        "    Reason: why it is",
+        "    so, in a few words",
+        "b            1",
+    ]
+
+
+def test_where_room_is_short_the_columns_that_need_most_give_most():
+    rows = [("a" * 8 + " b", "c " * 20, "d " * 30)]
+    head = ("X", "Y", "Z")
+    shown = columns(rows, head, width=50, folds=dict.fromkeys(head, 4)).split("\n")
+    assert [shown[0].index(name) for name in head] == [0, 12, 32]
+    assert shown[1] == f"aaaaaaaa b  {'c ' * 9}  {'d ' * 9}".rstrip()
+
+
+def test_a_text_is_folded_between_words_and_a_long_word_between_its_parts():
+    assert folded("  provider/some-long-model-name of 0.43 ± 0.02 points", 16) == [
+        "  provider/some-",
+        "  long-model-",
+        "  name of",
+        "  0.43 ± 0.02",
+        "  points",
+    ]
+    assert folded("漢字漢字", 5) == ["漢字", "漢字"]
+    assert folded("", 5) == [""]
+
+
+def _numbers(text):
+    return Counter(re.findall(r"\d(?:[\d.,]*\d)?", text))
+
+
+numbers = st.builds(format, st.integers(0, 10**9), st.sampled_from([",", "", ".4e"]))
+figures = st.builds(
+    lambda parts, glue: glue.join(parts),
+    st.lists(numbers, max_size=2),
+    st.sampled_from([" ± ", " to ", " of ", " +/- "]),
+)
+words = st.text("ab_/-é漢", max_size=30)
+texts = st.builds(" ".join, st.lists(words | numbers, max_size=6))
+
+
+@st.composite
+def tables(draw):
+    kinds = draw(st.lists(st.booleans(), min_size=1, max_size=8))
+    rows = draw(st.lists(st.tuples(*(texts if kind else figures for kind in kinds)), min_size=1, max_size=4))
+    head = [f"{draw(st.text('xy ', max_size=20))}_" + "ab"[kind] * at for at, kind in enumerate(kinds)]
+    folds = {name: 12 for name, kind in zip(head, kinds, strict=True) if kind}
+    return rows, head, folds, {name for name, kind in zip(head, kinds, strict=True) if not kind}
+
+
+@given(tables(), st.integers(40, 200), st.sampled_from(["", "-"]))
+def test_a_table_of_any_width_shows_every_number_whole_and_no_line_is_longer(table, width, rule):
+    rows, head, folds, right = table
+    shown = columns(rows, head, width=width, folds=folds, right=right, rule=rule)
+    assert _numbers(shown) == _numbers(" ".join(cell for row in rows for cell in row))
+    assert max(map(cells, shown.split("\n"))) <= width

@@ -1,0 +1,42 @@
+"""Long texts in messages: cut, but never within what could be a secret."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modelgauge.wording.shortening import beginning, ends, quoted
+
+SECRET = "sk-proj_A1/b2+c3=.d4%e5:f6~g7"
+
+
+@pytest.mark.parametrize("shown", [beginning, quoted, ends])
+def test_a_text_that_is_not_long_is_shown_whole(shown):
+    assert shown("ab cd", 5) == (repr("ab cd") if shown is quoted else "ab cd")
+
+
+def test_the_beginning_of_a_long_one_ends_with_a_word():
+    assert beginning("one two three", 9) == "one two …"
+    assert quoted("one two three", 9) == "'one two '…"
+    assert beginning("one two three", 7) == "one two…"
+    assert beginning("見よ、これは長い文である", 5) == "見よ、これ…"
+
+
+@given(st.integers(1, 200), st.integers(1, 150), st.sampled_from([" ", '"', "\n", "(", "é"]))
+def test_a_secret_is_shown_whole_or_not_at_all(before, most, around):
+    text = f"{'é ' * before}{around}{SECRET}{around}{' é' * 200}"
+    for shown in (beginning, quoted, ends):
+        said = shown(text, most)
+        assert SECRET in said or not any(SECRET[at : at + 6] in said for at in range(len(SECRET) - 5))
+
+
+def test_the_ends_of_a_page_say_how_much_is_left_out():
+    text = "begin " + "x " * 1000 + "end"
+    head, _, tail = ends(text, 20).partition(" […")
+    left_out, _, tail = tail.partition(" characters…] ")
+    assert (head, tail) == ("begin x x ", " x x x end")
+    assert len(head) + int(left_out.replace(",", "")) + len(tail) == len(text)
+
+
+def test_one_endless_word_is_cut():
+    assert beginning("x" * 10_000, 5000) == "x" * 5000 + "…"
+    assert ends("x" * 30_000, 10_000) == f"{'x' * 5000} […20,000 characters…] {'x' * 5000}"
