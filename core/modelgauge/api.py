@@ -17,7 +17,6 @@ from modelgauge.data.items import TestItem
 from modelgauge.data.json_values import check_exact
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import TestRecord, record_from_json
-from modelgauge.data.results import GIVEN
 from modelgauge.dependencies import DependencyStore
 from modelgauge.engine.bookkeeping.failures import message_of, place_of
 from modelgauge.engine.files.journal import MANIFEST, RECORD, RunFolder, find_run, read_json
@@ -25,11 +24,11 @@ from modelgauge.engine.files.manifest import surroundings
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.loop.threads import in_thread
 from modelgauge.engine.observers import Observer
-from modelgauge.engine.pair import Pair
 from modelgauge.engine.planning import Plan, Planner
 from modelgauge.engine.repeats import reducer
 from modelgauge.engine.run import Run
 from modelgauge.engine.source import Ids, chosen
+from modelgauge.engine.work import Work
 from modelgauge.errors import InvalidOptionError, ModelGaugeError, RecordError, RunStoppedError
 from modelgauge.files.regular import real_path
 from modelgauge.interfaces.test import PromptResponseTest
@@ -177,16 +176,16 @@ class Runner:
             UsageError: a name, a secret, data or a combination is wrong; told before any call.
         """
         resolver = self.resolver()
-        pairs = resolver.pairs(_listed(tests), _listed(suts))
-        return blocking(lambda: self.run_pairs(pairs, resolver))
+        works = resolver.works(_listed(tests), _listed(suts))
+        return blocking(lambda: self.do(works, resolver))
 
     async def run_async(
         self, tests: TestName | Sequence[TestName], suts: SUTName | Sequence[SUTName]
     ) -> list[TestRecord]:
         """Like `run`, in the running event loop."""
         resolver = self.resolver()
-        pairs = await in_thread(lambda: resolver.pairs(_listed(tests), _listed(suts)), "resolve")
-        return await self.run_pairs(pairs, resolver)
+        works = await in_thread(lambda: resolver.works(_listed(tests), _listed(suts)), "resolve")
+        return await self.do(works, resolver)
 
     def plan(self, tests: TestName | Sequence[TestName], suts: SUTName | Sequence[SUTName]) -> list[Plan]:
         """Say what a run would take: calls, cache hits and, where prices are known, dollars.
@@ -204,30 +203,25 @@ class Runner:
             UsageError: as for `run`.
             RunStoppedError: a test failed in making items.
         """
-        pairs = self.resolver().pairs(_listed(tests), _listed(suts))
+        works = self.resolver().works(_listed(tests), _listed(suts))
         folder = self.options.data_dir / "cache"
         if not self.options.caching or not (folder / "cache.db").exists():
             planner = Planner(self.options, _EmptyCache() if self.options.caching else None)
-            return [_planned(planner, pair) for pair in pairs]
+            return [_planned(planner, work) for work in works]
         cache = DiskCache(folder)
         try:
             planner = Planner(self.options, cache)
-            return [_planned(planner, pair) for pair in pairs]
+            return [_planned(planner, work) for work in works]
         finally:
             cache.close()
             cache.leave()
 
-    async def run_pairs(
-        self,
-        pairs: Sequence[Pair],
-        resolver: Resolver,
-        *,
-        continuing: RunFolder | None = None,
-        rescoring: RunFolder | None = None,
-    ) -> list[TestRecord]:
-        """Run pairs that are resolved; what `run`, `resume` and `rescore` have in common."""
+    async def do(self, works: Sequence[Work], resolver: Resolver) -> list[TestRecord]:
+        """Do works whose names are resolved: the one path of `run`, `resume`, `rescore` and `evaluate`."""
         inputs: dict[str, Any] = {**self._inputs, "judge": default_judge_name(self.settings)}
-        named = {uid for one in pairs if one.sut.uid != GIVEN for uid in (one.test.uid, one.sut.uid)}
+        named = {
+            uid for one in works if one.respondent.given is None for uid in (one.test.uid, one.respondent.uid)
+        }
         objects = sorted(
             named & resolver.objects - inputs.get("datasets", {}).keys()
         )  # no command can name them
@@ -239,9 +233,7 @@ class Runner:
 
         plugins = await in_thread(self.plugins, "plugins")
         observers = [*self._observers, PluginObserver(plugins)]
-        return await Run(self.options).pairs(
-            pairs, observers, manifest, continuing=continuing, rescoring=rescoring
-        )
+        return await Run(self.options).works(works, observers, manifest)
 
 
 class _EmptyCache:
@@ -299,9 +291,9 @@ def _items(
             yield one.item
 
 
-def _planned(planner: Planner, pair: Pair) -> Plan:
-    with _failing(f"Test '{pair.test.uid}'"):
-        return planner.plan(pair)
+def _planned(planner: Planner, work: Work) -> Plan:
+    with _failing(f"Test '{work.test.uid}'"):
+        return planner.plan(work)
 
 
 @contextmanager

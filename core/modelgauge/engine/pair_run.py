@@ -3,29 +3,28 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from time import monotonic
 from typing import Any
 
 from modelgauge.config.options import RunOptions
 from modelgauge.data.records import ItemRecord, RunFailure, RunStage, TestRecord
-from modelgauge.data.results import GIVEN, Sample, normalized_result
+from modelgauge.data.results import Sample, normalized_result
 from modelgauge.engine.bookkeeping.failures import run_failure
 from modelgauge.engine.bookkeeping.tally import current_tally
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.limits import window_of
-from modelgauge.engine.files.journal import JournalFile, RunFolder
+from modelgauge.engine.files.journal import JournalFile
 from modelgauge.engine.files.journal_line import line_of
 from modelgauge.engine.files.writer import Writer
 from modelgauge.engine.item import ItemWorker
 from modelgauge.engine.loop.threads import OneThread, in_thread
 from modelgauge.engine.observers import Observers
-from modelgauge.engine.pair import Pair
-from modelgauge.engine.recorded import Continued, Rescorer
+from modelgauge.engine.recorded import Done
 from modelgauge.engine.run_record import changes_of, identity_of, manifest_of, record_of
 from modelgauge.engine.scored_items import JournalIndex
 from modelgauge.engine.source import Choice, Ids, ItemSource, NumberedItem, check_cluster, chosen
 from modelgauge.engine.totals import TotalsFile
+from modelgauge.engine.work import Work
 from modelgauge.errors import ModelGaugeError, RunStoppedError
 
 _TURN = 0.005  # seconds that a worker may keep the loop, when nothing makes it wait
@@ -44,43 +43,43 @@ class Surroundings:
 
 
 class PairRun:
-    """A pair while it runs.
+    """A work while it runs.
 
     Args:
-        pair: what to run.
-        folder: of the run; empty, unless the run is continued.
+        work: what to do.
+        done: the part that is done already.
         worker: takes items through their stages.
         shared: what the pairs of the run share.
-        judges: the SUTs that its annotators ask.
+        targets: all that is called.
         notes: what the record shall say.
-        continued: what the folder's journal holds already.
     """
 
     def __init__(
         self,
-        pair: Pair,
-        folder: RunFolder,
+        work: Work,
+        done: Done,
         worker: ItemWorker,
         shared: Surroundings,
         *,
-        judges: Sequence[Target] = (),
+        targets: Sequence[Target] = (),
         notes: tuple[str, ...] = (),
-        continued: Continued | None = None,
     ) -> None:
-        self.pair, self.folder, self.shared = pair, folder, shared
+        self.work, self.folder, self.shared = work, done.folder, shared
         self.tally = worker.tally
         self.cancelled = self._abandoned = False
         self._notes = notes
-        self._continued = continued
+        self._done_before = done
         self._failure: RunFailure | None = None
         self._worker = worker
-        targets = [*([worker.sut] if worker.sut is not None else []), *worker.annotators.values()]
-        self._targets = [*targets, *judges]
+        self._targets = targets
         self._index = JournalIndex(
-            folder.journal, pair.test.measurement_ranges, shared.options, is_asked=pair.sut.uid != GIVEN
+            self.folder.journal,
+            work.test.measurement_ranges,
+            shared.options,
+            is_asked=work.respondent.given is None,
         )
         self._sample: Sample | None = None
-        self._ids = Ids(pair.test.uid)
+        self._ids = Ids(work.test.uid)
         self._source: ItemSource | None = None
         self._workers: set[asyncio.Task[None]] = set()
         self._all_ended = asyncio.Event()
@@ -89,10 +88,9 @@ class PairRun:
         self._idle = 0
         self._last: asyncio.Task[None] | None = None  # the worker that did the last item
         self._window = window_of([one.limiter for one in self._targets])
-        self._began = datetime.now(UTC) if continued is None else continued.began
         self._made: int | None = None  # items that the test makes, where that is known before they are read
         self._journal: JournalFile | None = None
-        self._totals = TotalsFile(folder, self.tally, None if continued is None else continued.totals)
+        self._totals = TotalsFile(self.folder, self.tally, done.totals)
 
     async def prepare(self) -> None:
         """Take over what the run has done already, and see that the test still makes the same items.
@@ -101,21 +99,23 @@ class PairRun:
             RecordError: it does not, or a file of the run is damaged; neither journal nor record is changed.
             InvalidOptionError: the items of a new run lack the field by which they shall form clusters.
         """
-        pair = self.pair
-        if (continued := self._continued) is None:
-            await in_thread(lambda: check_cluster(pair.test, pair.dependencies, self.shared.options), "items")
-            if isinstance(worker := self._worker, Rescorer):
-                await in_thread(lambda: worker.compare(self._chosen_again, pair.test.uid), "items")
+        work, done = self.work, self._done_before
+        if work.continues is None:
+            await in_thread(self._check, "items")
             return
         await self._open_journal()
-        await in_thread(lambda: continued.load(self._index, self.tally), "journal")
-        self._made = await in_thread(lambda: continued.compare(self._chosen_again, self._index), "items")
+        await in_thread(lambda: done.load(self._index, self.tally), "journal")
+        self._made = await in_thread(lambda: done.compare(self._chosen_again, self._index), "items")
+
+    def _check(self) -> None:
+        check_cluster(self.work.test, self.work.dependencies, self.shared.options)
+        self._worker.answerer.check(self._chosen_again, self.work.test.uid)
 
     async def run(self) -> TestRecord:
         """Run the pair to its end; what fails on the way stands in the record."""
         current_tally.set(self.tally)
         manifest = self._manifest()
-        if self._continued is None or manifest != self._continued.manifest:
+        if manifest != self._done_before.manifest:
             await in_thread(
                 lambda: self.folder.write_manifest(manifest, self.shared.options.redactor.redact_json_text),
                 "manifest",
@@ -141,13 +141,12 @@ class PairRun:
         """How many items there are, those of earlier sessions too; None until that is known."""
         if self._source is None or self._source.total is None:
             return self._made
-        return self._source.total + (0 if self._continued is None else len(self._continued.recorded))
+        return self._source.total + len(self._done_before.recorded)
 
     @property
     def _whole(self) -> int | None:
-        """How many items the result is about; an unfinished run that is measured anew has answers to fewer."""
-        worker = self._worker
-        return worker.made if isinstance(worker, Rescorer) and not worker.complete else self.known
+        """How many items the result is about; an unfinished run whose answers are measured has answers to fewer."""
+        return self._worker.answerer.number(self.known)
 
     @property
     def _population(self) -> int | None:
@@ -211,22 +210,20 @@ class PairRun:
     def _items(self, thread: OneThread) -> ItemSource:
         """What there is to do."""
         items, number, total = self._chosen(self._ids)
-        options, others = self.shared.options, getattr(self.pair.sut, "left_out", 0)
+        options, others = self.shared.options, self.work.respondent.left_out
         if number is not None and total is not None and number < total + others:
             self._sample = Sample(size=number, total=total + others, seed=options.seed)
-        if isinstance(self._worker, Rescorer):
-            self._worker.made = number
-            return ItemSource(self._worker.remaining(items), len(self._worker.recorded), thread)
-        if self._continued is not None and self._made is not None:
-            left = self._made - len(self._continued.recorded)
-            return ItemSource(self._continued.remaining(items), left, thread)
-        return ItemSource(items, number, thread)
+        items, number = self._worker.answerer.answered(items, number)
+        done = self._done_before
+        return ItemSource(
+            done.remaining(items), number if self._made is None else self._made - len(done.recorded), thread
+        )
 
     def _chosen_again(self) -> Iterator[NumberedItem]:
-        return self._chosen(Ids(self.pair.test.uid)).items
+        return self._chosen(Ids(self.work.test.uid)).items
 
     def _chosen(self, ids: Ids) -> Choice:
-        return chosen(self.pair.test, self.pair.dependencies, ids, self.shared.options)
+        return chosen(self.work.test, self.work.dependencies, ids, self.shared.options)
 
     def _spawn(self, journal: JournalFile) -> None:
         self._idle += 1
@@ -282,7 +279,7 @@ class PairRun:
         record = await self._worker.process(index, item)
         if self.shared.writer.is_crowded:  # many long answers that come at once are not made lines of at once
             await self.shared.writer.room()
-        clean, line = line_of(record, self.pair.test.uid, self.shared.options.redactor.redact_json_text)
+        clean, line = line_of(record, self.work.test.uid, self.shared.options.redactor.redact_json_text)
         self.shared.writer.append(journal, line, lambda offset: self._done(clean, offset, numbered_item))
 
     def _done(self, record: ItemRecord, offset: int, asked: NumberedItem) -> None:
@@ -295,7 +292,7 @@ class PairRun:
         items = self._index.items(self._whole, self._population)
         if not len(items) and not self._index.in_part:
             return {}
-        aggregate = self.pair.test.aggregate_measurements
+        aggregate = self.work.test.aggregate_measurements
         reduction = self.shared.options.reduction
         return dict(
             await self._of_author(lambda: normalized_result(aggregate(items), reduction), "aggregation")
@@ -315,7 +312,7 @@ class PairRun:
 
     def _fail(self, stage: RunStage, error: Exception) -> None:
         if self._failure is None:
-            self._failure = run_failure(stage, error, getattr(self.pair.sut, "again", None))
+            self._failure = run_failure(stage, error, self.work.respondent.again)
 
     def _finish(self, result: dict[str, Any], manifest: dict[str, Any]) -> TestRecord:
         """Write the record; where the disk refuses it, what came out is told all the same."""
@@ -335,7 +332,6 @@ class PairRun:
 
     def _record(self, result: dict[str, Any], seconds: float) -> TestRecord:
         known = self.known
-        earlier = {} if self._continued is None else self._continued.concurrency
         facts = {
             "sample": self._sample,
             "prompts": len(self._index.prompts) if self._index.is_asked else None,
@@ -343,7 +339,7 @@ class PairRun:
         }
         record = record_of(
             {**self._identity(), **facts},
-            self.pair.test,
+            self.work.test,
             self.shared.options,
             cancelled=self.cancelled,
             counts=self.tally.frozen(None if known is None else max(0, known - self.tally.items)),
@@ -352,12 +348,14 @@ class PairRun:
             spent=self.tally.spent(),
             notes=self._all_notes(),
             failure=self._failure,
-            concurrency=changes_of(self._targets, earlier, self._totals.earlier_seconds),
+            concurrency=changes_of(
+                self._targets, self._done_before.concurrency, self._totals.earlier_seconds
+            ),
         )
         return record.with_items(self.folder.items)
 
     def _all_notes(self) -> Iterator[str]:
-        yield from self.pair.test.record_notes
+        yield from self.work.test.record_notes
         yield from self._notes
         yield from dict.fromkeys(note for target in self._targets for note in target.unreported.notes())
         if self._ids.repeated:
@@ -369,32 +367,29 @@ class PairRun:
             yield f"{lacking:,} of the items have no '{self.shared.options.cluster}': each is a cluster of its own."
         if self.shared.options.finite and self._population is None:
             yield "How many items the test has is not known, so the intervals are about all items like these."
-        if isinstance(self._worker, Rescorer):
-            yield from self._worker.notes(str(self.shared.manifest.get("rescores")))
-        if self._continued is not None and self._continued.totals is None:
-            yield "The calls and the time of this run's earlier sessions are not known."
+        yield from self._worker.answerer.notes()
+        yield from self._done_before.notes()
         yield from self.tally.sut_calls.unjudged()
         yield from (note for calls in self.tally.calls for note in calls.repaid())
 
     def _manifest(self) -> dict[str, Any]:
-        options, pair = self.shared.options, self.pair
-        if self._continued is not None:  # what is given to `resume` holds from then on
-            return {**self._continued.manifest, "options": options.recorded()}
-        return manifest_of(
+        options, work = self.shared.options, self.work
+        made = self._done_before.manifest or manifest_of(
             self._identity(),
-            annotators=pair.annotators,
-            judge_suts=pair.judge_suts,
+            annotators=work.annotators,
+            judge_suts=work.judge_suts,
             options=options,
-            surroundings=self.shared.manifest,
+            surroundings={**self.shared.manifest, **self._worker.answerer.manifest()},
         )
+        return {**made, "options": options.recorded()}  # what is given to `resume` holds from then on
 
     def _identity(self) -> dict[str, Any]:
-        pair = self.pair
+        work = self.work
         return identity_of(
             {"run_id": self.folder.run_id, "invocation_id": self.shared.invocation_id},
-            pair.test,
-            sut_uid=pair.sut.uid,
-            sut_initialization=pair.sut.initialization,
-            dependency_versions=pair.dependency_versions,
-            began=self._began,
+            work.test,
+            sut_uid=work.respondent.uid,
+            sut_initialization=work.respondent.initialization,
+            dependency_versions=work.dependency_versions,
+            began=self._done_before.began,
         )

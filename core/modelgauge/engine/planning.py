@@ -17,8 +17,8 @@ from modelgauge.engine.calls.asking import translated
 from modelgauge.engine.calls.callee import Asked, Owner, declared_response, keys_of, learn_secrets
 from modelgauge.engine.files.digests import DigestSet
 from modelgauge.engine.item import checked_choice
-from modelgauge.engine.pair import Pair, RecordedSUT
 from modelgauge.engine.source import Ids, chosen
+from modelgauge.engine.work import Work
 from modelgauge.errors import CacheError, RunStoppedError
 from modelgauge.interfaces.annotator import cost_of_each, request_of
 from modelgauge.interfaces.codec import ResponseCodec
@@ -70,22 +70,23 @@ class Planner:
         self._options, self._cache = options, cache
         self._seen = DigestSet()
 
-    def plan(self, pair: Pair) -> Plan:
-        """Count the calls of a pair. Reads the test's data and the cache.
+    def plan(self, work: Work) -> Plan:
+        """Count the calls of a work. Reads the test's data and the cache.
 
         Args:
-            pair: a test and a SUT that fit.
+            work: a test and a SUT that fit.
 
         Raises:
             CacheError: the cache cannot be read.
             Exception: what `make_test_items` raised.
         """
-        if isinstance(pair.sut, RecordedSUT):
-            raise TypeError(pair.sut)
-        asked = self._side(pair.sut)
-        judged = {name: self._side(one, pair.judge_suts.get(name)) for name, one in pair.annotators.items()}
-        counting = _Counting(pair, pair.sut, self._options, asked, judged)
-        for one in chosen(pair.test, pair.dependencies, Ids(pair.test.uid), self._options).items:
+        sut = work.respondent.sut
+        if sut is None:
+            raise TypeError(work.respondent)
+        asked = self._side(sut)
+        judged = {name: self._side(one, work.judge_suts.get(name)) for name, one in work.annotators.items()}
+        counting = _Counting(work, sut, self._options, asked, judged)
+        for one in chosen(work.test, work.dependencies, Ids(work.test.uid), self._options).items:
             counting.add(one.item)
         return counting.result()
 
@@ -111,7 +112,7 @@ class _Known(NamedTuple):
 
 @dataclass(slots=True)
 class _Side:
-    """Calls of one object in one pair: which are known, and how many would be sent.
+    """Calls of one object in one work: which are known, and how many would be sent.
 
     Args:
         keys: None where nothing of the object is cached.
@@ -149,9 +150,9 @@ class _Side:
 
 @dataclass(slots=True)
 class _Counting:
-    """One pair, item by item."""
+    """One work, item by item."""
 
-    pair: Pair
+    work: Work
     sut: PromptResponseSUT[Any, Any]
     options: RunOptions
     asked: _Side
@@ -191,10 +192,10 @@ class _Counting:
 
     def _judge(self, prompt: PromptWithContext, answer: SUTResponse | None) -> bool:
         """Count the annotators' calls; whether a request can be made of all."""
-        uid = self.pair.test.uid
+        uid = self.work.test.uid
         try:
             for name in self._chosen(prompt):
-                side, annotator = self.judged[name], self.pair.annotators[name]
+                side, annotator = self.judged[name], self.work.annotators[name]
                 uid = annotator.uid
                 if answer is None:
                     options = prompt.prompt.with_options(self.options.sut_options).options
@@ -211,7 +212,7 @@ class _Counting:
         return True
 
     def _chosen(self, prompt: PromptWithContext) -> Collection[str]:
-        test = self.pair.test
+        test = self.work.test
         if not overrides(type(test), "choose_annotators"):
             return list(self.judged)
         return checked_choice(test.choose_annotators(prompt), self.judged)
@@ -233,7 +234,7 @@ class _Counting:
     def result(self) -> Plan:
         judged = [side.counts() for side in self.judged.values()]
         return Plan(
-            test_uid=self.pair.test.uid,
+            test_uid=self.work.test.uid,
             sut_uid=self.sut.uid,
             items=self.items,
             sut_calls=self.asked.counts(),
@@ -243,7 +244,7 @@ class _Counting:
             unsent=sum(
                 side.paid
                 for name, side in self.judged.items()
-                if self.pair.annotators[name].is_cheap or self.pair.judge_suts.get(name)
+                if self.work.annotators[name].is_cheap or self.work.judge_suts.get(name)
             ),
             cost_usd=self.cost,
             failing=self.failing,

@@ -1,10 +1,10 @@
-"""What a journal holds already: for a run that is continued, and for one that is measured anew."""
+"""What a journal holds already: the part of a run that is done, and the recorded answers of another run."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ from modelgauge.data.measured import PromptInteractionAnnotations
 from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemRecord, item_from_json
 from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import ConcurrencyChange
+from modelgauge.engine.answers import Answered, Answerer, Failed
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, StageError, message_of, place_of
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.files.journal import MANIFEST, RECORD, RunFolder, unreadable, whole_lines
 from modelgauge.engine.files.journal_line import without_contexts
-from modelgauge.engine.item import Answered, ItemWorker
 from modelgauge.engine.scored_items import JournalIndex
 from modelgauge.engine.source import NumberedItem
 from modelgauge.engine.totals import Totals, read_totals
@@ -96,29 +96,31 @@ class RecordedItems:
 
 
 @dataclass(slots=True)
-class Continued:
-    """The part of a run that is done already.
+class Done:
+    """The part of a run that is done already; of a new run nothing is.
 
     Args:
         folder: of the run.
         redact: as the journal was written.
-        manifest: of the run.
+        began: when the first session began.
+        manifest: of the run; empty for a new one.
         totals: what the earlier sessions used; None where nobody kept count.
         concurrency: how the limits changed in the earlier sessions, as far as they ended.
     """
 
     folder: RunFolder
     redact: Callable[[str], str]
-    manifest: Mapping[str, Any]
-    totals: Totals | None
-    concurrency: Mapping[str, tuple[ConcurrencyChange, ...]]
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    totals: Totals | None = None
+    concurrency: Mapping[str, tuple[ConcurrencyChange, ...]] = field(default_factory=dict)
     recorded: RecordedItems = field(init=False)
 
     def __post_init__(self) -> None:
         self.recorded = RecordedItems(self.folder.journal)
 
     @classmethod
-    def of(cls, folder: RunFolder, redact: Callable[[str], str]) -> "Continued":
+    def of(cls, folder: RunFolder, redact: Callable[[str], str]) -> "Done":
         """What the files of a run say, but for its items.
 
         Raises:
@@ -131,22 +133,13 @@ class Continued:
                 raise unreadable(path, error) from None
         has_record = (folder.path / RECORD).exists()
         concurrency = folder.read_record().concurrency if has_record else {}
-        return cls(folder, redact, folder.read_manifest(), read_totals(folder), concurrency)
+        manifest = folder.read_manifest()
+        return cls(folder, redact, _began(manifest, folder), manifest, read_totals(folder), concurrency)
 
-    @property
-    def began(self) -> datetime:
-        """When the first session began.
-
-        Raises:
-            RecordError: the manifest does not say.
-        """
-        try:
-            return datetime.fromisoformat(self.manifest["run_timestamp"])
-        except (KeyError, TypeError, ValueError):
-            raise RecordError(
-                f"{self.folder.path / MANIFEST} is damaged: it does not say when the run began.",
-                fix="Start a new run: the cache pays for what is equal.",
-            ) from None
+    def notes(self) -> Iterator[str]:
+        """What a reader of the record should know."""
+        if self.manifest and self.totals is None:
+            yield "The calls and the time of this run's earlier sessions are not known."
 
     def load(self, index: JournalIndex, tally: Tally) -> None:
         """Take over what the journal holds.
@@ -208,14 +201,27 @@ class Continued:
         # Equal JSON may have its names in another order.
         return any(digest == _digest(one) or line["test_item"] == _plain(one) for one in either)
 
-    def remaining(self, items: Iterable[NumberedItem]) -> Iterator[NumberedItem]:
+    def remaining(self, items: Iterator[NumberedItem]) -> Iterator[NumberedItem]:
         """The items that have no record yet.
 
         Raises:
             RecordError: one is missing, which was there when they were compared.
         """
+        return self._remaining(items) if len(self.recorded) else items
+
+    def _remaining(self, items: Iterator[NumberedItem]) -> Iterator[NumberedItem]:
         yield from (one for one in items if not self.recorded.holds(one.item))
         self.recorded.check_all_taken()
+
+
+def _began(manifest: Mapping[str, Any], folder: RunFolder) -> datetime:
+    try:
+        return datetime.fromisoformat(manifest["run_timestamp"])
+    except (KeyError, TypeError, ValueError):
+        raise RecordError(
+            f"{folder.path / MANIFEST} is damaged: it does not say when the run began.",
+            fix="Start a new run: the cache pays for what is equal.",
+        ) from None
 
 
 @contextmanager
@@ -233,98 +239,105 @@ def _telling_of_items(test: str, run_id: str) -> Iterator[None]:
         ) from error
 
 
-@dataclass(slots=True)
-class Rescorer(ItemWorker):
-    """Annotates and measures recorded answers; asks no SUT.
+class RecordedAnswers(Answerer):
+    """The answers in the journal of another run.
 
     Args:
-        recorded: the journal that holds the answers.
-        complete: whether every item must be there; a run that was stopped early holds only some.
+        run: whose journal it is.
+        test_uid: the test that measures them.
+        repeats: how often each prompt was asked.
         redact: takes secrets out of a JSON text, as when the journal was written.
 
-    Attributes:
-        made: how many items the test makes; None until that is known.
+    Raises:
+        RecordError: the journal is damaged.
     """
 
-    recorded: RecordedItems
-    complete: bool
-    redact: Callable[[str], str]
-    made: int | None = None
-    _lines: dict[int, bytes] = field(default_factory=dict)
+    def __init__(self, run: RunFolder, test_uid: str, repeats: int, redact: Callable[[str], str]) -> None:
+        self._run_id, self._test_uid, self._repeats, self._redact = run.run_id, test_uid, repeats, redact
+        self._complete = run.is_complete()  # else it holds answers to some of the items
+        self._recorded = RecordedItems(run.journal)
+        self._recorded.read()
+        self._made: int | None = None
+        self._lines: dict[int, bytes] = {}
 
-    def remaining(self, items: Iterator[NumberedItem]) -> Iterator[NumberedItem]:
-        """The items that have answers; runs in a thread, where the journal is read.
-
-        Raises:
-            RecordError: an item has none in a complete run, or the test does not make an item any more.
-        """
-        made = 0
-        for one in items:
-            made += 1
-            line = self.recorded.take(one.item)
-            if line is not None:
-                self._lines[one.index] = line
-                yield one
-            elif self.complete:
-                raise RecordError(
-                    f"Item '{one.item.id}' has no recorded answer in {self.recorded.path}.",
-                    fix="Rescore with the data of that run, or start a new run: the cache pays for "
-                    "what is equal.",
-                )
-        self.recorded.check_all_taken()
-        self.made = made
-
-    def compare(self, make: Callable[[], Iterator[NumberedItem]], test: str) -> None:
-        """Compare the recorded answers with what the test asks now, before anything is measured.
-
-        Args:
-            make: gives the items that the test makes now.
-            test: what it is called.
+    def check(self, make: Callable[[], Iterator[NumberedItem]], test_uid: str) -> None:
+        """Compare the recorded answers with what the test asks now.
 
         Raises:
             RecordError: they are not answers to its prompts; or it makes no items.
         """
-        with _telling_of_items(f"Test '{test}'", self.recorded.path.parent.name):
-            for one in self.remaining(make()):
-                old = item_from_json(self._lines.pop(one.index), str(self.recorded.path))
-                self._check_prompts(one.item, old)
+        with _telling_of_items(f"Test '{test_uid}'", self._run_id):
+            for one in self._with_answers(make()):
+                self._check_prompts(one.item, self._taken(one.index))
 
-    def notes(self, run_id: str) -> Iterator[str]:
-        """That the answers are not those to all items, where they are not.
+    def answered(
+        self, items: Iterator[NumberedItem], number: int | None
+    ) -> tuple[Iterator[NumberedItem], int | None]:
+        """The items that have answers; they are looked up in the thread that makes the items.
 
-        Args:
-            run_id: of the run that they are of.
+        Raises:
+            RecordError: an item has none in a complete run, or the test does not make an item any more.
         """
-        held = len(self.recorded)
-        if self.complete or held == self.made:
-            return
-        items = f"{held:,} items" if self.made is None else f"{held:,} of {self.made:,} items"
-        yield f"Run {run_id} is not finished: it has answers to {items}, and the others are missing here."
+        self._made = number
+        return self._with_answers(items), len(self._recorded)
 
-    async def process(self, index: int, item: TestItem) -> ItemRecord:
-        """Judge the recorded answers of an item; what failed at the SUT stays as it is."""
-        old = item_from_json(self._lines.pop(index), str(self.recorded.path))
+    def _with_answers(self, items: Iterator[NumberedItem]) -> Iterator[NumberedItem]:
+        made = 0
+        for one in items:
+            made += 1
+            line = self._recorded.take(one.item)
+            if line is not None:
+                self._lines[one.index] = line
+                yield one
+            elif self._complete:
+                raise RecordError(
+                    f"Item '{one.item.id}' has no recorded answer in {self._recorded.path}.",
+                    fix="Rescore with the data of that run, or start a new run: the cache pays for "
+                    "what is equal.",
+                )
+        self._recorded.check_all_taken()
+        self._made = made
+
+    def number(self, known: int | None) -> int | None:
+        """All items of the test, also those that an unfinished run has no answers to."""
+        return known if self._complete else self._made
+
+    def notes(self) -> Iterator[str]:
+        """That the answers are not those to all items, where they are not."""
+        held = len(self._recorded)
+        if self._complete or held == self._made:
+            return
+        items = f"{held:,} items" if self._made is None else f"{held:,} of {self._made:,} items"
+        yield f"Run {self._run_id} is not finished: it has answers to {items}, and the others are missing here."
+
+    def manifest(self) -> Mapping[str, Any]:
+        """The run that the answers are from."""
+        return {"rescores": self._run_id}
+
+    async def answer(
+        self, index: int, item: TestItem, answers: list[Answered], failed: Failed
+    ) -> ItemRecord | None:
+        """Take the answers from the journal; what failed at the SUT stays as it is."""
+        old = self._taken(index)
         self._check_prompts(item, old)
-        by_repeat = {n: [one for one in old.interactions if one.repeat == n] for n in range(self.repeats)}
+        by_repeat = {n: [one for one in old.interactions if one.repeat == n] for n in range(self._repeats)}
         whole = {n: said for n, said in by_repeat.items() if len(said) == len(item.prompts)}
-        failed = {one.repeat: one for one in old.failures if isinstance(one, RepeatFailure)}
-        if not isinstance(old, TestItemRecord) and (old.stage == "sut" or len(whole) < self.repeats):
+        if not isinstance(old, TestItemRecord) and (old.stage == "sut" or len(whole) < self._repeats):
             # Some may be there that could not be written.
             return old.replaced(index=index, test_item=item, digests=None)
-        answers = [
+        answers += [
             Answered.of(prompt, _response(recorded), recorded.repeat)  # with the live context
             for said in whole.values()
             for recorded, prompt in zip(said, item.prompts, strict=True)
         ]
+        failures = (one for one in old.failures if isinstance(one, RepeatFailure))
+        failed |= {one.repeat: one for one in failures if one.repeat not in whole}
         if old.redacted or (old.digests is None and was_redacted(_said(answers))):  # of an earlier version
-            failure = StageError("measure", self.measurer.uid, _redacted_answer(item))
-            return self.failed(index, item, answers, failure).replaced(redacted=True)
-        try:
-            return await self.judged(
-                index, item, answers, {n: one for n, one in failed.items() if n not in whole}
-            )
-        except StageError as failure:
-            return self.failed(index, item, answers, failure)
+            raise StageError("measure", self._test_uid, _redacted_answer(item))
+        return None
+
+    def _taken(self, index: int) -> ItemRecord:
+        return item_from_json(self._lines.pop(index), str(self._recorded.path))
 
     def _check_prompts(self, new: TestItem, old: ItemRecord) -> None:
         answered = [one.prompt for one in old.test_item.prompts]
@@ -332,9 +345,9 @@ class Rescorer(ItemWorker):
             return
         if old.digests is not None and old.digests.item == _digest(new):
             return
-        if answered != [one.prompt for one in TestItem.load(_plain(new, self.redact)).prompts]:
+        if answered != [one.prompt for one in TestItem.load(_plain(new, self._redact)).prompts]:
             raise RecordError(
-                f"The prompts of item '{new.id}' are not those that were answered in {self.recorded.path}.",
+                f"The prompts of item '{new.id}' are not those that were answered in {self._recorded.path}.",
                 fix="Start a new run: recorded answers cannot be scored as answers to other prompts.",
             )
 

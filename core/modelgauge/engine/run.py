@@ -4,14 +4,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, ExitStack
-from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from modelgauge.cache import DiskCache
 from modelgauge.config.options import RunOptions
-from modelgauge.data.prompts import AnyPrompt, SUTOptions
+from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.records import TestRecord
 from modelgauge.data.responses import SUTResponse
+from modelgauge.engine.answers import Answerer, Asking, asking_cases, asking_sut
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of, printable
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.calls.asking import ask_sut
@@ -29,12 +29,12 @@ from modelgauge.engine.loop.threads import CallPool, in_thread
 from modelgauge.engine.loop.watchdog import watching_the_loop
 from modelgauge.engine.measuring import Measurer
 from modelgauge.engine.observers import Observer, Observers
-from modelgauge.engine.pair import Callee, Pair, RecordedSUT
 from modelgauge.engine.pair_run import PairRun, Surroundings
 from modelgauge.engine.progress import Standing, show_progress
-from modelgauge.engine.recorded import Continued, RecordedItems, Rescorer
+from modelgauge.engine.recorded import Done, RecordedAnswers
 from modelgauge.engine.repeats import reducer
 from modelgauge.engine.totals import count_spent
+from modelgauge.engine.work import Callee, Work
 from modelgauge.errors import (
     CallError,
     CallTimeoutError,
@@ -55,28 +55,29 @@ _OPENING = "'%s' is still being opened; it is given up after %g s (--call-timeou
 _STOPPING = "Stopping: %d calls under way get %g s to end; Ctrl-C again stops at once."
 
 
-def check_pair(pair: Pair) -> None:
-    """Refuse a pair that cannot run, before any call.
+def check_work(work: Work) -> None:
+    """Refuse a work that cannot be done, before any call.
 
     Raises:
         DefinitionError: the SUT lacks a step, or an annotator has no name that can be recorded.
         IncompatibleError: the SUT lacks a capability that the test asks for.
     """
-    for name in pair.annotators:
+    for name in work.annotators:
         if type(name) is not str or not name or printable(name) != name:
             raise DefinitionError(
-                f"get_annotators of test '{pair.test.uid}' names an annotator {name!r}.",
+                f"get_annotators of test '{work.test.uid}' names an annotator {name!r}.",
                 fix="Name it with a plain text, which stands in the records.",
             )
-    if isinstance(pair.sut, RecordedSUT):
+    sut = work.respondent.sut
+    if sut is None:
         return
-    check_sut(pair.sut)
-    has = capabilities_of(pair.sut)
-    missing = [one.__name__ for one in pair.test.requires_sut_capabilities if one not in has]
+    check_sut(sut)
+    has = capabilities_of(sut)
+    missing = [one.__name__ for one in work.test.requires_sut_capabilities if one not in has]
     if missing:
         raise IncompatibleError(
-            f"Test '{pair.test.uid}' needs {', '.join(missing)}, which SUT '{pair.sut.uid}' does not have.",
-            fix=f"Choose a SUT that has it; '{pair.sut.uid}' has: "
+            f"Test '{work.test.uid}' needs {', '.join(missing)}, which SUT '{sut.uid}' does not have.",
+            fix=f"Choose a SUT that has it; '{sut.uid}' has: "
             f"{', '.join(sorted(one.__name__ for one in has))}.",
         )
 
@@ -96,30 +97,26 @@ class Run:
         self._targets: dict[int, Target] = {}
         self._asked: dict[tuple[int, str], Target] = {}
 
-    async def pairs(
+    async def works(
         self,
-        pairs: Sequence[Pair],
+        works: Sequence[Work],
         observers: Sequence[Observer],
         manifest: Callable[[], Coroutine[Any, Any, Mapping[str, Any]]],
-        *,
-        continuing: RunFolder | None = None,
-        rescoring: RunFolder | None = None,
     ) -> list[TestRecord]:
-        """Run all pairs; the records are in the order of the pairs.
+        """Do all works, each in a run of its own; the records are in their order.
 
         Args:
-            pairs: what to run.
+            works: what to do; one alone, where it continues a run.
             observers: who is told.
             manifest: gathers facts about the process, for each run's manifest.
-            continuing: the folder of a run that is to be continued; then there is one pair.
-            rescoring: the folder of a run whose recorded answers are judged anew.
 
         Raises:
             CancelledError: the run was interrupted; the records are written all the same.
         """
-        for pair in pairs:
-            check_pair(pair)
-            learn_secrets(pair.test, self.options.redactor)
+        for work in works:
+            check_work(work)
+            learn_secrets(work.test, self.options.redactor)
+        continues = next((work.continues for work in works if work.continues is not None), None)
         async with AsyncExitStack() as stack:
             stack.callback(current_asker.reset, current_asker.set(self))
             last = stack.enter_context(ExitStack())
@@ -128,20 +125,20 @@ class Run:
             gathering = asyncio.create_task(manifest())  # git takes as long as the cache's file
             stack.push_async_callback(_given_up, gathering)
             self._services = await self._open_services(
-                stack, [one for pair in pairs for one in pair.called()]
+                stack, [one for work in works for one in work.called()]
             )
-            if continuing is not None:
-                await in_thread(lambda: count_spent(self._services.budget, continuing), "totals")
+            if continues is not None:
+                await in_thread(lambda: count_spent(self._services.budget, continues), "totals")
             shared = Surroundings(
                 options=self.options,
                 writer=self._services.writer,
                 observers=Observers(observers),
-                invocation_id=await in_thread(lambda: _invocation(continuing), "manifest"),
+                invocation_id=await in_thread(lambda: _invocation(continues), "manifest"),
                 manifest=await gathering,
                 at_end=last.callback,
             )
-            for pair in pairs:
-                self._pairs.append(await self._pair_run(pair, shared, continuing, rescoring))
+            for work in works:
+                self._pairs.append(await self._pair_run(work, shared))
                 stack.push_async_callback(in_thread, self._pairs[-1].folder.forget_if_empty, "folder")
                 await self._pairs[-1].prepare()
             await self._open(stack)
@@ -221,57 +218,58 @@ class Run:
         budget = Budget(options.max_calls, options.max_tokens_total, options.max_cost)
         return Services(options, writer, lookups, pool, deadlines, budget)
 
-    async def _pair_run(
-        self, pair: Pair, shared: Surroundings, continuing: RunFolder | None, rescoring: RunFolder | None
-    ) -> PairRun:
-        options, test = self.options, pair.test
-        worker: dict[str, Any] = {
-            "sut": None if isinstance(pair.sut, RecordedSUT) else self._target(pair.sut),
-            "sut_uid": pair.sut.uid,
-            "given": pair.sut.answer if isinstance(pair.sut, RecordedSUT) else None,
-            "chosen": test.choose_annotators if overrides(type(test), "choose_annotators") else None,
-            "annotators": {
-                name: self._target(one, pair.judge_suts.get(name)) for name, one in pair.annotators.items()
-            },
-            "measurer": Measurer(pair.test),
-            "tally": Tally(),
-            "turns": self._services.turns,
-            "options": options.sut_options if options.sut_options != SUTOptions() else None,
-            "repeats": options.repeats,
-            "reduce": reducer(options.reduce, options.repeats),
+    async def _pair_run(self, work: Work, shared: Surroundings) -> PairRun:
+        options, test, tally = self.options, work.test, Tally()
+        annotators = {
+            name: self._target(one, work.judge_suts.get(name)) for name, one in work.annotators.items()
         }
-        told: dict[str, Any] = {"judges": self._judges(pair), "notes": self._notes(pair)}
-        if rescoring is not None:
-            recorded = RecordedItems(rescoring.journal)
-            complete = await in_thread(rescoring.is_complete, "record")
-            await in_thread(recorded.read, "journal")  # a damaged one makes no run
-            folder = await in_thread(lambda: RunFolder.create(options.runs), "folder")
-            shared = replace(shared, manifest={**shared.manifest, "rescores": rescoring.run_id})
-            redact = options.redactor.redact_json_text
-            rescorer = Rescorer(**worker, recorded=recorded, complete=complete, redact=redact)
-            return PairRun(pair, folder, rescorer, shared, **told)
-        if continuing is not None:
-            continued = await in_thread(
-                lambda: Continued.of(continuing, options.redactor.redact_json_text), "run"
-            )
-            return PairRun(pair, continuing, ItemWorker(**worker), shared, **told, continued=continued)
-        folder = await in_thread(lambda: RunFolder.create(options.runs), "folder")
-        return PairRun(pair, folder, ItemWorker(**worker), shared, **told)
+        suts = [] if work.respondent.sut is None else [self._target(work.respondent.sut)]
+        worker = ItemWorker(
+            await self._answerer(work, tally),
+            annotators,
+            test.choose_annotators if overrides(type(test), "choose_annotators") else None,
+            Measurer(test),
+            tally,
+            self._services.turns,
+            options.repeats,
+            reducer(options.reduce, options.repeats),
+        )
+        done = await in_thread(lambda: self._done(work.continues), "run")
+        targets = [*suts, *annotators.values(), *self._judges(work)]
+        return PairRun(work, done, worker, shared, targets=targets, notes=self._notes(work))
 
-    def _judges(self, pair: Pair) -> list[Target]:
+    async def _answerer(self, work: Work, tally: Tally) -> Answerer:
+        options, respondent = self.options, work.respondent
+        if (run := respondent.journal) is not None:
+            redact, test = options.redactor.redact_json_text, work.test.uid
+            return await in_thread(lambda: RecordedAnswers(run, test, options.repeats, redact), "journal")
+        if respondent.given is not None:
+            ask = asking_cases(respondent.given)
+        else:
+            sut = self._target(cast("Owner", respondent.sut))
+            ask = asking_sut(sut, tally.sut_calls, options.sut_options)
+        return Asking(respondent.uid, ask, options.repeats, reducer(options.reduce, options.repeats))
+
+    def _done(self, continues: RunFolder | None) -> Done:
+        redact = self.options.redactor.redact_json_text
+        if continues is not None:
+            return Done.of(continues, redact)
+        return Done(RunFolder.create(self.options.runs), redact)
+
+    def _judges(self, work: Work) -> list[Target]:
         """The SUTs that the pair's annotators ask, each once."""
         judges: dict[int, Target] = {}
-        for key, suts in pair.judge_suts.items():
+        for key, suts in work.judge_suts.items():
             for name, judge in suts.items():
                 target = judges[id(judge)] = self._target(judge)
-                self._asked[id(pair.annotators[key]), name] = target
+                self._asked[id(work.annotators[key]), name] = target
         return list(judges.values())
 
-    def _notes(self, pair: Pair) -> tuple[str, ...]:
+    def _notes(self, work: Work) -> tuple[str, ...]:
         """What cannot be cached, and why."""
         if not self.options.caching:
             return ()
-        reasons = [one.why_uncacheable(asked) for one, asked in pair.called() if not one.is_cheap]
+        reasons = [one.why_uncacheable(asked) for one, asked in work.called() if not one.is_cheap]
         return tuple(f"Not cached: {why}." for why in dict.fromkeys(reasons) if why is not None)
 
     def _target(self, owner: Owner, asked: Asked | None = None) -> Target:
@@ -288,7 +286,7 @@ class Run:
                 stack.push_async_callback(self._close, target.owner)
                 continue
             for one in self._pairs:
-                if key in {id(callee.owner) for callee in one.pair.called()}:
+                if key in {id(callee.owner) for callee in one.work.called()}:
                     one.stop(failure)
 
     async def _not_opened(self, owner: Owner) -> RunStoppedError | None:

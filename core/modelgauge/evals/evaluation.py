@@ -156,8 +156,8 @@ class Job:
         )
         items.test = test
         resolver = runner.resolver()
-        pair = resolver.rescored(test, test.sut())
-        record = blocking(lambda: runner.run_pairs([pair], resolver))[0]
+        work = resolver.answered(test, test.respondent())
+        record = blocking(lambda: runner.do([work], resolver))[0]
         if record.failure is not None:
             uncached = set(record.notes) - set(test.record_notes)  # these tell of judges that cannot be
             kept = runner.options.caching and not uncached

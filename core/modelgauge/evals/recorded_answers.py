@@ -23,7 +23,7 @@ from modelgauge.datasets.dataset_test import (
 )
 from modelgauge.datasets.links import Link
 from modelgauge.engine.bookkeeping.app_trace import blamed
-from modelgauge.engine.pair import RecordedSUT
+from modelgauge.engine.work import Respondent
 from modelgauge.errors import InvalidDataError
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.test import PromptResponseTest
@@ -237,11 +237,13 @@ class GivenTest(DatasetTest):
         completion = said.replaced(text=output or "", tool_calls=None, metadata=metadata)
         return of_valid(SUTResponse, completions=(completion,), usage=None)
 
-    def sut(self) -> RecordedSUT:
+    def respondent(self) -> Respondent:
         """Who answered."""
         again = "Then evaluate again, since answers that were given cannot be resumed."
         made = Initialization(uid=GIVEN, class_name=GIVEN)
-        return RecordedSUT(GIVEN, made, self.answer, again, self._left_out)
+        return Respondent(
+            uid=GIVEN, initialization=made, given=self.answer, again=again, left_out=self._left_out
+        )
 
 
 _SAID_NOTHING = SUTCompletion("")

@@ -11,8 +11,8 @@ from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import Settings, load_settings
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.loop.blocking import blocking
-from modelgauge.engine.pair import Callee
 from modelgauge.engine.run import Run
+from modelgauge.engine.work import Callee
 from modelgauge.interfaces.annotator import CompletionAnnotator, current_asker, naming_the_asker
 from modelgauge.interfaces.identity import declared
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from modelgauge.config.secrets import InjectSecret, SecretStore
 from modelgauge.dependencies import DependencyStore, ResolvedDependency
-from modelgauge.engine.pair import Pair, RecordedSUT
-from modelgauge.engine.run import check_pair
+from modelgauge.engine.run import check_work
+from modelgauge.engine.work import Respondent, Work
 from modelgauge.errors import DefinitionError, DependencyError, InputFileError, ModelGaugeError, UsageError
 from modelgauge.interfaces.annotator import CompletionAnnotator, naming_the_asker
 from modelgauge.interfaces.identity import declared
@@ -46,7 +46,7 @@ class Resolver:
     _made: dict[tuple[str, str], Any] = field(default_factory=dict)
     _annotators: dict[int, dict[str, CompletionAnnotator[Any]]] = field(default_factory=dict)
 
-    def pairs(self, tests: Sequence[TestName], suts: Sequence[SUTName]) -> list[Pair]:
+    def works(self, tests: Sequence[TestName], suts: Sequence[SUTName]) -> list[Work]:
         """Every test with every SUT, ready to run.
 
         Raises:
@@ -57,20 +57,24 @@ class Resolver:
         made_tests = self._tests(tests, suts)
         made_suts = [self.sut(sut) for sut in suts]
         data = self._data(made_tests)
-        pairs = [self._pair(test, sut, data[_owner(test)]) for test in made_tests for sut in made_suts]
+        works = [
+            self._work(test, Respondent.of(sut), data[_owner(test)])
+            for test in made_tests
+            for sut in made_suts
+        ]
         failures: list[ModelGaugeError] = []
-        for pair in pairs:
+        for work in works:
             try:
-                check_pair(pair)
+                check_work(work)
             except UsageError as error:
                 failures.append(error)
         _raise_together(failures)
-        return pairs
+        return works
 
-    def rescored(self, test: TestName, answered: RecordedSUT) -> Pair:
-        """A test with the recorded answers of a SUT, which is not made."""
+    def answered(self, test: TestName, respondent: Respondent) -> Work:
+        """A test with answers that are there already; no SUT is made."""
         made = self._tests([test], [])[0]
-        return self._pair(made, answered, self.data(made))
+        return self._work(made, respondent, self.data(made))
 
     def test(self, test: TestName) -> PromptResponseTest:
         """A test by object or uid."""
@@ -168,20 +172,20 @@ class Resolver:
         _raise_together(failures)
         return found
 
-    def _pair(
+    def _work(
         self,
         test: PromptResponseTest,
-        sut: PromptResponseSUT[Any, Any] | RecordedSUT,
+        respondent: Respondent,
         data: Mapping[str, ResolvedDependency],
-    ) -> Pair:
+    ) -> Work:
         if id(test) not in self._annotators:  # one object for all SUTs, with one limit
             self._annotators[id(test)] = {
                 name: self.annotator(one) for name, one in declared(test, "get_annotators").items()
             }
         annotators = self._annotators[id(test)]
-        return Pair(
+        return Work(
             test=test,
-            sut=sut,
+            respondent=respondent,
             annotators=annotators,
             judge_suts={name: self.judges(one) for name, one in annotators.items()},
             dependencies={key: one.path for key, one in data.items()},

@@ -17,7 +17,7 @@ from modelgauge.datasets.forms import FileForm
 from modelgauge.datasets.runs import NamedGoldens, inherited
 from modelgauge.engine.files.journal import RUNS, RunFolder, find_run
 from modelgauge.engine.loop.blocking import blocking
-from modelgauge.engine.pair import Pair
+from modelgauge.engine.work import Work
 from modelgauge.errors import InputFileError, InvalidOptionError, RecordError, UnknownNameError, UsageError
 from modelgauge.plugins.resolution import Resolver
 from modelgauge.rerun.earlier import NEW_RUN, Manifest, local_data, plugins_of
@@ -66,8 +66,8 @@ def find(run: str | Path, data_dir: str | Path | None) -> list[RunFolder]:
     return find_run(Path(data_dir) if data_dir is not None else load_settings().data_dir, str(run))
 
 
-def run_again(runner: Runner, pair: Pair, resolver: Resolver, **where: RunFolder) -> TestRecord:
-    return blocking(lambda: runner.run_pairs([pair], resolver, **where))[0]
+def done(runner: Runner, work: Work, resolver: Resolver) -> TestRecord:
+    return blocking(lambda: runner.do([work], resolver))[0]
 
 
 # --- its goldens ----------------------------------------------------------------------------------------

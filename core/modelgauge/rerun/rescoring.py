@@ -11,7 +11,7 @@ from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
 from modelgauge.datasets.forms import FileForm
 from modelgauge.engine.files.journal import RunFolder
-from modelgauge.engine.pair import RecordedSUT
+from modelgauge.engine.work import Respondent
 from modelgauge.errors import UsageError
 from modelgauge.files.regular import real_path
 from modelgauge.interfaces.identity import Initialization
@@ -22,11 +22,11 @@ from modelgauge.rerun.finding import (
     Caller,
     Chosen,
     check_dataset,
+    done,
     find,
     form_of,
     goldens_of,
     of_given_outputs,
-    run_again,
     runner_for,
     says,
     telling_of_objects,
@@ -102,17 +102,18 @@ def _rescore_one(
     runner = runner_for(folder, manifest, options, caller=caller, pinned=pinned, goldens=goldens)
     for scope, key in _SECRET.findall(json.dumps(manifest.sut_initialization)):
         runner.secrets.find(SecretDescription(scope, key, ""))  # no SUT is made, and items may hold its key
-    answered = RecordedSUT(manifest.sut_uid, Initialization.load(manifest.sut_initialization))
+    made = Initialization.load(manifest.sut_initialization)
+    respondent = Respondent(uid=manifest.sut_uid, initialization=made, journal=folder)
     with judging_by_default(judge if judge is not None else manifest.inputs.judge):
         measuring = test or (
             manifest.test_uid if goldens is None else goldens.test(runner.plugins(), runner.secrets)
         )
         resolver = runner.resolver()
         with telling_of_objects(folder, "rescore", known=test is not None):
-            pair = resolver.rescored(measuring, answered)
+            work = resolver.answered(measuring, respondent)
         if pinned:
-            check_dataset(pair.test.dataset, manifest, folder)
-        return run_again(runner, pair, resolver, rescoring=folder)
+            check_dataset(work.test.dataset, manifest, folder)
+        return done(runner, work, resolver)
 
 
 def _of_own_file(chosen: Chosen, manifest: Manifest, folder: RunFolder) -> Chosen:

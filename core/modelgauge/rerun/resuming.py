@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,7 +11,7 @@ from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
 from modelgauge.engine.calls.callee import learn_secrets
 from modelgauge.engine.files.journal import RunFolder
-from modelgauge.engine.pair import Pair
+from modelgauge.engine.work import Work
 from modelgauge.errors import RecordError
 from modelgauge.interfaces.identity import Identified
 from modelgauge.metrics.judges import JudgeLike, judging_by_default
@@ -19,10 +20,10 @@ from modelgauge.rerun.earlier import NEW_RUN, Manifest, Names, check_names, mani
 from modelgauge.rerun.finding import (
     Caller,
     check_dataset,
+    done,
     find,
     goldens_of,
     of_given_outputs,
-    run_again,
     runner_for,
     telling_of_objects,
 )
@@ -99,27 +100,27 @@ def _resume_one(
         )
         resolver = runner.resolver()
         with telling_of_objects(folder, "resume", known=test is not None and names.sut is not None):
-            pair = resolver.pairs([chosen], [names.sut or manifest.sut_uid])[0]
-        for owner in (pair.test, *(one.owner for one in pair.called())):
+            work = resolver.works([chosen], [names.sut or manifest.sut_uid])[0]
+        for owner in (work.test, *(one.owner for one in work.called())):
             learn_secrets(owner, runner.options.redactor)
-        _check_pair(pair, manifest, folder, runner.options.redactor)
-        return run_again(runner, pair, resolver, continuing=folder)
+        _check_work(work, manifest, folder, runner.options.redactor)
+        return done(runner, replace(work, continues=folder), resolver)
 
 
-def _check_pair(pair: Pair, manifest: Manifest, folder: RunFolder, redactor: Redactor) -> None:
+def _check_work(work: Work, manifest: Manifest, folder: RunFolder, redactor: Redactor) -> None:
     """Refuse to mix answers, or judgements, of two different objects in one run."""
-    _check_same(pair.test, manifest.test_initialization, folder, redactor)
-    check_dataset(pair.test.dataset, manifest, folder)
-    if isinstance(pair.sut, Identified):
-        _check_same(pair.sut, manifest.sut_initialization, folder, redactor)
-    recorded, now = dict(manifest.annotators), dict[str, Identified](pair.annotators)
+    _check_same(work.test, manifest.test_initialization, folder, redactor)
+    check_dataset(work.test.dataset, manifest, folder)
+    if work.respondent.sut is not None:
+        _check_same(work.respondent.sut, manifest.sut_initialization, folder, redactor)
+    recorded, now = dict(manifest.annotators), dict[str, Identified](work.annotators)
     if manifest.judges is not None:
         recorded |= _by_path(manifest.judges)
-        now |= _by_path(pair.judge_suts)
+        now |= _by_path(work.judge_suts)
     if now.keys() != recorded.keys():
         changed = ", ".join(sorted(now.keys() ^ recorded.keys()))
         raise RecordError(
-            f"The annotators of '{pair.test.uid}' are not what they were in run {folder.run_id}: {changed}.",
+            f"The annotators of '{work.test.uid}' are not what they were in run {folder.run_id}: {changed}.",
             fix=NEW_RUN,
         )
     for name, one in now.items():

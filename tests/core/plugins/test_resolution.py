@@ -121,15 +121,15 @@ def resolver(tmp_path):
 
 
 def test_each_name_is_made_once_in_a_run(resolver):
-    first, second = resolver.pairs(["asks"], ["helper", Named("mine")])
+    first, second = resolver.works(["asks"], ["helper", Named("mine")])
     assert first.test is second.test
-    assert first.sut is first.judge_suts["length"]["helper"] is first.judge_suts["own"]["helper"]
+    assert first.respondent.sut is first.judge_suts["length"]["helper"] is first.judge_suts["own"]["helper"]
     assert resolver.distributions == {"acme-plugin"}
 
 
 def test_annotators_are_one_object_for_all_suts_so_that_they_have_one_limit(resolver):
     test = Asks("mine")
-    pairs = resolver.pairs([test], [Named("a"), Named("b")])
+    pairs = resolver.works([test], [Named("a"), Named("b")])
     assert pairs[0].annotators["own"] is pairs[1].annotators["own"]
 
 
@@ -138,7 +138,7 @@ def test_a_test_names_a_metric_as_any_annotator(resolver):
         def get_annotators(self):
             return {"match": "exact_match", "length": "length"}
 
-    (pair,) = resolver.pairs([Matches("matches")], ["helper"])
+    (pair,) = resolver.works([Matches("matches")], ["helper"])
     assert isinstance(pair.annotators["match"], ExactMatchMetric)
     assert isinstance(pair.annotators["length"], Length)  # of one name, the annotator is meant
 
@@ -156,18 +156,18 @@ def test_all_missing_secrets_are_told_at_once(resolver):
             return {"paid": "paid"}
 
     with pytest.raises(MissingSecretError) as caught:
-        resolver.pairs([Paid("paid")], ["acme"])
+        resolver.works([Paid("paid")], ["acme"])
     assert "acme" in str(caught.value)
     assert "judges" in str(caught.value)
 
 
 def test_all_wrong_names_and_combinations_are_told_at_once(resolver):
     with pytest.raises(UnknownNameError) as caught:
-        resolver.pairs(["aks", "asks"], ["helper", "helpr", "nobody"])
+        resolver.works(["aks", "asks"], ["helper", "helpr", "nobody"])
     assert all(f"'{name}'" in caught.value.problem for name in ("aks", "helpr", "nobody"))
     assert all(f"'{name}'" in str(caught.value) for name in ("asks", "helper"))
     with pytest.raises(IncompatibleError) as caught:
-        resolver.pairs([NeedsChat("chat"), Asks("fits")], [Named("a"), Named("b")])
+        resolver.works([NeedsChat("chat"), Asks("fits")], [Named("a"), Named("b")])
     assert "SUT 'a'" in caught.value.problem
     assert "SUT 'b'" in caught.value.problem
     assert "'fits'" not in str(caught.value)
@@ -200,12 +200,12 @@ def test_all_wrong_names_and_combinations_are_told_at_once(resolver):
 )
 def test_what_is_wrong_is_told_before_any_call(test, sut, error, said, resolver):
     with pytest.raises(error, match=said):
-        resolver.pairs([test], [sut])
+        resolver.works([test], [sut])
 
 
 def test_nothing_to_run_is_an_error(resolver):
     with pytest.raises(UsageError, match="nothing to run"):
-        resolver.pairs(["asks"], [])
+        resolver.works(["asks"], [])
 
 
 @pytest.mark.parametrize("method", ["get_dependencies", "get_annotators"])
@@ -220,11 +220,11 @@ def test_nothing_to_run_is_an_error(resolver):
 def test_what_a_test_cannot_declare_names_the_method(resolver, method, returns, problem):
     wrong = type("Wrong", (Asks,), {method: returns})("wrong")
     with pytest.raises(DefinitionError, match=f"{method} of 'wrong' {problem}"):
-        resolver.pairs([wrong], [Named("sut")])
+        resolver.works([wrong], [Named("sut")])
 
 
 def test_what_a_judge_cannot_declare_names_the_method(resolver):
     judge = type("Wrong", (Length,), {"get_suts": lambda self: {}["no"]})("judge")
     test = type("OfJudge", (Asks,), {"get_annotators": lambda self: {"judge": judge}})("of_judge")
     with pytest.raises(DefinitionError, match="get_suts of 'judge' failed: KeyError"):
-        resolver.pairs([test], [Named("sut")])
+        resolver.works([test], [Named("sut")])

@@ -13,7 +13,7 @@ from modelgauge.data.items import TestItem
 from modelgauge.data.measured import PromptInteractionAnnotations
 from modelgauge.data.records import RepeatFailure, RunFailure, RunStage, Stage, TestItemExceptionRecord
 from modelgauge.engine.bookkeeping.app_trace import traces_of
-from modelgauge.errors import RunStoppedError
+from modelgauge.errors import RedactedAnswerError, RunStoppedError
 from modelgauge.wording.shortening import ends
 
 P = ParamSpec("P")
@@ -114,12 +114,39 @@ class StageError(Exception):
         super().__init__(stage, source_uid, error)
 
 
+class AtStage:
+    """Author's code at work for an item: what it raises becomes a StageError; what comes from outside is passed on.
+
+    Args:
+        stage: of the item.
+        source_uid: the object whose code it is.
+    """
+
+    __slots__ = ("_source_uid", "_stage")
+
+    def __init__(self, stage: Stage, source_uid: str) -> None:
+        self._stage: Stage = stage
+        self._source_uid = source_uid
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None or isinstance(error, StageError) or is_from_outside(error):
+            return
+        raise StageError(self._stage, self._source_uid, as_exception(error)) from error
+
+
 def exception_record(
     index: int, item: TestItem, interactions: Sequence[PromptInteractionAnnotations], failure: StageError
 ) -> TestItemExceptionRecord:
     """The record of an item that failed; what is paid is kept in it."""
     return TestItemExceptionRecord(
-        index=index, test_item=item, interactions=tuple(interactions), **_facts(failure)
+        index=index,
+        test_item=item,
+        interactions=tuple(interactions),
+        redacted=isinstance(failure.error, RedactedAnswerError),
+        **_facts(failure),
     )
 
 

@@ -1,4 +1,4 @@
-"""What is run: one test on one SUT, as objects."""
+"""What is done: the items of one test, by whom they are answered, and what of it is done already. Objects, no names."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,29 +8,41 @@ from typing import Any, NamedTuple
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.calls.callee import Asked, Owner
+from modelgauge.engine.files.journal import RunFolder
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.interfaces.test import PromptResponseTest
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedSUT:
-    """A SUT that answered before this run; it is named, and not asked.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Respondent:
+    """Who answers the prompts: a SUT that is asked, cases that hold their answers, or the journal of an earlier run.
+
+    Exactly one of `sut`, `given` and `journal` is there.
 
     Args:
-        uid: its name.
+        uid: its name in records.
         initialization: how it was made.
-        answer: gives what it answered to each prompt, where that is not in the journal of an earlier run.
-        again: what goes on with a run that stopped, where `modelgauge resume` cannot make its answers again.
-        left_out: how many further answers there are, that `max_test_items` left out before the run.
+        sut: is asked, by calls.
+        given: returns the answer to a prompt.
+        journal: the run whose recorded answers are measured.
+        again: the advice for a run that stopped, where `modelgauge resume` cannot continue it.
+        left_out: how many further answers `max_test_items` left out before the run.
     """
 
     uid: str
     initialization: Initialization
-    answer: Callable[[PromptWithContext], SUTResponse] | None = None
+    sut: PromptResponseSUT[Any, Any] | None = None
+    given: Callable[[PromptWithContext], SUTResponse] | None = None
+    journal: RunFolder | None = None
     again: str | None = None
     left_out: int = 0
+
+    @classmethod
+    def of(cls, sut: PromptResponseSUT[Any, Any]) -> "Respondent":
+        """A SUT that is asked."""
+        return cls(uid=sut.uid, initialization=sut.initialization, sut=sut)
 
 
 class Callee(NamedTuple):
@@ -41,28 +53,30 @@ class Callee(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """One test and one SUT with all that the test needs: objects, no names.
+class Work:
+    """One test on one respondent, with all that the test needs.
 
     Args:
         test: asks and measures.
-        sut: answers, or stands for the one whose recorded answers are measured.
+        respondent: answers.
         annotators: by the test's own names.
         judge_suts: for each of these names, the SUTs that the annotator asks.
         dependencies: where the test's data is.
         dependency_versions: content hashes of the data.
+        continues: the folder of a run that is done in part; None for a new run.
     """
 
     test: PromptResponseTest
-    sut: PromptResponseSUT[Any, Any] | RecordedSUT
+    respondent: Respondent
     annotators: Mapping[str, CompletionAnnotator[Any]] = field(default_factory=dict)
     judge_suts: Mapping[str, Asked] = field(default_factory=dict)
     dependencies: Mapping[str, Path] = field(default_factory=dict)
     dependency_versions: Mapping[str, str] = field(default_factory=dict)
+    continues: RunFolder | None = None
 
     def called(self) -> list[Callee]:
-        """The objects that are called for this pair: the SUT, the annotators, and those that they ask."""
-        suts = [] if isinstance(self.sut, RecordedSUT) else [Callee(self.sut)]
+        """The objects that are called: the SUT, the annotators, and those that they ask."""
+        suts = [] if self.respondent.sut is None else [Callee(self.respondent.sut)]
         annotators = [Callee(one, self.judge_suts.get(name)) for name, one in self.annotators.items()]
         judges = [Callee(one) for asked in self.judge_suts.values() for one in asked.values()]
         return [*suts, *annotators, *judges]

@@ -1,0 +1,239 @@
+"""The answers to the prompts of an item: those of a SUT that is asked, or of cases that hold theirs.
+
+What the journal of an earlier run answers is in `recorded.py`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from modelgauge.data.items import PromptWithContext, TestItem
+from modelgauge.data.measured import PromptInteractionAnnotations, interaction
+from modelgauge.data.prompts import SUTOptions
+from modelgauge.data.records import ItemRecord, RepeatFailure
+from modelgauge.data.responses import SUTResponse
+from modelgauge.engine.bookkeeping.failures import AtStage, StageError, add_note, as_exception, repeat_failure
+from modelgauge.engine.bookkeeping.tally import CallTally
+from modelgauge.engine.calls.asking import ask_sut
+from modelgauge.engine.calls.call import Target
+from modelgauge.engine.repeats import Reducer
+from modelgauge.engine.source import NumberedItem
+from modelgauge.errors import RunStoppedError
+
+Failed = dict[int, RepeatFailure]
+"""The repeats of an item that failed, while the others are enough to measure it."""
+
+
+class Answered(NamedTuple):
+    """What was answered to a prompt, and what is said of each completion, by the annotators' names."""
+
+    prompt: PromptWithContext
+    response: SUTResponse
+    repeat: int
+    annotations: tuple[dict[str, Any], ...]
+
+    @classmethod
+    def of(cls, prompt: PromptWithContext, response: SUTResponse, repeat: int = 0) -> "Answered":
+        """An answer that is not annotated yet."""
+        return cls(prompt, response, repeat, tuple([{} for _ in response.completions]))
+
+    def recorded(self) -> PromptInteractionAnnotations:
+        """Its form in records."""
+        return interaction(self.prompt, self.response, self.repeat, self.annotations)
+
+
+class Answerer:
+    """Answers the prompts of items. What a journal answers needs more; a SUT and cases use it as it is here."""
+
+    async def answer(
+        self, index: int, item: TestItem, answers: list[Answered], failed: Failed
+    ) -> ItemRecord | None:
+        """Answer all prompts of an item, in all repeats.
+
+        Args:
+            index: its place in the test.
+            item: asks the prompts.
+            answers: gets each answer, also where another prompt fails.
+            failed: gets the repeats that failed, where the others are enough.
+
+        Returns:
+            The item's record, where it is known without its annotations and measurements; else None.
+
+        Raises:
+            StageError: a prompt has no answer.
+        """
+        raise NotImplementedError
+
+    def check(self, make: Callable[[], Iterator[NumberedItem]], test_uid: str) -> None:
+        """Compare the test's items with what can be answered, before anything is measured.
+
+        Args:
+            make: gives the items.
+            test_uid: the test.
+
+        Raises:
+            RecordError: they do not fit.
+        """
+
+    def answered(
+        self, items: Iterator[NumberedItem], number: int | None
+    ) -> tuple[Iterator[NumberedItem], int | None]:
+        """The items that can be answered, and their number; None where it is not known before they are read.
+
+        Args:
+            items: of the test.
+            number: of these.
+        """
+        return items, number
+
+    def number(self, known: int | None) -> int | None:
+        """How many items the result is about, of which some may have no answer.
+
+        Args:
+            known: how many items the source has.
+        """
+        return known
+
+    def notes(self) -> Iterator[str]:
+        """What a reader of the record should know."""
+        yield from ()
+
+    def manifest(self) -> Mapping[str, Any]:
+        """What `run.json` says of where the answers are from."""
+        return {}
+
+
+@dataclass(slots=True)
+class Asking(Answerer):
+    """Asks for each answer.
+
+    Args:
+        uid: who answers, in records of failures.
+        ask: answers a prompt; the second argument is the number of the repeat, from 0.
+        repeats: how often each prompt is asked.
+        reduce: how the repeats are reduced.
+    """
+
+    uid: str
+    ask: Callable[[PromptWithContext, int], Awaitable[SUTResponse]]
+    repeats: int
+    reduce: Reducer
+
+    async def answer(
+        self, index: int, item: TestItem, answers: list[Answered], failed: Failed
+    ) -> ItemRecord | None:
+        """Ask all prompts at once."""
+        del index
+        if self.repeats == 1 and len(item.prompts) == 1:  # nearly always: nothing to gather
+            answers.append(await self._answered(item.prompts[0], 0))
+            return None
+        questions = [(prompt, repeat) for repeat in range(self.repeats) for prompt in item.prompts]
+        results = await all_done([self._answered(*one) for one in questions])
+        answers.extend(one for one in results if isinstance(one, Answered))
+        note_failed([repeat for _, repeat in questions], results, failed, self)
+        return None
+
+    async def _answered(self, prompt: PromptWithContext, repeat: int) -> Answered:
+        with AtStage("sut", self.uid):
+            return Answered.of(prompt, await self.ask(prompt, repeat), repeat)
+
+
+def asking_sut(
+    sut: Target, calls: CallTally, options: SUTOptions
+) -> Callable[[PromptWithContext, int], Awaitable[SUTResponse]]:
+    """A function that asks a SUT.
+
+    Args:
+        sut: is asked.
+        calls: counts the answers.
+        options: of the run, laid over each prompt's.
+    """
+    is_plain = options == SUTOptions()
+
+    def ask(prompt: PromptWithContext, repeat: int) -> Awaitable[SUTResponse]:
+        sent: Any = prompt.prompt if is_plain else prompt.prompt.with_options(options)
+        return ask_sut(sut, sent, calls, repeat)
+
+    return ask
+
+
+def asking_cases(
+    given: Callable[[PromptWithContext], SUTResponse],
+) -> Callable[[PromptWithContext, int], Awaitable[SUTResponse]]:
+    """A function that gives the answers that cases hold.
+
+    Args:
+        given: returns the answer to a prompt.
+    """
+
+    async def ask(prompt: PromptWithContext, repeat: int) -> SUTResponse:
+        del repeat
+        return given(prompt)
+
+    return ask
+
+
+class Repeated(Protocol):
+    """What asks each prompt several times."""
+
+    repeats: int
+    reduce: Reducer
+
+
+def note_failed(repeats: Iterable[int], results: Sequence[Any], failed: Failed, of: Repeated) -> None:
+    """Note the repeats that failed.
+
+    Args:
+        repeats: of each result.
+        results: values or exceptions.
+        failed: gets the failures, by repeat.
+        of: how many repeats there are, and how they are reduced.
+
+    Raises:
+        StageError: too few are left to measure the item.
+    """
+    errors: dict[int, StageError] = {}
+    for repeat, result in zip(repeats, results, strict=True):
+        if isinstance(result, StageError) and not isinstance(result.error, RunStoppedError):
+            errors.setdefault(repeat, result)
+        elif isinstance(result, BaseException):
+            _raise_first(results)
+    left = of.repeats - len(failed) - len(errors)
+    if errors and left < of.reduce.least:
+        if left:
+            first, least = next(iter(errors.values())), of.reduce.least
+            told = (
+                f"{least} of the {of.repeats} repeats are needed for {of.reduce.name}; {left} did not fail."
+            )
+            add_note(as_exception(first.error), told)
+        _raise_first(results)
+    failed |= {repeat: repeat_failure(repeat, error) for repeat, error in errors.items()}
+
+
+async def all_done(work: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Results or exceptions, in order; what is paid is waited for, whatever fails beside it."""
+    if len(work) == 1:
+        try:
+            return [await work[0]]
+        except StageError as failure:
+            return [failure]
+    return await asyncio.gather(*work, return_exceptions=True)
+
+
+def _raise_first(results: Sequence[Any]) -> None:
+    """Raise what failed; that no call may be sent any more comes first, since the item is not done then.
+
+    It takes the traces of all along, since the others are not told of.
+    """
+    failures = [one for one in results if isinstance(one, BaseException)]
+    if not failures:
+        return
+    traces = tuple(trace for one in failures if isinstance(one, StageError) for trace in one.traces)
+    stopped = [
+        one for one in failures if isinstance(one, StageError) and isinstance(one.error, RunStoppedError)
+    ]
+    for failure in [*stopped, *failures]:
+        if isinstance(failure, StageError):
+            failure.traces = traces
+        raise failure
