@@ -10,6 +10,8 @@ import pytest
 HEAVY = (
     "aiohttp",
     "anthropic",
+    "backports.zstd",
+    "compression.zstd",
     "diskcache",
     "httpx",
     "jinja2",
@@ -20,7 +22,6 @@ HEAVY = (
     "scipy",
     "torch",
     "tqdm",
-    "zstandard",
 )
 QUIET = "import sys; from modelgauge.cli.main import main\n"
 

@@ -20,7 +20,7 @@ _UNSAFE: tuple[tuple[Callable[[str], object], str], ...] = (
     ("..".__eq__, "climbs out of its folder with '..'"),
     (
         lambda part: any(unicodedata.category(char) in {"Cc", "Cs"} for char in part),
-        "has a control character or broken Unicode in its name",
+        "has a control character or broken Unicode (not UTF-8) in its name",
     ),
     (lambda part: ":" in part, "has a colon in its name, which Windows reads as a drive or a stream"),
     (lambda part: part.endswith((".", " ")), "has a name that ends in a dot or a space, which Windows drops"),

@@ -16,8 +16,7 @@ from modelgauge.dependencies.digests import is_sha256
 from modelgauge.dependencies.limits import UnpackLimits
 from modelgauge.dependencies.names import file_name, unsafe_part
 from modelgauge.dependencies.patience import Patience, Progress
-from modelgauge.dependencies.streams import Compression
-from modelgauge.dependencies.unpack import Archive, Steps
+from modelgauge.dependencies.unpack import Archive, Compression, Steps
 from modelgauge.errors import DefinitionError, DependencyMissingError
 
 
@@ -29,7 +28,8 @@ class ExternalData(ABC):
 
     Args:
         sha256: of the raw bytes as fetched, before any decompression; 64 hexadecimal digits.
-        decompress: how the raw file is compressed.
+        decompress: how the raw file is compressed; before Python 3.14, zstd needs an extra:
+            `pip install "modelgauge-framework[zstd]"`.
         unpack: what kind of archive it is, once decompressed; a compressed tar needs no `decompress`.
         limits: bounds on the unpacked data.
 

@@ -1,18 +1,25 @@
-"""From the raw file to what a test reads: decompress, then unpack, by declaration or by what the first bytes
-say."""
+"""From the raw file to what a test reads: decompress, then unpack, by declaration or by what the first bytes say.
 
+Truncation and damage are errors here, and no more than a few chunks are in memory.
+"""
+
+import gzip
+import importlib
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, BinaryIO, Literal
 
-from modelgauge.dependencies.destination import Destination
-from modelgauge.dependencies.limits import Guard, UnpackLimits
-from modelgauge.dependencies.streams import Compression, compression_of, read_chunks
-from modelgauge.dependencies.tar import is_tar, unpack_tar
-from modelgauge.dependencies.zip import is_zip, unpack_zip
+from modelgauge.dependencies.archives import CHUNK, Read, is_tar, is_zip, unpack_tar, unpack_zip
+from modelgauge.dependencies.limits import Destination, Guard, UnpackLimits
+from modelgauge.errors import DependencyError
 
+Compression = Literal["gzip", "zstd"]
 Archive = Literal["tar", "zip"]
 _SUFFIXES = {"gzip": (".gz", ".gzip"), "zstd": (".zst", ".zstd")}
+_MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +40,15 @@ class Steps:
 def steps_for(path: Path, declared: Steps) -> Steps:
     """Those of the declared steps that this file still needs, by its first bytes.
 
-    For a user's own copy, which may be unpacked already, or packed in another way: a file that is not
-    compressed is not decompressed, and one that is no archive is not unpacked.
+    For a user's own copy, which may be unpacked already, or packed in another way: a file that is not compressed is
+    not decompressed, and one that is no archive is not unpacked.
     """
-    compression = compression_of(path) if declared else None
+    head = _first_bytes(path)
+    compression = _compression(head) if declared else None
     if declared.unpack is None:
         return Steps(compression)
     if compression is None:
-        return Steps(unpack=_archive_kind(path))
+        return Steps(unpack="zip" if is_zip(head) else "tar" if is_tar(head) else None)
     return declared if declared == Steps(compression, "zip") else Steps(unpack="tar")
 
 
@@ -69,12 +77,13 @@ def apply_steps(
 
     Raises:
         UnsafeArchiveError: the archive is damaged, hostile, or not what it was declared to be.
+        DependencyError: it is compressed by zstd, which this Python cannot read.
         OSError: the disk fails.
     """
     guard = Guard(archive, limits)
     if steps.unpack == "tar":
-        compression = steps.decompress or compression_of(raw)
-        unpack_tar(read_chunks(raw, compression, guard), Destination(folder, guard))
+        with _decompressed(raw, steps.decompress or _compression(_first_bytes(raw)), guard) as read:
+            unpack_tar(read, Destination(folder, guard))
     elif steps.unpack == "zip" and steps.decompress is None:
         unpack_zip(raw, Destination(folder, guard))
     elif steps.unpack == "zip":
@@ -86,13 +95,56 @@ def apply_steps(
         _decompress(raw, folder / name, steps, guard)
 
 
-def _decompress(raw: Path, target: Path, steps: Steps, guard: Guard) -> None:
-    Destination(target.parent, guard).add_file(target.name, read_chunks(raw, steps.decompress, guard))
-
-
-def _archive_kind(path: Path) -> Archive | None:
+def _first_bytes(path: Path) -> bytes:
     with path.open("rb") as file:
-        block = file.read(512)
-    if is_zip(block):
-        return "zip"
-    return "tar" if is_tar(block) else None
+        return file.read(512)
+
+
+def _compression(head: bytes) -> Compression | None:
+    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+
+
+def _decompress(raw: Path, target: Path, steps: Steps, guard: Guard) -> None:
+    with _decompressed(raw, steps.decompress, guard) as read:
+        Destination(target.parent, guard).add_file(target.name, iter(lambda: read(CHUNK), b""))
+
+
+@contextmanager
+def _decompressed(path: Path, compression: Compression | None, guard: Guard) -> Iterator[Read]:
+    head = _first_bytes(path)
+    if compression is not None and _compression(head) != compression:
+        raise guard.refusal(f"is not {compression} data: it begins with {head[:16]!r}")
+    with path.open("rb") as packed:
+        file, damage = _decompressor(packed, compression, guard)
+
+        def read(size: int) -> bytes:
+            try:
+                chunk: bytes = file.read(size)
+            except EOFError as error:
+                raise guard.refusal(
+                    f"is truncated: its {compression} data ends before its end mark"
+                ) from error
+            except damage as error:
+                raise guard.refusal(f"is damaged {compression} data ({error})") from error
+            guard.count_bytes(len(chunk), consumed=packed.tell())
+            return chunk
+
+        yield read
+
+
+def _decompressor(
+    packed: BinaryIO, compression: Compression | None, guard: Guard
+) -> tuple[Any, tuple[type[Exception], ...]]:
+    """A file of decompressed bytes, and the errors by which it tells of damage."""
+    if compression == "gzip":
+        return gzip.GzipFile(fileobj=packed), (gzip.BadGzipFile, zlib.error)
+    if compression is None:
+        return packed, ()
+    for module in ("compression.zstd", "backports.zstd"):  # the first from Python 3.14 on
+        with suppress(ModuleNotFoundError):
+            zstd: Any = importlib.import_module(module)
+            return zstd.ZstdFile(packed), (zstd.ZstdError,)
+    raise DependencyError(
+        f"{guard.archive} is zstd data, which this Python cannot read.",
+        fix='pip install "modelgauge-framework[zstd]"',
+    )

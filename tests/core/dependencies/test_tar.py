@@ -6,6 +6,7 @@ import io
 import re
 import tarfile
 import tempfile
+import tracemalloc
 from functools import partial
 from pathlib import Path
 
@@ -309,6 +310,67 @@ def test_metadata_of_a_mebibyte_and_sixteen_headers_of_a_member_are_read(folder)
     assert "out of all proportion" in refusal(pax((b"comment", b"x")) * 17 + block(b"a") + END, folder)
 
 
+def metadata(body, kind=b"x"):
+    return block(b"meta", octal(len(body)), kind) + padded(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"1000000 comment=" + b"1" * 999_983 + b"\n", "out of all proportion"),
+        (b"2 " * 500_000 + b"=\n", "malformed"),
+        (b"6 a=b\n\0" + b"1 hdrcharset=" * 70_000, "malformed"),
+    ],
+    ids=["digits", "records in records", "half a character set"],
+)
+@pytest.mark.parametrize("kind", [b"x", b"g", b"X"])
+def test_metadata_that_takes_the_square_of_its_size_is_refused_unparsed(folder, body, reason, kind):
+    # CVE-2024-6232: Python 3.11.7 takes hours and hundreds of gigabytes for these
+    assert reason in refusal(metadata(body, kind) + block(b"a") + END, folder)
+
+
+@pytest.mark.parametrize("kind", [b"0", b"5", b"x", b"g", b"L", b"K", b"S", b"Z"])
+def test_negative_sizes_never_lead_backwards(folder, kind):
+    # CVE-2025-8194: a parser that goes where such a header points reads the same member for ever
+    size = b"\xff" * 10 + b"\xfc\x00"
+    assert refusal(block(b"first") + block(b"back", size, kind) + END, folder)
+    assert {path.name for path in folder.iterdir()} == {"first"}
+
+
+@pytest.mark.parametrize("kind", [b"x", b"g"])
+def test_metadata_is_limited_for_each_member_and_not_kept(folder, kind):
+    mebibyte = 1 << 20
+
+    def header(key, size):
+        start = b"%d %s=" % (size, key)
+        return metadata(start + b"v" * (size - len(start) - 1) + b"\n", kind)
+
+    twice = header(b"a", mebibyte // 2) + header(b"b", mebibyte // 2 + 1)
+    assert "out of all proportion" in refusal(twice + block(b"a") + END, folder)
+    folder.rmdir()
+    raw = b"".join(header(b"key%d" % n, mebibyte // 2) + block(b"%d" % n) for n in range(40)) + END
+    tracemalloc.start()
+    try:
+        unpack(raw, folder)
+        assert tracemalloc.get_traced_memory()[1] < 8 * mebibyte
+    finally:
+        tracemalloc.stop()
+    assert len(list(folder.iterdir())) == 40
+
+
+def test_sparse_maps_without_end_are_refused(folder):
+    more = bytes(504) + b"\1" + bytes(7)
+    head = bytearray(block(b"odd", kind=b"S"))
+    head[482] = 1
+    head[148:156] = b"%06o\0 " % (sum(head[:148]) + 256 + sum(head[156:]))
+    assert "a sparse file" in refusal(bytes(head) + more * 1000, folder)
+
+
+def test_times_in_place_of_a_prefix_are_not_taken_for_a_name(folder):
+    raw = block(b"file", magic=b"ustar  \0", prefix=b"14000000000\0")
+    assert "incremental backup" in refusal(raw + END, folder)
+
+
 def test_names_for_all_members_at_once_are_refused(folder):
     assert "all members at once" in refusal(pax((b"path", b"one"), kind=b"g") + block() + END, folder)
 
@@ -323,6 +385,8 @@ def test_metadata_without_a_member_is_refused(folder, kind):
 
 def test_text_behind_a_nul_is_refused(folder):
     assert "after a NUL" in refusal(block(b"safe.txt\0.exe") + END, folder)
+    folder.rmdir()
+    assert "after a NUL" in refusal(metadata(b"safe.txt\0.exe", b"L") + block(b"a") + END, folder)
 
 
 # --- damaged ones -------------------------------------------------------------------------------------------

@@ -1,14 +1,19 @@
 """Decompression, and the choice of steps by declaration and by first bytes."""
 
 import gzip
+import sys
 
 import pytest
-import zstandard
 from archives import member, tar_of, unpack, zip_of
 
 from modelgauge.dependencies.limits import Guard, UnpackLimits
 from modelgauge.dependencies.unpack import Steps, steps_for, unpacked_name
-from modelgauge.errors import DefinitionError, UnsafeArchiveError
+from modelgauge.errors import DefinitionError, DependencyError, UnsafeArchiveError
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import CompressionParameter, compress
+else:
+    from backports.zstd import CompressionParameter, compress
 
 TEXT = b"one line of text\n" * 5000
 
@@ -17,7 +22,7 @@ TAR, ZIP = tar_of(member("a", b"1")), zip_of(("a", b"1"))
 
 
 def zstd(content):
-    return zstandard.ZstdCompressor(write_checksum=True).compress(content)
+    return compress(content, options={CompressionParameter.checksum_flag: 1})
 
 
 @pytest.mark.parametrize(
@@ -33,6 +38,14 @@ def zstd(content):
 )
 def test_compressed_files_are_decompressed(folder, raw, steps):
     assert unpack(raw, folder, steps) == {"text": TEXT}
+
+
+@pytest.mark.parametrize(("raw", "steps"), [(zstd(TEXT), Steps("zstd")), (zstd(TAR), Steps(unpack="tar"))])
+def test_zstd_that_this_python_cannot_read_names_the_extra(folder, monkeypatch, raw, steps):
+    for module in ("compression.zstd", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(DependencyError, match=r'zstd.*pip install "modelgauge-framework\[zstd\]"'):
+        unpack(raw, folder, steps)
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, zstd])
