@@ -6,10 +6,9 @@ run, and the options of the command line, live above.
 """
 
 from modelgauge.dependencies.limits import UnpackLimits
-from modelgauge.dependencies.patience import Patience, Progress
 from modelgauge.dependencies.request import ResolvedDependency
-from modelgauge.dependencies.sources import ExternalData, LocalData, PackageData, WebData
-from modelgauge.dependencies.store import DependencyStore, StoredDependency
+from modelgauge.dependencies.sources import ExternalData, LocalData, PackageData, Patience, Progress, WebData
+from modelgauge.dependencies.store import DependencyStore
 
 __all__ = [
     "DependencyStore",
@@ -19,7 +18,6 @@ __all__ = [
     "Patience",
     "Progress",
     "ResolvedDependency",
-    "StoredDependency",
     "UnpackLimits",
     "WebData",
 ]

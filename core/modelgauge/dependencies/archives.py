@@ -110,7 +110,7 @@ class _TarSource:
         self._read = read
         self._refusal = guard.refusal
         self._position = 0
-        self._header = b""
+        self._header = self._kind = b""
         self._headers = self._metadata_bytes = 0  # since the last member
         self._is_metadata_next = False
 
@@ -147,14 +147,14 @@ class _TarSource:
         if self._headers > _MAX_METADATA_HEADERS + 1:
             raise self._refusal(_TOO_MUCH_METADATA)
         self._header = header = self.exactly(tarfile.BLOCKSIZE)
-        if header[156:157] == tarfile.GNUTYPE_SPARSE:  # its map may go on in blocks without end
+        self._kind = header[156:157]
+        if self._kind == tarfile.GNUTYPE_SPARSE:  # its map may go on in blocks without end
             raise self._refusal(_SPARSE, member=header[:100].rstrip(b"\0").decode(errors="replace"))
-        if header[257:263] != b"ustar\0" and any(
-            header[345:500]
-        ):  # not the prefix that the parser takes it for
+        name, magic, prefix = header[:100], header[257:263], header[345:500]
+        if magic != b"ustar\0" and any(prefix):  # the parser takes for a prefix what is none
             raise self._refusal("is damaged, not a tar archive, or an incremental backup")
-        self._check_names(header[:100], header[345:500])
-        self._is_metadata_next = header[156:157] in _PAX | _GNU_NAMES
+        self._check_names(name, prefix)
+        self._is_metadata_next = self._kind in _PAX | _GNU_NAMES
         return header
 
     def _metadata(self, size: int) -> bytes:
@@ -162,7 +162,7 @@ class _TarSource:
         if size < 0 or self._metadata_bytes > _MAX_METADATA_BYTES:
             raise self._refusal(_TOO_MUCH_METADATA)
         body = self.exactly(size)
-        if self._header[156:157] in _PAX:
+        if self._kind in _PAX:
             self._check_records(body)
         else:
             self._check_names(body)
@@ -176,7 +176,7 @@ class _TarSource:
     def _check_records(self, body: bytes) -> None:
         if _LONG_NUMBER.search(body):
             raise self._refusal(_TOO_MUCH_METADATA)
-        is_global = self._header[156:157] == tarfile.XGLTYPE
+        is_global = self._kind == tarfile.XGLTYPE
         start, length = 0, len(body.rstrip(b"\0"))
         while start < length:
             digits = _RECORD_LENGTH.match(body, start)

@@ -1,6 +1,6 @@
 """One file over HTTP: streamed to disk, with time-outs, a stall limit, length checks, and retries.
 
-Nothing else lives here: checksums, syncing to disk and atomic renames are `intake`'s.
+Nothing else lives here: checksums, syncing to disk and atomic renames are `request`'s.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ import urllib.request
 from pathlib import Path
 from typing import IO
 
-from modelgauge.dependencies.patience import Patience, Progress
+from modelgauge.dependencies.sources import Patience, Progress
 from modelgauge.errors import DownloadError
 
 _CHUNK = 1 << 18
@@ -51,14 +51,12 @@ def download(url: str, target: Path, *, max_bytes: int, progress: Progress, pati
 
 
 def _attempt(url: str, target: Path, max_bytes: int, progress: Progress, patience: Patience) -> None:
-    whole = False
     try:
         with _open(url, patience) as response, target.open("wb") as file:
             _copy(url, response, file, max_bytes=max_bytes, progress=progress, patience=patience)
-        whole = True
-    finally:
-        if not whole:
-            target.unlink(missing_ok=True)
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
 
 
 def _open(url: str, patience: Patience) -> http.client.HTTPResponse:

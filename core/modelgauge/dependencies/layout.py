@@ -1,4 +1,4 @@
-"""The folders of the store on disk, and the manifest that marks a whole one.
+"""The folders of the store on disk, the manifest that marks a whole one, and the hashes of contents.
 
     DIRECTORY/OWNER/KEY/        a user may put the raw file here, under the name that errors give
         VERSION[-STEP…]/        one version: the first 16 digits of its hash, and what was done to it
@@ -10,6 +10,8 @@ A version's folder appears whole, by one rename; the first process to rename win
 business.
 """
 
+import errno
+import hashlib
 import json
 import os
 import shutil
@@ -20,9 +22,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from modelgauge.dependencies.names import folder_name, unsafe_part
+from modelgauge.dependencies.names import file_name, folder_name
 from modelgauge.dependencies.unpack import Steps
 from modelgauge.errors import DependencyError
+from modelgauge.files.regular import opened, real_path
 
 _MANIFEST = "manifest.json"
 _DATA = "data"
@@ -197,8 +200,7 @@ def _is_sound(manifest: Manifest) -> bool:
     return (
         all(isinstance(text, str) for text in texts)
         and isinstance(manifest.size, int)
-        and (name is None or (isinstance(name, str) and name != "" and "/" not in name and "\\" not in name))
-        and (name is None or unsafe_part(name) is None)
+        and (name is None or (isinstance(name, str) and file_name(name) == name))
     )
 
 
@@ -218,3 +220,55 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def content_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes; of a folder, of the sorted relative names and contents of all files in it.
+
+    Links are read as what they point to; names are taken with `/`, so that a folder has one digest on every
+    system.
+
+    Raises:
+        OSError: something in it cannot be read.
+    """
+    return _folder_digest(path) if path.is_dir() else _file_digest(path)
+
+
+def content_size(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    if path.is_dir():
+        return sum(file.stat().st_size for file in _files(path).values())
+    return path.stat().st_size
+
+
+def _file_digest(path: Path) -> str:
+    with opened(path, links=True) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # its protocol asks for more
+
+
+def _folder_digest(folder: Path) -> str:
+    total = hashlib.sha256()
+    for name, file in sorted(_files(folder).items()):
+        # A name ends at its NUL, and a file's digest has a fixed length: no two folders give the same bytes.
+        total.update(os.fsencode(name) + b"\0" + bytes.fromhex(_file_digest(file)))
+    return total.hexdigest()
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    found = {}
+    above = {str(folder): {real_path(folder)}}
+    for parent, inside, names in os.walk(folder, followlinks=True, onerror=_raise):
+        for name in inside:
+            path = os.path.join(parent, name)  # noqa: PTH118  as `os.walk` writes it
+            real = real_path(path)
+            if real in above[parent]:
+                raise OSError(errno.ELOOP, "its links lead in a circle", path)
+            above[path] = {*above[parent], real}
+        for name in names:
+            file = Path(parent, name)
+            found[file.relative_to(folder).as_posix()] = file
+    return found
+
+
+def _raise(error: OSError) -> None:
+    raise error

@@ -1,4 +1,4 @@
-"""Names that are safe on every system: members of archives, and folders named after uids.
+"""Names that are safe on every system: members of archives, and folders named after uids; how a version is written.
 
 The rules are Windows's, macOS's and Linux's together, so that an archive unpacks alike everywhere or nowhere.
 """
@@ -13,6 +13,7 @@ _DEVICE = re.compile(
     r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])\s*(\..*)?", re.IGNORECASE | re.DOTALL
 )
 _PLAIN_FOLDER = re.compile(r"[a-z0-9_][a-z0-9_.-]{0,62}[a-z0-9_]|[a-z0-9_]")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _MAX_PART_BYTES = 255
 _MAX_PATH_CHARS = 1024
 _MAX_DEPTH = 64
@@ -86,3 +87,8 @@ def file_name(name: str) -> str:
     """The nearest safe file name, for the last part of a URL or a path; `data` when nothing of it is safe."""
     kept = re.sub(r"[^\w.+=@-]+", "_", name).strip(".")[-100:].lstrip(".")
     return kept if kept and unsafe_part(kept) is None else "data"
+
+
+def is_sha256(text: str) -> bool:
+    """Whether it is written as a version is: 64 hexadecimal digits in lower case."""
+    return _SHA256.fullmatch(text) is not None

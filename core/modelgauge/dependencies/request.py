@@ -1,17 +1,40 @@
-"""One dependency that one test asks for: what it must be, what is on disk of it, and what to tell a person.
+"""One dependency that one test asks for: what it must be, what is on disk of it, what to tell a person, and how its
+raw file becomes a stored version: brought into a folder of its own, verified, unpacked, then renamed into place.
 
-Nothing here writes or fetches.
+Whatever fails on the way leaves nothing behind.
 """
 
+import importlib
+import os
 import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from modelgauge.dependencies.digests import content_digest
-from modelgauge.dependencies.layout import Place, StoredVersion
+from modelgauge.dependencies.layout import (
+    Manifest,
+    Place,
+    StoredVersion,
+    content_digest,
+    content_size,
+    data_folder,
+)
 from modelgauge.dependencies.names import file_name
-from modelgauge.dependencies.sources import ExternalData
-from modelgauge.errors import ChecksumError, DefinitionError, DependencyMissingError
+from modelgauge.dependencies.sources import ExternalData, Progress
+from modelgauge.dependencies.unpack import Steps, apply_steps, unpacked_name, zstd_module
+from modelgauge.errors import (
+    ChecksumError,
+    DefinitionError,
+    DependencyError,
+    DependencyMissingError,
+    DownloadError,
+    ModelGaugeError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +161,98 @@ class Request:
             f"Get it from {self.data.source} and put it at {self.drop}, "
             f"or run `modelgauge dependencies add --test {test} {key} FILE`."
         )
+
+
+def take_copy(request: Request, file: Path) -> StoredVersion:
+    """Stores a copy of a user's raw file as if it had been fetched."""
+    return _take_in(request, partial(shutil.copyfile, file), what=str(file))
+
+
+def take_fetched(request: Request, *, show_progress: bool) -> StoredVersion:
+    """Stores what the source gives; a progress bar is shown on a terminal only."""
+    return _take_in(request, partial(_fetch, request, show_progress), what=f"what {request.data.source} gave")
+
+
+def take_unpacked(request: Request, file: Path, steps: Steps) -> StoredVersion:
+    """Stores what a file that is read in place unpacks to; its declared checksum is the caller's business."""
+    return _take_in(request, partial(shutil.copyfile, file), what=str(file), steps=steps, in_place=True)
+
+
+def _take_in(
+    request: Request,
+    bring: Callable[[Path], object],
+    *,
+    what: str,
+    steps: Steps | None = None,
+    in_place: bool = False,
+) -> StoredVersion:
+    steps = request.data.steps() if steps is None else steps
+    source = what if in_place else request.data.source
+    if steps.decompress == "zstd":
+        zstd_module(request.label)  # whoever lacks it is told before hours of fetching
+    with request.place.staging() as staging:
+        raw = staging / "raw" / request.file_name
+        raw.parent.mkdir()
+        bring(raw)
+        with raw.open("rb+") as file:
+            os.fsync(file.fileno())
+        version = content_digest(raw)
+        request.check_version(version, what, declared=not in_place)
+        whole = staging / "whole"
+        produced = _produce(request, raw, whole, steps, source)
+        manifest = Manifest(
+            owner=request.place.owner,
+            key=request.place.key,
+            version=version,
+            sources=(source,),
+            steps=tuple(steps.names()),
+            content=content_digest(produced) if steps else version,
+            size=content_size(produced),
+            name=None if produced.is_dir() else produced.name,
+        )
+        return request.place.publish(whole, manifest, steps)
+
+
+def _produce(request: Request, raw: Path, whole: Path, steps: Steps, source: str) -> Path:
+    folder = data_folder(whole)
+    folder.mkdir(parents=True)
+    name = unpacked_name(raw.name, steps)
+    if steps:
+        archive = f"{request.label} ({source})"
+        apply_steps(raw, folder, steps, name=name, archive=archive, limits=request.data.limits)
+    else:
+        raw.rename(folder / name)
+    return folder if steps.unpack else folder / name
+
+
+def _fetch(request: Request, show_progress: bool, target: Path) -> None:
+    try:
+        with _progress(request.label, show_progress) as progress:
+            request.data.fetch(target, progress)
+    except DownloadError as error:
+        raise DownloadError(f"{request.label}: {error.problem}", fix=request.hand_over()) from error
+    except ModelGaugeError:
+        raise
+    except Exception as error:  # an author's code may raise anything; it becomes an error that names the data
+        problem = f"{request.label} could not be fetched: {type(error).__name__}: {error}."
+        raise DownloadError(problem, fix=request.hand_over()) from error
+    if not target.is_file():
+        raise DependencyError(
+            f"{request.label}: `{type(request.data).__name__}.fetch` wrote no file to its target.",
+            fix="Mend that method: it writes the raw bytes to the path that it is given.",
+        )
+
+
+@contextmanager
+def _progress(title: str, wanted: bool) -> Iterator[Progress]:
+    if not wanted or sys.stderr is None or not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    tqdm: Any = importlib.import_module("tqdm").tqdm  # lazily: most runs fetch nothing
+    with tqdm(desc=title, unit="B", unit_scale=True, unit_divisor=1024) as bar:
+
+        def report(done: int, total: int | None) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield report

@@ -1,23 +1,62 @@
-"""What test authors declare: where a file comes from, its checksum, and how it is unpacked.
+"""What test authors declare: where a file comes from, its checksum, how it is unpacked, and how long a fetch may take.
 
 Nothing here knows where the file will lie: that is the store's.
 """
 
-import difflib
 import importlib
 import importlib.resources
 import shutil
 import urllib.parse
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
-from modelgauge.dependencies.digests import is_sha256
 from modelgauge.dependencies.limits import UnpackLimits
-from modelgauge.dependencies.names import file_name, unsafe_part
-from modelgauge.dependencies.patience import Patience, Progress
+from modelgauge.dependencies.names import file_name, is_sha256, unsafe_part
 from modelgauge.dependencies.unpack import Archive, Compression, Steps
 from modelgauge.errors import DefinitionError, DependencyMissingError
+from modelgauge.wording.did_you_mean import did_you_mean
+
+_ALIASES = {"gz": "gzip", "zst": "zstd", "zstandard": "zstd", "tgz": "tar", "tar.gz": "tar", "targz": "tar"}
+Progress: TypeAlias = Callable[[int, int | None], None]
+"""Told as a fetch goes on: bytes so far, bytes in all (None while unknown)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a download may take to fail.
+
+    Args:
+        timeout: seconds to connect, seconds until all headers are there, and seconds without a single byte.
+        stall_seconds: a window of time, in seconds, in which at least `stall_bytes` must come.
+        stall_bytes: see `stall_seconds`.
+        tries: attempts in all; only failures that can pass are tried again.
+        backoff: seconds before the second try, doubled before each further one; may be 0.
+
+    Raises:
+        DefinitionError: a value is negative, or one that must not be is 0.
+    """
+
+    timeout: float = 30.0
+    stall_seconds: float = 60.0
+    stall_bytes: int = 1 << 14
+    tries: int = 3
+    backoff: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, least in {
+            "timeout": 1e-3,
+            "stall_seconds": 1e-3,
+            "stall_bytes": 0,
+            "tries": 1,
+            "backoff": 0,
+        }.items():
+            value = getattr(self, name)
+            if not value >= least:
+                fix = f"Give at least {least:g}."
+                raise DefinitionError(f"Patience({name}={value!r}) is too small.", fix=fix)
 
 
 class ExternalData(ABC):
@@ -123,22 +162,9 @@ class ExternalData(ABC):
     def _check_choice(self, argument: str, value: object, choices: tuple[str, ...]) -> None:
         if value is None or value in choices:
             return
-        known = " or ".join(map(repr, choices))
-        aliases = {
-            "gz": "gzip",
-            "zst": "zstd",
-            "zstandard": "zstd",
-            "tgz": "tar",
-            "tar.gz": "tar",
-            "targz": "tar",
-        }
         wanted = str(value).lower().lstrip(".")
-        close = (
-            [aliases[wanted]]
-            if aliases.get(wanted) in choices
-            else difflib.get_close_matches(wanted, choices, 1)
-        )
-        fix = f"Did you mean {close[0]!r}? It can be {known}." if close else f"Use {known}, or leave it out."
+        hint = did_you_mean(_ALIASES.get(wanted, wanted), choices)
+        fix = f"{hint}Use {' or '.join(map(repr, choices))}, or leave it out."
         raise DefinitionError(f"{type(self).__name__}({argument}={value!r}) is not known.", fix=fix)
 
 

@@ -1,19 +1,22 @@
 """The store: gives tests the data that they declare, verified, and says exactly what is missing.
 
-Safe for several processes at once. Where things lie is `layout`'s business, how they get there `intake`'s.
+Safe for several processes at once. Where things lie is `layout`'s business, how they get there `request`'s.
 """
 
-import difflib
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-from modelgauge.dependencies.digests import content_digest, is_sha256
-from modelgauge.dependencies.intake import take_copy, take_fetched, take_unpacked
-from modelgauge.dependencies.layout import Place, StoredVersion, read_versions
-from modelgauge.dependencies.request import Request, ResolvedDependency
+from modelgauge.dependencies.layout import Place, StoredVersion, content_digest, read_versions
+from modelgauge.dependencies.names import is_sha256
+from modelgauge.dependencies.request import (
+    Request,
+    ResolvedDependency,
+    take_copy,
+    take_fetched,
+    take_unpacked,
+)
 from modelgauge.dependencies.sources import ExternalData
 from modelgauge.dependencies.unpack import Steps, steps_for
 from modelgauge.errors import (
@@ -25,27 +28,7 @@ from modelgauge.errors import (
     InvalidOptionError,
     UnknownNameError,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class StoredDependency:
-    """One version in the store, as `modelgauge dependencies list` shows it.
-
-    Args:
-        owner: uid of the test.
-        key: the test's name for it.
-        version: content hash of the raw file.
-        path: the file, or the folder of an unpacked archive.
-        size: of what lies at `path`, in bytes.
-        source: where the content came from; several are separated by commas.
-    """
-
-    owner: str
-    key: str
-    version: str
-    path: Path
-    size: int
-    source: str
+from modelgauge.wording.did_you_mean import did_you_mean
 
 
 class DependencyStore:
@@ -163,11 +146,13 @@ class DependencyStore:
         with _disk_errors(request):
             return request.verified(take_copy(request, Path(file)))
 
-    def stored(self) -> list[StoredDependency]:
+    def stored(self) -> list[StoredVersion]:
         """All whole versions in the store, by owner, key and version; their content is not verified."""
         keys = [key for owner in _subfolders(self.directory) for key in _subfolders(owner)]
-        found = [_listed(version) for key in keys for version in read_versions(key)]
-        return sorted(found, key=lambda item: (item.owner, item.key, item.version, str(item.path)))
+        found = [version for key in keys for version in read_versions(key)]
+        return sorted(
+            found, key=lambda one: (one.manifest.owner, one.manifest.key, one.manifest.version, one.path)
+        )
 
     def check_names(self, declared: Mapping[str, Collection[str]]) -> None:
         """Refuses overrides and pins that no test of a command declares.
@@ -183,11 +168,11 @@ class DependencyStore:
         for name in [*self._overrides, *self._pins]:
             if name in qualified or name in known:
                 continue
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f"Did you mean {close[0]!r}? " if close else ""
             listing = f"Declared keys: {', '.join(known)}." if known else "No dependencies are declared."
             tests = " or ".join(map(repr, sorted(declared)))
-            raise UnknownNameError(f"No dependency of {tests} is called {name!r}.", fix=hint + listing)
+            raise UnknownNameError(
+                f"No dependency of {tests} is called {name!r}.", fix=did_you_mean(name, known) + listing
+            )
 
     def _request(self, owner: str, key: str, data: ExternalData) -> Request:
         pin = self._pins.get(f"{owner}:{key}", self._pins.get(key))
@@ -312,8 +297,3 @@ def _disk_errors(request: Request) -> Iterator[None]:
 
 def _subfolders(folder: Path) -> list[Path]:
     return sorted(child for child in folder.iterdir() if child.is_dir()) if folder.is_dir() else []
-
-
-def _listed(stored: StoredVersion) -> StoredDependency:
-    m = stored.manifest
-    return StoredDependency(m.owner, m.key, m.version, stored.path, m.size, ", ".join(m.sources))

@@ -95,6 +95,21 @@ def apply_steps(
         _decompress(raw, folder / name, steps, guard)
 
 
+def zstd_module(what: str) -> Any:
+    """The standard library's module (from Python 3.14 on) or its backport; `what` says of what data an error is.
+
+    Raises:
+        DependencyError: neither is installed.
+    """
+    for name in ("compression.zstd", "backports.zstd"):
+        with suppress(ModuleNotFoundError):
+            return importlib.import_module(name)
+    raise DependencyError(
+        f"{what} is compressed by zstd, which this Python cannot read.",
+        fix='pip install "modelgauge-framework[zstd]"',
+    )
+
+
 def _first_bytes(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(512)
@@ -140,11 +155,5 @@ def _decompressor(
         return gzip.GzipFile(fileobj=packed), (gzip.BadGzipFile, zlib.error)
     if compression is None:
         return packed, ()
-    for module in ("compression.zstd", "backports.zstd"):  # the first from Python 3.14 on
-        with suppress(ModuleNotFoundError):
-            zstd: Any = importlib.import_module(module)
-            return zstd.ZstdFile(packed), (zstd.ZstdError,)
-    raise DependencyError(
-        f"{guard.archive} is zstd data, which this Python cannot read.",
-        fix='pip install "modelgauge-framework[zstd]"',
-    )
+    zstd = zstd_module(guard.archive)
+    return zstd.ZstdFile(packed), (zstd.ZstdError,)

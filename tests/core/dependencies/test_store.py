@@ -185,7 +185,7 @@ def test_the_same_content_from_another_source_is_known_to_come_from_both(store, 
     for data in sources * 2:
         store.resolve("owner", "key", data)
     assert [data.fetched for data in sources] == [1, 1]
-    assert [item.source for item in store.stored()] == ["memory one.txt, memory two.txt"]
+    assert [one.manifest.sources for one in store.stored()] == [("memory one.txt", "memory two.txt")]
 
 
 def test_the_declared_data_is_known_although_an_override_with_its_content_was_first(
@@ -309,4 +309,4 @@ def test_of_several_versions_of_a_source_the_one_stored_last_is_used(store, dire
         os.utime(path.parent.parent / "manifest.json", (stored_at, stored_at))
     used = DependencyStore(directory, offline=True).resolve("owner", "key", memory(b"?"))
     assert used.version == sha(last)
-    assert [one.version for one in store.stored()] == sorted(sha(one) for one in (b"1", b"2", b"3"))
+    assert [one.manifest.version for one in store.stored()] == sorted(sha(one) for one in (b"1", b"2", b"3"))

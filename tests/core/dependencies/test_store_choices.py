@@ -8,7 +8,7 @@ import pytest
 from archives import files_in, sha, tar_gz
 
 from modelgauge.dependencies import DependencyStore, LocalData, PackageData, WebData
-from modelgauge.dependencies.intake import take_copy
+from modelgauge.dependencies.request import take_copy
 from modelgauge.errors import (
     ChecksumError,
     DependencyMissingError,
@@ -219,9 +219,11 @@ def test_the_stored_versions_are_listed(store, directory, memory):
     store.resolve("a", "key", memory(b"1"))
     (directory / "stray.txt").write_text("not ours", encoding="utf-8")
     first, second = store.stored()
-    assert (first.owner, first.key, first.version, first.size) == ("a", "key", sha(b"1"), 1)
+    one = first.manifest
+    assert (one.owner, one.key, one.version, one.size) == ("a", "key", sha(b"1"), 1)
     assert first.path.read_bytes() == b"1"
-    assert (second.owner, second.size, second.source) == ("z/test", 5, "memory file.txt")
+    two = second.manifest
+    assert (two.owner, two.size, two.sources) == ("z/test", 5, ("memory file.txt",))
     assert second.path.is_dir()
 
 

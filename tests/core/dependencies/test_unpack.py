@@ -48,6 +48,15 @@ def test_zstd_that_this_python_cannot_read_names_the_extra(folder, monkeypatch, 
         unpack(raw, folder, steps)
 
 
+def test_nothing_is_fetched_that_this_python_cannot_read(store, memory, monkeypatch):
+    for module in ("compression.zstd", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, module, None)
+    data = memory(decompress="zstd")
+    with pytest.raises(DependencyError, match=r"^Dependency 'key' of 'owner' is compressed by zstd"):
+        store.resolve("owner", "key", data)
+    assert data.fetched == 0
+
+
 @pytest.mark.parametrize("compress", [gzip.compress, zstd])
 @pytest.mark.parametrize("frames", [1, 2])
 def test_every_truncation_is_noticed(folder, compress, frames):

@@ -172,12 +172,12 @@ def _store(app: App) -> DependencyStore:
 def _kept(app: App) -> list[dict[str, Any]]:
     return [
         {
-            "test_uid": one.owner,
-            "key": one.key,
-            "version": one.version,
-            "bytes": one.size,
+            "test_uid": one.manifest.owner,
+            "key": one.manifest.key,
+            "version": one.manifest.version,
+            "bytes": one.manifest.size,
             "path": str(one.path),
-            "source": one.source,
+            "source": ", ".join(one.manifest.sources),
         }
         for one in _store(app).stored()
     ]
