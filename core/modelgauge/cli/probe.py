@@ -243,6 +243,12 @@ def _explained(
     learn_secrets(owner, runner.options.redactor)
     keys = keys_of(owner, asked)
     if keys is None:
+        if owner.is_cheap and asked:
+            judges = ", ".join(f"'{one.uid}'" for one in asked.values())
+            raise UsageError(
+                f"'{owner.uid}' is computed in each run, from the answers of {judges}. Only these are cached.",
+                fix="Explain one of them: --sut UID --prompt QUESTION.",
+            )
         why = owner.why_uncacheable(asked) or f"asking '{owner.uid}' costs next to nothing"
         raise UsageError(f"Nothing is ever cached: {why}.", fix="Each run makes such calls anew.")
     key = keys.key(request)

@@ -151,7 +151,10 @@ Result = Annotated[dict[str, Any], AfterValidator(revived_result)]
 
 
 class CallCounts(Frozen):
-    """Calls that returned a response: paid in this run, or found (in the cache, or as a call in flight)."""
+    """Calls that returned a response: paid in this run, or found (in the cache, or as a call in flight).
+
+    What an annotator only computes (a metric's score) counts as paid in each run, although it costs nothing.
+    """
 
     paid: Count = 0
     cached: Count = 0

@@ -359,7 +359,7 @@ class Run:
         return Standing(
             done=sum(done),
             known=None if None in known else sum(one or 0 for one in known),
-            cached=sum(one.sut_calls.cached + one.annotator_calls.cached for one in tallies),
+            cached=sum(calls.cached for one in tallies for calls in one.calls),
             errors=sum(done) - sum(one.scored for one in tallies),
             cost=sum(one.cost for one in tallies),
             oldest=max(ages, default=None),

@@ -24,7 +24,7 @@ from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.data.thresholds import reaches
 from modelgauge.engine.loop.coroutines import never_waits, result_of
 from modelgauge.interfaces.annotator import CompletionAnnotator
-from modelgauge.interfaces.identity import Identified, interface_method
+from modelgauge.interfaces.identity import interface_method
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters, origin_of, own_case
 from modelgauge.metrics.definition import (
@@ -38,7 +38,6 @@ from modelgauge.metrics.definition import (
     refused_call,
     without_judge,
 )
-from modelgauge.metrics.fingerprints import Fingerprint, defined_in, fingerprint
 from modelgauge.metrics.judges import (
     JUDGE,
     JudgeLike,
@@ -126,10 +125,10 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
             `score` of its own it must be said anew.
         needs_judge: `score` asks its judge: `await self.ask("judge", "…")`.
         asks_nobody: `score` never asks one: a `model` has no effect. To be said anew for a `score` of one's own, too.
-        is_cheap: scores of metrics without a judge are not kept, so that a change in `score` shows at once;
-            say False where `score` itself is dear (a local model). Those of judge metrics are kept as long as its
-            wording, what the class defines and what it uses of the author's modules stay the same.
-        cache_version: raise it where something else changes them: a file that `score` reads, an installed package.
+        is_cheap: a score is computed each time, from what the judges answered: their answers are kept, so a change
+            in `score` shows at once and pays for no call again. Say False where `score` itself costs
+            something (a local model): then scores are kept, too.
+        cache_version: with `is_cheap = False`, raise it where kept scores are out of date.
 
     Raises:
         InvalidOptionError: an argument is of a wrong type, the threshold lies beyond all scores, or the name is
@@ -157,7 +156,6 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
     combine: Combine = "mean"
     _name: str = ""
     _judges: tuple[JudgeSUT, ...] = ()
-    _fingerprint: Fingerprint = Fingerprint("")
 
     def __init__(
         self,
@@ -375,21 +373,4 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
             and never_waits(type(self).score)
         ):
             setattr(self, "annotate", self._annotate_at_once)  # noqa: B010  which costs no task
-        if self.needs_judge or self._judges:
-            self.is_cheap = False
-            of_class = {
-                name: getattr(self, name)
-                for name in _SETTINGS
-                if name not in passed and name != "model" and getattr(self, name) != getattr(Metric, name)
-            }  # arguments stand in the key anyhow, and so do judges
-            self._fingerprint = fingerprint(*self._declared(), of_class, defined_in(type(self)))
-            self.cache_version = f"{self.cache_version}+{self._fingerprint.text}"
         self._is_sealed = True
-
-    def why_uncacheable(self, asked: Mapping[str, Identified] | None = None) -> str | None:
-        """Why scores cannot be kept: what `score` was made with may be what nothing tells, too."""
-        return super().why_uncacheable(asked) or self._fingerprint.why_uncacheable(self.uid)
-
-    def _declared(self) -> tuple[Any, ...]:
-        """What a kept score depends on, beside the arguments and the judges."""
-        return (type(self).score,)

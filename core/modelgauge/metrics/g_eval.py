@@ -175,9 +175,6 @@ class GEval(JudgeMetric):
                 fix=f"Let the ranges of the rubric reach up to {MOST}, or lower the threshold.",
             )
 
-    def _declared(self) -> tuple[Any, ...]:
-        return (*super()._declared(), _STEPS, _SCORE, _SCORE_BY_RUBRIC, weighted_score)
-
     async def score(self, test_case: LLMTestCase) -> Score:
         """Grade a case by the steps."""
         steps = self.evaluation_steps or await self._written_steps()

@@ -28,7 +28,7 @@ from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.interfaces.capabilities import ProducesStructuredOutput
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judges import JUDGE
-from modelgauge.metrics.questions import FRAME, Instructions, as_text, material_of, question, repair, wording
+from modelgauge.metrics.questions import Instructions, as_text, material_of, question, repair, wording
 from modelgauge.metrics.replies import (
     STATEMENTS,
     Shape,
@@ -210,8 +210,9 @@ class JudgeMetric(Metric):
                     f"{where} has the setting '{name}', which is no attribute of the metric.",
                     fix=f"Set self.{name} in its __init__, or leave the setting out.",
                 )
+        instructions = wording(step.instructions)
         if step.settings:
-            _check_names(wording(step.instructions), step.settings, where)
+            _check_names(instructions, step.settings, where)
 
     async def score(self, test_case: Any) -> Score:
         """Extract, judge, reduce.
@@ -228,9 +229,6 @@ class JudgeMetric(Metric):
             "\n".join(f"{name} ({one.value:g}): {one.reason}" for name, one in parts.items()),
             {name: {"score": one.value, **(one.breakdown or {})} for name, one in parts.items()},
         )
-
-    def _declared(self) -> tuple[Any, ...]:
-        return (*super()._declared(), getattr(self, "procedure", None), *FRAME)
 
     async def _scored(self, procedure: Procedure, case: Any) -> Score:
         lacking = [name for name in procedure.needs if not getattr(case, name)]

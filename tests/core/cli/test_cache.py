@@ -177,3 +177,10 @@ def test_what_is_never_cached_is_told(run, here, said, told):
     ended = run("cache", "explain", "--sut", "text_only", "--prompt", "x")
     assert ended.code == 2
     assert told in ended.err
+
+
+def test_of_a_judge_metric_only_the_answers_of_its_judges_are_cached(run, here):
+    asked = ("--annotator", "answer_relevancy?model=echo", "--prompt", "x", "--completion", "y")
+    ended = run("cache", "explain", *asked)
+    assert ended.code == 2
+    assert "computed in each run, from the answers of 'echo'" in ended.err

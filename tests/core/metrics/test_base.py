@@ -443,7 +443,7 @@ def test_a_metric_is_an_annotator_in_any_test(tmp_path, sut, scripted):
     for _ in range(2):
         record = run_test(test, FakeSUT("echo", lambda prompt: prompt.text), concurrency=1)
         assert record.result["rated"].value == 0.75
-    assert record.counts.annotator_calls.cached == 2
+    assert (record.counts.judge_calls.paid, record.counts.judge_calls.cached) == (0, 2)
     assert len(script.asked) == 2
 
 
