@@ -1,10 +1,9 @@
 """ModelGauge: run any test on any AI system.
 
-The public names, each loaded when it is first used: importing this package imports nothing else.
+The public names, each loaded when it is first used: importing this package imports none of them.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modelgauge.api import Runner as Runner
@@ -66,127 +65,41 @@ if TYPE_CHECKING:
     from modelgauge.rerun.resuming import resume as resume
     from modelgauge.stats.measured import MeasuredItems as MeasuredItems
     from modelgauge.suts.function import FunctionSUT as FunctionSUT
+else:
+    from modelgauge.lazy_names import lazy_names
 
-_MODULES = {
-    "api": ("Runner", "list_items", "load_record", "load_records", "run_test"),
-    "data.estimates": ("Estimate", "Score"),
-    "data.items": ("PromptWithContext", "TestItem"),
-    "data.measured": (
-        "MeasuredTestItem",
-        "PromptInteractionAnnotations",
-        "SUTCompletionAnnotations",
-        "SUTResponseAnnotations",
-        "TestItemAnnotations",
-    ),
-    "data.prompts": ("ChatMessage", "ChatPrompt", "ChatRole", "Prompt", "SUTOptions", "TextPrompt"),
-    "data.records": (
-        "RunFailure",
-        "TestItemExceptionRecord",
-        "TestItemRecord",
-        "TestRecord",
-    ),
-    "data.responses": (
-        "SUTCompletion",
-        "SUTResponse",
-        "TokenProbability",
-        "ToolCall",
-        "TopTokens",
-        "Usage",
-    ),
-    "data.results": ("CallCounts", "Counts"),
-    "data.thresholds": ("Threshold",),
-    "dependencies": ("ExternalData", "LocalData", "PackageData", "WebData"),
-    "plugins.hookspecs": ("hookimpl",),
-    "interfaces.annotator": ("CompletionAnnotator",),
-    "interfaces.capabilities": (
-        "AcceptsChatPrompt",
-        "AcceptsTextPrompt",
-        "ProducesPerTokenLogProbabilities",
-        "ProducesStructuredOutput",
-        "SUTCapability",
-    ),
-    "interfaces.retry": ("Fatal", "Retry"),
-    "interfaces.sut": ("PromptResponseSUT",),
-    "interfaces.test": ("PromptResponseTest",),
-    "plugins.registry": ("Register",),
-    "rerun.rescoring": ("rescore",),
-    "rerun.resuming": ("resume",),
-    "config.secrets": ("InjectSecret", "OptionalSecret", "RequiredSecret", "SecretDescription"),
-    "stats.measured": ("MeasuredItems",),
-    "suts.function": ("FunctionSUT",),
-}
-_HOME = {name: f"modelgauge.{module}" for module, names in _MODULES.items() for name in names}
-
-__all__ = [
-    "AcceptsChatPrompt",
-    "AcceptsTextPrompt",
-    "CallCounts",
-    "ChatMessage",
-    "ChatPrompt",
-    "ChatRole",
-    "CompletionAnnotator",
-    "Counts",
-    "Estimate",
-    "ExternalData",
-    "Fatal",
-    "FunctionSUT",
-    "InjectSecret",
-    "LocalData",
-    "MeasuredItems",
-    "MeasuredTestItem",
-    "OptionalSecret",
-    "PackageData",
-    "ProducesPerTokenLogProbabilities",
-    "ProducesStructuredOutput",
-    "Prompt",
-    "PromptInteractionAnnotations",
-    "PromptResponseSUT",
-    "PromptResponseTest",
-    "PromptWithContext",
-    "Register",
-    "RequiredSecret",
-    "Retry",
-    "RunFailure",
-    "Runner",
-    "SUTCapability",
-    "SUTCompletion",
-    "SUTCompletionAnnotations",
-    "SUTOptions",
-    "SUTResponse",
-    "SUTResponseAnnotations",
-    "Score",
-    "SecretDescription",
-    "TestItem",
-    "TestItemAnnotations",
-    "TestItemExceptionRecord",
-    "TestItemRecord",
-    "TestRecord",
-    "TextPrompt",
-    "Threshold",
-    "TokenProbability",
-    "ToolCall",
-    "TopTokens",
-    "Usage",
-    "WebData",
-    "hookimpl",
-    "list_items",
-    "load_record",
-    "load_records",
-    "rescore",
-    "resume",
-    "run_test",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from its module (PEP 562)."""
-    home = _HOME.get(name)
-    if home is None:
-        raise import_module("modelgauge.wording.did_you_mean").missing_name(__name__, name)
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "errors"]
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "modelgauge.api": "Runner list_items load_record load_records run_test",
+            "modelgauge.config.secrets": "InjectSecret OptionalSecret RequiredSecret SecretDescription",
+            "modelgauge.data.estimates": "Estimate Score",
+            "modelgauge.data.items": "PromptWithContext TestItem",
+            "modelgauge.data.measured": (
+                "MeasuredTestItem PromptInteractionAnnotations SUTCompletionAnnotations "
+                "SUTResponseAnnotations TestItemAnnotations"
+            ),
+            "modelgauge.data.prompts": "ChatMessage ChatPrompt ChatRole Prompt SUTOptions TextPrompt",
+            "modelgauge.data.records": "RunFailure TestItemExceptionRecord TestItemRecord TestRecord",
+            "modelgauge.data.responses": (
+                "SUTCompletion SUTResponse TokenProbability ToolCall TopTokens Usage"
+            ),
+            "modelgauge.data.results": "CallCounts Counts",
+            "modelgauge.data.thresholds": "Threshold",
+            "modelgauge.dependencies": "ExternalData LocalData PackageData WebData",
+            "modelgauge.interfaces.annotator": "CompletionAnnotator",
+            "modelgauge.interfaces.capabilities": (
+                "AcceptsChatPrompt AcceptsTextPrompt ProducesPerTokenLogProbabilities "
+                "ProducesStructuredOutput SUTCapability"
+            ),
+            "modelgauge.interfaces.retry": "Fatal Retry",
+            "modelgauge.interfaces.sut": "PromptResponseSUT",
+            "modelgauge.interfaces.test": "PromptResponseTest",
+            "modelgauge.plugins.hookspecs": "hookimpl",
+            "modelgauge.plugins.registry": "Register",
+            "modelgauge.rerun.rescoring": "rescore",
+            "modelgauge.rerun.resuming": "resume",
+            "modelgauge.stats.measured": "MeasuredItems",
+            "modelgauge.suts.function": "FunctionSUT",
+        },
+    )

@@ -3,13 +3,15 @@
 import ast
 import inspect
 from importlib import import_module
+from pathlib import Path
 
 import pytest
-from code_tree import CORE, tree_of
+from code_tree import tree_of
 
 import modelgauge
 
-MODULES = ("modelgauge", "modelgauge.stats", "modelgauge.testing", "modelgauge.text")
+LAZY = ("modelgauge", "modelgauge.evals", "modelgauge.metrics", "modelgauge.stats", "modelgauge.testing")
+MODULES = (*LAZY, "modelgauge.text")
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -34,15 +36,25 @@ def test_public_names_explain_themselves(name: str) -> None:
     assert mute == []
 
 
-def test_type_checkers_see_the_same_names() -> None:
+@pytest.mark.parametrize("package", LAZY)
+def test_type_checkers_see_the_same_names(package: str) -> None:
     """`__init__` says each name twice, for type checkers and for lazy loading: both must say the same."""
-    told = {}
-    for node in ast.walk(tree_of(CORE / "__init__.py")):
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("modelgauge."):
-            told.update({alias.asname: (node.module, alias.name) for alias in node.names})
-    assert sorted(told) == list(modelgauge.__all__)
-    for public, (home, name) in told.items():
-        assert getattr(modelgauge, public) is getattr(import_module(home), name)
+    module = import_module(package)
+    seen = {
+        alias.asname: getattr(import_module(str(node.module)), alias.name)
+        for node in ast.walk(tree_of(Path(str(module.__file__))))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname
+    }
+    assert seen == {name: getattr(module, name) for name in module.__all__}
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_all_names_can_be_imported_at_once(package: str) -> None:
+    found: dict[str, object] = {}
+    exec(f"from {package} import *", found)
+    assert found.keys() - {"__builtins__"} == {*import_module(package).__all__}
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -4,8 +4,7 @@ The public names, each loaded when it is first used. Metrics are in `modelgauge.
 one class, since the documents that people come from renamed it.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modelgauge.data.responses import ToolCall as ToolCall
@@ -37,75 +36,26 @@ if TYPE_CHECKING:
     from modelgauge.observe.tracing import observe as observe
     from modelgauge.observe.tracing import update_current_span as update_current_span
     from modelgauge.observe.tracing import update_current_trace as update_current_trace
+else:
+    from modelgauge.lazy_names import lazy_names
 
-_MODULES = {
-    "data.responses": ("ToolCall",),
-    "data.spans": ("Span", "Trace"),
-    "data.test_cases": (
-        "ConversationalGolden",
-        "ConversationalTestCase",
-        "Golden",
-        "LLMTestCase",
-        "LLMTestCaseParams",
-        "MultiTurnParams",
-        "SingleTurnParams",
-        "Turn",
-        "TurnParams",
-    ),
-    "evals.asserting": ("assert_test",),
-    "evals.configs": ("AsyncConfig", "CacheConfig", "DisplayConfig", "ErrorConfig"),
-    "datasets.dataset_test": ("DatasetTest",),
-    "datasets.dataset": ("EvaluationDataset",),
-    "evals.evaluation": ("evaluate",),
-    "evals.hyperparameters": ("log_hyperparameters",),
-    "evals.results": ("EvaluationResult", "MetricData", "TestResult"),
-    "observe.tracing": ("collect_traces", "observe", "update_current_span", "update_current_trace"),
-    "metrics.tools": ("ToolCallParams",),
-}
-_HOME = {name: f"modelgauge.{module}" for module, names in _MODULES.items() for name in names}
-
-__all__ = [
-    "AsyncConfig",
-    "CacheConfig",
-    "ConversationalGolden",
-    "ConversationalTestCase",
-    "DatasetTest",
-    "DisplayConfig",
-    "ErrorConfig",
-    "EvaluationDataset",
-    "EvaluationResult",
-    "Golden",
-    "LLMTestCase",
-    "LLMTestCaseParams",
-    "MetricData",
-    "MultiTurnParams",
-    "SingleTurnParams",
-    "Span",
-    "TestResult",
-    "ToolCall",
-    "ToolCallParams",
-    "Trace",
-    "Turn",
-    "TurnParams",
-    "assert_test",
-    "collect_traces",
-    "evaluate",
-    "log_hyperparameters",
-    "observe",
-    "update_current_span",
-    "update_current_trace",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from its module (PEP 562)."""
-    home = _HOME.get(name)
-    if home is None:
-        raise import_module("modelgauge.wording.did_you_mean").missing_name(__name__, name)
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*__all__]
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "modelgauge.data.responses": "ToolCall",
+            "modelgauge.data.spans": "Span Trace",
+            "modelgauge.data.test_cases": (
+                "ConversationalGolden ConversationalTestCase Golden LLMTestCase LLMTestCaseParams "
+                "MultiTurnParams SingleTurnParams Turn TurnParams"
+            ),
+            "modelgauge.datasets.dataset": "EvaluationDataset",
+            "modelgauge.datasets.dataset_test": "DatasetTest",
+            "modelgauge.evals.asserting": "assert_test",
+            "modelgauge.evals.configs": "AsyncConfig CacheConfig DisplayConfig ErrorConfig",
+            "modelgauge.evals.evaluation": "evaluate",
+            "modelgauge.evals.hyperparameters": "log_hyperparameters",
+            "modelgauge.evals.results": "EvaluationResult MetricData TestResult",
+            "modelgauge.metrics.tools": "ToolCallParams",
+            "modelgauge.observe.tracing": "collect_traces observe update_current_span update_current_trace",
+        },
+    )

@@ -3,8 +3,7 @@
 What a metric is stands in `base.py`; how judge metrics are declared, in `procedure.py`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modelgauge.data.estimates import Score as Score
@@ -47,124 +46,32 @@ if TYPE_CHECKING:
     from modelgauge.metrics.text import TokenF1Metric as TokenF1Metric
     from modelgauge.metrics.tools import ToolCallParams as ToolCallParams
     from modelgauge.metrics.tools import ToolCorrectnessMetric as ToolCorrectnessMetric
+else:
+    from modelgauge.lazy_names import lazy_names
 
-_MODULES = {
-    "data.estimates": ("Score",),
-    "data.test_cases": (
-        "LLMTestCaseParams",
-        "MultiTurnParams",
-        "SingleTurnParams",
-        "TurnParams",
-    ),
-    "metrics.base": ("Metric",),
-    "metrics.cases": (
-        "TestCase",
-        "case_of",
-    ),
-    "metrics.conversation": (
-        "ConversationRelevancy",
-        "ConversationRelevancyMetric",
-        "RoleAdherenceMetric",
-        "TurnRelevancyMetric",
-    ),
-    "metrics.definition": ("MetricSettings",),
-    "metrics.g_eval": (
-        "GEval",
-        "Rubric",
-    ),
-    "metrics.judges": ("judging_by_default",),
-    "metrics.ngrams": (
-        "BLEUMetric",
-        "ChrFMetric",
-        "ROUGEMetric",
-    ),
-    "metrics.procedure": (
-        "Combination",
-        "Extract",
-        "Judge",
-        "JudgeMetric",
-        "Procedure",
-    ),
-    "metrics.rag": (
-        "AnswerRelevancyMetric",
-        "ContextualPrecisionMetric",
-        "ContextualRecallMetric",
-        "ContextualRelevancyMetric",
-        "FaithfulnessMetric",
-        "HallucinationMetric",
-    ),
-    "metrics.structure": (
-        "CostMetric",
-        "JsonCorrectnessMetric",
-        "LatencyMetric",
-    ),
-    "metrics.text": (
-        "ContainsMetric",
-        "ExactMatchMetric",
-        "LevenshteinMetric",
-        "PatternMatchMetric",
-        "TokenF1Metric",
-    ),
-    "metrics.tools": (
-        "ToolCallParams",
-        "ToolCorrectnessMetric",
-    ),
-}
-_HOME = {name: f"modelgauge.{module}" for module, names in _MODULES.items() for name in names}
-
-__all__ = [
-    "AnswerRelevancyMetric",
-    "BLEUMetric",
-    "ChrFMetric",
-    "Combination",
-    "ContainsMetric",
-    "ContextualPrecisionMetric",
-    "ContextualRecallMetric",
-    "ContextualRelevancyMetric",
-    "ConversationRelevancy",
-    "ConversationRelevancyMetric",
-    "CostMetric",
-    "ExactMatchMetric",
-    "Extract",
-    "FaithfulnessMetric",
-    "GEval",
-    "HallucinationMetric",
-    "JsonCorrectnessMetric",
-    "Judge",
-    "JudgeMetric",
-    "LLMTestCaseParams",
-    "LatencyMetric",
-    "LevenshteinMetric",
-    "Metric",
-    "MetricSettings",
-    "MultiTurnParams",
-    "PatternMatchMetric",
-    "Procedure",
-    "ROUGEMetric",
-    "RoleAdherenceMetric",
-    "Rubric",
-    "Score",
-    "SingleTurnParams",
-    "TestCase",
-    "TokenF1Metric",
-    "ToolCallParams",
-    "ToolCorrectnessMetric",
-    "TurnParams",
-    "TurnRelevancyMetric",
-    "case_of",
-    "judging_by_default",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from its module (PEP 562)."""
-    home = _HOME.get(name)
-    if home is None:
-        raise import_module("modelgauge.wording.did_you_mean").missing_name(__name__, name)
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*__all__]
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "modelgauge.data.estimates": "Score",
+            "modelgauge.data.test_cases": "LLMTestCaseParams MultiTurnParams SingleTurnParams TurnParams",
+            "modelgauge.metrics.base": "Metric",
+            "modelgauge.metrics.cases": "TestCase case_of",
+            "modelgauge.metrics.conversation": (
+                "ConversationRelevancy ConversationRelevancyMetric RoleAdherenceMetric TurnRelevancyMetric"
+            ),
+            "modelgauge.metrics.definition": "MetricSettings",
+            "modelgauge.metrics.g_eval": "GEval Rubric",
+            "modelgauge.metrics.judges": "judging_by_default",
+            "modelgauge.metrics.ngrams": "BLEUMetric ChrFMetric ROUGEMetric",
+            "modelgauge.metrics.procedure": "Combination Extract Judge JudgeMetric Procedure",
+            "modelgauge.metrics.rag": (
+                "AnswerRelevancyMetric ContextualPrecisionMetric ContextualRecallMetric "
+                "ContextualRelevancyMetric FaithfulnessMetric HallucinationMetric"
+            ),
+            "modelgauge.metrics.structure": "CostMetric JsonCorrectnessMetric LatencyMetric",
+            "modelgauge.metrics.text": (
+                "ContainsMetric ExactMatchMetric LevenshteinMetric PatternMatchMetric TokenF1Metric"
+            ),
+            "modelgauge.metrics.tools": "ToolCallParams ToolCorrectnessMetric",
+        },
+    )

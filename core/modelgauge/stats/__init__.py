@@ -3,88 +3,51 @@
 The names below are loaded on use, so that importing this package does not import numpy.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from modelgauge.stats.aggregations import (
-        count,
-        grouped,
-        maximum,
-        mean,
-        mean_of_each,
-        median,
-        minimum,
-        quantiles,
-        stddev,
-        total,
+    from modelgauge.stats.aggregations import count as count
+    from modelgauge.stats.aggregations import grouped as grouped
+    from modelgauge.stats.aggregations import maximum as maximum
+    from modelgauge.stats.aggregations import mean as mean
+    from modelgauge.stats.aggregations import mean_of_each as mean_of_each
+    from modelgauge.stats.aggregations import median as median
+    from modelgauge.stats.aggregations import minimum as minimum
+    from modelgauge.stats.aggregations import quantiles as quantiles
+    from modelgauge.stats.aggregations import stddev as stddev
+    from modelgauge.stats.aggregations import total as total
+    from modelgauge.stats.intervals import MeanError as MeanError
+    from modelgauge.stats.intervals import bounded_interval as bounded_interval
+    from modelgauge.stats.intervals import mean_error as mean_error
+    from modelgauge.stats.intervals import quantile_interval as quantile_interval
+    from modelgauge.stats.intervals import t_interval as t_interval
+    from modelgauge.stats.intervals import wilson_interval as wilson_interval
+    from modelgauge.stats.measured import MeasuredItems as MeasuredItems
+    from modelgauge.stats.paired import Discordance as Discordance
+    from modelgauge.stats.paired import PairedDifference as PairedDifference
+    from modelgauge.stats.paired import Pairs as Pairs
+    from modelgauge.stats.paired import holm as holm
+    from modelgauge.stats.paired import mcnemar_test as mcnemar_test
+    from modelgauge.stats.paired import paired_difference as paired_difference
+    from modelgauge.stats.paired import pairs_of as pairs_of
+    from modelgauge.stats.paired import sign_flip_test as sign_flip_test
+    from modelgauge.stats.paired import tango_interval as tango_interval
+else:
+    from modelgauge.lazy_names import lazy_names
+
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "modelgauge.stats.aggregations": (
+                "count grouped maximum mean mean_of_each median minimum quantiles stddev total"
+            ),
+            "modelgauge.stats.intervals": (
+                "MeanError bounded_interval mean_error quantile_interval t_interval wilson_interval"
+            ),
+            "modelgauge.stats.measured": "MeasuredItems",
+            "modelgauge.stats.paired": (
+                "Discordance PairedDifference Pairs holm mcnemar_test paired_difference pairs_of "
+                "sign_flip_test tango_interval"
+            ),
+        },
     )
-    from modelgauge.stats.intervals import (
-        MeanError,
-        bounded_interval,
-        mean_error,
-        quantile_interval,
-        t_interval,
-        wilson_interval,
-    )
-    from modelgauge.stats.measured import MeasuredItems
-    from modelgauge.stats.paired import (
-        Discordance,
-        PairedDifference,
-        Pairs,
-        holm,
-        mcnemar_test,
-        paired_difference,
-        pairs_of,
-        sign_flip_test,
-        tango_interval,
-    )
-
-__all__ = [
-    "Discordance",
-    "MeanError",
-    "MeasuredItems",
-    "PairedDifference",
-    "Pairs",
-    "bounded_interval",
-    "count",
-    "grouped",
-    "holm",
-    "maximum",
-    "mcnemar_test",
-    "mean",
-    "mean_error",
-    "mean_of_each",
-    "median",
-    "minimum",
-    "paired_difference",
-    "pairs_of",
-    "quantile_interval",
-    "quantiles",
-    "sign_flip_test",
-    "stddev",
-    "t_interval",
-    "tango_interval",
-    "total",
-    "wilson_interval",
-]
-
-_MODULE_OF = {
-    **dict.fromkeys(["MeasuredItems"], "measured"),
-    **dict.fromkeys(["MeanError", "bounded_interval", "mean_error", "quantile_interval"], "intervals"),
-    **dict.fromkeys(["t_interval", "wilson_interval"], "intervals"),
-    **dict.fromkeys(["Discordance", "PairedDifference", "Pairs", "holm", "mcnemar_test"], "paired"),
-    **dict.fromkeys(["paired_difference", "pairs_of", "sign_flip_test", "tango_interval"], "paired"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"{__name__}.{_MODULE_OF.get(name, 'aggregations')}")
-    value = globals()[name] = getattr(module, name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__

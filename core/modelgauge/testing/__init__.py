@@ -9,8 +9,7 @@ In the tests of a plugin:
 The names are loaded when they are first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modelgauge.testing.checks import Case as Case
@@ -26,41 +25,15 @@ if TYPE_CHECKING:
     from modelgauge.testing.report import Report as Report
     from modelgauge.testing.report import Status as Status
     from modelgauge.testing.rules.catalogue import list_rules as list_rules
+else:
+    from modelgauge.lazy_names import lazy_names
 
-_MODULES = {
-    "checks": ("Case", "check_annotator", "check_plugin", "check_sut", "check_test", "conformance"),
-    "fakes": ("FakeAnnotator", "FakeSUT", "FakeTest"),
-    "report": ("Finding", "Report", "Status"),
-    "rules.catalogue": ("list_rules",),
-}
-_HOME = {name: f"modelgauge.testing.{module}" for module, names in _MODULES.items() for name in names}
-
-__all__ = [
-    "Case",
-    "FakeAnnotator",
-    "FakeSUT",
-    "FakeTest",
-    "Finding",
-    "Report",
-    "Status",
-    "check_annotator",
-    "check_plugin",
-    "check_sut",
-    "check_test",
-    "conformance",
-    "list_rules",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from its module (PEP 562)."""
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'modelgauge.testing' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "modelgauge.testing.checks": "Case check_annotator check_plugin check_sut check_test conformance",
+            "modelgauge.testing.fakes": "FakeAnnotator FakeSUT FakeTest",
+            "modelgauge.testing.report": "Finding Report Status",
+            "modelgauge.testing.rules.catalogue": "list_rules",
+        },
+    )

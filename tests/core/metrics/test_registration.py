@@ -1,7 +1,5 @@
 """The metrics by their names, and the public names."""
 
-from importlib import import_module
-
 import pytest
 
 import modelgauge.metrics
@@ -49,17 +47,6 @@ def test_settings_are_options(metrics):
     assert metrics.make("contains?texts=cat,dog").texts == ("cat", "dog")
     with pytest.raises(InvalidOptionError, match="threshold"):
         metrics.make("answer_relevancy?treshold=0.7")
-
-
-def test_public_names():
-    names = modelgauge.metrics.__all__
-    assert names == sorted(names)
-    for name in names:
-        assert getattr(modelgauge.metrics, name) is getattr(
-            import_module(modelgauge.metrics._HOME[name]), name
-        )
-    with pytest.raises(AttributeError, match="NoMetric"):
-        _ = modelgauge.metrics.NoMetric
 
 
 def test_any_metric_can_be_named_by_an_option(metrics):
