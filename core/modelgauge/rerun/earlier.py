@@ -82,7 +82,6 @@ class Inputs(Part):
 class Manifest(Part):
     """What a run is done again with."""
 
-    python: str = ""
     test_uid: str
     test_initialization: dict[str, Any]
     sut_uid: str

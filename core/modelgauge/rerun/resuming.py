@@ -1,6 +1,5 @@
 """`resume`: a run goes on where it stopped."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -139,16 +138,5 @@ def _check_same(
         changed = [name for name in now if now[name] != recorded.get(name)]
         raise RecordError(
             f"'{owner.uid}' is not what it was in run {folder.run_id}: {', '.join(changed)} changed.",
-            fix=_other_python(manifest_of(folder)) + NEW_RUN,
+            fix=NEW_RUN,
         )
-
-
-def _other_python(manifest: Manifest) -> str:
-    """Advice for a run of another Python, under which the code of metrics counts as another."""
-    now = f"{sys.version_info.major}.{sys.version_info.minor}"
-    then = ".".join(manifest.python.split(".")[:2])
-    return (
-        f"It was begun with Python {then}, and this is {now}: resume it with that. "
-        if then not in ("", now)
-        else ""
-    )

@@ -2,7 +2,6 @@
 
 import json
 import os
-import platform
 from pathlib import Path
 
 import pytest
@@ -132,10 +131,7 @@ def test_a_test_that_has_changed_is_not_mixed_with_what_it_was(run, stopped, her
     ended = run("resume", stopped.name)
     assert ended.code == 2
     assert "is not what it was" in ended.err
-    assert "Python" not in ended.err
     assert calls() == []
-    edit(stopped, f'"python": "{platform.python_version()}"', '"python": "3.10.2"', "run.json")
-    assert "It was begun with Python 3.10, and this is 3." in run("resume", stopped.name, "--sut", "echo").err
 
 
 def test_a_run_whose_folder_was_moved_is_resumed_and_shown_where_it_is(run, stopped, here, calls):
