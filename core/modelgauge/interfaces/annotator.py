@@ -76,7 +76,7 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
             DefinitionError: it was called outside a run's `annotate`, or no SUT has this name.
             CallError: the SUT failed.
         """
-        return await self._asker().ask(self, name, _as_prompt(prompt))
+        return await self._asker().ask(self, self._asked_name(name), _as_prompt(prompt))
 
     def sut_capabilities(self, name: str) -> frozenset[type[SUTCapability]]:
         """What one of the SUTs of `get_suts` can do, those that are named by a uid included.
@@ -87,7 +87,7 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
         return capabilities_of(self._asked_sut(name))
 
     def _asked_sut(self, name: str) -> PromptResponseSUT[Any, Any]:
-        return self._asker().asked_sut(self, name)
+        return self._asker().asked_sut(self, self._asked_name(name))
 
     def _keeps_answers(self, name: str) -> bool:
         """Whether what one of the SUTs of `get_suts` answers is kept, so that the same question gets the same answer.
@@ -95,7 +95,7 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
         Raises:
             DefinitionError: as above.
         """
-        return self._asker().keeps_answers(self, name)
+        return self._asker().keeps_answers(self, self._asked_name(name))
 
     def waiting(self) -> AbstractContextManager[None]:
         """Stop the clock of this call's deadline while it waits for what another call asks.
@@ -103,6 +103,10 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
         The clock stands still during `ask` in any case.
         """
         return self._asker().waiting()
+
+    def _asked_name(self, name: str) -> str:
+        """The name in `get_suts` of the SUT that is asked now as `name`."""
+        return name
 
     def _whence(self, _name: str) -> str:
         return f"'{_name}' of '{self.uid}'"

@@ -25,7 +25,6 @@ from modelgauge.data.thresholds import reaches
 from modelgauge.engine.loop.coroutines import never_waits, result_of
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import interface_method
-from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters, origin_of, own_case
 from modelgauge.metrics.definition import (
     ScoreMethod,
@@ -40,15 +39,17 @@ from modelgauge.metrics.definition import (
 )
 from modelgauge.metrics.judges import (
     JUDGE,
+    Combine,
     JudgeLike,
     JudgeSUT,
+    combined,
     default_judge,
     judge_names,
     judges_of,
     origin_of_default,
+    scores_of_all,
 )
 from modelgauge.metrics.measuring import judged
-from modelgauge.metrics.panel import Combine, combined, scores_of_all
 
 T = TypeVar("T")
 
@@ -294,20 +295,13 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
 
     async def ask(self, name: str, prompt: AnyPrompt | str) -> SUTResponse:
         """Ask a judge; see `CompletionAnnotator.ask`. Of several judges, each scores the case for itself."""
-        response = await super().ask(self._answering(name), prompt)
+        response = await super().ask(name, prompt)
         asking = _asking.get()
         if asking is not None and response.usage is not None and response.usage.cost_usd is not None:
             asking.costs.append(response.usage.cost_usd)
         return response
 
-    def _asked_sut(self, name: str) -> PromptResponseSUT[Any, Any]:
-        return super()._asked_sut(self._answering(name))
-
-    def _keeps_answers(self, name: str) -> bool:
-        """Whether what a judge answers is kept; of several judges, the one that is asked just now."""
-        return super()._keeps_answers(self._answering(name))
-
-    def _answering(self, name: str) -> str:
+    def _asked_name(self, name: str) -> str:
         if name != JUDGE:
             return name
         if not self._judges and not self.needs_judge and type(self).get_suts is Metric.get_suts:

@@ -6,12 +6,13 @@ Nothing here runs while cases are judged.
 import inspect
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from enum import StrEnum
 from functools import update_wrapper
 from numbers import Real
 from types import MethodType
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from modelgauge.data.results import PASSED
 from modelgauge.errors import (
@@ -22,14 +23,15 @@ from modelgauge.errors import (
     ModelGaugeError,
 )
 from modelgauge.interfaces.arguments import refused_argument
-from modelgauge.metrics.judges import JudgeLike
-from modelgauge.metrics.panel import Combine
+from modelgauge.metrics.judges import Combine, JudgeLike
 from modelgauge.plugins.names import decode
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.shortening import beginning
 
 if TYPE_CHECKING:
     from modelgauge.metrics.base import Metric
+
+EnumT = TypeVar("EnumT", bound=StrEnum)
 
 log = logging.getLogger(__name__)
 _said: set[str] = set()
@@ -301,6 +303,34 @@ def check_flags(metric: "Metric", **flags: Any) -> None:
             raise InvalidOptionError(
                 f"{type(metric).__name__} got {name}={value!r}.", fix="Give True or False."
             )
+
+
+def members_of(kinds: type[EnumT], given: Any, metric: str, *, least: int = 0) -> tuple[EnumT, ...]:
+    """The members of an enum that a metric's `evaluation_params` name.
+
+    Args:
+        kinds: the enum, whose values are texts.
+        given: its members, or their values.
+        metric: whose argument it is, for the message.
+        least: how many there must be.
+
+    Raises:
+        InvalidOptionError: it is no list, or holds something else or too few.
+    """
+    known = [str(one.value) for one in kinds]
+    named = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
+    if named is None or len(named) < least or any(one not in known for one in named):
+        shown = (
+            repr(str(given))
+            if isinstance(given, str)
+            else repr(given if named is None else [*map(str, named)])
+        )
+        example = str(given) if given in known else known[0]
+        raise InvalidOptionError(
+            f"{metric} got evaluation_params={shown}.",
+            fix=f"Give a list of: {', '.join(known)}. For example: evaluation_params=[{example!r}].",
+        )
+    return tuple(map(kinds, named))
 
 
 def say_once(note: str) -> None:

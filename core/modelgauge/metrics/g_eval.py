@@ -13,7 +13,7 @@ import asyncio
 import math
 import re
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from fractions import Fraction
 from functools import partial
@@ -30,7 +30,7 @@ from modelgauge.data.test_cases import LLMTestCase, LLMTestCaseParams
 from modelgauge.data.thresholds import reaches
 from modelgauge.errors import CallError, InvalidDataError, InvalidOptionError, MissingLogProbabilitiesError
 from modelgauge.interfaces.capabilities import ProducesPerTokenLogProbabilities
-from modelgauge.metrics.definition import MetricSettings, check_flags, say_once
+from modelgauge.metrics.definition import MetricSettings, check_flags, members_of, say_once
 from modelgauge.metrics.judges import JUDGE
 from modelgauge.metrics.procedure import JudgeMetric
 from modelgauge.metrics.questions import TEMPLATES, material_of
@@ -39,6 +39,7 @@ from modelgauge.metrics.replies import STEPS, Points, points_shape
 _Graded: TypeAlias = tuple[Points, SUTCompletion]
 
 LEAST, MOST = 0, 10
+_DEFAULT_PARAMS = (LLMTestCaseParams.INPUT, LLMTestCaseParams.ACTUAL_OUTPUT)
 _TOP_TOKENS = 20  # the most that the usual APIs give
 _STEPS, _SCORE = TEMPLATES / "g_eval_steps.md", TEMPLATES / "g_eval_score.md"
 _SCORE_BY_RUBRIC = TEMPLATES / "g_eval_score_by_rubric.md"
@@ -150,7 +151,9 @@ class GEval(JudgeMetric):
             raise InvalidOptionError(
                 f"'{name}' has nothing to judge by.", fix="Give criteria=…, or evaluation_steps=[…]."
             )
-        self.required_params = _checked_params(evaluation_params, name)
+        params = _DEFAULT_PARAMS if evaluation_params is None else evaluation_params
+        named = members_of(LLMTestCaseParams, params, f"'{name}'", least=1)
+        self.required_params = tuple(one.value for one in named)
         self.rubric = _in_order(rubric, name) if rubric is not None else None
         if logprobs is not None:
             check_flags(self, logprobs=logprobs)
@@ -286,21 +289,6 @@ def _checked_steps(steps: Any, name: str) -> tuple[str, ...] | None:
             fix="Give a list with a text for each step.",
         )
     return tuple(steps)
-
-
-def _checked_params(params: Any, name: str) -> tuple[str, ...]:
-    """The fields of a test case that the judge sees, by name."""
-    if params is None:
-        params = (LLMTestCaseParams.INPUT, LLMTestCaseParams.ACTUAL_OUTPUT)
-    known = [one.value for one in LLMTestCaseParams]
-    listed = isinstance(params, Iterable) and not isinstance(params, str)  # whose letters would be the fields
-    named = list(params) if listed else []
-    if not named or any(one not in known for one in named):
-        raise InvalidOptionError(
-            f"'{name}' got evaluation_params={[str(one) for one in named] if listed else params!r}.",
-            fix=f"Give a list of at least one of: {', '.join(known)}.",
-        )
-    return tuple(LLMTestCaseParams(one).value for one in named)
 
 
 def _in_order(rubric: Sequence[Rubric], name: str) -> tuple[Rubric, ...]:

@@ -1,15 +1,22 @@
-"""Who judges: what `model=` of a metric may be, and the default judge. Asking is in `base.py`."""
+"""Who judges: what `model=` of a metric may be, the default judge, and one score of several judges.
 
+Asking them is in `base.py`.
+"""
+
+import copy
+import math
 import os
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from modelgauge.config.settings import Settings, load_settings
+from modelgauge.data.estimates import Score
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.errors import InvalidOptionError, UsageError
+from modelgauge.errors import CallError, InvalidOptionError, UsageError
 from modelgauge.interfaces.sut import PromptResponseSUT
+from modelgauge.stats.exact import exact_mean
 from modelgauge.suts.function import FunctionSUT
 
 JudgeSUT: TypeAlias = PromptResponseSUT[Any, Any] | str
@@ -17,6 +24,8 @@ JudgeSUT: TypeAlias = PromptResponseSUT[Any, Any] | str
 
 JudgeLike: TypeAlias = JudgeSUT | Callable[[str], str | SUTCompletion | Awaitable[str | SUTCompletion]]
 """A SUT, its uid, or a function from a question to an answer."""
+
+Combine = Literal["mean", "majority"]
 
 JUDGE = "judge"
 """The name under which a metric asks its judge."""
@@ -114,4 +123,58 @@ def as_sut(judge: Any, metric: str) -> JudgeSUT:
     raise InvalidOptionError(
         f"{metric} cannot be judged by {judge!r}.",
         fix="Give model= a uid like 'openai/gpt-4o-mini', a SUT, or a function from a text to a text.",
+    )
+
+
+# --- several judges of one case -----------------------------------------------------------------------------
+
+
+def scores_of_all(
+    answers: Mapping[str, Score | BaseException], uids: Sequence[str], combine: Combine
+) -> dict[str, Score]:
+    """The scores, where every judge gave one: a mean or a majority of some is not what was asked for.
+
+    Args:
+        answers: what each judge gave or raised, by the names under which they are asked.
+        uids: of the judges, in this order.
+        combine: how the scores are to become one.
+
+    Raises:
+        BaseException: the first error; one of a call names the judges that failed.
+    """
+    failed = {
+        f"{name} ('{uid}')": answer
+        for (name, answer), uid in zip(answers.items(), uids, strict=True)
+        if isinstance(answer, BaseException)
+    }
+    for error in failed.values():
+        if not isinstance(error, CallError):
+            raise error
+        raised = copy.copy(error)  # another case may have met the original, too
+        raised.problem = (
+            f"{len(failed)} of {len(answers)} judges gave no score: {', '.join(failed)}; the {combine} of the "
+            f"others would not be that of all. {error.problem}"
+        )
+        raise raised from error
+    return {name: answer for name, answer in answers.items() if isinstance(answer, Score)}
+
+
+def combined(scores: Mapping[str, Score], combine: Combine, *, higher_is_better: bool) -> Score:
+    """One score of those of several judges.
+
+    Args:
+        scores: by the names of the judges.
+        combine: see `Metric`.
+        higher_is_better: of two values in the middle, the worse is taken.
+    """
+    values = sorted((one.value for one in scores.values()), reverse=not higher_is_better)
+    middle = values[(len(values) - 1) // 2]
+    value = middle if combine == "majority" else exact_mean(values)
+    reasons = [f"{name} ({one.value:g}): {one.reason}" for name, one in scores.items() if one.reason]
+    costs = [one.cost for one in scores.values() if one.cost is not None]
+    return Score(
+        value,
+        reason="\n".join(reasons) or None,
+        breakdown={name: {"score": one.value, "breakdown": one.breakdown} for name, one in scores.items()},
+        cost=math.fsum(costs) if costs else None,
     )

@@ -239,11 +239,11 @@ class JudgeMetric(Metric):
             return Score(procedure.empty, "There is nothing to judge.", {"items": []})
         verdicts = await self._verdicts(procedure.judge, case, items)
         worths = [procedure.judge.verdicts[one.verdict] for one in verdicts]
-        told = [
+        judged = [
             {"item": item, "verdict": one.verdict, **({"reason": one.reason} if one.reason else {})}
             for item, one in zip(items, verdicts, strict=True)
         ]
-        return Score(procedure.reduce(worths), self._reason(procedure.judge, verdicts), {"items": told})
+        return Score(procedure.reduce(worths), self._reason(procedure.judge, verdicts), {"items": judged})
 
     async def asked(
         self,
@@ -282,22 +282,20 @@ class JudgeMetric(Metric):
         """
         if ProducesStructuredOutput in self.sut_capabilities(JUDGE):
             options = options.replaced(response_schema=shape.schema)
-        asked = question(instructions, material, shape.shown, values)
-        completion = (await self.ask(JUDGE, TextPrompt(asked, options))).completions[0]
-        try:
-            return read_completion(completion, shape, material.values()), completion
-        except UnusableReplyError as problem:
-            again = repair(asked, completion.text, str(problem), shape.shown)
-        completion = (await self.ask(JUDGE, TextPrompt(again, options))).completions[0]
-        try:
-            return read_completion(completion, shape, material.values()), completion
-        except UnusableReplyError as problem:
-            raise InvalidResponseError(
-                f"The judge of {self.name} replied twice in a way that cannot be used: {problem}: "
-                f"{quoted(completion.text or completion.reasoning or '', 200)}.",
-                fix=f"{_mend_of(completion)}; the case has no score."
-                f"{_ASK_ANEW if self._keeps_answers(JUDGE) else ''}",
-            ) from None
+        first = asked = question(instructions, material, shape.shown, values)
+        while True:
+            completion = (await self.ask(JUDGE, TextPrompt(asked, options))).completions[0]
+            try:
+                return read_completion(completion, shape, material.values()), completion
+            except UnusableReplyError as problem:
+                if asked is not first:
+                    raise InvalidResponseError(
+                        f"The judge of {self.name} replied twice in a way that cannot be used: {problem}: "
+                        f"{quoted(completion.text or completion.reasoning or '', 200)}.",
+                        fix=f"{_fix_for(completion)}; the case has no score."
+                        f"{_ASK_AGAIN if self._keeps_answers(JUDGE) else ''}",
+                    ) from None
+                asked = repair(first, completion.text, str(problem), shape.shown)
 
     # --- the three steps ------------------------------------------------------------------------------------
 
@@ -335,13 +333,13 @@ class JudgeMetric(Metric):
         return "\n".join(lines)
 
 
-_ASK_ANEW = (
-    " The replies are kept in the cache: to ask the same judge anew, --no-caching, or "
+_ASK_AGAIN = (
+    " The replies are kept in the cache: to ask the same judge again, --no-caching, or "
     "evaluate(…, cache_config=CacheConfig(use_cache=False))."
 )
 
 
-def _mend_of(completion: SUTCompletion) -> str:
+def _fix_for(completion: SUTCompletion) -> str:
     if completion.truncated_reasoning:
         return "Let the judge think less, or say more: its max_tokens, or the option of its SUT for that"
     if is_cut_off(completion):

@@ -1,7 +1,7 @@
 """`ToolCorrectnessMetric`: did the app call the tools that it should have called?"""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, Unpack
@@ -9,9 +9,8 @@ from typing import Any, Unpack
 from modelgauge.data.estimates import Score
 from modelgauge.data.responses import ToolCall
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.errors import InvalidOptionError
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.definition import MetricSettings, check_flags
+from modelgauge.metrics.definition import MetricSettings, check_flags, members_of
 
 
 class ToolCallParams(StrEnum):
@@ -59,24 +58,8 @@ class ToolCorrectnessMetric(Metric):
         check_flags(
             self, should_consider_ordering=should_consider_ordering, should_exact_match=should_exact_match
         )
-        known = [one.value for one in ToolCallParams]
-        if isinstance(evaluation_params, str):  # its letters would be the parameters
-            raise InvalidOptionError(
-                f"{self.name} got evaluation_params={str(evaluation_params)!r}, which is one text.",
-                fix=f"Give a list: evaluation_params=[{str(evaluation_params)!r}]. There are: {', '.join(known)}.",
-            )
-        named = [] if evaluation_params is None else evaluation_params
-        if not isinstance(named, Iterable):
-            raise InvalidOptionError(
-                f"{self.name} got evaluation_params={named!r}.", fix=f"Give a list of: {', '.join(known)}."
-            )
-        self.evaluation_params = tuple(named)
-        for one in self.evaluation_params:
-            if one not in known:
-                raise InvalidOptionError(
-                    f"There is no tool call parameter {one!r}.", fix=f"There are: {', '.join(known)}."
-                )
-        self.evaluation_params = tuple(map(ToolCallParams, self.evaluation_params))
+        given = () if evaluation_params is None else evaluation_params
+        self.evaluation_params = members_of(ToolCallParams, given, self.name)
         self.should_consider_ordering = should_consider_ordering
         self.should_exact_match = should_exact_match
 

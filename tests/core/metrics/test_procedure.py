@@ -127,11 +127,11 @@ def test_that_a_bad_reply_is_kept_is_said_where_it_is():
         )
         return result.test_results[0].metrics_data[0].error
 
-    anew = "to ask the same judge anew, --no-caching"
+    again = "to ask the same judge again, --no-caching"
     kept = FunctionSUT("judge", judge, version=1)
-    assert anew in told(kept)
-    assert anew not in told(kept, cache_config=CacheConfig(use_cache=False))
-    assert anew not in told(FunctionSUT("judge", judge))
+    assert again in told(kept)
+    assert again not in told(kept, cache_config=CacheConfig(use_cache=False))
+    assert again not in told(FunctionSUT("judge", judge))
     assert told(judge) is not None
 
 
