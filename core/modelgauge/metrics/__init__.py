@@ -14,13 +14,19 @@ if TYPE_CHECKING:
     from modelgauge.metrics.base import Metric as Metric
     from modelgauge.metrics.cases import TestCase as TestCase
     from modelgauge.metrics.cases import case_of as case_of
-    from modelgauge.metrics.conversation import ConversationRelevancy as ConversationRelevancy
-    from modelgauge.metrics.conversation import ConversationRelevancyMetric as ConversationRelevancyMetric
-    from modelgauge.metrics.conversation import RoleAdherenceMetric as RoleAdherenceMetric
-    from modelgauge.metrics.conversation import TurnRelevancyMetric as TurnRelevancyMetric
     from modelgauge.metrics.definition import MetricSettings as MetricSettings
     from modelgauge.metrics.g_eval import GEval as GEval
     from modelgauge.metrics.g_eval import Rubric as Rubric
+    from modelgauge.metrics.judge_metrics import AnswerRelevancyMetric as AnswerRelevancyMetric
+    from modelgauge.metrics.judge_metrics import ContextualPrecisionMetric as ContextualPrecisionMetric
+    from modelgauge.metrics.judge_metrics import ContextualRecallMetric as ContextualRecallMetric
+    from modelgauge.metrics.judge_metrics import ContextualRelevancyMetric as ContextualRelevancyMetric
+    from modelgauge.metrics.judge_metrics import ConversationRelevancy as ConversationRelevancy
+    from modelgauge.metrics.judge_metrics import ConversationRelevancyMetric as ConversationRelevancyMetric
+    from modelgauge.metrics.judge_metrics import FaithfulnessMetric as FaithfulnessMetric
+    from modelgauge.metrics.judge_metrics import HallucinationMetric as HallucinationMetric
+    from modelgauge.metrics.judge_metrics import RoleAdherenceMetric as RoleAdherenceMetric
+    from modelgauge.metrics.judge_metrics import TurnRelevancyMetric as TurnRelevancyMetric
     from modelgauge.metrics.judges import judging_by_default as judging_by_default
     from modelgauge.metrics.ngrams import BLEUMetric as BLEUMetric
     from modelgauge.metrics.ngrams import ChrFMetric as ChrFMetric
@@ -30,12 +36,6 @@ if TYPE_CHECKING:
     from modelgauge.metrics.procedure import Judge as Judge
     from modelgauge.metrics.procedure import JudgeMetric as JudgeMetric
     from modelgauge.metrics.procedure import Procedure as Procedure
-    from modelgauge.metrics.rag import AnswerRelevancyMetric as AnswerRelevancyMetric
-    from modelgauge.metrics.rag import ContextualPrecisionMetric as ContextualPrecisionMetric
-    from modelgauge.metrics.rag import ContextualRecallMetric as ContextualRecallMetric
-    from modelgauge.metrics.rag import ContextualRelevancyMetric as ContextualRelevancyMetric
-    from modelgauge.metrics.rag import FaithfulnessMetric as FaithfulnessMetric
-    from modelgauge.metrics.rag import HallucinationMetric as HallucinationMetric
     from modelgauge.metrics.structure import CostMetric as CostMetric
     from modelgauge.metrics.structure import JsonCorrectnessMetric as JsonCorrectnessMetric
     from modelgauge.metrics.structure import LatencyMetric as LatencyMetric
@@ -56,18 +56,16 @@ else:
             "modelgauge.data.test_cases": "LLMTestCaseParams MultiTurnParams SingleTurnParams TurnParams",
             "modelgauge.metrics.base": "Metric",
             "modelgauge.metrics.cases": "TestCase case_of",
-            "modelgauge.metrics.conversation": (
-                "ConversationRelevancy ConversationRelevancyMetric RoleAdherenceMetric TurnRelevancyMetric"
-            ),
             "modelgauge.metrics.definition": "MetricSettings",
             "modelgauge.metrics.g_eval": "GEval Rubric",
+            "modelgauge.metrics.judge_metrics": (
+                "AnswerRelevancyMetric ContextualPrecisionMetric ContextualRecallMetric "
+                "ContextualRelevancyMetric ConversationRelevancy ConversationRelevancyMetric "
+                "FaithfulnessMetric HallucinationMetric RoleAdherenceMetric TurnRelevancyMetric"
+            ),
             "modelgauge.metrics.judges": "judging_by_default",
             "modelgauge.metrics.ngrams": "BLEUMetric ChrFMetric ROUGEMetric",
             "modelgauge.metrics.procedure": "Combination Extract Judge JudgeMetric Procedure",
-            "modelgauge.metrics.rag": (
-                "AnswerRelevancyMetric ContextualPrecisionMetric ContextualRecallMetric "
-                "ContextualRelevancyMetric FaithfulnessMetric HallucinationMetric"
-            ),
             "modelgauge.metrics.structure": "CostMetric JsonCorrectnessMetric LatencyMetric",
             "modelgauge.metrics.text": (
                 "ContainsMetric ExactMatchMetric LevenshteinMetric PatternMatchMetric TokenF1Metric"

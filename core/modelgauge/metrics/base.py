@@ -45,11 +45,11 @@ from modelgauge.metrics.judges import (
     combined,
     default_judge,
     judge_names,
+    judged,
     judges_of,
     origin_of_default,
     scores_of_all,
 )
-from modelgauge.metrics.measuring import judged
 
 T = TypeVar("T")
 

@@ -1,6 +1,7 @@
-"""Who judges: what `model=` of a metric may be, the default judge, and one score of several judges.
+"""Who judges: what `model=` of a metric may be, the default judge, one score of several judges, and one judgement
+outside a run.
 
-Asking them is in `base.py`.
+How a metric asks its judges is in `base.py`.
 """
 
 import copy
@@ -11,11 +12,19 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias
 
+from modelgauge.config.options import RunOptions
+from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import Settings, load_settings
 from modelgauge.data.estimates import Score
 from modelgauge.data.responses import SUTCompletion
+from modelgauge.engine.calls.callee import Asked
+from modelgauge.engine.loop.blocking import blocking
+from modelgauge.engine.one_call import OneCall
 from modelgauge.errors import CallError, InvalidOptionError, UsageError
-from modelgauge.interfaces.sut import PromptResponseSUT
+from modelgauge.interfaces.annotator import CompletionAnnotator, naming_the_asker
+from modelgauge.interfaces.identity import declared
+from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
+from modelgauge.plugins.discovery import discover
 from modelgauge.stats.exact import exact_mean
 from modelgauge.suts.function import FunctionSUT
 
@@ -178,3 +187,34 @@ def combined(scores: Mapping[str, Score], combine: Combine, *, higher_is_better:
         breakdown={name: {"score": one.value, "breakdown": one.breakdown} for name, one in scores.items()},
         cost=math.fsum(costs) if costs else None,
     )
+
+
+# --- outside a run ------------------------------------------------------------------------------------------
+
+
+def judged(annotator: CompletionAnnotator[Any], request: Any) -> Any:
+    """An annotator's native response to one request; blocks, also inside a running event loop.
+
+    Raises:
+        UsageError: one of the SUTs that it asks is unknown, or lacks a secret.
+        Exception: whatever `annotate` raised at last.
+    """
+    settings = load_settings()
+    secrets = SecretStore(file=settings.secrets_file)
+    suts = _suts_of(annotator, settings, secrets)
+    options = RunOptions(data_dir=settings.data_dir, redactor=secrets.redactor, **settings.of_calls())
+    return blocking(lambda: OneCall(options).response(annotator, suts, request))
+
+
+def _suts_of(annotator: CompletionAnnotator[Any], settings: Settings, secrets: SecretStore) -> Asked:
+    named = declared(annotator, "get_suts")
+    made = {name: sut for name, sut in named.items() if isinstance(sut, PromptResponseSUT)}
+    uids = {name: sut for name, sut in named.items() if isinstance(sut, str)}
+    if uids:
+        plugins = discover(settings.plugins)
+        for name, uid in uids.items():
+            with naming_the_asker(annotator, name):
+                made[name] = plugins.suts.make(uid, secrets=secrets)
+    for sut in made.values():
+        check_sut(sut)
+    return made

@@ -278,7 +278,7 @@ def test_the_number_of_groups_is_bounded_and_no_failure_is_lost(failure):
 def test_a_traceback_shows_the_frames_of_its_author_alone():
     ours = "".join(
         f'  File "/elsewhere/site-packages/modelgauge/{file}", line 9, in run\n    await it()\n    ^^^^^^^^^^\n'
-        for file in ("engine/calls/call.py", "metrics/rag.py")
+        for file in ("engine/calls/call.py", "metrics/judge_metrics.py")
     )
     theirs = '  File "/home/me/modelgauge/my_test.py", line 3, in f\n    raise ValueError(1)\n'
     head = "Traceback (most recent call last):\n"

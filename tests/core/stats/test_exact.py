@@ -12,9 +12,9 @@ from modelgauge import ToolCall
 from modelgauge.data.estimates import Score
 from modelgauge.evals import LLMTestCase
 from modelgauge.metrics import LevenshteinMetric, ROUGEMetric, TokenF1Metric, ToolCorrectnessMetric
+from modelgauge.metrics.judge_metrics import average_precision
 from modelgauge.metrics.judges import combined
 from modelgauge.metrics.procedure import mean
-from modelgauge.metrics.rag import average_precision
 from modelgauge.stats.exact import exact_mean, fraction_of
 
 few = st.integers(1, 40)

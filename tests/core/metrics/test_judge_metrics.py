@@ -21,7 +21,7 @@ from modelgauge.metrics import (
     ToolCorrectnessMetric,
     definition,
 )
-from modelgauge.metrics.rag import average_precision
+from modelgauge.metrics.judge_metrics import average_precision
 
 CASE = LLMTestCase(
     "What if these shoes don't fit?",

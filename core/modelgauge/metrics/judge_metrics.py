@@ -1,14 +1,18 @@
-"""Judge metrics of one answer: its relevancy, its faithfulness, and the retrieval behind it.
+"""The judge metrics that come with ModelGauge: of one answer, of the retrieval behind it, and of a conversation.
 
-Each is a declaration; see `procedure.py`. The definitions are DeepEval's (deepeval.com/docs, the page of each
-metric), after RAGAS (Es et al. 2023, "Ragas: Automated Evaluation of Retrieval Augmented Generation"); the
-wording of the questions is our own.
+Each is a declaration; see `procedure.py`. `GEval` is in `g_eval.py`. The definitions are DeepEval's
+(deepeval.com/docs, the page of each metric), after RAGAS (Es et al. 2023, "Ragas: Automated Evaluation of Retrieval
+Augmented Generation"); the wording of the questions is our own.
 """
 
+import json
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any, Unpack
 
-from modelgauge.metrics.definition import say_once
+from modelgauge.data.test_cases import ConversationalTestCase
+from modelgauge.errors import InvalidOptionError
+from modelgauge.metrics.definition import MetricSettings, say_once
 from modelgauge.metrics.procedure import Extract, Judge, JudgeMetric, Procedure, texts_of
 from modelgauge.metrics.questions import TEMPLATES
 from modelgauge.stats.exact import fraction_of
@@ -134,3 +138,71 @@ class HallucinationMetric(JudgeMetric):
             "HallucinationMetric is the share of the texts that the output contradicts, so lower is better, as in "
             "DeepEval before 4.2. DeepEval from 4.2 on counts the other texts: a threshold of 0.7 there is 0.3 here."
         )
+
+
+# --- conversations ---------------------------------------------------------------------------------------
+
+
+def windows(metric: Any, case: ConversationalTestCase) -> Sequence[str]:
+    """For each turn of the assistant, the conversation up to it: at most `metric.window_size` turns."""
+    lines = [json.dumps({"role": one.role, "content": one.content}, ensure_ascii=False) for one in case.turns]
+    return [
+        "\n".join(lines[max(0, end - metric.window_size) : end])
+        for end, turn in enumerate(case.turns, start=1)
+        if turn.role == "assistant"
+    ]
+
+
+class _TurnMetric(JudgeMetric):
+    """Judges each turn of the assistant in the light of the turns before it.
+
+    Args:
+        uid: see `Metric`, as for the settings.
+        window_size: how many turns the judge sees, the judged one included.
+
+    Raises:
+        InvalidOptionError: the window is smaller than one turn.
+    """
+
+    test_case_type = ConversationalTestCase
+
+    def __init__(
+        self, uid: str | None = None, *, window_size: int = 10, **settings: Unpack[MetricSettings]
+    ) -> None:
+        super().__init__(uid, **settings)
+        if type(window_size) is not int or window_size < 1:
+            raise InvalidOptionError(
+                f"{self.name} got window_size={window_size!r}.", fix="Give the number of turns, 1 or more."
+            )
+        self.window_size = window_size
+
+
+class TurnRelevancyMetric(_TurnMetric):
+    """The share of the assistant's turns that are relevant to the conversation before them.
+
+    A conversation in which the assistant says nothing scores 1. Takes `window_size`: how many turns the judge
+    sees, the judged one included. (deepeval.com/docs/metrics-turn-relevancy)
+    """
+
+    required_params = ("turns",)
+    score_range = (0.0, 1.0)
+    procedure = Procedure(extract=windows, judge=Judge(TEMPLATES / "turn_relevancy.md", one_by_one=True))
+
+
+ConversationRelevancyMetric = TurnRelevancyMetric
+ConversationRelevancy = TurnRelevancyMetric
+
+
+class RoleAdherenceMetric(_TurnMetric):
+    """The share of the assistant's turns that keep to the case's `chatbot_role`.
+
+    A conversation in which the assistant says nothing scores 1. Takes `window_size`, as
+    `TurnRelevancyMetric` does. (deepeval.com/docs/metrics-role-adherence)
+    """
+
+    required_params = ("turns", "chatbot_role")
+    score_range = (0.0, 1.0)
+    procedure = Procedure(
+        extract=windows,
+        judge=Judge(TEMPLATES / "role_adherence.md", shows=("chatbot_role",), one_by_one=True),
+    )
