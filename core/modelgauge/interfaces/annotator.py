@@ -108,7 +108,7 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
         """The name in `get_suts` of the SUT that is asked now as `name`."""
         return name
 
-    def _whence(self, _name: str) -> str:
+    def _sut_in_messages(self, _name: str) -> str:
         return f"'{_name}' of '{self.uid}'"
 
     def _asker(self) -> Asker:
@@ -145,8 +145,8 @@ def naming_the_asker(annotator: CompletionAnnotator[Any], name: str) -> Iterator
     try:
         yield
     except UnknownNameError as error:
-        whence = annotator._whence(name)  # noqa: SLF001  of this module
-        raise UnknownNameError(f"{whence}: {error.problem}", fix=error.fix) from None
+        sut = annotator._sut_in_messages(name)  # noqa: SLF001  of this module
+        raise UnknownNameError(f"{sut}: {error.problem}", fix=error.fix) from None
 
 
 def request_of(

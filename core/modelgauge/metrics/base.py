@@ -58,14 +58,14 @@ _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 @dataclass(slots=True)
-class _Asking:
-    """Which judge answers now, and what its answers cost."""
+class _Asked:
+    """The judge that a score asks, and what its answers cost."""
 
     name: str
     costs: list[float] = field(default_factory=list)
 
 
-_asking: ContextVar[_Asking | None] = ContextVar("modelgauge_metric_asking", default=None)
+_asked: ContextVar[_Asked | None] = ContextVar("modelgauge_metric_asked", default=None)
 
 
 class _Sealed(ABCMeta):  # so that authors can mix in ABC
@@ -103,8 +103,8 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         uid: the name in records; by default the class's own, `answer_relevancy` for `AnswerRelevancyMetric`.
         threshold: a case passes at a score of at least this, or at most this where lower is better; within 1e-9 of it
             in either case. With None a score is recorded and passes no verdict: it has no part in whether a case
-            passes. By default, as for the four below where they are None, it is what the class says: `threshold = 0.9`
-            among the attributes of a subclass is the default of its objects.
+            passes. The default of this, and of the four below where they are None, is what the class says:
+            `threshold = 0.9` among the attributes of a subclass is the default of its objects.
         strict_mode: only a perfect score passes: the score becomes the best or the worst one.
         include_reason: keep the reason of a score; False saves judges the work.
         model: who judges: a SUT's uid, a SUT, a function from a text to a text, or a list of several; without
@@ -112,8 +112,8 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         combine: how the scores of several judges become one: their mean, or the majority's: the score that
             lies on the side of any threshold where most judges are (their median; of two in the middle, the
             worse). Where one of them gives no score, the case has none.
-        async_mode: taken, and without effect: the engine makes calls side by side in any case.
-        verbose_mode: likewise: a score says in its breakdown how it came about in any case.
+        async_mode: accepted and ignored: the engine always makes calls side by side.
+        verbose_mode: accepted and ignored: a score always says in its breakdown how it came about.
 
     Class attributes:
         required_params: the fields of a test case that `score` reads; a case without them is an error.
@@ -122,10 +122,11 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         best_score: the perfect score, for `strict_mode`; None where there is none.
         worst_score: what other scores become in `strict_mode`.
         score_range: the lowest and the highest score, where they are known, `math.inf` where there is no end: no
-            interval leaves it, and with two ends results have bounds where cases fail. For a class with a
-            `score` of its own it must be said anew.
+            interval leaves it, and with two ends results have bounds where cases fail. A class with a `score` of
+            its own does not inherit it.
         needs_judge: `score` asks its judge: `await self.ask("judge", "…")`.
-        asks_nobody: `score` never asks one: a `model` has no effect. To be said anew for a `score` of one's own, too.
+        asks_nobody: `score` never asks a judge: a `model` has no effect. A class with a `score` of its own does not
+            inherit it either.
         is_cheap: a score is computed each time, from what the judges answered: their answers are kept, so a change
             in `score` shows at once and pays for no call again. Say False where `score` itself costs
             something (a local model): then scores are kept, too.
@@ -179,7 +180,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
             setattr(self, name, getattr(type(self), name) if value is default else value)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """A plain `score` runs in a thread, an async one in the loop; another judgement has another range."""
+        """Check the class, and choose how its `score` runs: a plain one in a thread, an async one in the loop."""
         super().__init_subclass__(**kwargs)
         if not {"required_params", "test_case_type"}.isdisjoint(cls.__dict__):
             check_required_params(cls, cls.required_params, [*cls.test_case_type.model_fields])
@@ -235,7 +236,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
     if not TYPE_CHECKING:  # for which there is nothing but what is written in classes
 
         def __getattr__(self, name: str) -> Any:
-            """Say where it is that is looked for in a metric and is not there."""
+            """Explain what is not in a metric; other libraries keep scores there."""
             raise AttributeError(not_in_a_metric(type(self), name))
 
     def is_successful(self, score: Score | float) -> bool | None:
@@ -259,8 +260,8 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
     @property
     def answering_judge(self) -> str:
         """The name of the judge that `score` asks just now; there may be several."""
-        asking = _asking.get()
-        return JUDGE if asking is None else asking.name
+        asked = _asked.get()
+        return JUDGE if asked is None else asked.name
 
     # --- as an annotator ------------------------------------------------------------------------------------
 
@@ -290,15 +291,15 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
             judges = (default_judge(self.name),)
         return dict(zip(judge_names(len(judges)), judges, strict=True))
 
-    def _whence(self, _name: str) -> str:
+    def _sut_in_messages(self, _name: str) -> str:
         return f"The judge of {self.name}{'' if self._judges else origin_of_default()}"
 
     async def ask(self, name: str, prompt: AnyPrompt | str) -> SUTResponse:
         """Ask a judge; see `CompletionAnnotator.ask`. Of several judges, each scores the case for itself."""
         response = await super().ask(name, prompt)
-        asking = _asking.get()
-        if asking is not None and response.usage is not None and response.usage.cost_usd is not None:
-            asking.costs.append(response.usage.cost_usd)
+        asked = _asked.get()
+        if asked is not None and response.usage is not None and response.usage.cost_usd is not None:
+            asked.costs.append(response.usage.cost_usd)
         return response
 
     def _asked_name(self, name: str) -> str:
@@ -325,18 +326,18 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         return combined(by_judge, self.combine, higher_is_better=self.higher_is_better)
 
     async def _annotate_at_once(self, request: TestCase) -> Score:
-        made: Any = self.score(own_case(request))
-        return self._as_score(result_of(made))
+        coroutine: Any = self.score(own_case(request))
+        return self._as_score(result_of(coroutine))
 
     async def _scored_by(self, name: str, request: TestCase) -> Score:
-        asking = _Asking(name)
-        token = _asking.set(asking)
+        asked = _Asked(name)
+        token = _asked.set(asked)
         try:
-            made: Any = self.score(own_case(request))
-            score = self._as_score(await made)
+            coroutine: Any = self.score(own_case(request))
+            score = self._as_score(await coroutine)
         finally:
-            _asking.reset(token)
-        return score.replaced(cost=math.fsum(asking.costs)) if asking.costs and score.cost is None else score
+            _asked.reset(token)
+        return score.replaced(cost=math.fsum(asked.costs)) if asked.costs and score.cost is None else score
 
     async def _awaited(self, made: Awaitable[Score | float]) -> Score:
         return self._as_score(await made)

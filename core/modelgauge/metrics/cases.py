@@ -79,7 +79,7 @@ def missing_parameters(case: TestCase, names: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a case is from, which decides who can mend it.
+    """Where a case is from: it decides who can add what the case lacks.
 
     Args:
         kind: the case was given; it is made of a golden that nobody has answered yet, of an item and what a SUT

@@ -270,12 +270,12 @@ class Unchanging:
     def __setattr__(self, name: str, value: Any) -> None:
         if self._is_settled(name):
             own = type(self).__name__
-            mend = (
+            fix = (
                 f"What is found of a case is returned: return {_OF_SCORES[name]}."
                 if name in _OF_SCORES
                 else f"Make another one: {own}({name}={value!r})."
             )
-            raise AttributeError(f"A metric does not change: {own}.{name} cannot be set. {mend}")
+            raise AttributeError(f"A metric does not change: {own}.{name} cannot be set. {fix}")
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:

@@ -179,7 +179,7 @@ class GEval(JudgeMetric):
             )
 
     async def score(self, test_case: LLMTestCase) -> Score:
-        """Grade a case by the steps."""
+        """Ask the judge for a grade by the evaluation steps, and return a tenth of it."""
         steps = self.evaluation_steps or await self._written_steps()
         also = f"\nThe criterion behind them: {self.criteria}\n" if self.criteria else ""
         values = {"steps": _numbered(steps), "criteria": also}
@@ -215,7 +215,7 @@ class GEval(JudgeMetric):
                 if judge in self._steps:
                     return self._steps[judge]
                 writing = self._writing.get(judge)
-                # One that was stopped in the middle is begun anew.
+                # Steps whose writing was stopped in the middle are written again.
                 if writing is None or not writing.task.get_loop().is_running():
                     writing = self._writing[judge] = _Writing(
                         asyncio.create_task(self._write_steps()), Future()

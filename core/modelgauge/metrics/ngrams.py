@@ -58,7 +58,7 @@ class BLEUMetric(Metric):
         self.lowercase = lowercase
 
     def score(self, test_case: LLMTestCase) -> Score:
-        """Compare."""
+        """Return the BLEU of the output against the expected one."""
         module = extra_module("sacrebleu", self.name)
         found = module.sentence_bleu(
             test_case.actual_output,
@@ -100,11 +100,11 @@ class ChrFMetric(Metric):
 
     @classmethod
     def default_uid(cls) -> str:
-        """One word."""
+        """`chrf`, one word."""
         return super().default_uid().replace("chr_f", "chrf")
 
     def score(self, test_case: LLMTestCase) -> Score:
-        """Compare."""
+        """Return the chrF of the output against the expected one."""
         module = extra_module("sacrebleu", self.name)
         found = module.sentence_chrf(
             test_case.actual_output, [test_case.expected_output], word_order=self.word_order
@@ -150,7 +150,7 @@ class ROUGEMetric(Metric):
         self.use_stemmer = use_stemmer
 
     def score(self, test_case: LLMTestCase) -> Score:
-        """Compare."""
+        """Return the ROUGE F1 of the output against the expected one."""
         module = extra_module("rouge_score.rouge_scorer", self.name)
         if not _OF_ROUGE.search((test_case.expected_output or "").lower()):
             raise InvalidDataError(
@@ -162,8 +162,8 @@ class ROUGEMetric(Metric):
         precision, recall = fraction_of(found.precision), fraction_of(found.recall)
         value = 2 * precision * recall / (precision + recall) if precision + recall else 0
         parts = {"precision": float(precision), "recall": float(recall)}
-        told = f"{self.rouge_type}: precision {found.precision:.3f}, recall {found.recall:.3f}."
-        return Score(float(value), told, parts)
+        reason = f"{self.rouge_type}: precision {found.precision:.3f}, recall {found.recall:.3f}."
+        return Score(float(value), reason, parts)
 
 
 def check_extra(name: str, metric: str) -> None:

@@ -94,11 +94,6 @@ class Judge:
             )
 
 
-def mean(worths: Sequence[float]) -> float:
-    """The mean worth: the share of good items, where a verdict is worth 1 or 0."""
-    return exact_mean(worths)
-
-
 Items: TypeAlias = Callable[[Any, Any], Sequence[str]]
 """Takes the items from a case: a function of the metric and the case."""
 
@@ -110,7 +105,8 @@ class Procedure:
     Args:
         extract: where the items come from.
         judge: how they are judged.
-        reduce: makes the score of the verdicts' worths, in the order of the items; there is at least one.
+        reduce: makes the score of the verdicts' worths, in the order of the items; there is at least one. By default
+            it is their mean: the share of good items, where a verdict is worth 1 or 0.
         empty: the score where there are no items.
         needs: the lists of the test case, by name, where one that is empty settles the score: it is `empty` then,
             and nobody is asked.
@@ -118,7 +114,7 @@ class Procedure:
 
     extract: Extract | Items
     judge: Judge
-    reduce: Callable[[Sequence[float]], float] = mean
+    reduce: Callable[[Sequence[float]], float] = exact_mean
     empty: float = 1.0
     needs: Sequence[str] = ()
 
@@ -138,12 +134,7 @@ class Combination:
 
 def texts_of(name: str) -> Items:
     """The items are the elements of a field, a list, of the test case."""
-
-    def items(metric: Any, case: Any) -> Sequence[str]:
-        del metric
-        return [as_text(one) for one in getattr(case, name)]
-
-    return items
+    return lambda _metric, case: [as_text(one) for one in getattr(case, name)]
 
 
 class JudgeMetric(Metric):
@@ -215,7 +206,7 @@ class JudgeMetric(Metric):
             _check_names(instructions, step.settings, where)
 
     async def score(self, test_case: Any) -> Score:
-        """Extract, judge, reduce.
+        """Have the judge list the items and give each a verdict, and return what `reduce` makes of these.
 
         Raises:
             CallError: the judge failed, or its replies cannot be used: the case has no score then.

@@ -22,8 +22,7 @@ Instructions: TypeAlias = str | Path
 """A text, or the file that holds it."""
 
 TEMPLATES = Path(__file__).with_name("templates")
-FRAME = (TEMPLATES / "question.md", TEMPLATES / "repair.md")
-"""What stands around all instructions."""
+_QUESTION, _REPAIR = TEMPLATES / "question.md", TEMPLATES / "repair.md"  # the frames of all instructions
 
 
 def question(
@@ -43,18 +42,18 @@ def question(
     """
     key = hashlib.sha256(json.dumps(material, sort_keys=True).encode("ascii")).hexdigest()[:16]
     blocks = [f"<material {key} {name}>\n{text}\n</material {key} {name}>" for name, text in material.items()]
-    told = wording(instructions)
+    text = wording(instructions)
     if values is not None:
-        told = Template(told).substitute(values)
-    return Template(wording(FRAME[0])).substitute(
-        instructions=told, key=key, material="\n\n".join(blocks), shape=shown_shape
+        text = Template(text).substitute(values)
+    return Template(wording(_QUESTION)).substitute(
+        instructions=text, key=key, material="\n\n".join(blocks), shape=shown_shape
     )
 
 
 def repair(asked: str, replied: str, problem: str, shown_shape: str) -> str:
     """The same question once more, after a reply that could not be used."""
     key = hashlib.sha256(replied.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return Template(wording(FRAME[1])).substitute(
+    return Template(wording(_REPAIR)).substitute(
         question=asked, reply=replied, key=key, problem=problem, shape=shown_shape
     )
 

@@ -38,7 +38,7 @@ _Whole = Annotated[int, BeforeValidator(_whole)]
 
 
 class UnusableReplyError(ValueError):
-    """A reply cannot be understood; the message says why, in words that the judge can mend it by."""
+    """A reply cannot be understood; the message says why, in words by which the judge can correct it."""
 
 
 class Shape(NamedTuple, Generic[T]):

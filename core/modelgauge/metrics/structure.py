@@ -58,7 +58,7 @@ class JsonCorrectnessMetric(Metric):
             self._adapter = _adapter(expected_schema)
 
     def score(self, test_case: LLMTestCase) -> Score:
-        """Parse and validate."""
+        """Return 1 if the output is JSON that fits the schema."""
         problem = self._problem(test_case.actual_output or "")
         if problem is None:
             return Score(
@@ -115,7 +115,7 @@ class _LimitMetric(Metric):
             )
 
     async def score(self, test_case: LLMTestCase) -> Score:
-        """Read it off."""
+        """Return the figure of the case."""
         value: float = getattr(test_case, self.required_params[0])
         return Score(value, self.wording.format(value))
 
@@ -181,7 +181,7 @@ def _schema_validator(schema: Mapping[str, Any], metric: str) -> Any:
         cls.check_schema(schema)
     except module.SchemaError as error:
         raise InvalidOptionError(
-            f"expected_schema is no JSON Schema: {error.message}.", fix="Mend it: see json-schema.org."
+            f"expected_schema is no JSON Schema: {error.message}.", fix="Correct it: see json-schema.org."
         ) from None
     _check_references(schema, metric)
     return cls(schema, registry=extra_module("jsonschema_specifications", metric).REGISTRY)

@@ -41,12 +41,11 @@ class ExactMatchMetric(Metric):
         self.ignore_case = ignore_case
 
     async def score(self, test_case: LLMTestCase) -> Score:
-        """Compare."""
+        """Return 1 if the output equals the expected one."""
         actual = _folded(test_case.actual_output or "", ignore_case=self.ignore_case).strip()
         expected = _folded(test_case.expected_output or "", ignore_case=self.ignore_case).strip()
-        if actual == expected:
-            return Score(1.0, "The output is the expected one.")
-        return Score(0.0, "The output is not the expected one.")
+        same = actual == expected
+        return Score(float(same), f"The output is {'' if same else 'not '}the expected one.")
 
 
 class PatternMatchMetric(Metric):
@@ -82,14 +81,14 @@ class PatternMatchMetric(Metric):
         except (re.error, TypeError) as error:
             raise InvalidOptionError(
                 f"pattern={pattern!r} is no regular expression: {error}.",
-                fix="Mend it; a literal text is escaped by re.escape.",
+                fix="Correct it; a literal text is escaped by re.escape.",
             ) from None
 
     async def score(self, test_case: LLMTestCase) -> Score:
-        """Match."""
+        """Return 1 if the whole output matches the pattern."""
         found = self.pattern.fullmatch((test_case.actual_output or "").strip())
-        told = "matches" if found else "does not match"
-        return Score(float(found is not None), f"The output {told} {self.pattern.pattern!r}.")
+        matches = "matches" if found else "does not match"
+        return Score(float(found is not None), f"The output {matches} {self.pattern.pattern!r}.")
 
 
 class ContainsMetric(Metric):
@@ -135,7 +134,7 @@ class ContainsMetric(Metric):
             )
 
     async def score(self, test_case: LLMTestCase) -> Score:
-        """Look for the texts."""
+        """Return 1 if the output contains the texts, or one of them."""
         if self.texts is None and not test_case.expected_output:
             raise InvalidDataError(
                 f"{self.name} looks for the expected output, and that is empty: every output contains it.",
@@ -145,10 +144,10 @@ class ContainsMetric(Metric):
         output = _folded(test_case.actual_output or "", ignore_case=self.ignore_case)
         missing = [one for one in wanted if _folded(one, ignore_case=self.ignore_case) not in output]
         enough = not missing if self.require == "all" else len(missing) < len(wanted)
-        told = (
+        reason = (
             f"Not in the output: {', '.join(map(repr, missing))}." if missing else "The output contains all."
         )
-        return Score(float(enough), told, {"wanted": list(wanted), "missing": missing})
+        return Score(float(enough), reason, {"wanted": list(wanted), "missing": missing})
 
 
 class LevenshteinMetric(Metric):
@@ -163,7 +162,7 @@ class LevenshteinMetric(Metric):
     asks_nobody = True
 
     def score(self, test_case: LLMTestCase) -> Score:
-        """Compare."""
+        """Return 1 - distance / length of the longer text."""
         actual, expected = test_case.actual_output or "", test_case.expected_output or ""
         distance = edit_distance(actual, expected)
         longest = max(len(actual), len(expected))
@@ -184,7 +183,7 @@ class TokenF1Metric(Metric):
     asks_nobody = True
 
     async def score(self, test_case: LLMTestCase) -> Score:
-        """Compare."""
+        """Return the F1 of the words that the output and the expected one share."""
         actual, expected = _words(test_case.actual_output or ""), _words(test_case.expected_output or "")
         common = (actual & expected).total()
         if not actual or not expected:
@@ -192,8 +191,8 @@ class TokenF1Metric(Metric):
         else:
             precision, recall = common / actual.total(), common / expected.total()
             value = 2 * common / (actual.total() + expected.total())
-        told = f"{common} words in common; precision {precision:.3f}, recall {recall:.3f}."
-        return Score(value, told, {"precision": precision, "recall": recall})
+        reason = f"{common} words in common; precision {precision:.3f}, recall {recall:.3f}."
+        return Score(value, reason, {"precision": precision, "recall": recall})
 
 
 def edit_distance(first: str, second: str) -> int:

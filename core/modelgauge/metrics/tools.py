@@ -64,7 +64,7 @@ class ToolCorrectnessMetric(Metric):
         self.should_exact_match = should_exact_match
 
     async def score(self, test_case: LLMTestCase) -> Score:
-        """Match the calls."""
+        """Return the share of the expected calls that were made."""
         expected, called = test_case.expected_tools or [], test_case.tools_called or []
         rightness = [[self._rightness(one, other) for other in called] for one in expected]
         whole = math.lcm(*(one.denominator for row in rightness for one in row))

@@ -8,7 +8,8 @@ from judge_scripts import verdicts
 from modelgauge.errors import CallError, DefinitionError
 from modelgauge.evals import LLMTestCase, evaluate
 from modelgauge.metrics import GEval, Judge, JudgeMetric, Metric, Procedure
-from modelgauge.metrics.procedure import mean, texts_of
+from modelgauge.metrics.procedure import texts_of
+from modelgauge.stats.exact import exact_mean
 
 CASE = LLMTestCase("q", actual_output="a")
 
@@ -55,7 +56,7 @@ def test_one_that_asks_in_an_event_loop_of_its_own():
 # --- what judges answered is kept ---------------------------------------------------------------------------
 
 
-def declared(words="Is it true?", reduce=mean, **changes):
+def declared(words="Is it true?", reduce=exact_mean, **changes):
     """A metric that always has the same name, whatever it declares."""
 
     class Declared(JudgeMetric):

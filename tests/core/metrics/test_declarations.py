@@ -9,7 +9,8 @@ from judge_scripts import items_in, verdicts
 from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.evals import ConversationalTestCase, LLMTestCase, ToolCall, Turn
 from modelgauge.metrics import Combination, Extract, Judge, JudgeMetric, Procedure
-from modelgauge.metrics.procedure import mean, texts_of
+from modelgauge.metrics.procedure import texts_of
+from modelgauge.stats.exact import exact_mean
 
 
 def of_contexts(words="Is it true?", **changes):
@@ -160,7 +161,7 @@ def test_summarization_is_the_lesser_of_two_scores():
 
 def test_scores_are_combined_by_any_function():
     class Mean(SummarizationMetric):
-        procedure = Combination(SummarizationMetric.procedure.parts, reduce=mean)
+        procedure = Combination(SummarizationMetric.procedure.parts, reduce=exact_mean)
 
     assert Mean(model=Steps(LISTED, SAID), n=3).measure(CASE).value == pytest.approx((1 / 2 + 2 / 3) / 2)
 
