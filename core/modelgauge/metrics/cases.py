@@ -72,7 +72,7 @@ def own_case(case: Any) -> Any:
     return unshared(case) if isinstance(case, Frozen) and holds_more_than_texts(case) else case
 
 
-def missing_parameters(case: TestCase, names: Iterable[str]) -> list[str]:
+def missing_parameters(case: BaseModel, names: Iterable[str]) -> list[str]:
     """Those of the named fields that a case does not have. An empty text or list is there."""
     return [name for name in names if getattr(case, name, None) is None]
 
@@ -120,7 +120,7 @@ def check_case(
     """
     if not isinstance(case, kind):
         raise _of_another_kind(case, kind, metric, origin)
-    for name in [one for one in names if getattr(case, one, None) is None]:
+    for name in missing_parameters(case, names):
         problem, fix = _lacking(name, case, origin)
         raise MissingParameterError(f"{metric} needs '{name}', {problem}.", fix=fix)
 
@@ -149,11 +149,11 @@ _OF_CONVERSATIONS = (
 
 
 def _of_another_kind(case: Any, kind: type[BaseModel], metric: str, origin: Origin) -> MissingParameterError:
-    said, fix = _OTHER_KIND.get(origin.kind, _GIVEN_OTHER_KIND)
+    problem, fix = _OTHER_KIND.get(origin.kind, _GIVEN_OTHER_KIND)
     if not isinstance(case, TestCase):
         goldens = isinstance(case, Golden | ConversationalGolden)
         fix = "Make a case of what was answered: golden.to_test_case(…)." if goldens else "Give it {kind}."
-    told = {
+    words = {
         "case": called(case) if isinstance(case, TestCase) else "",
         "got": a_thing(case),
         "kind": a_class(kind),
@@ -162,7 +162,7 @@ def _of_another_kind(case: Any, kind: type[BaseModel], metric: str, origin: Orig
         "goldens": (_OF_ONE_ANSWER if kind is LLMTestCase else _OF_CONVERSATIONS)[1],
     }
     return MissingParameterError(
-        f"{metric} judges {a_class(kind)}, and {said.format(**told)}.", fix=fix.format(**told)
+        f"{metric} judges {a_class(kind)}, and {problem.format(**words)}.", fix=fix.format(**words)
     )
 
 
@@ -220,9 +220,9 @@ _NO_OUTPUT = {
 
 
 def _lacking(name: str, case: BaseModel, origin: Origin) -> tuple[str, str]:
-    """What is said of a field that is not there, and what can be done about it."""
+    """The problem and the fix of a case without a field that a metric needs."""
     special = _NO_OUTPUT if name == "actual_output" else _ANSWERER_LACKS if name in _OF_A_COMPLETION else {}
-    told = {
+    words = {
         "case": called(case),
         "case_class": type(case).__name__,
         "name": name,
@@ -232,11 +232,11 @@ def _lacking(name: str, case: BaseModel, origin: Origin) -> tuple[str, str]:
     problem, fix = special.get(origin.kind, _LACKING[origin.kind])
     if name == "completion_time" and origin.kind == "item":
         fix += " Of a function that is observed it is known: decorate it with @observe."
-    return problem.format(**told), fix.format(**told)
+    return problem.format(**words), fix.format(**words)
 
 
 def text_of(prompt: AnyPrompt) -> str:
-    """What a prompt asks, as one text; the roles of a chat are told where it has more than one message."""
+    """What a prompt asks, as one text; with the roles of a chat where it has more than one message."""
     if isinstance(prompt, TextPrompt):
         return prompt.text
     if len(prompt.messages) == 1:

@@ -138,10 +138,10 @@ def verdicts_shape(words: tuple[str, ...], count: int, *, reasons: bool) -> Shap
     model = create_model("Verdicts", __base__=Verdicts, verdicts=(several, ...))
     choice = " or ".join(f'"{word}"' for word in words)
     example = f'{{"item": 1, "verdict": {choice}{_REASON if reasons else ""}}}'
-    told = "one verdict" if count == 1 else f"exactly {count} verdicts, one for each item, in their order"
+    number = "one verdict" if count == 1 else f"exactly {count} verdicts, one for each item, in their order"
     return Shape(
         model,
-        f'{{"verdicts": [{example}{"" if count == 1 else ", …"}]}}\nThere is {told}.',
+        f'{{"verdicts": [{example}{"" if count == 1 else ", …"}]}}\nThere is {number}.',
         _object(
             verdicts=_list(
                 _object(
@@ -258,7 +258,7 @@ def read_reply(text: str, shape: Shape[T], material: Iterable[str] = ()) -> T:
             _check_order(read)
         except ValidationError as error:
             if isinstance(candidate, dict):
-                problem = _told(error)
+                problem = _problems(error)
             others = others or _could_be_meant(candidate, shape, keys)
             continue
         if _FENCED.sub(r"\1", said.text).strip() != source and _is_quoted(source, material):
@@ -376,6 +376,6 @@ def _small_letters(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 
 
-def _told(error: ValidationError) -> str:
+def _problems(error: ValidationError) -> str:
     lines = error.errors(include_url=False, include_input=False)[:3]
     return "; ".join(f"{'.'.join(map(str, line['loc'])) or 'the object'}: {line['msg']}" for line in lines)

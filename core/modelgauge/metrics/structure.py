@@ -80,7 +80,7 @@ class JsonCorrectnessMetric(Metric):
             try:
                 self._adapter.validate_json(text)
             except ValidationError as error:
-                return f"The output does not fit the schema: {_told(error)}."
+                return f"The output does not fit the schema: {_problems(error)}."
         if self._validator is not None:
             errors = [f"{one.json_path}: {one.message}" for one in self._validator.iter_errors(value)]
             if errors:
@@ -208,6 +208,6 @@ def _check_references(schema: Mapping[str, Any], metric: str) -> None:
         left += [(resolver.in_subresource(one), one) for one in part.subresources()]
 
 
-def _told(error: ValidationError) -> str:
+def _problems(error: ValidationError) -> str:
     lines = error.errors(include_url=False)[:5]
     return "; ".join(f"{'.'.join(map(str, line['loc'])) or 'the whole'}: {line['msg']}" for line in lines)
