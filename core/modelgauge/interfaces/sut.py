@@ -43,14 +43,7 @@ class PromptResponseSUT(Identified, Generic[Request, Response]):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        check_capabilities(cls, "capabilities", cls.capabilities)
-        for capability in cls.capabilities:
-            missing = [name for name in capability.methods if not overrides(cls, name)]
-            if missing:
-                raise DefinitionError(
-                    f"{cls.__qualname__} declares {capability.__name__} without {', '.join(missing)}.",
-                    fix=f"Define def {missing[0]}(self, prompt), or do not declare it in `capabilities`.",
-                )
+        _check_declared(cls)
 
     @interface_method
     def translate_text_prompt(self, prompt: TextPrompt) -> Request:
@@ -123,13 +116,14 @@ def request_for(sut: PromptResponseSUT[Any, Any], prompt: AnyPrompt) -> Any:
     )
 
 
-def check_sut(sut: PromptResponseSUT[Any, Any]) -> None:
-    """Refuse a SUT that cannot answer anything.
+def check_sut(sut: PromptResponseSUT[Any, Any] | type[PromptResponseSUT[Any, Any]]) -> None:
+    """Refuse a SUT, or a class of SUTs, that cannot answer anything.
 
     Raises:
-        DefinitionError: a step is missing; the message says which.
+        DefinitionError: a step is missing, or a method of a declared capability; the message says which.
     """
-    cls = type(sut)
+    cls = sut if isinstance(sut, type) else type(sut)
+    _check_declared(cls)
     if not overrides(cls, "evaluate") and not overrides(cls, "evaluate_batch"):
         raise DefinitionError(
             f"{cls.__qualname__} has no evaluate.",
@@ -140,8 +134,19 @@ def check_sut(sut: PromptResponseSUT[Any, Any]) -> None:
             f"{cls.__qualname__} has no translate_response.",
             fix="Define def translate_response(self, request, response) -> SUTResponse.",
         )
-    if not capabilities_of(sut) & set(_IMPLIED):
+    if not capabilities_of(cls) & set(_IMPLIED):
         raise DefinitionError(
             f"{cls.__qualname__} accepts no kind of prompt.",
             fix="Define translate_text_prompt, translate_chat_prompt, or both.",
         )
+
+
+def _check_declared(cls: type[PromptResponseSUT[Any, Any]]) -> None:
+    check_capabilities(cls, "capabilities", cls.capabilities)
+    for capability in cls.capabilities:
+        missing = [name for name in capability.methods if not overrides(cls, name)]
+        if missing:
+            raise DefinitionError(
+                f"{cls.__qualname__} declares {capability.__name__} without {', '.join(missing)}.",
+                fix=f"Define def {missing[0]}(self, prompt), or do not declare it in `capabilities`.",
+            )

@@ -1,4 +1,4 @@
-"""For plugin authors: fakes to test with, and the conformance kit, which holds a plugin to what it promises.
+"""For plugin authors: fakes to test with, and the conformance kit, which checks what a plugin promises.
 
 In the tests of a plugin:
 
@@ -12,28 +12,29 @@ The names are loaded when they are first used.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from modelgauge.testing.checks import Case as Case
     from modelgauge.testing.checks import check_annotator as check_annotator
     from modelgauge.testing.checks import check_plugin as check_plugin
     from modelgauge.testing.checks import check_sut as check_sut
     from modelgauge.testing.checks import check_test as check_test
     from modelgauge.testing.checks import conformance as conformance
+    from modelgauge.testing.checks import list_rules as list_rules
     from modelgauge.testing.fakes import FakeAnnotator as FakeAnnotator
     from modelgauge.testing.fakes import FakeSUT as FakeSUT
     from modelgauge.testing.fakes import FakeTest as FakeTest
+    from modelgauge.testing.report import Case as Case
     from modelgauge.testing.report import Finding as Finding
     from modelgauge.testing.report import Report as Report
     from modelgauge.testing.report import Status as Status
-    from modelgauge.testing.rules.catalogue import list_rules as list_rules
 else:
     from modelgauge.lazy_names import lazy_names
 
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "modelgauge.testing.checks": "Case check_annotator check_plugin check_sut check_test conformance",
+            "modelgauge.testing.checks": (
+                "check_annotator check_plugin check_sut check_test conformance list_rules"
+            ),
             "modelgauge.testing.fakes": "FakeAnnotator FakeSUT FakeTest",
-            "modelgauge.testing.report": "Finding Report Status",
-            "modelgauge.testing.rules.catalogue": "list_rules",
+            "modelgauge.testing.report": "Case Finding Report Status",
         },
     )

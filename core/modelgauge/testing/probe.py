@@ -1,8 +1,7 @@
 """The other process: what registering a plugin does, and the items of its tests under another hash seed.
 
-It runs in a fresh interpreter, started by `fresh_process`, with a job on stdin and one JSON object on stdout.
-It imports little, so that what a plugin adds can be seen; measuring a test's items imports what the test
-needs.
+`plugin_checks` runs this file in a fresh interpreter, with a job on stdin and one JSON object on stdout. It is run as a
+file and imports little, so that what a plugin adds can be seen.
 """
 
 from __future__ import annotations
@@ -19,35 +18,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-# Audit events of the standard library: https://docs.python.org/3/library/audit_events.html
-_NETWORK = {"socket.connect": "connects to", "socket.getaddrinfo": "looks up", "socket.bind": "listens on"}
-_PROCESSES = {
-    "subprocess.Popen",
-    "os.system",
-    "os.exec",
-    "os.posix_spawn",
-    "os.spawn",
-    "os.fork",
-    "os.forkpty",
-}
-_FILES = {
-    "os.mkdir",
-    "os.remove",
-    "os.rename",
-    "os.rmdir",
-    "os.truncate",
-    "os.link",
-    "os.symlink",
-    "os.chmod",
-}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
+# Audit events of the standard library: https://docs.python.org/3/library/audit_events.html
+_STARTS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty")
+_CHANGES = ("mkdir", "remove", "rename", "rmdir", "truncate", "link", "symlink", "chmod")
+_ACTS = {
+    "socket.connect": "connects to {1}",
+    "socket.getaddrinfo": "looks up {0}",
+    "socket.bind": "listens on {1}",
+    **dict.fromkeys(_STARTS, "starts a process"),
+    **{f"os.{name}": f"{name} {{0}}" for name in _CHANGES},
+}
+_NO_PLUGIN = {*sys.stdlib_module_names, "modelgauge", "pluggy"}
 _MOST_ACTS = 20
 
 
 def main() -> None:
-    """Do the job on stdin."""
+    """Do the job on stdin, with the path of modules that the first argument gives."""
+    sys.path[:] = json.loads(sys.argv[1])
     job = json.loads(sys.stdin.buffer.read())
     out = sys.stdout
     with redirect_stdout(io.StringIO()) as printed:
@@ -56,65 +46,66 @@ def main() -> None:
     out.flush()
 
 
-# --- registering ----------------------------------------------------------------------------------
-
-
 def _registration(job: Mapping[str, Any], printed: io.StringIO) -> dict[str, Any]:
     started = time.perf_counter()
     import_module("modelgauge.plugins.hookspecs")
     base_seconds = time.perf_counter() - started
-    discovery = import_module("modelgauge.plugins.discovery")
-    if job["plugins"]:
-        _import_public_names()
+    import_module("modelgauge.plugins.discovery")
+    if job[
+        "plugins"
+    ]:  # a local plugin may import all public names: its classes stand in the one file that is loaded
+        modelgauge = import_module("modelgauge")
+        for name in modelgauge.__all__:
+            getattr(modelgauge, name)
     before = set(sys.modules)
     handlers, level = list(logging.root.handlers), logging.root.level
     watch = _Watch()
     sys.addaudithook(watch)
-    plugins = _discovered(discovery, job)
+    plugins = _discovered(job)
     watch.on = False
     if logging.root.handlers != handlers or logging.root.level != level:
-        watch.acts.append("configures logging")
+        watch.acts["configures logging"] = ""
     if printed.getvalue():
-        watch.acts.append(f"prints {printed.getvalue()[:80]!r}")
-    own = [loaded for loaded in plugins.loaded if loaded.name != "builtin"]
-    foreign, along = _imported(set(sys.modules) - before, job)
+        watch.acts[f"prints {printed.getvalue()[:80]!r}"] = ""
     return {
-        "failure": next((failure.cause for failure in plugins.failures), None),
         "base_seconds": base_seconds,
-        "seconds": sum(loaded.seconds for loaded in own),
-        "foreign": foreign,
-        "along": along,
-        "acts": list(dict.fromkeys(watch.acts)),
+        "seconds": sum(loaded.seconds for loaded in plugins.loaded if loaded.name != "builtin"),
+        "foreign": _foreign(set(sys.modules) - before, job),
+        "lines": watch.lines,
+        "acts": watch.acts,
     }
 
 
-def _import_public_names() -> None:
-    """What a local plugin may import: its classes stand in the one file that is loaded."""
-    modelgauge = import_module("modelgauge")
-    for name in modelgauge.__all__:
-        getattr(modelgauge, name)
-
-
 class _Watch:
-    """An audit hook: it cannot be removed, so it is switched off."""
+    """An audit hook: it cannot be removed, so it is switched off.
+
+    Attributes:
+        acts: what was done beside registering, each with the plugin's line.
+        lines: the plugin's line that first imported each module.
+    """
 
     def __init__(self) -> None:
         self.on = True
-        self.acts: list[str] = []
+        self.acts: dict[str, str] = {}
+        self.lines: dict[str, str] = {}
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self.on or len(self.acts) >= _MOST_ACTS:
             return
-        if event == "open" and _is_write(*arguments[:3]):
-            self.acts.append(f"writes {arguments[0]}")
-        elif event in _NETWORK:
-            self.acts.append(
-                f"{_NETWORK[event]} {arguments[-1] if event != 'socket.getaddrinfo' else arguments[0]}"
-            )
-        elif event in _PROCESSES:
-            self.acts.append("starts a process")
-        elif event in _FILES:
-            self.acts.append(f"{event.removeprefix('os.')} {arguments[0]}")
+        if event == "import":
+            self.lines.setdefault(arguments[0], _line())
+        elif event == "open" and _is_write(*arguments[:3]):
+            self.acts.setdefault(f"writes {arguments[0]}", _line())
+        elif event in _ACTS:
+            self.acts.setdefault(_ACTS[event].format(*arguments), _line())
+
+
+def _line() -> str:
+    """The line of the plugin's code that is being executed, as a traceback has it."""
+    frame: Any = sys._getframe(2)  # noqa: SLF001  there is no other way to the code that is being executed
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _NO_PLUGIN:
+        frame = frame.f_back
+    return "" if frame is None else f'File "{frame.f_code.co_filename}", line {frame.f_lineno}'
 
 
 def _is_write(path: Any, mode: Any, flags: Any) -> bool:
@@ -124,70 +115,50 @@ def _is_write(path: Any, mode: Any, flags: Any) -> bool:
     return written or (isinstance(flags, int) and bool(flags & _WRITING))
 
 
-def _discovered(discovery: Any, job: Mapping[str, Any]) -> Any:
-    entry_points = import_module("modelgauge.config.entry_points")
-    return discovery.discover(
-        plugins=job["plugins"],
-        entry_points=[entry_points.PluginEntryPoint(*fields) for fields in job["entry_points"]],
-    )
+def _discovered(job: Mapping[str, Any]) -> Any:
+    entry_point = import_module("modelgauge.config.entry_points").PluginEntryPoint
+    entry_points = [entry_point(*fields) for fields in job["entry_points"]]
+    return import_module("modelgauge.plugins.discovery").discover(job["plugins"], entry_points)
 
 
-def _imported(new: set[str], job: Mapping[str, Any]) -> tuple[dict[str, list[str]], list[str]]:
-    """The modules of other distributions by their top-level name, and the plugin's own ones."""
+def _foreign(new: set[str], job: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The modules of other distributions, by their top-level name."""
     roots = [_root(value.partition(":")[0]) for _, value, _, _ in job["entry_points"]]
     folders = [Path(plugin).resolve().parent for plugin in job["plugins"]]
     foreign: dict[str, list[str]] = {}
-    along = []
     for name in sorted(new):
         top = name.partition(".")[0]
-        if top in sys.stdlib_module_names or top in {"modelgauge", "pluggy"}:
-            continue
-        if any(name == root or name.startswith(f"{root}.") for root in roots) or _beside(name, folders):
-            along.append(name)
-        elif not any(root.startswith(f"{name}.") for root in roots):
+        is_own = any(f"{name}.".startswith(f"{root}.") or root.startswith(f"{name}.") for root in roots)
+        if top not in _NO_PLUGIN and not is_own and not _beside(name, folders):
             foreign.setdefault(top, []).append(name)
-    return foreign, along
+    return foreign
 
 
 def _root(module: str) -> str:
     """The package of a module: its first part that is no mere namespace."""
     parts = module.split(".")
-    for length in range(1, len(parts)):
-        name = ".".join(parts[:length])
-        if getattr(sys.modules.get(name), "__file__", None):
-            return name
-    return module
+    parents = [".".join(parts[:length]) for length in range(1, len(parts))]
+    return next((name for name in parents if getattr(sys.modules.get(name), "__file__", None)), module)
 
 
-def _beside(name: str, folders: Sequence[Path]) -> bool:
+def _beside(name: str, folders: list[Path]) -> bool:
     """Whether a module lies in the folder of a local plugin."""
     file = getattr(sys.modules.get(name), "__file__", None)
-    if not file:
-        return False
-    path = Path(file).resolve()
+    path = Path(file or "").resolve()
     return any(
         folder in path.parents and "site-packages" not in path.relative_to(folder).parts for folder in folders
     )
 
 
-# --- items ----------------------------------------------------------------------------------------
-
-
 def _items(job: Mapping[str, Any]) -> dict[str, Any]:
-    discovery = import_module("modelgauge.plugins.discovery")
-    subjects = import_module("modelgauge.testing.subjects")
-    collecting = import_module("modelgauge.testing.collecting")
-    plugins = _discovered(discovery, job)
+    subject, report = (import_module(f"modelgauge.testing.{name}") for name in ("subject", "report"))
+    plugins = _discovered(job)
     answer: dict[str, Any] = {}
     for name, dependencies in job["tests"].items():
         # The job names only tests that the process which wrote it could make.
-        test = plugins.tests.make(name, secrets=subjects.CanaryStore())
-        paths = {key: Path(path) for key, path in dependencies.items()}
-        collected = collecting.collect(test, paths)
-        answer[name] = {
-            "digests": collected.digests,
-            "error": str(collected.error) if collected.error else None,
-        }
+        test = plugins.tests.make(name, secrets=subject.CanaryStore())
+        made = subject.items_of(test, {key: Path(path) for key, path in dependencies.items()})
+        answer[name] = made.digests if made.error is None else report.message_of(made.error)
     return answer
 
 

@@ -1,9 +1,9 @@
 """What the kit asks: prompts, completions and replies that real life brings sooner or later. Data only."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from modelgauge.data.items import PromptWithContext
-from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, ChatRole, SUTOptions, TextPrompt
+from modelgauge.data.prompts import ChatMessage, ChatPrompt, ChatRole, SUTOptions, TextPrompt
 from modelgauge.data.responses import SUTCompletion
 
 PLAIN = "What is the capital of France?"
@@ -20,26 +20,7 @@ TEXTS = {
     "a control-character": "tab\t, return\r\n, bell\x07.",
 }
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}},
-    "required": ["city"],
-    "additionalProperties": False,
-}
-
-OPTIONS: dict[str, SUTOptions] = {
-    "num_completions": SUTOptions(num_completions=2),
-    "max_tokens": SUTOptions(max_tokens=17),
-    "temperature": SUTOptions(temperature=0.3),
-    "top_p": SUTOptions(top_p=0.4),
-    "top_k_per_token": SUTOptions(top_k_per_token=5),
-    "stop_sequences": SUTOptions(stop_sequences=("\n\n", "###")),
-    "presence_penalty": SUTOptions(presence_penalty=0.6),
-    "frequency_penalty": SUTOptions(frequency_penalty=0.7),
-    "random": SUTOptions(random="seed"),
-    "top_logprobs": SUTOptions(top_logprobs=3),
-    "response_schema": SUTOptions(response_schema=SCHEMA),
-}
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 ALL_OPTIONS = SUTOptions(
     num_completions=2,
@@ -54,63 +35,58 @@ ALL_OPTIONS = SUTOptions(
     top_logprobs=3,
     response_schema=SCHEMA,
 )
+OPTIONS = {name: SUTOptions(**{name: getattr(ALL_OPTIONS, name)}) for name in SUTOptions.model_fields}
 
 
 class Sample(NamedTuple):
-    """A prompt, and how messages call it: "a plain text prompt"."""
+    """What a method that translates is called with.
+
+    Args:
+        label: the sample's name in messages: "a plain text prompt".
+        method: the method.
+        arguments: of the method.
+    """
 
     label: str
-    prompt: AnyPrompt
+    method: str
+    arguments: tuple[Any, ...]
 
 
-def text_samples() -> list[Sample]:
-    """Text prompts of every kind, and the plain one with all options."""
-    samples = [Sample(f"{label} text prompt", TextPrompt(text)) for label, text in TEXTS.items()]
-    return [*samples, Sample("a text prompt with all options", TextPrompt(PLAIN, ALL_OPTIONS))]
+def _chat(*texts: str) -> ChatPrompt:
+    """A chat in which user and assistant take turns."""
+    roles = (ChatRole.user, ChatRole.assistant)
+    return ChatPrompt([ChatMessage(role=roles[place % 2], text=text) for place, text in enumerate(texts)])
 
 
-def chat_samples() -> list[Sample]:
-    """The same as chats, and one with every role."""
-    every_role = [
-        ChatMessage(role=ChatRole.system, text="Answer briefly."),
-        ChatMessage(role=ChatRole.user, text=OTHER),
-        ChatMessage(role=ChatRole.assistant, text="2, 3, 5"),
-        ChatMessage(role=ChatRole.user, text="Three more, please."),
-    ]
-    samples = [Sample(f"{label} chat", ChatPrompt(_chat(text))) for label, text in TEXTS.items()]
-    return [
-        *samples,
-        Sample("a chat of every role", ChatPrompt(every_role)),
-        Sample("a chat with all options", ChatPrompt(_chat(PLAIN), ALL_OPTIONS)),
-    ]
+_SYSTEM = ChatMessage(role=ChatRole.system, text="Answer briefly.")
+_EVERY_ROLE = ChatPrompt([_SYSTEM, *_chat(OTHER, "2, 3, 5", "Three more, please.").messages])
+_ASKED = PromptWithContext(PLAIN)
+_CUT_OFF = SUTCompletion(
+    "", reasoning="Let me think", raw_text="<think>Let me think", truncated_reasoning=True
+)
+_IN_CONTEXT = PromptWithContext(_chat(PLAIN), source_id="q1", context={"answer": "Paris"})
 
-
-def _chat(text: str) -> list[ChatMessage]:
-    return [ChatMessage(role=ChatRole.user, text=text)]
-
-
-class Judged(NamedTuple):
-    """A completion to judge, and how messages call it."""
-
-    label: str
-    prompt: PromptWithContext
-    completion: SUTCompletion
-
-
-def judged_samples() -> list[Judged]:
-    """Completions of every kind, for annotators."""
-    asked = PromptWithContext(PLAIN)
-    samples = [Judged(f"{label} completion", asked, SUTCompletion(text)) for label, text in TEXTS.items()]
-    truncated = SUTCompletion(
-        "", reasoning="Let me think", raw_text="<think>Let me think", truncated_reasoning=True
-    )
-    in_context = PromptWithContext(ChatPrompt(_chat(PLAIN)), source_id="q1", context={"answer": "Paris"})
-    return [
-        *samples,
-        Judged("a completion cut off in its reasoning", asked, truncated),
-        Judged("a completion of a chat with context", in_context, SUTCompletion("Paris")),
-    ]
-
+_BY_METHOD: dict[str, dict[str, tuple[Any, ...]]] = {
+    "translate_text_prompt": {
+        **{f"{label} text prompt": (TextPrompt(text),) for label, text in TEXTS.items()},
+        "a text prompt with all options": (TextPrompt(PLAIN, ALL_OPTIONS),),
+    },
+    "translate_chat_prompt": {
+        **{f"{label} chat": (_chat(text),) for label, text in TEXTS.items()},
+        "a chat of every role": (_EVERY_ROLE,),
+        "a chat with all options": (_chat(PLAIN).with_options(ALL_OPTIONS),),
+    },
+    "translate_request": {
+        **{f"{label} completion": (_ASKED, SUTCompletion(text)) for label, text in TEXTS.items()},
+        "a completion cut off in its reasoning": (_ASKED, _CUT_OFF),
+        "a completion of a chat with context": (_IN_CONTEXT, SUTCompletion("Paris")),
+    },
+}
+SAMPLES = [
+    Sample(label, method, given)
+    for method, all_given in _BY_METHOD.items()
+    for label, given in all_given.items()
+]
 
 REPLIES: dict[str, str] = {
     "a plain": "Yes. The answer is (A), which is 42.",

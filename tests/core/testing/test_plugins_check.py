@@ -42,6 +42,21 @@ def test_a_broken_file_exits_with_1_and_says_the_fix(modelgauge, tmp_path):
     assert "Fix: Use letters" in out
 
 
+def test_quiet_shows_what_is_wrong_and_the_counts(modelgauge, tmp_path):
+    (tmp_path / "mine.py").write_text(BROKEN, encoding="utf-8")
+    code, out, _ = modelgauge("mine.py", "--quiet")
+    first, problem, fix, at, _, counts = out.splitlines()
+    assert code == 1
+    assert first == "sut bad*name"
+    assert problem.split()[:2] == ["PROBLEM", "names"]
+    assert fix.strip().startswith("Fix: Use letters")
+    assert at.strip() == f"At: {tmp_path / 'mine.py'}:4"
+    assert "1 problem" in counts
+    code, out, _ = modelgauge("demo_annotators", "-q")
+    assert code == 0
+    assert len(out.splitlines()) == 1
+
+
 def test_json_is_one_object(modelgauge, tmp_path):
     (tmp_path / "mine.py").write_text(BROKEN, encoding="utf-8")
     code, out, _ = modelgauge("mine.py", "--json")

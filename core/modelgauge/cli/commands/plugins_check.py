@@ -28,6 +28,7 @@ BROKEN = 1
 @click.option(
     "--call", is_flag=True, help="Ask SUTs and annotators for real: brief prompts, which may cost money."
 )
+@click.option("-q", "--quiet", is_flag=True, help="Show problems and warnings only, and the counts.")
 @data_dir_option
 @shared_options
 @pass_app
@@ -40,20 +41,21 @@ def check(
     names: tuple[str, ...],
     examples: tuple[str, ...],
     call: bool,
+    quiet: bool,
     data_dir: Path | None,
     as_json: bool,
 ) -> None:
-    """Run the conformance kit on one plugin, and list every rule for everything that it registers.
+    """Check the promises of a plugin, and list every rule for everything that it registers.
 
     NAME is a distribution, one of its entry points, or a file; without it the files of --plugin are checked.
     Secrets are made up, nothing is fetched, and no SUT or annotator is called without --call.
 
-    The exit code is 1 where a rule is broken.
+    A broken rule comes with its fix and the line of the plugin's code, and makes the exit code 1.
 
     \b
     Examples:
       modelgauge plugins check modelgauge-plugin-demo-suts
-      modelgauge plugins check --plugin my_plugin.py
+      modelgauge plugins check --quiet --plugin my_plugin.py
       modelgauge plugins check my-plugin --example acme/small-model --call
     """
     from modelgauge.testing import check_plugin
@@ -75,6 +77,6 @@ def check(
     if as_json:
         app.show_json({"passed": passed, "plugins": [report.to_json() for report in reports]})
     else:
-        app.show("\n\n".join(map(str, reports)))
+        app.show("\n\n".join(report.to_text(quiet=quiet) for report in reports))
     if not passed:
         ctx.exit(BROKEN)

@@ -1,1 +1,0 @@
-"""The promises of the plugin contract, by what they are about; `catalogue` lists them all."""

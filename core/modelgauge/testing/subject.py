@@ -1,0 +1,347 @@
+"""What a check looks at: one object, made anew by a factory, and what its code does with samples.
+
+Secrets are canaries: texts made up for the check, so that a leak can be seen. Whole plugins are in `plugin_checks`.
+"""
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import SkipTest
+
+from modelgauge.api import Runner
+from modelgauge.cache import KeyMaker
+from modelgauge.config.secrets import SecretDescription, SecretStore
+from modelgauge.config.settings import Settings
+from modelgauge.data.items import TestItem
+from modelgauge.dependencies import DependencyStore
+from modelgauge.engine.source import Ids, numbered
+from modelgauge.errors import DefinitionError, InvalidOptionError, ModelGaugeError, PluginError
+from modelgauge.interfaces.annotator import CompletionAnnotator
+from modelgauge.interfaces.identity import Identified, overrides, secrets_of
+from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
+from modelgauge.interfaces.test import PromptResponseTest
+from modelgauge.plugins.discovery import Plugins
+from modelgauge.plugins.registry import Entry, Kind, Resolved
+from modelgauge.testing.report import Problem, author_line, defined_at, message_of, trace_of
+from modelgauge.testing.samples import SAMPLES, Sample
+
+INTERFACES: dict[Kind, type[Identified]] = {
+    "test": PromptResponseTest,
+    "sut": PromptResponseSUT,
+    "annotator": CompletionAnnotator,
+    "metric": CompletionAnnotator,
+}
+MOST_ITEMS = 1_000
+
+_CALLED_BY_THE_ENGINE = (
+    *("translate_text_prompt", "translate_chat_prompt", "translate_request", "translate_response"),
+    *("evaluate", "evaluate_batch", "annotate", "get_suts", "get_dependencies", "make_test_items"),
+    *("get_annotators", "choose_annotators", "measure_quality", "measure_in_part", "aggregate_measurements"),
+)
+_STAGES = ("class", "uid", "methods", "made")
+
+
+# --- what a subject is made of --------------------------------------------------------------------
+
+
+class CanaryStore(SecretStore):
+    """Finds every secret: a text made of its name, which nobody needs and which must turn up nowhere."""
+
+    def find(self, description: SecretDescription) -> str:
+        """The canary of a secret."""
+        canary = f"canary-{hashlib.sha256(description.name.encode()).hexdigest()[:24]}"
+        self.redactor.add(description.name, canary)
+        return canary
+
+
+class Attempt(NamedTuple):
+    """What an author's code returned or raised."""
+
+    made: Any = None
+    error: BaseException | None = None
+
+
+def attempt(make: Callable[[], Any]) -> Attempt:
+    """Call code of an author."""
+    try:
+        return Attempt(made=make())
+    except (Exception, SystemExit) as error:  # noqa: BLE001  anybody's code can raise anything
+        return Attempt(error=error)
+
+
+class Translation(NamedTuple):
+    """The native request that an object made of a sample, or the error.
+
+    Args:
+        sample: what was translated.
+        request: the native request; None where translating raised the error.
+        digest: of its cache key; None where making the key raised the error.
+        error: which of the two raised.
+    """
+
+    sample: Sample
+    request: Any
+    digest: str | None = None
+    error: BaseException | None = None
+
+
+class Items(NamedTuple):
+    """The first items of a test.
+
+    Args:
+        items: with their ids, at most `MOST_ITEMS`.
+        texts: the JSON of each, as it was when the item was made.
+        error: what ended `make_test_items` early.
+    """
+
+    items: list[TestItem]
+    texts: list[str]
+    error: BaseException | None
+
+    @property
+    def digests(self) -> list[str]:
+        """The id of each item, and a digest of its content."""
+        digests = [hashlib.sha256(one.encode("utf-8", "surrogatepass")).hexdigest() for one in self.texts]
+        return [f"{item.id} {digest}" for item, digest in zip(self.items, digests, strict=True)]
+
+
+def items_of(test: PromptResponseTest, dependencies: Mapping[str, Path]) -> Items:
+    """Make the items of a test as the engine does, up to `MOST_ITEMS`."""
+    made: list[tuple[TestItem, str]] = []
+
+    def collect() -> None:
+        items = numbered(test.make_test_items(dependencies), Ids(test.uid), test.uid)
+        made.extend((one.item, one.item.model_dump_json()) for one in islice(items, MOST_ITEMS))
+
+    error = attempt(collect).error
+    return Items([item for item, _ in made], [text for _, text in made], error)
+
+
+def quiet_runner(folder: str, plugins: Plugins, **options: Any) -> Runner:
+    """A runner that keeps to a folder, and that no plugin observes."""
+    without_hooks = Plugins()
+    for registry, filled in zip(without_hooks.registries, plugins.registries, strict=True):
+        registry.add(filled)
+    settings = Settings(data_dir=Path(folder))
+    return Runner(folder, plugins=without_hooks, settings=settings, max_retries=0, **options)
+
+
+# --- the subject ----------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Subject:
+    """A test, SUT, annotator or metric.
+
+    Args:
+        kind: which of them.
+        name: its uid, or `provider/model`, with options if any.
+        plugins: everything that is installed, for the names that it names.
+        store: where external data is; nothing is fetched.
+        call: whether `evaluate` and `annotate` may be called, which may cost money.
+        annotators: used instead of a test's own.
+        items_elsewhere: gives the digests of the items of a test as another process makes them, or its error.
+        resolved: where it is registered; None where an author gave the object itself.
+        given: that object.
+        is_example: whether the kit made the name up, since a provider names no model.
+    """
+
+    kind: Kind
+    name: str
+    plugins: Plugins
+    store: DependencyStore
+    call: bool = False
+    annotators: Mapping[str, Any] = field(default_factory=dict)
+    items_elsewhere: Callable[[str], list[str] | str | None] = lambda _: None
+    resolved: Resolved | None = None
+    given: Any = None
+    is_example: bool = False
+
+    def __post_init__(self) -> None:
+        self.interface = INTERFACES[self.kind]
+        self.step = "evaluate" if self.kind == "sut" else "annotate"
+        self.canaries = CanaryStore()
+        secrets = secrets_of(self.given) if self.resolved is None else []
+        for secret in secrets:
+            self.canaries.redactor.add(secret.description().name, secret.value or "")
+        self.asks_for_secrets = bool(secrets if self.resolved is None else self.resolved.entry.injections)
+
+    def redact(self, text: str) -> str:
+        """A text without the secrets that it was given."""
+        return self.canaries.redact(text)
+
+    def where(self, *at: str) -> str:
+        """The author's line: of a traceback or a method, else of the class, else of the hook that registers it."""
+        cls = self.target.made if isinstance(self.target.made, type) else type(self.attempt.made)
+        places = [author_line(one) or defined_at(getattr(cls, one, None)) for one in at]
+        classes = [] if "hook" in at else [defined_at(cls), defined_at(self.target.made)]
+        return next(filter(None, [*places, *classes, *self._hooks()]), "")
+
+    def _hooks(self) -> Iterator[str]:
+        if self.resolved is not None:
+            own = f"{self.resolved.entry.distribution}\0"  # as `Plugins` names it in its manager
+            hook = getattr(self.plugins.manager.hook, f"modelgauge_register_{self.kind}s")
+            hooks = hook.get_hookimpls()
+            yield from (defined_at(one.function) for one in hooks if one.plugin_name.startswith(own))
+
+    @property
+    def entry(self) -> Entry:
+        """What was registered."""
+        if self.resolved is None:
+            raise SkipTest("the object was given, not registered")
+        return self.resolved.entry
+
+    @cached_property
+    def target(self) -> Attempt:
+        """The class, or another callable, that is registered."""
+        return Attempt(type(self.given)) if self.resolved is None else attempt(self.resolved.entry.load)
+
+    @cached_property
+    def attempt(self) -> Attempt:
+        """The object, made with canaries for secrets."""
+        return attempt(self.make)
+
+    def make(self, secrets: SecretStore | None = None) -> Any:
+        """Make the object once more; an object that was given is the only one of its kind."""
+        if self.resolved is None:
+            return self.given
+        return self.resolved.make(self.canaries if secrets is None else secrets)
+
+    @property
+    def made(self) -> Any:
+        """The object; where it cannot be used, one of the rules of the stages reports it."""
+        self.pass_stages(*_STAGES, "")
+        return self.attempt.made
+
+    def pass_stages(self, *stages: str) -> None:
+        """Raise what is wrong at the last of these stages of making the object, and skip after an earlier one."""
+        if self._defect is not None and self._defect[0] == stages[-1]:
+            raise self._defect[1]
+        if self._defect is not None and self._defect[0] in stages:
+            raise SkipTest(f"see {self._defect[0]}")
+
+    @cached_property
+    def _defect(self) -> tuple[str, Problem | SkipTest] | None:
+        """The first stage at which making the object breaks, and how."""
+        return next(self._defects(), None)
+
+    def _defects(self) -> Iterator[tuple[str, Problem | SkipTest]]:
+        target, error = self.target
+        if error is not None:
+            refused = _definition_error(error)
+            yield "class" if refused is None else "methods", _refused(refused or error, "Correct the target.")
+        is_class = isinstance(target, type)
+        if is_class:
+            yield from self._foreign(target)
+        fix = "Write def __init__(self, uid: str, …), and call super().__init__(uid)."
+        if not _takes_uid_first(target):
+            name = getattr(target, "__qualname__", repr(target))
+            yield "uid", Problem(f"The first parameter of {name} is not `uid`.", fix, "__init__")
+        if is_class:
+            yield from (("methods", one) for one in _definition_problems(target, self.interface))
+        made, error = self.attempt
+        is_choosy = self.is_example and not isinstance(error, PluginError)
+        if error is not None and (is_choosy or isinstance(error, InvalidOptionError)):
+            why = f"it needs a better example: {message_of(error)}. Give one by --example NAME"
+            yield "made", SkipTest(why)
+        if error is not None:
+            yield "made", _refused(error, "Make the constructor work with what the hook registers.")
+        yield from self._foreign(type(made))
+        if self.resolved is not None and made.uid != self.name:
+            yield "uid", Problem(f"Made as {self.name!r}, it calls itself {made.uid!r}.", fix, "__init__")
+        yield from (("methods", one) for one in _definition_problems(type(made), self.interface))
+
+    def _foreign(self, cls: type) -> Iterator[tuple[str, Problem]]:
+        if not issubclass(cls, self.interface):
+            wanted = self.interface.__name__
+            fix = f"Derive it from modelgauge.{wanted}, or register it by the hook of its own kind."
+            yield "class", Problem(f"{cls.__qualname__} is no {wanted}.", fix)
+
+    @cached_property
+    def translations(self) -> list[Translation]:
+        """The requests that a SUT or annotator makes of all samples."""
+        made, key_of = self.made, self.key_maker(self.made)
+        found = []
+        for one in SAMPLES:
+            if hasattr(self.interface, one.method) and overrides(type(made), one.method):
+                request, error = attempt(partial(getattr(made, one.method), *one.arguments))
+                digest, key_error = (None, error) if error else attempt(partial(key_of, request))
+                found.append(Translation(one, request, digest, key_error))
+        return found
+
+    def key_maker(self, made: Any) -> Callable[[Any], str]:
+        """What gives the digest of the cache key of an object's request."""
+        keys = KeyMaker("sut" if self.kind == "sut" else "annotator", made.identity())
+        return lambda request: keys.key(request).digest
+
+    @cached_property
+    def data(self) -> Attempt:
+        """Where the data of a test is on this machine."""
+        test = self.made
+        found = attempt(lambda: self.store.resolve_all(test.uid, test.get_dependencies()))
+        return Attempt({key: one.path for key, one in (found.made or {}).items()}, found.error)
+
+    @cached_property
+    def items(self) -> Items:
+        """The items of a test."""
+        if self.data.error is not None:
+            raise SkipTest("its data is missing: see items")
+        return items_of(self.made, self.data.made)
+
+
+def _takes_uid_first(target: Any) -> bool:
+    # From the class, as `construct` reads it: the interfaces have a `__new__` that takes anything.
+    is_class = isinstance(target, type)
+    function = inspect.getattr_static(target, "__init__") if is_class else target
+    parameters = list(inspect.signature(function).parameters.values())[1 if is_class else 0 :]
+    return bool(parameters) and (
+        parameters[0].name == "uid" or parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
+    )
+
+
+def _definition_error(error: BaseException | None) -> DefinitionError | None:
+    """The refusal of a class's own definition behind a failed import."""
+    while error is not None and not isinstance(error, DefinitionError):
+        error = error.__cause__
+    return error
+
+
+def _refused(error: BaseException, fix: str) -> Problem:
+    if isinstance(error, ModelGaugeError):
+        return Problem(error.problem, error.fix, trace_of(error), "__init__")
+    return Problem(f"It raised {message_of(error)}.", fix, trace_of(error), "__init__")
+
+
+def _definition_problems(cls: type[Identified], interface: type) -> Iterator[Problem]:
+    """What is wrong with a class as it is defined."""
+    wanted = {
+        name: list(inspect.signature(getattr(interface, name)).parameters)
+        for name in _CALLED_BY_THE_ENGINE
+        if hasattr(interface, name)
+    }
+    signatures = {name: f"def {name}({', '.join(parameters)})" for name, parameters in wanted.items()}
+    for name in cls.required_methods:
+        if not overrides(cls, name):
+            yield Problem(f"{cls.__qualname__} does not define {name}.", f"Add {signatures[name]}.")
+    if issubclass(cls, PromptResponseSUT):
+        try:
+            check_sut(cls)
+        except DefinitionError as error:
+            yield Problem(error.problem, error.fix)
+    for name in wanted:
+        function = getattr(cls, name)
+        is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+        if is_async and name not in ("evaluate", "annotate"):
+            fix = "Write a plain def: only evaluate and annotate may be async def."
+            yield Problem(f"{name} is async.", fix, name)
+        is_bound = isinstance(inspect.getattr_static(cls, name), staticmethod | classmethod)
+        try:
+            inspect.signature(function).bind(*wanted[name][is_bound:])
+        except TypeError:
+            given = f"({', '.join(wanted[name][1:])})"
+            yield Problem(f"{name} cannot be called with {given}.", f"Write {signatures[name]}.", name)
