@@ -134,7 +134,7 @@ def quiet_runner(folder: str, plugins: Plugins, **options: Any) -> Runner:
 # --- the subject ----------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)  # pytest shows it, and an object may tell secrets
 class Subject:
     """A test, SUT, annotator or metric.
 
