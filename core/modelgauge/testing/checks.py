@@ -28,29 +28,20 @@ from modelgauge.wording.articles import a_thing, capitalized
 _EXAMPLE_MODEL = "example-model"
 
 
-def _rules_in(module: ModuleType) -> list[Callable[[Any], str | None]]:
-    return [value for name, value in vars(module).items() if name.startswith("test_")]
+_OF_REQUESTS = ("requests", "cacheable", "deterministic", "distinct", "responses", "calls")
 
 
-_OF_REQUESTS = [
-    object_checks.test_requests,
-    object_checks.test_cacheable,
-    object_checks.test_deterministic,
-    object_checks.test_distinct,
-    object_checks.test_responses,
-    object_checks.test_calls,
-]
-_OF_OBJECTS = [one for one in _rules_in(object_checks) if one not in _OF_REQUESTS]
-_OF_ANNOTATORS = [
-    *_OF_OBJECTS,
-    *(one for one in _OF_REQUESTS if one is not object_checks.test_distinct),
-]
+def _rules(module: ModuleType, *, but: Sequence[str] = ()) -> list[Callable[[Any], str | None]]:
+    found = [value for name, value in vars(module).items() if name.startswith("test_")]
+    return [one for one in found if rule_id(one) not in but]
+
+
 RULES = {
-    "plugin": _rules_in(plugin_checks),
-    "test": [*_OF_OBJECTS, *_rules_in(item_checks)],
-    "sut": [*_OF_OBJECTS, *_OF_REQUESTS],
-    "annotator": _OF_ANNOTATORS,
-    "metric": _OF_ANNOTATORS,
+    "plugin": _rules(plugin_checks),
+    "test": [*_rules(object_checks, but=_OF_REQUESTS), *_rules(item_checks)],
+    "sut": _rules(object_checks),
+    "annotator": _rules(object_checks, but=["distinct"]),
+    "metric": _rules(object_checks, but=["distinct"]),
 }
 
 

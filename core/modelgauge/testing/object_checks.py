@@ -9,17 +9,16 @@ from unittest import SkipTest
 from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import load_settings
 from modelgauge.data.json_values import canonical_json
-from modelgauge.data.prompts import ChatMessage, ChatPrompt, ChatRole, SUTOptions, TextPrompt
+from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import TestRecord
 from modelgauge.engine.calls.callee import declared_response
 from modelgauge.errors import DefinitionError, MissingSecretError, ModelGaugeError
 from modelgauge.interfaces.capabilities import ProducesPerTokenLogProbabilities, ProducesStructuredOutput
 from modelgauge.interfaces.codec import ResponseCodec
-from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import capabilities_of
 from modelgauge.testing.fakes import FakeSUT, FakeTest
 from modelgauge.testing.report import Case, Caution, Problem, Status, message_of, rule_id, trace_of
-from modelgauge.testing.samples import OPTIONS, PLAIN
+from modelgauge.testing.samples import OPTIONS
 from modelgauge.testing.subject import Subject, Translation, quiet_runner
 
 _UNSAFE = frozenset("\\'\"`$&|;<>(){}[]*!#%^")
@@ -181,7 +180,7 @@ def test_calls(subject: Subject) -> str:
     """A real answer comes through, is kept, and looks the same when it comes from the cache."""
     if not subject.call:
         raise SkipTest("it may cost money; --call allows it")
-    takes_text = overrides(type(subject.made), "translate_text_prompt")
+    asked = subject.translations[0].sample.arguments[0]  # the first of the plain samples
     first = (test_requests, test_cacheable, test_deterministic, test_responses)
     broken = [rule_id(one) for one in first if Case(one, subject).finding().status is Status.problem]
     if broken:
@@ -193,14 +192,12 @@ def test_calls(subject: Subject) -> str:
     except MissingSecretError as error:
         raise SkipTest(str(error)) from error
     if subject.kind == "sut":
-        brief = SUTOptions(max_tokens=32)
-        chat = ChatPrompt([ChatMessage(role=ChatRole.user, text=PLAIN)], brief)
         sut, test = (
             made,
-            FakeTest("conformance", [TextPrompt(PLAIN, brief) if takes_text else chat], requires=()),
+            FakeTest("conformance", [asked.with_options(SUTOptions(max_tokens=32))], requires=()),
         )
     else:
-        sut, test = FakeSUT("fake_sut"), FakeTest("conformance", [PLAIN], annotators={"annotation": made})
+        sut, test = FakeSUT("fake_sut"), FakeTest("conformance", [asked], annotators={"annotation": made})
     with tempfile.TemporaryDirectory(prefix="modelgauge-check-", ignore_cleanup_errors=True) as folder:
         runner = quiet_runner(folder, subject.plugins, secrets=secrets)
         fresh, kept = runner.run(test, sut)[0], runner.run(test, sut)[0]

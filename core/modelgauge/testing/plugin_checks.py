@@ -175,8 +175,4 @@ def _matching(name: str, installed: Sequence[PluginEntryPoint]) -> list[PluginEn
             f"No plugin {name!r} is installed.",
             fix=f"{did_you_mean(name, known)}`modelgauge plugins` lists all; for a file, give its path.",
         )
-    return [
-        one
-        for one in installed
-        if canonical_distribution(one.distribution) == canonical_distribution(owners[0])
-    ]
+    return [one for one in installed if one.distribution == owners[0]]
