@@ -18,7 +18,7 @@ from modelgauge.interfaces.annotator import Annotator
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.plugins.discovery import Plugins, discover
-from modelgauge.plugins.registry import Kind, Registry
+from modelgauge.plugins.registry import Entry, Kind, Registry, Resolved
 from modelgauge.testing import item_checks, object_checks, plugin_checks
 from modelgauge.testing.plugin_checks import Plugin
 from modelgauge.testing.report import Case, Report, rule_id
@@ -79,7 +79,9 @@ def conformance(
     call: bool = False,
     data_dir: str | Path | None = None,
 ) -> dict[str, Any]:
-    """Return the same checks as arguments of `pytest.mark.parametrize`, a test for each rule:
+    """Return the checks of a plugin as arguments of `pytest.mark.parametrize`, a test for each rule.
+
+    In the tests of a plugin:
 
         @pytest.mark.parametrize(**conformance("my-plugin"))
         def test_conformance(case):
@@ -112,8 +114,7 @@ def conformance(
             made_up = f"{entry.uid}/{_EXAMPLE_MODEL}" if entry.is_provider else entry.uid
             is_example = entry.is_provider and not given
             subjects.extend(
-                make(entry.kind, one, resolved=alone.resolve(one), is_example=is_example)
-                for one in given or [made_up]
+                make(entry.kind, one, alone.resolve(one), is_example=is_example) for one in given or [made_up]
             )
     for example in set(examples) - {one.name for one in subjects}:
         raise UsageError(
@@ -173,7 +174,9 @@ def _check_object(kind: Kind, given: Any, data_dir: str | Path | None = None, **
             f"{capitalized(a_thing(given))} is no {INTERFACES[kind].__name__}.",
             fix="Give the object, not its class or uid.",
         )
-    subject = Subject(kind, given.uid, _installed(), _store(data_dir), given=given, **options)
+    entry = Entry(kind, given.uid, lambda uid: given, (), {}, distribution="")  # noqa: ARG005  it has its uid
+    resolved = Resolved(entry, given.uid)
+    subject = Subject(kind, given.uid, resolved, _installed(), _store(data_dir), **options)
     return Report(given.uid, [Case(rule, subject).finding() for rule in RULES[kind]])
 
 

@@ -141,35 +141,29 @@ class Subject:
     Args:
         kind: which of them.
         name: its uid, or `provider/model`, with options if any.
+        resolved: what was registered; without a distribution where an author gave the object itself.
         plugins: everything that is installed, for the names that it names.
         store: where external data is; nothing is fetched.
         call: whether `evaluate` and `annotate` may be called, which may cost money.
         annotators: used instead of a test's own.
         items_elsewhere: gives the digests of the items of a test as another process makes them, or its error.
-        resolved: where it is registered; None where an author gave the object itself.
-        given: that object.
         is_example: whether the kit made the name up, since a provider names no model.
     """
 
     kind: Kind
     name: str
+    resolved: Resolved
     plugins: Plugins
     store: DependencyStore
     call: bool = False
     annotators: Mapping[str, Any] = field(default_factory=dict)
     items_elsewhere: Callable[[str], list[str] | str | None] = lambda _: None
-    resolved: Resolved | None = None
-    given: Any = None
     is_example: bool = False
 
     def __post_init__(self) -> None:
         self.interface = INTERFACES[self.kind]
         self.step = "evaluate" if self.kind == "sut" else "annotate"
         self.canaries = CanaryStore()
-        secrets = secrets_of(self.given) if self.resolved is None else []
-        for secret in secrets:
-            self.canaries.redactor.add(secret.description().name, secret.value or "")
-        self.asks_for_secrets = bool(secrets if self.resolved is None else self.resolved.entry.injections)
 
     def redact(self, text: str) -> str:
         """A text without the secrets that it was given."""
@@ -183,33 +177,37 @@ class Subject:
         return next(filter(None, [*places, *classes, *self._hooks()]), "")
 
     def _hooks(self) -> Iterator[str]:
-        if self.resolved is not None:
-            own = f"{self.resolved.entry.distribution}\0"  # as `Plugins` names it in its manager
-            hook = getattr(self.plugins.manager.hook, f"modelgauge_register_{self.kind}s")
-            hooks = hook.get_hookimpls()
-            yield from (defined_at(one.function) for one in hooks if one.plugin_name.startswith(own))
+        own = f"{self.resolved.entry.distribution}\0"  # as `Plugins` names it in its manager
+        hooks = getattr(self.plugins.manager.hook, f"modelgauge_register_{self.kind}s").get_hookimpls()
+        yield from (defined_at(one.function) for one in hooks if one.plugin_name.startswith(own))
 
     @property
     def entry(self) -> Entry:
         """What was registered."""
-        if self.resolved is None:
+        if not self.resolved.entry.distribution:
             raise SkipTest("the object was given, not registered")
         return self.resolved.entry
 
     @cached_property
     def target(self) -> Attempt:
         """The class, or another callable, that is registered."""
-        return Attempt(type(self.given)) if self.resolved is None else attempt(self.resolved.entry.load)
+        return attempt(self.resolved.entry.load)
 
     @cached_property
     def attempt(self) -> Attempt:
-        """The object, made with canaries for secrets."""
-        return attempt(self.make)
+        """The object, made with canaries for secrets; the secrets of an object that was given are learned."""
+        found = attempt(self.make)
+        for secret in secrets_of(found.made) if isinstance(found.made, Identified) else ():
+            self.canaries.redactor.add(secret.description().name, secret.value or "")
+        return found
+
+    @property
+    def asks_for_secrets(self) -> bool:
+        """Whether it was given any."""
+        return bool(self.resolved.entry.injections or secrets_of(self.made))
 
     def make(self, secrets: SecretStore | None = None) -> Any:
         """Make the object once more; an object that was given is the only one of its kind."""
-        if self.resolved is None:
-            return self.given
         return self.resolved.make(self.canaries if secrets is None else secrets)
 
     @property
@@ -235,15 +233,12 @@ class Subject:
         if error is not None:
             refused = _definition_error(error)
             yield "class" if refused is None else "methods", _refused(refused or error, "Correct the target.")
-        is_class = isinstance(target, type)
-        if is_class:
-            yield from self._foreign(target)
+        if isinstance(target, type):
+            yield from _defects_of_class(target, self.interface)
         fix = "Write def __init__(self, uid: str, …), and call super().__init__(uid)."
         if not _takes_uid_first(target):
             name = getattr(target, "__qualname__", repr(target))
             yield "uid", Problem(f"The first parameter of {name} is not `uid`.", fix, "__init__")
-        if is_class:
-            yield from (("methods", one) for one in _definition_problems(target, self.interface))
         made, error = self.attempt
         is_choosy = self.is_example and not isinstance(error, PluginError)
         if error is not None and (is_choosy or isinstance(error, InvalidOptionError)):
@@ -251,16 +246,9 @@ class Subject:
             yield "made", SkipTest(why)
         if error is not None:
             yield "made", _refused(error, "Make the constructor work with what the hook registers.")
-        yield from self._foreign(type(made))
-        if self.resolved is not None and made.uid != self.name:
+        yield from _defects_of_class(type(made), self.interface)
+        if made.uid != self.name:
             yield "uid", Problem(f"Made as {self.name!r}, it calls itself {made.uid!r}.", fix, "__init__")
-        yield from (("methods", one) for one in _definition_problems(type(made), self.interface))
-
-    def _foreign(self, cls: type) -> Iterator[tuple[str, Problem]]:
-        if not issubclass(cls, self.interface):
-            wanted = self.interface.__name__
-            fix = f"Derive it from modelgauge.{wanted}, or register it by the hook of its own kind."
-            yield "class", Problem(f"{cls.__qualname__} is no {wanted}.", fix)
 
     @cached_property
     def translations(self) -> list[Translation]:
@@ -298,10 +286,8 @@ def _takes_uid_first(target: Any) -> bool:
     # From the class, as `construct` reads it: the interfaces have a `__new__` that takes anything.
     is_class = isinstance(target, type)
     function = inspect.getattr_static(target, "__init__") if is_class else target
-    parameters = list(inspect.signature(function).parameters.values())[1 if is_class else 0 :]
-    return bool(parameters) and (
-        parameters[0].name == "uid" or parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
-    )
+    first = list(inspect.signature(function).parameters.values())[is_class:][:1]
+    return any(one.name == "uid" or one.kind is inspect.Parameter.VAR_POSITIONAL for one in first)
 
 
 def _definition_error(error: BaseException | None) -> DefinitionError | None:
@@ -317,31 +303,39 @@ def _refused(error: BaseException, fix: str) -> Problem:
     return Problem(f"It raised {message_of(error)}.", fix, trace_of(error), "__init__")
 
 
-def _definition_problems(cls: type[Identified], interface: type) -> Iterator[Problem]:
-    """What is wrong with a class as it is defined."""
-    wanted = {
-        name: list(inspect.signature(getattr(interface, name)).parameters)
-        for name in _CALLED_BY_THE_ENGINE
-        if hasattr(interface, name)
-    }
-    signatures = {name: f"def {name}({', '.join(parameters)})" for name, parameters in wanted.items()}
+def _defects_of_class(cls: type, interface: type[Identified]) -> Iterator[tuple[str, Problem]]:
+    if issubclass(cls, interface):
+        yield from (("methods", one) for one in _wrong_methods(cls, interface))
+    else:
+        fix = f"Derive it from modelgauge.{interface.__name__}, or register it by the hook of its own kind."
+        yield "class", Problem(f"{cls.__qualname__} is no {interface.__name__}.", fix)
+
+
+def _wrong_methods(cls: type[Identified], interface: type) -> Iterator[Problem]:
     for name in cls.required_methods:
         if not overrides(cls, name):
-            yield Problem(f"{cls.__qualname__} does not define {name}.", f"Add {signatures[name]}.")
+            yield Problem(
+                f"{cls.__qualname__} does not define {name}.", f"Add {_signature(getattr(cls, name))}."
+            )
     if issubclass(cls, PromptResponseSUT):
         try:
             check_sut(cls)
         except DefinitionError as error:
             yield Problem(error.problem, error.fix)
-    for name in wanted:
-        function = getattr(cls, name)
+    for name in (name for name in _CALLED_BY_THE_ENGINE if hasattr(interface, name)):
+        function, wanted = getattr(cls, name), getattr(interface, name)
         is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
         if is_async and name not in ("evaluate", "annotate"):
             fix = "Write a plain def: only evaluate and annotate may be async def."
             yield Problem(f"{name} is async.", fix, name)
+        parameters = list(inspect.signature(wanted).parameters)
         is_bound = isinstance(inspect.getattr_static(cls, name), staticmethod | classmethod)
         try:
-            inspect.signature(function).bind(*wanted[name][is_bound:])
+            inspect.signature(function).bind(*parameters[is_bound:])
         except TypeError:
-            given = f"({', '.join(wanted[name][1:])})"
-            yield Problem(f"{name} cannot be called with {given}.", f"Write {signatures[name]}.", name)
+            what = f"{name} cannot be called with ({', '.join(parameters[1:])})."
+            yield Problem(what, f"Write {_signature(wanted)}.", name)
+
+
+def _signature(function: Any) -> str:
+    return f"def {function.__name__}({', '.join(inspect.signature(function).parameters)})"
