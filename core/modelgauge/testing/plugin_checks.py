@@ -144,7 +144,7 @@ class Plugin:
         path = json.dumps([os.path.abspath(one) for one in sys.path])  # noqa: PTH100  "" is the working directory
         try:
             done = subprocess.run(  # noqa: S603  our own interpreter, our own module
-                [sys.executable, "-B", _PROBE, path],
+                [sys.executable, "-B", "-P", _PROBE, path],
                 input=json.dumps(job).encode(),
                 capture_output=True,
                 env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8"},

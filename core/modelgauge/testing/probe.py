@@ -51,9 +51,8 @@ def _registration(job: Mapping[str, Any], printed: io.StringIO) -> dict[str, Any
     import_module("modelgauge.plugins.hookspecs")
     base_seconds = time.perf_counter() - started
     import_module("modelgauge.plugins.discovery")
-    if job[
-        "plugins"
-    ]:  # a local plugin may import all public names: its classes stand in the one file that is loaded
+    if job["plugins"]:
+        # A local plugin may import all public names: its classes stand in the one file that is loaded.
         modelgauge = import_module("modelgauge")
         for name in modelgauge.__all__:
             getattr(modelgauge, name)
