@@ -7,6 +7,7 @@ import unittest
 
 import pytest
 
+import modelgauge.testing
 from modelgauge import PromptResponseSUT, RequiredSecret, SecretDescription, SUTCompletion, SUTResponse
 from modelgauge.errors import UnknownNameError, UsageError
 from modelgauge.testing import (
@@ -62,6 +63,14 @@ class Leaky(PromptResponseSUT[str, str]):
 
     def translate_response(self, request, response):
         return SUTResponse(completions=[SUTCompletion(response)])
+
+
+def test_public_names_are_loaded_on_use():
+    assert modelgauge.testing.__all__ == sorted(modelgauge.testing.__all__)
+    assert all(getattr(modelgauge.testing, name) for name in modelgauge.testing.__all__)
+    assert dir(modelgauge.testing) == modelgauge.testing.__all__
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = modelgauge.testing.no_such_name
 
 
 def test_the_kit_itself_never_imports_pytest():
