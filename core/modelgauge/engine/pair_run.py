@@ -381,7 +381,8 @@ class PairRun:
             options=options,
             surroundings={**self.shared.manifest, **self._worker.answerer.manifest()},
         )
-        return {**made, "options": options.recorded()}  # what is given to `resume` holds from then on
+        # A run's folder may have been renamed; and what is given to `resume` holds from then on.
+        return {**made, "run_id": self.folder.run_id, "options": options.recorded()}
 
     def _identity(self) -> dict[str, Any]:
         work = self.work

@@ -82,6 +82,7 @@ def shown_run(folder: RunFolder) -> ShownRun:
     )
     failure = RunFailure(stage="run", error_type="RunUnfinished", message=_told(folder, state))
     unfinished = record.replaced(
+        run_id=folder.run_id,
         counts=counts,
         failure=failure,
         seconds=totals.seconds if totals else None,

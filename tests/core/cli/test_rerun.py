@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from modelgauge import rescore, resume
+from modelgauge import load_record, rescore, resume
 from modelgauge.errors import RecordError
 
 
@@ -143,10 +143,23 @@ def test_a_run_whose_folder_was_moved_is_resumed_and_shown_where_it_is(run, stop
     assert "10 scored" in ended.out
     assert len(calls()) == 6
     assert str(moved) in ended.out.replace("\n", "")
+    assert ended.err == ""
     assert sorted(one.name for one in here.iterdir() if one.is_dir()) == ["kept", "run_data"]
     again = run("rescore", str(moved))
     assert again.code == 0, again.err
     assert len(list(moved.parent.iterdir())) == 2
+
+
+@pytest.mark.parametrize("named_by", ["", "record.json"])
+def test_a_complete_run_whose_folder_was_renamed_has_its_items(run, ran, monkeypatch, named_by):
+    renamed = ran.with_name("renamed")
+    ran.rename(renamed)
+    ended = run("resume", "renamed", "--output-file", "all.json", "--max-errors", "2")
+    assert (ended.code, ended.err) == (0, "")
+    assert "record  run_data/runs/renamed\n" in ended.out
+    assert len(json.loads(Path("all.json").read_text(encoding="utf-8"))["test_item_records"]) == 8
+    monkeypatch.chdir(renamed)
+    assert load_record(named_by).run_id == "renamed"
 
 
 def unsigned(folder, **changes):

@@ -42,15 +42,15 @@ def new_id(now: datetime | None = None, mark: str | None = None) -> str:
 
 
 class RunFolder:
-    """The folder of one run.
+    """The folder of one run. Its name is the run's id, also where its files were written under another name.
 
     Args:
         path: `<data-dir>/runs/<run-id>`.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.run_id = path.name
+        self.path = real_path(path) if path.name in ("", "..") else path
+        self.run_id = self.path.name
 
     @classmethod
     def create(cls, runs: Path) -> "RunFolder":
@@ -144,7 +144,7 @@ class RunFolder:
         except RecordError as error:
             anew = f"Remove it; this writes it anew from the journal: {self.command('resume')}"
             raise RecordError(error.problem, fix=anew) from None
-        return record_from_json(data, str(path)).with_items(self.items)
+        return record_from_json(data, str(path)).replaced(run_id=self.run_id).with_items(self.items)
 
     def rescores(self) -> str | None:
         """The run whose answers this one measures anew; None where it asks a SUT itself.
@@ -357,8 +357,7 @@ def find_run(data_dir: Path, name: str) -> list[RunFolder]:
     runs = data_dir / RUNS
     for folder in (Path(name), runs / name):
         if (folder / MANIFEST).is_file():
-            nameless = folder.name in ("", "..")  # a run's id is the name of its folder
-            return [RunFolder(real_path(folder) if nameless else folder)]
+            return [RunFolder(folder)]
     found, damaged = of_invocation(runs, name)
     if found:
         for error in damaged:
