@@ -33,7 +33,8 @@ _USERINFO = re.compile(
     r"""|[^\s/?#"'<>@:]{8,256})(?=@)"""
 )
 _MAYBE_USERINFO = re.compile(r":\\*/\\*/[^\s@]{1,600}@")  # also in a JSON text, which may have escapes there
-_CUT = re.compile(r"""\s*[\[\]]?(?:…|\.\.\.)|[\\"'`]|\Z""")  # what follows where a text was cut
+# What follows where a text was cut: dots, a quote, a bracket, a comma or nothing. Also read from right to left.
+_CUT = re.compile(r"""\s*[\[\]]?(?:…|\.\.\.)|[\\"'`“”„‘’«»()\[\]{}<>,;]|\Z""")
 _OF_NAMES = "/:@$!*'();=~"  # what the options of a name hold as it is; outside of lists the comma too
 
 
@@ -163,7 +164,7 @@ class _Search:
 
 
 class _Beginnings:
-    """Finds where a text was cut within a secret: how a form begins, and then a quote's end, dots or nothing more.
+    """Finds where a text was cut within a secret: how a form begins, and then what `_CUT` matches.
 
     Args:
         forms: each with the name of its secret.
@@ -179,14 +180,18 @@ class _Beginnings:
         """A text with marks in the place of all pieces that are at least a quarter of their form."""
         parts, done = [], 0
         for match in self._pattern.finditer(text):
-            start = match.start()
-            for form, name in self._forms.get(match[0].lower(), ()) if start >= done else ():
-                end = start + _in_common(text[start : start + len(form)], form)
-                long_enough = end - start >= max(SHORTEST_VALUE, len(form) // 4)
-                if long_enough and _CUT.match(text, end) and not _is_ordinary(text[start:end]):
-                    parts += [text[done:start], mark(name)]
-                    done = end
-                    break
+            if (start := match.start()) < done:
+                continue
+            # What looks like a cut in one form may go on in another.
+            pieces = [
+                (start + _in_common(text[start : start + len(form)], form), -len(form), name)
+                for form, name in self._forms.get(match[0].lower(), ())
+            ]
+            end, length, name = max(pieces, default=(start, 0, ""))
+            long_enough = end - start >= max(SHORTEST_VALUE, -length // 4)
+            if long_enough and _CUT.match(text, end) and not _is_ordinary(text[start:end]):
+                parts += [text[done:start], mark(name)]
+                done = end
         return "".join([*parts, text[done:]])
 
 

@@ -297,9 +297,16 @@ def test_a_piece_is_a_quarter_of_a_value_and_eight_characters_at_least():
     assert redactor.redact(f"{LONG[:7]}…") == f"{LONG[:7]}…"
 
 
-@pytest.mark.parametrize("end", ["…", " …", "...", " [...", "]…", '"', "'", "`", "\\", ""])
+@pytest.mark.parametrize("end", ["…", " …", "...", " [...", "]…", '"', "'", "`", "\\", ")", "]", "}>", ",", ";", "”", ""])
 def test_how_a_text_shows_that_it_was_cut(end):
     assert redactor_of(LONG).redact(f"x {LONG[:20].upper()}{end}") == f"x {MARK}{end}"
+    encoded = base64.b64encode(LONG.encode()).decode()
+    assert redactor_of(LONG).redact(f"x {encoded[:20]}{end}") == f"x {MARK}{end}"
+
+
+@pytest.mark.parametrize("begin", ["…", '"', "(", "[", "<", ",", "“", ""])
+def test_how_a_text_shows_where_a_secret_was_cut_at_its_beginning(begin):
+    assert redactor_of(LONG).redact(f"{begin}{LONG[-20:]} y") == f"{begin}{MARK} y"
 
 
 def test_of_two_secrets_that_begin_alike_the_one_that_goes_on_is_told():
