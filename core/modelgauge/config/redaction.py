@@ -34,7 +34,7 @@ _USERINFO = re.compile(
 )
 _MAYBE_USERINFO = re.compile(r":\\*/\\*/[^\s@]{1,600}@")  # also in a JSON text, which may have escapes there
 # What follows where a text was cut: dots, a quote, a bracket, a comma or nothing. Also read from right to left.
-_CUT = re.compile(r"""\s*[\[\]]?(?:…|\.\.\.)|[\\"'`“”„‘’«»()\[\]{}<>,;]|\Z""")
+_CUT = re.compile(r"""\s*[\[\]]?(?:…|\.\.\.)|[\\"'`“”„\u2018\u2019«»()\[\]{}<>,;]|\Z""")
 _OF_NAMES = "/:@$!*'();=~"  # what the options of a name hold as it is; outside of lists the comma too
 
 

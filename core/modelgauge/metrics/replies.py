@@ -202,7 +202,8 @@ def _spans(numbers: Sequence[int]) -> str:
 
 _REASON = ', "reason": TEXT'
 _FENCED = re.compile(r"\A\s*```\w*\s(.*)```\s*\Z", re.DOTALL)
-_FREE = re.compile(r"[\s\\]+")
+_FREE = re.compile(r"\s+|\\+[nrt]?")  # spaces, and the escapes of texts inside JSON
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _BEGINS = re.compile(r'\{\s*["}]|\[\s*["\]]')  # an object, or a list of texts; other brackets are prose
 
 _CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
@@ -230,11 +231,12 @@ def is_cut_off(completion: SUTCompletion) -> bool:
 def read_reply(text: str, shape: Shape[T], material: Iterable[str] = ()) -> T:
     """The one object of a shape that a reply holds.
 
-    Judges quote what they judge, and that may hold an object of the very shape. So an object that stands in the
-    material counts only where it is the whole reply, and nothing else in the reply may be such that it could be the
-    answer: a second object that fits and says something else, one that does not fit and has a key of the shape
-    anywhere in it, or a list of what the shape lists. Nobody knows then which is meant. The same object once more,
-    objects of other keys, prose, and what stands in `<think>` do not matter.
+    Judges quote what they judge, and that may hold an object of the very shape. So an object whose values all
+    stand in the material, however they are written there, counts only where it is the whole reply, and nothing
+    else in the reply may be such that it could be the answer: a second object that fits and says something
+    else, one that does not fit and has a key of the shape anywhere in it, or a list of what the shape lists.
+    Nobody knows then which is meant. The same object once more, objects of other keys, prose, and what stands
+    in `<think>` do not matter.
 
     Args:
         text: the reply.
@@ -261,7 +263,7 @@ def read_reply(text: str, shape: Shape[T], material: Iterable[str] = ()) -> T:
                 problem = _problems(error)
             others = others or _could_be_meant(candidate, shape, keys)
             continue
-        if _FENCED.sub(r"\1", said.text).strip() != source and _is_quoted(source, material):
+        if _FENCED.sub(r"\1", said.text).strip() != source and _is_quoted(read, material):
             raise UnusableReplyError(
                 "beside other text it holds a JSON object that stands in the material, too"
             )
@@ -311,10 +313,25 @@ def _keys_in(value: Any) -> Iterator[str]:
             left += one
 
 
-def _is_quoted(source: str, material: Iterable[str]) -> bool:
-    """Whether the text of an object stands in the material; spaces, and the escapes of texts inside JSON, are free."""
-    wanted = _FREE.sub("", source)
-    return any(wanted in _FREE.sub("", text) for text in material)
+def _is_quoted(read: BaseModel, material: Iterable[str]) -> bool:
+    """Whether all values of an object stand in one text of the material, each behind its key, in any order."""
+    said = [_essence(one) for one in _members(read.model_dump(exclude_none=True))]
+    return any(all(one in text for one in said) for text in map(_essence, material))
+
+
+def _members(value: dict[str, Any]) -> Iterator[str]:
+    """The JSON of each key with its value; of a list of objects that of their keys."""
+    for key, part in value.items():
+        inner = [one for one in part if isinstance(one, dict)] if isinstance(part, list) else []
+        for one in inner:
+            yield from _members(one)
+        if not inner:
+            yield json.dumps({key: part}, ensure_ascii=False)[1:-1]
+
+
+def _essence(text: str) -> str:
+    """A text without what may be written in another way: spaces, escapes, capital letters, the form of a number."""
+    return _NUMBER.sub(lambda number: f"<{float(number[0])}>", _FREE.sub("", text).casefold())
 
 
 def _values(text: str, keys: frozenset[str]) -> Iterator[tuple[Any, str]]:

@@ -297,7 +297,9 @@ def test_a_piece_is_a_quarter_of_a_value_and_eight_characters_at_least():
     assert redactor.redact(f"{LONG[:7]}…") == f"{LONG[:7]}…"
 
 
-@pytest.mark.parametrize("end", ["…", " …", "...", " [...", "]…", '"', "'", "`", "\\", ")", "]", "}>", ",", ";", "”", ""])
+@pytest.mark.parametrize(
+    "end", ["…", " …", "...", " [...", "]…", '"', "'", "`", "\\", ")", "]", "}>", ",", ";", "”", ""]
+)
 def test_how_a_text_shows_that_it_was_cut(end):
     assert redactor_of(LONG).redact(f"x {LONG[:20].upper()}{end}") == f"x {MARK}{end}"
     encoded = base64.b64encode(LONG.encode()).decode()
