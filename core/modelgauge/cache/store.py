@@ -263,6 +263,9 @@ class DiskCache:
     def _take_out(self, row: Row, why: str) -> None:
         """Take out a row, unless another process has written it anew by now; inside `exclusive`."""
         with closing(connected(self.database)) as connection, connection:
+            # Of a huge row every page would be overwritten with zeros, and others moved to its place.
+            connection.execute("PRAGMA secure_delete = OFF")
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # until diskcache connects again
             if row_at(connection, row.rowid) == row:
                 self._report(str(row.key), why, row.value)
                 connection.execute("DELETE FROM Cache WHERE rowid = ?", (row.rowid,))

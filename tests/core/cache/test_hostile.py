@@ -7,6 +7,7 @@ import threading
 import tracemalloc
 from contextlib import closing
 from pathlib import Path
+from time import monotonic
 
 import diskcache
 import pytest
@@ -207,6 +208,18 @@ def test_a_value_larger_than_any_that_is_written_is_not_read(folder, value):
     tracemalloc.stop()
     assert peak < 10_000_000
     assert (folder / "quarantine" / "rows.jsonl").stat().st_size < 2000
+
+
+def test_huge_values_are_taken_out_quickly_and_their_room_is_given_back(folder):
+    for entry in ENTRIES:
+        execute(folder, "UPDATE Cache SET value = zeroblob(100000000) WHERE key = ?", entry.key.digest)
+    cache = DiskCache(folder)
+    began = monotonic()
+    assert [cache.get(entry.key.digest) for entry in ENTRIES] == [None] * 3
+    assert monotonic() - began < 1.5
+    closed(cache)
+    closed(DiskCache(folder))
+    assert (folder / "cache.db").stat().st_size < 100_000
 
 
 def test_a_response_that_is_too_large_to_be_read_is_not_stored(folder, monkeypatch, caplog):
