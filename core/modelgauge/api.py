@@ -143,7 +143,7 @@ class Runner:
             **(inputs or {}),
         }
         self._store = DependencyStore(
-            folder / "dependencies",
+            folder.absolute() / "dependencies",
             offline=settings.offline if offline is None else offline,
             overrides={key: Path(path) for key, path in (dependencies or {}).items()},
             pins=dependency_versions,

@@ -71,6 +71,22 @@ def test_a_script_runs_a_test_in_a_line(sut, options):
     assert run_test(Sums("sums"), sut, 2, **options).counts.items == 2
 
 
+def test_a_sut_may_change_the_working_directory(options, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+
+    def moving(text):
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        return add(text)
+
+    test, sut = Sums("sums"), FunctionSUT("adder", moving, version=1)
+    stopped = run_test(test, sut, data_dir="data", max_calls=2, concurrency=1)
+    assert stopped.failure.message.startswith("The cap of 2 calls")
+    monkeypatch.chdir(tmp_path)
+    (record,) = resume(stopped.run_id, "data", test=test, sut=sut, max_calls=9)
+    assert (record.failure, len(record.test_item_records)) == (None, 5)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 class NoItems(Sums):
     def make_test_items(self, dependencies):
         yield from super().make_test_items(dependencies)

@@ -9,6 +9,7 @@ import logging
 import os
 import shlex
 import sys
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -151,7 +152,8 @@ def run_and_report(
     options = {"progress": not given["no_progress_bar"], "observers": [watch], **taken_limits(given)}
     interrupted, broken = False, len(app.plugins().failures)
     try:
-        records = run(options)
+        with chdir("."):  # back to it, wherever a SUT went
+            records = run(options)
     except KeyboardInterrupt:
         interrupted, records = True, sorted(watch.records, key=lambda record: record.run_id)
     app.exit_code = _exit_code(records, allowed, interrupted=interrupted)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, ExitStack
+from dataclasses import replace
 from typing import Any, cast
 
 from modelgauge.cache import DiskCache
@@ -90,7 +91,10 @@ class Run:
     """
 
     def __init__(self, options: RunOptions) -> None:
-        self.options = options
+        # Absolute, since what runs in this process may change the working directory.
+        self.options = replace(
+            options, data_dir=options.data_dir.absolute(), runs_dir=options.runs.absolute()
+        )
         self.failure: ModelGaugeError | None = None
         self._services: Services
         self._pairs: list[PairRun] = []
@@ -253,7 +257,7 @@ class Run:
     def _done(self, continues: RunFolder | None) -> Done:
         redact = self.options.redactor.redact_json_text
         if continues is not None:
-            return Done.of(continues, redact)
+            return Done.of(RunFolder(continues.path.absolute()), redact)
         return Done(RunFolder.create(self.options.runs), redact)
 
     def _judges(self, work: Work) -> list[Target]:

@@ -20,6 +20,17 @@ def test_shows_a_table_that_says_what_came_out_and_where_it_is(run, only_run):
     assert ended.err == ""
 
 
+def test_a_sut_that_changes_the_working_directory_loses_no_file(run, here):
+    plugin = here / "plugin.py"
+    moving = plugin.read_text(encoding="utf-8").replace(
+        "CALLS.append(request)", "CALLS.append(request); __import__('os').chdir('/')"
+    )
+    plugin.write_text(moving, encoding="utf-8")
+    ended = run("run-test", "--sut", "echo", "--test", "numbers", "--output-file", "out.json")
+    assert (ended.code, ended.err) == (0, "")
+    assert len(json.loads((here / "out.json").read_text(encoding="utf-8"))["test_item_records"]) == 10
+
+
 def test_a_second_run_makes_no_call(run):
     run("run-test", "--sut", "echo", "--test", "numbers")
     assert "SUT 0 paid, 10 cached" in run("run-test", "--sut", "echo", "--test", "numbers").out
