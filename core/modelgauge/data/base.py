@@ -35,6 +35,9 @@ Strict, since bytes are no text until somebody says in which encoding.
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 """How many, or which place from 0: as much as an index of 64 bits holds."""
 
+Seconds = Annotated[float, Field(ge=0, lt=2**63)]
+"""How long, or how long since a run began."""
+
 
 class Frozen(BaseModel):
     """A frozen pydantic model whose constructor explains what it refuses.

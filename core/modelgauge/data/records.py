@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
-from modelgauge.data.base import Count, Frozen, Text, UnknownFields, typed
+from modelgauge.data.base import Count, Frozen, Seconds, Text, UnknownFields, typed
 from modelgauge.data.items import Digests, TestItem
 from modelgauge.data.json_values import is_exact
 from modelgauge.data.measured import Measurements, PromptInteractionAnnotations
@@ -232,7 +232,7 @@ class TestRecord(Frozen):
     cancelled: bool = False
     counts: Counts = Counts()
     result: Result = Field(default_factory=Results)
-    seconds: float | None = None
+    seconds: Seconds | None = None
     spent: Spent | None = None
     notes: tuple[str, ...] = ()
     failure: RunFailure | None = None

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel
 
-from modelgauge.data.base import Count, Frozen
+from modelgauge.data.base import Count, Frozen, Seconds
 from modelgauge.data.estimates import Estimate
 from modelgauge.errors import InvalidDataError, MissingResultError
 from modelgauge.wording.articles import a_thing
@@ -212,7 +212,7 @@ class ConcurrencyChange(Frozen):
             the cut was taken back).
     """
 
-    seconds: float
+    seconds: Seconds
     limit: Count
     why: str
 

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from pydantic import ConfigDict, Field
 
-from modelgauge.data.base import Count, Frozen
+from modelgauge.data.base import Count, Frozen, Seconds
 from modelgauge.data.results import CallCounts, Spent
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.budget import Budget
@@ -42,7 +42,7 @@ class Totals(Frozen):
     model_config = ConfigDict(extra="ignore", strict=True)
 
     ended: bool = False
-    seconds: float = Field(0.0, ge=0)
+    seconds: Seconds = 0.0
     sut_calls: CallCounts = CallCounts()
     annotator_calls: CallCounts = CallCounts()
     judge_calls: CallCounts = CallCounts()

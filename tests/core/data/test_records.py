@@ -81,7 +81,8 @@ def test_a_newer_schema_version_is_refused_by_the_class_too():
         None, [], "x", {}, {"run_id": 1}, {**OWN, "counts": 5}, {**OWN, "test_item_records": 5},
         {**OWN, "test_item_records": "abc"}, {**OWN, "test_item_records": [5]}, {**OWN, "test_uid": None},
         {**OWN, "result": {"a": {"value": 1, "n": "x", "stderr": None, "interval": None, "bounds": None}}},
-        {**OWN, "result": []},
+        {**OWN, "result": []}, {**OWN, "seconds": -1}, {**OWN, "seconds": 1e308},
+        {**OWN, "concurrency": {"sut": [{"seconds": -1, "limit": 1, "why": "saturated"}]}},
     ],
 )  # fmt: skip
 def test_what_is_no_record_is_an_error_that_names_the_file(data):
