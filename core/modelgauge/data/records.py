@@ -336,17 +336,14 @@ def _items_from_json(data: dict[str, Any], where: str, unknown: UnknownFields) -
         if not isinstance(held, list | tuple):
             raise RecordError(f"{where}: {field} is no list.", fix="Give a file that modelgauge wrote.")
         for place, item in enumerate(held):
-            items.append(_item_from_json(item, cls, f"{where}, {field}[{place}]", unknown))
+            try:
+                items.append(cls.load(item, unknown))
+            except InvalidDataError as error:
+                raise RecordError(
+                    f"{where}, {field}[{place}] is no item record: {error.problem}",
+                    fix="Give a file that modelgauge wrote.",
+                ) from None
     return items
-
-
-def _item_from_json(data: Any, cls: _Kind, where: str, unknown: UnknownFields | None) -> ItemRecord:
-    try:
-        return cls.load(data, unknown)
-    except InvalidDataError as error:
-        raise RecordError(
-            f"{where} is no item record: {error.problem}", fix="Give a file that modelgauge wrote."
-        ) from None
 
 
 def item_from_json(line: bytes, where: str, unknown: UnknownFields | None = None) -> ItemRecord:
@@ -364,7 +361,11 @@ def item_from_json(line: bytes, where: str, unknown: UnknownFields | None = None
         cls = TestItemRecord if line.startswith(b'{"kind":"item",') else TestItemExceptionRecord
         return cls.model_validate_json(line)
     except ValidationError:
-        return _item_from_json(*_kind_of_line(line, where), where, unknown)
+        data, cls = _kind_of_line(line, where)
+    try:
+        return cls.load(data, unknown)
+    except InvalidDataError as error:
+        raise _damaged(where, error.problem.rstrip(".")) from None
 
 
 def _kind_of_line(line: bytes, where: str) -> tuple[Any, _Kind]:
@@ -394,5 +395,5 @@ def place_of_item(line: bytes, where: str) -> tuple[int, bool]:
     data, cls = _kind_of_line(line, where)
     index = data.get("index")
     if type(index) is not int or not 0 <= index < 2**63:
-        raise _damaged(where, "it has no index")
+        index = item_from_json(line, where).index  # or the error that says what is wrong
     return index, cls is TestItemExceptionRecord

@@ -279,6 +279,8 @@ def test_a_number_that_cannot_be_in_the_files_of_a_run_is_damage(run, only_run):
         file.write_text(damaged, encoding="utf-8")
         ended = run(command, *([] if command == "runs" else [str(only_run())]))
         assert ended.code == code, (instead, ended.err)
+        if file is journal:
+            assert ended.err == run("show", "--items", str(only_run())).err
         file.write_text(whole[file], encoding="utf-8")
 
 
