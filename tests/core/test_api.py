@@ -93,6 +93,11 @@ class NoItems(Sums):
         raise KeyError("the source is gone")
 
 
+class Empty(Sums):
+    def make_test_items(self, dependencies):
+        return []
+
+
 class NoScores(Sums):
     def measure_quality(self, item):
         raise ValueError("no way to measure")
@@ -103,6 +108,7 @@ class NoScores(Sums):
     [
         (NoItems("x"), rf"KeyError: 'the source is gone' \({re.escape(__file__)}, line \d+\)"),
         (NoScores("x"), "of 5 items none was scored, and test_item_exceptions says why"),
+        (Empty("x"), r"of 0 items none was scored\. "),
         (Sums("x"), "The run has no result 'rihgt'. Did you mean 'right'?"),
     ],
 )

@@ -272,9 +272,8 @@ class TestRecord(Frozen):
         if self.failure is not None and isinstance(self.result, Results):
             self.result.why = f"{self.failure.error_type}: {self.failure.message.rstrip('.')}"
         elif not self.counts.scored and isinstance(self.result, Results):
-            self.result.why = (
-                f"of {self.counts.items:,} items none was scored, and test_item_exceptions says why"
-            )
+            where = ", and test_item_exceptions says why" if self.counts.failed else ""
+            self.result.why = f"of {self.counts.items:,} items none was scored{where}"
         return self
 
     def get_result(self, cls: type[T]) -> T:
