@@ -364,7 +364,8 @@ class PairRun:
             ids = "its id ends" if one else "their ids end"
             yield f"{repeat} the prompts of an earlier one; {ids} in ~2, ~3, …"
         if lacking := self._index.unclustered:
-            yield f"{lacking:,} of the items have no '{self.shared.options.cluster}': each is a cluster of its own."
+            have = "has" if lacking == 1 else "have"
+            yield f"{lacking:,} of the items {have} no '{self.shared.options.cluster}': each is a cluster of its own."
         if self.shared.options.finite and self._population is None:
             yield "How many items the test has is not known, so the intervals are about all items like these."
         yield from self._worker.answerer.notes()

@@ -8,7 +8,7 @@ from modelgauge import TestItem
 from modelgauge.engine.files.journal import RunFolder
 from modelgauge.engine.files.manifest import is_signed
 
-BY_TOPIC = "of the items have no 'topic': each is a cluster of its own."
+BY_TOPIC = "no 'topic': each is a cluster of its own."
 UNKNOWN = "How many items the test has is not known, so the intervals are about all items like these."
 
 
@@ -57,7 +57,10 @@ def test_the_manifest_of_a_run_that_goes_on_counts_them_though_its_first_session
     assert [note for note in ended.notes if "2 items repeat" in note] == list(ended.notes)
 
 
-@pytest.mark.parametrize(("lacking", "notes"), [(0, []), (2, [f"2 {BY_TOPIC}"])])
+@pytest.mark.parametrize(
+    ("lacking", "notes"),
+    [(0, []), (1, [f"1 of the items has {BY_TOPIC}"]), (2, [f"2 of the items have {BY_TOPIC}"])],
+)
 def test_items_without_a_cluster_are_counted(make_test, make_sut, run, lacking, notes):
     items = [
         TestItem([f"question {n}"], context={} if n < lacking else {"topic": n % 2}, id=f"i{n}")
