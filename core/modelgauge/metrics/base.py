@@ -35,6 +35,7 @@ from modelgauge.metrics.definition import (
     name_of,
     not_in_a_metric,
     refused_call,
+    told_a_score,
     without_judge,
 )
 from modelgauge.metrics.judges import (
@@ -239,6 +240,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
             """Explain what is not in a metric; other libraries keep scores there."""
             raise AttributeError(not_in_a_metric(type(self), name))
 
+    @told_a_score
     def is_successful(self, score: Score | float) -> bool | None:
         """Whether a score passes the threshold; None where there is none."""
         if self.threshold is None:

@@ -9,10 +9,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
-from functools import update_wrapper
+from functools import update_wrapper, wraps
 from numbers import Real
 from types import MethodType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from modelgauge.data.results import PASSED
 from modelgauge.errors import (
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from modelgauge.metrics.base import Metric
 
 EnumT = TypeVar("EnumT", bound=StrEnum)
+F = TypeVar("F", bound=Callable[..., Any])
 
 log = logging.getLogger(__name__)
 _said: set[str] = set()
@@ -209,6 +210,18 @@ def not_in_a_metric(cls: type, name: str) -> str:
             f"What was found is returned: score = metric.measure(case); {_RETURNED[name]}."
         )
     return f"{cls.__name__!r} object has no attribute {name!r}"
+
+
+def told_a_score(method: F) -> F:
+    """A method that takes a score; called without one, it says where the score is."""
+
+    @wraps(method)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not (args or kwargs):
+            raise TypeError(not_in_a_metric(type(self), "success"))
+        return method(self, *args, **kwargs)
+
+    return cast("F", checked)
 
 
 class ScoreMethod:

@@ -502,6 +502,9 @@ def test_what_a_metric_found_is_not_looked_for_in_the_metric(name, where):
         getattr(metric, name)
     with pytest.raises(AttributeError, match="'Rated' object has no attribute 'treshold'"):
         _ = metric.treshold
+    with pytest.raises(TypeError, match=r"score = metric.measure\(case\); metric.is_successful\(score\)"):
+        metric.is_successful()
+    assert list(inspect.signature(metric.is_successful).parameters) == ["score"]
 
 
 @pytest.mark.parametrize(
