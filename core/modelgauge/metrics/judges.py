@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias
 
+from modelgauge.config.entry_points import warn_of_foreign_distributions
 from modelgauge.config.options import RunOptions
 from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import Settings, load_settings
@@ -199,6 +200,7 @@ def judged(annotator: CompletionAnnotator[Any], request: Any) -> Any:
         UsageError: one of the SUTs that it asks is unknown, or lacks a secret.
         Exception: whatever `annotate` raised at last.
     """
+    warn_of_foreign_distributions()
     settings = load_settings()
     secrets = SecretStore(file=settings.secrets_file)
     suts = _suts_of(annotator, settings, secrets)

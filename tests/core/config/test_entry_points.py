@@ -16,6 +16,8 @@ from modelgauge.config.entry_points import (
     installed_version,
     warn_of_foreign_distributions,
 )
+from modelgauge.evals import LLMTestCase
+from modelgauge.metrics import ExactMatchMetric
 
 
 def test_a_distribution_announces_its_plugins(site):
@@ -133,6 +135,13 @@ def test_a_foreign_distribution_is_told_once_with_the_commands_that_put_it_right
     assert remove == "  pip uninstall modelgauge modelgauge-openai"
     assert reinstall.startswith("  pip install --force-reinstall --no-deps ")
     assert all(one.startswith(("file:", "-e", "modelgauge-")) for one in reinstall.split()[4:])
+
+
+def test_a_metric_alone_tells_of_a_foreign_distribution(site, tmp_path, first_use, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    site.distribution("modelgauge", "")
+    with pytest.warns(UserWarning, match="modelgauge: installed beside"):
+        ExactMatchMetric().measure(LLMTestCase("q", "a", "a"))
 
 
 def test_every_command_tells_of_a_foreign_distribution(site):
