@@ -104,7 +104,7 @@ class PairRun:
             await in_thread(self._check, "items")
             return
         await self._open_journal()
-        await in_thread(lambda: done.load(self._index, self.tally), "journal")
+        await in_thread(lambda: done.load(self.tally), "journal")
         self._made = await in_thread(lambda: done.compare(self._chosen_again, self._index), "items")
 
     def _check(self) -> None:

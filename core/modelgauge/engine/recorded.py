@@ -11,7 +11,13 @@ from typing import Any
 from modelgauge.cache import was_redacted
 from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.data.measured import PromptInteractionAnnotations
-from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemRecord, item_from_json
+from modelgauge.data.records import (
+    ItemRecord,
+    RepeatFailure,
+    TestItemExceptionRecord,
+    TestItemRecord,
+    item_from_json,
+)
 from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import ConcurrencyChange
 from modelgauge.engine.answers import Answered, Answerer, Failed
@@ -41,8 +47,8 @@ class RecordedItems:
         self._places: dict[int, int] = {}
         self._used: set[int] = set()
 
-    def read(self, each: Callable[[ItemRecord, int], None] | None = None) -> None:
-        """Read the journal once, and hand on each record with its offset."""
+    def read(self, each: Callable[[ItemRecord], object] | None = None) -> None:
+        """Read the journal once, and hand on each record."""
         offset = 0
         for number, line in enumerate(whole_lines(self.path), start=1):
             where = f"{self.path}, line {number}"
@@ -55,7 +61,7 @@ class RecordedItems:
                 )
             self._places[key] = offset
             if each is not None:
-                each(record, offset)
+                each(record)
             offset += len(line)
 
     def __len__(self) -> int:
@@ -69,14 +75,17 @@ class RecordedItems:
         self._used.add(key)
         return True
 
-    def take(self, item: TestItem) -> bytes | None:
-        """The line of an item, and remember that the test still makes it; None where there is none."""
+    def take(self, item: TestItem) -> tuple[int, bytes] | None:
+        """Where the line of an item stands, and the line; None where there is none.
+
+        Remembers that the test still makes the item.
+        """
         if not self.holds(item):
             return None
         place = self._places[_key(hex_digest(str(item.id)))]
         with opened(self.path) as file:
             file.seek(place)
-            return file.readline()
+            return place, file.readline()
 
     def check_all_taken(self) -> None:
         """Refuse a journal with items that the test does not make any more.
@@ -141,19 +150,15 @@ class Done:
         if self.manifest and self.totals is None:
             yield "The calls and the time of this run's earlier sessions are not known."
 
-    def load(self, index: JournalIndex, tally: Tally) -> None:
-        """Take over what the journal holds.
+    def load(self, tally: Tally) -> None:
+        """Read the journal, and count what it holds.
 
         Raises:
             RecordError: a line of it is damaged, or stands there twice.
         """
 
-        def take_over(record: ItemRecord, offset: int) -> None:
-            tally.items += 1
-            tally.count(record)
-            index.add(record, offset)
-
-        self.recorded.read(take_over)
+        self.recorded.read(tally.count)
+        tally.items += len(self.recorded)
         (self.totals or Totals()).begin(tally)
 
     def compare(self, make: Callable[[], Iterable[NumberedItem]], index: JournalIndex) -> int:
@@ -161,7 +166,7 @@ class Done:
 
         Args:
             make: gives the items that the test makes now.
-            index: learns the classes of contexts.
+            index: gets the records, with the items as they are made: from a record secrets were taken out.
 
         Returns:
             How many items the test makes.
@@ -176,30 +181,32 @@ class Done:
         number = 0
         for one in items:
             number += 1
-            line = self.recorded.take(one.item)
-            if line is None:
+            found = self.recorded.take(one.item)
+            if found is None:
                 continue
-            if not self._is_of(one.item, json.loads(line)):
+            record = item_from_json(found[1], str(self.recorded.path))
+            if not self._is_of(one.item, record):
                 raise RecordError(
                     f"Item '{one.item.id}' is not what it was when {self.recorded.path} was written.",
                     fix="Use the test and the data of that run, or start a new run: the cache pays for "
                     "what is equal.",
                 )
             index.note_context(one.index, one.item)
+            index.add(record, found[0], one.item)
         self.recorded.check_all_taken()
         return number
 
-    def _is_of(self, item: TestItem, line: dict[str, Any]) -> bool:
-        """Whether a line is of an item as it is now."""
-        either = [item]
-        if line["kind"] == "exception":
+    def _is_of(self, item: TestItem, record: ItemRecord) -> bool:
+        """Whether a record is of an item as it is now."""
+        either, recorded = [item], record.test_item
+        if isinstance(record, TestItemExceptionRecord):
             # An author's code may have put something into its contexts that cannot be written.
             either.append(without_contexts(item))
-        if line.get("digests") is None:  # of an earlier version
-            return line["test_item"] in [_plain(one, self.redact) for one in either]
-        digest = line["digests"]["item"]
+        if record.digests is None:  # of an earlier version
+            return _plain(recorded) in [_plain(one, self.redact) for one in either]
+        digest = record.digests.item
         # Equal JSON may have its names in another order.
-        return any(digest == _digest(one) or line["test_item"] == _plain(one) for one in either)
+        return any(digest == _digest(one) or _plain(recorded) == _plain(one) for one in either)
 
     def remaining(self, items: Iterator[NumberedItem]) -> Iterator[NumberedItem]:
         """The items that have no record yet.
@@ -285,9 +292,9 @@ class RecordedAnswers(Answerer):
         made = 0
         for one in items:
             made += 1
-            line = self._recorded.take(one.item)
-            if line is not None:
-                self._lines[one.index] = line
+            found = self._recorded.take(one.item)
+            if found is not None:
+                self._lines[one.index] = found[1]
                 yield one
             elif self._complete:
                 raise RecordError(

@@ -79,15 +79,14 @@ class JournalIndex:
         if any(classes):
             self._class_of[index] = self._classes.setdefault(classes, len(self._classes))
 
-    def add(self, record: ItemRecord, offset: int, item: TestItem | None = None) -> None:
+    def add(self, record: ItemRecord, offset: int, item: TestItem) -> None:
         """A record stands at an offset of the journal.
 
         Args:
             record: of an item.
             offset: where its line begins.
-            item: as it was asked, where it is at hand: in the record, prompts that differ in secrets alone are equal.
+            item: as it was asked: in the record, prompts that differ in secrets alone are equal.
         """
-        item = record.test_item if item is None else item
         if self.is_asked:
             self.prompts.extend(self._asked(item))
         if isinstance(record, TestItemRecord):

@@ -146,7 +146,7 @@ class SessionRun:
             for item in items:
                 offset = journal.size
                 journal.append(_line(item, redact))
-                index.add(item, offset)
+                index.add(item, offset, item.test_item)
             journal.close()
             written.replace(self.folder.journal)
         finally:

@@ -173,14 +173,15 @@ def test_a_prompt_that_holds_a_secret_has_an_answer_of_its_own(tmp_path):
     assert PIN.encode() not in kept(tmp_path)
 
 
+class Tagged(Expecting):
+    def make_test_items(self, dependencies):
+        return [TestItem(one, context={"tag": one}) for one in self.expected]
+
+    def measure_quality(self, item):
+        return {"accuracy": item.text == f"said {item.context['tag']}"}
+
+
 def test_items_that_differ_in_secrets_alone_are_of_different_clusters(tmp_path):
-    class Tagged(Expecting):
-        def make_test_items(self, dependencies):
-            return [TestItem(one, context={"tag": one}) for one in self.expected]
-
-        def measure_quality(self, item):
-            return {"accuracy": item.text == f"said {item.context['tag']}"}
-
     prompts = (f"pin {PIN}", f"pin {PIN[::-1]}", "pin 1")
     tagged = Tagged.of({one: f"said {one}" for one in prompts})
     by_tag, plain = (
@@ -188,6 +189,17 @@ def test_items_that_differ_in_secrets_alone_are_of_different_clusters(tmp_path):
         for test, options in ((tagged, {"cluster": "tag"}), (expecting("a", "b", "c"), {}))
     )
     assert by_tag.result["accuracy"].interval == plain.result["accuracy"].interval
+
+
+@pytest.mark.parametrize("options", [{}, {"cluster": "tag"}])
+def test_so_they_are_when_the_run_is_resumed(tmp_path, options):
+    test = Tagged.of({f"pin {one}": f"said pin {one}" for one in (PIN, PIN[::-1], "1")})
+    sut = Answering("sut", AcmeKey(PIN))
+    run = run_test(test, sut, data_dir=tmp_path, max_calls=2, concurrency=1, **options)
+    assert (run.counts.scored, run.distinct_prompts) == (2, 2)
+    [resumed] = resume(run.run_id, tmp_path, test=test, sut=sut, max_calls=9)
+    assert (resumed.counts.scored, resumed.distinct_prompts) == (3, 3)
+    assert (resumed.result["accuracy"].n, resumed.result["accuracy"].n_clusters) == (3, None)
 
 
 def test_an_answer_that_is_the_secret_is_scored_as_it_came_and_never_kept(tmp_path):
