@@ -359,12 +359,12 @@ class Run:
         ages = [
             age for age in (self._services.deadlines.oldest, self._services.pool.oldest) if age is not None
         ]
-        done = [one.scored + one.sut_errors + one.annotator_errors + one.unscored for one in tallies]
+        errors = sum(one.failed for one in tallies)
         return Standing(
-            done=sum(done),
+            done=errors + sum(one.outcomes["scored"] for one in tallies),
             known=None if None in known else sum(one or 0 for one in known),
             cached=sum(calls.cached for one in tallies for calls in one.calls),
-            errors=sum(done) - sum(one.scored for one in tallies),
+            errors=errors,
             cost=sum(one.cost for one in tallies),
             oldest=max(ages, default=None),
         )

@@ -221,12 +221,11 @@ def total_counts(cases: int, items: Sequence[ItemRecord], used: Totals) -> Count
         items: of those that were judged.
         used: by all calls.
     """
-    tally = Tally(items=cases, unkept_before=used.unkept)
+    tally = Tally(items=cases)
     for item in items:
         tally.count(item)
-    return tally.frozen().replaced(
-        sut_calls=used.sut_calls, annotator_calls=used.annotator_calls, judge_calls=used.judge_calls
-    )
+    used.begin(tally)
+    return tally.frozen()
 
 
 def _sum(calls: Iterable[CallCounts]) -> CallCounts:

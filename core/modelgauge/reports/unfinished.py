@@ -1,18 +1,10 @@
 """What is known of a run that has no record of its last session: it is going on, or was killed."""
 
-from collections import Counter
 from datetime import UTC, datetime
 from typing import Literal
 
-from modelgauge.data.records import (
-    SCHEMA_VERSION,
-    RunFailure,
-    TestItemExceptionRecord,
-    TestItemRecord,
-    TestRecord,
-    record_from_json,
-)
-from modelgauge.data.results import Counts
+from modelgauge.data.records import SCHEMA_VERSION, RunFailure, TestRecord, record_from_json
+from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.files.journal import MANIFEST, RECORD, RunFolder, whole_lines
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.reports.items import ShownRun
@@ -62,28 +54,15 @@ def shown_run(folder: RunFolder) -> ShownRun:
     version = manifest.get("schema_version", SCHEMA_VERSION)
     record = record_from_json({**known, "schema_version": version}, str(folder.path / MANIFEST))
     shown = ShownRun(record, folder, ended=False, going_on=state == "running")
-    failures = list(shown.failures())
-    stages = Counter(one.stage for one in failures if isinstance(one, TestItemExceptionRecord))
-    repeats = [one.failed_repeats for one in failures if isinstance(one, TestItemRecord)]
-    items = sum(1 for _ in whole_lines(folder.journal))
-    totals = read_totals(folder)
-    used = totals or Totals()
-    counts = Counts(
-        items=items,
-        scored=items - stages.total(),
-        partial=len(repeats),
-        failed_repeats=sum(map(len, repeats)),
-        sut_errors=stages["sut"],
-        annotator_errors=stages["annotator"],
-        unscored=stages["measure"],
-        sut_calls=used.sut_calls,
-        annotator_calls=used.annotator_calls,
-        judge_calls=used.judge_calls,
-    )
+    tally, totals = Tally(items=sum(1 for _ in whole_lines(folder.journal))), read_totals(folder)
+    for one in shown.failures():
+        tally.count(one)
+    tally.outcomes["scored"] = tally.items - tally.failed
+    (totals or Totals()).begin(tally)
     failure = RunFailure(stage="run", error_type="RunUnfinished", message=_told(folder, state))
     unfinished = record.replaced(
         run_id=folder.run_id,
-        counts=counts,
+        counts=tally.frozen(),
         failure=failure,
         seconds=totals.seconds if totals else None,
         spent=totals.spent if totals else None,

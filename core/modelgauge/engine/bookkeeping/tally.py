@@ -10,6 +10,7 @@ from modelgauge.data.results import CallCounts, Counts, Spent
 from modelgauge.data.spans import Trace
 
 _MOST_NAMED = 5
+_FAILED_AT = {"sut": "sut_errors", "annotator": "annotator_errors", "measure": "unscored"}
 
 
 @dataclass(slots=True)
@@ -56,6 +57,7 @@ class Tally:
 
     Attributes:
         items: how many were taken from the test.
+        outcomes: what became of those that are committed, by the fields of `Counts`.
         attempts: calls that were sent, further attempts included.
         tokens: input and output tokens that SUTs reported.
         cost: US dollars that SUTs reported.
@@ -63,12 +65,7 @@ class Tally:
     """
 
     items: int = 0
-    scored: int = 0
-    partial: int = 0
-    failed_repeats: int = 0
-    sut_errors: int = 0
-    annotator_errors: int = 0
-    unscored: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
     sut_calls: CallTally = field(default_factory=CallTally)
     annotator_calls: CallTally = field(default_factory=CallTally)
     judge_calls: CallTally = field(default_factory=CallTally)
@@ -83,6 +80,11 @@ class Tally:
         return self.sut_calls, self.annotator_calls, self.judge_calls
 
     @property
+    def failed(self) -> int:
+        """Items that ended in an exception record."""
+        return sum(self.outcomes[name] for name in _FAILED_AT.values())
+
+    @property
     def unkept(self) -> int:
         """Paid calls that hold a secret, and so are not in the cache."""
         return self.unkept_before + sum(calls.unkept.total() for calls in self.calls)
@@ -90,15 +92,11 @@ class Tally:
     def count(self, record: ItemRecord) -> None:
         """Count a record that is committed."""
         if isinstance(record, TestItemRecord):
-            self.scored += 1
-            self.partial += bool(record.failed_repeats)
-            self.failed_repeats += len(record.failed_repeats)
-        elif record.stage == "sut":
-            self.sut_errors += 1
-        elif record.stage == "annotator":
-            self.annotator_errors += 1
+            self.outcomes["scored"] += 1
+            self.outcomes["partial"] += bool(record.failed_repeats)
+            self.outcomes["failed_repeats"] += len(record.failed_repeats)
         else:
-            self.unscored += 1
+            self.outcomes[_FAILED_AT[record.stage]] += 1
 
     def frozen(self, not_begun: int | None = None) -> Counts:
         """The counts of the record.
@@ -109,12 +107,7 @@ class Tally:
         return Counts(
             items=self.items,
             not_begun=not_begun,
-            scored=self.scored,
-            partial=self.partial,
-            failed_repeats=self.failed_repeats,
-            sut_errors=self.sut_errors,
-            annotator_errors=self.annotator_errors,
-            unscored=self.unscored,
+            **self.outcomes,
             sut_calls=self.sut_calls.frozen(),
             annotator_calls=self.annotator_calls.frozen(),
             judge_calls=self.judge_calls.frozen(),
