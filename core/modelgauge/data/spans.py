@@ -41,7 +41,7 @@ class Span(Frozen):
         error: the class and message of the exception that ended it.
         metadata: any JSON object.
         tags: for grouping.
-        test_case: what the metrics of this span judge.
+        test_case: what the metrics of this span judge; also where there are none, what the app said of it.
         metrics: their names.
     """
 
@@ -61,7 +61,10 @@ class Span(Frozen):
 
 
 class Trace(Frozen):
-    """One use of an app, from the call of its outermost observed function to its end.
+    """One use of an app, with all that was observed while it ran.
+
+    Its outermost span is the call of the app, where that is all there was; else one for the use itself, around all
+    others: where a wrapper called the app twice, say, or something observed beside it.
 
     Args:
         name: of the outermost span, or what `update_current_trace` said.

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from modelgauge.evals.results import TestResult as TestResult
     from modelgauge.metrics.tools import ToolCallParams as ToolCallParams
     from modelgauge.observe.tracing import collect_traces as collect_traces
+    from modelgauge.observe.tracing import in_this_trace as in_this_trace
     from modelgauge.observe.tracing import observe as observe
     from modelgauge.observe.tracing import update_current_span as update_current_span
     from modelgauge.observe.tracing import update_current_trace as update_current_trace
@@ -56,6 +57,8 @@ else:
             "modelgauge.evals.hyperparameters": "log_hyperparameters",
             "modelgauge.evals.results": "EvaluationResult MetricData TestResult",
             "modelgauge.metrics.tools": "ToolCallParams",
-            "modelgauge.observe.tracing": "collect_traces observe update_current_span update_current_trace",
+            "modelgauge.observe.tracing": (
+                "collect_traces in_this_trace observe update_current_span update_current_trace"
+            ),
         },
     )

@@ -6,7 +6,7 @@ An app is held to the deadlines of a run as a SUT is, and what it raises is its 
 import asyncio
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,16 +18,7 @@ from modelgauge.engine.loop.deadlines import Deadlines, call_timed_out
 from modelgauge.engine.loop.threads import CallPool
 from modelgauge.engine.progress import Standing, show_progress
 from modelgauge.errors import CallTimeoutError, ModelGaugeError
-from modelgauge.observe.spans import (
-    OpenSpan,
-    OpenTrace,
-    Sink,
-    begin_use,
-    collecting,
-    metrics_of_observed,
-    observation_of,
-    trace_of_use,
-)
+from modelgauge.observe.spans import Observation, OpenTrace, Use
 
 App: TypeAlias = Callable[[str], Any]
 
@@ -40,12 +31,11 @@ _LOOPS = (
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What the app did, and what it returned or raised; `called` where the observed function itself was at work."""
+    """What the app did, and what it returned or raised."""
 
     trace: OpenTrace
     value: Any
-    error: Exception | None
-    called: bool
+    error: Exception | None = None
 
 
 Check: TypeAlias = Callable[[Used], None]
@@ -56,55 +46,47 @@ class Uses:
 
     Args:
         app: decorated with `@observe`.
+        observation: of its calls.
         options: of the run: deadlines, and whether progress is shown.
         check: raises where the app must not be used any more.
-        at_once: most uses at once; None for one after the other, plain code in the thread that asks.
     """
 
-    def __init__(self, app: App, options: RunOptions, check: Check, at_once: int | None) -> None:
-        self.app = app
-        self._options, self._check, self._at_once = options, check, at_once
+    def __init__(self, app: App, observation: Observation, options: RunOptions, check: Check) -> None:
+        self._app, self._observation, self._options, self._check = app, observation, options, check
+        self._seconds = min(options.attempt_timeout, options.call_timeout)
 
-    def on(self, questions: Sequence[str]) -> list[Used]:
+    def on(self, questions: Sequence[str], at_once: int) -> list[Used]:
         """Use it once for each question; blocks, also inside a running event loop.
 
         Raises:
             ModelGaugeError: the check did; what was under way has ended, and nothing more began.
         """
-        if self._at_once is not None:
-            return blocking(lambda: self._used(questions)) if questions else []
-        uses = []
-        for asked in questions:
-            uses.append(self._use_here(asked))
-            self._check(uses[-1])
-        return uses
+        return blocking(lambda: self._used(questions, at_once)) if questions else []
 
-    async def _used(self, questions: Sequence[str]) -> list[Used]:
-        places = asyncio.Semaphore(self._at_once or 1)
+    async def _used(self, questions: Sequence[str], at_once: int) -> list[Used]:
+        places = asyncio.Semaphore(at_once)
         refused: list[ModelGaugeError] = []
-        done: list[Used] = []
+        done: dict[int, Used] = {}
         pool, deadlines = CallPool(), Deadlines()
 
-        async def checked(asked: str) -> list[Used]:
+        async def use(number: int, asked: str) -> None:
             async with places:
                 if refused:
-                    return []
-                used = await self._use(asked, pool, deadlines)
-                done.append(used)
+                    return
+                done[number] = await self._use(asked, pool, deadlines)
                 try:
-                    self._check(used)
+                    self._check(done[number])
                 except ModelGaugeError as error:
                     refused.append(error)
-                return [used]
 
         def standing() -> Standing:
-            failed = sum(one.error is not None for one in done)
+            failed = sum(one.error is not None for one in done.values())
             oldest = max(pool.oldest or 0.0, deadlines.oldest or 0.0)
             return Standing(len(done), len(questions), 0, failed, 0.0, oldest)
 
         showing = asyncio.create_task(show_progress(standing)) if self._options.progress else None
         try:
-            uses = await asyncio.gather(*map(checked, questions))
+            await asyncio.gather(*map(use, range(len(questions)), questions))
         finally:
             deadlines.close()
             pool.close()
@@ -113,71 +95,59 @@ class Uses:
                 await asyncio.wait([showing])  # it takes its line away
         if refused:
             raise refused[0]
-        return [one for several in uses for one in several]
+        return [used for _, used in sorted(done.items())]
 
     async def _use(self, asked: str, pool: CallPool, deadlines: Deadlines) -> Used:
         """Use the app once; plain code runs in a thread, where it may block, and is left there when its time is up."""
-        span = self._begun(asked)
 
         async def answer() -> Any:
-            value = await pool.run(lambda one: _drained(self.app(one)), asked, self._seconds)
+            value = await pool.run(lambda one: _drained(self._app(one)), asked, self._seconds)
             return await deadlines.within(self._seconds, _awaited(value)) if _goes_on(value) else value
 
-        with collecting() as sink:
-            try:
-                value = await self._in_time(answer())
-            except Exception as error:  # noqa: BLE001  the author's; it stands in the record
-                return _ended(sink, span, error=_advised(error))
-        return _ended(sink, span, value)
-
-    def _use_here(self, asked: str) -> Used:
-        """Use the app once; plain code runs in this thread, whose debugger and fixtures it knows, and is not ended."""
-        span = self._begun(asked)
-        with collecting() as sink:
-            try:
-                value = _drained(self.app(asked))
-                if _goes_on(value):
-                    value = blocking(lambda: self._in_time(_within(self._seconds, value)))
-            except BaseException as error:  # likewise; pytest.fail and sys.exit too
-                if is_from_outside(error) or is_skip(error):
-                    raise
-                return _ended(sink, span, error=_advised(as_exception(error)))
-        return _ended(sink, span, value)
-
-    @property
-    def _seconds(self) -> float:
-        return min(self._options.attempt_timeout, self._options.call_timeout)
-
-    async def _in_time(self, answer: Awaitable[Any]) -> Any:
+        use = self._begun(asked)
         try:
-            return await answer
-        except CallTimeoutError as error:
-            if self._options.call_timeout >= self._options.attempt_timeout:
-                raise
-            raise call_timed_out(self._options.call_timeout) from error
+            with use:
+                value = await answer()
+        except Exception as error:  # noqa: BLE001  the author's; it stands in the record
+            return self._failed(use, error)
+        return Used(use.ended(value), value)
 
-    def _begun(self, asked: str) -> OpenSpan:
-        """What stands for a use of which the observed function knows nothing: a wrapper may answer by itself."""
-        name = str(getattr(self.app, "__name__", type(self.app).__name__))
-        return begin_use(name, {"input": asked}, observation_of(self.app), metrics_of_observed(self.app))
+    def here(self, asked: str) -> Used:
+        """Use it once; plain code runs in this thread, whose debugger and fixtures it knows, and is not ended.
+
+        Raises:
+            ModelGaugeError: the check did.
+        """
+        use = self._begun(asked)
+        try:
+            with use:
+                value = _drained(self._app(asked))
+                if _goes_on(value):
+                    value = blocking(lambda: _within(self._seconds, value))
+            used = Used(use.ended(value), value)
+        except BaseException as error:  # likewise; pytest.fail and sys.exit too
+            if is_from_outside(error) or is_skip(error):
+                raise
+            used = self._failed(use, as_exception(error))
+        self._check(used)
+        return used
+
+    def _begun(self, asked: str) -> Use:
+        return Use(self._observation.name, {"input": asked}, self._observation)
+
+    def _failed(self, use: Use, error: Exception) -> Used:
+        """What the app did until it failed; with advice where asyncio says only that some loop is not the right one."""
+        if isinstance(error, CallTimeoutError) and self._options.call_timeout < self._options.attempt_timeout:
+            error = call_timed_out(self._options.call_timeout)
+        if isinstance(error, RuntimeError) and any(told in str(error) for told in _OF_ANOTHER_LOOP):
+            add_note(error, _LOOPS)
+        return Used(use.ended(None, error), None, error)
 
 
 def is_skip(error: BaseException) -> bool:
     """Whether an error is how a test of pytest says that it is skipped."""
     pytest = sys.modules.get("pytest")
     return pytest is not None and isinstance(error, pytest.skip.Exception)
-
-
-def _ended(sink: Sink, use: OpenSpan, value: Any = None, error: Exception | None = None) -> Used:
-    trace = trace_of_use(sink, use, value, error)
-    return Used(trace, value, error, called=trace is not use.trace)
-
-
-def _advised(error: Exception) -> Exception:
-    """An error of the app, with advice where asyncio says only that some loop is not the right one."""
-    if isinstance(error, RuntimeError) and any(told in str(error) for told in _OF_ANOTHER_LOOP):
-        add_note(error, _LOOPS)
-    return error
 
 
 async def _within(seconds: float, value: Any) -> Any:

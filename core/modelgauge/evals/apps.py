@@ -3,9 +3,10 @@
 How it is used is in `app_uses.py`.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from modelgauge.config.options import RunOptions
 from modelgauge.data.responses import SUTCompletion
@@ -25,17 +26,15 @@ from modelgauge.evals.app_uses import App, Used, Uses
 from modelgauge.evals.recorded_answers import AnsweredCase, Component
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import Origin, check_case
-from modelgauge.observe.spans import OpenSpan, OpenTrace, as_text, is_observed, metrics_of_observed
+from modelgauge.observe.spans import Observation, OpenSpan, OpenTrace, as_text, observation_of
 from modelgauge.wording.articles import a_class
-
-Resolved: TypeAlias = Callable[[Sequence[Any]], list[Metric]]
 
 DEFAULT_METRIC = "answer_relevancy"
 """What judges an app that names no metric of its own."""
 
 
-def check_app(callback: object) -> None:
-    """Refuse what is no observed app.
+def check_app(callback: object) -> Observation:
+    """How the calls of an app become spans.
 
     Raises:
         ValueError: it cannot be called, or is not observed.
@@ -43,13 +42,15 @@ def check_app(callback: object) -> None:
     __tracebackhide__ = True
     if not callable(callback):
         raise ValueError("observed_callback must be callable")  # noqa: TRY004  the promise is a ValueError
-    if not is_observed(callback):
+    observation = observation_of(callback)
+    if observation is None:
         raise ValueError(
             "The provided 'observed_callback' must be decorated with '@observe' from modelgauge.evals."
         )
+    return observation
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Judging:
     """How an app's answers are going to be judged.
 
@@ -59,13 +60,33 @@ class Judging:
         options: of the run: where its files go, how long the app may take for an answer.
         metrics: judge each answer as a whole, beside those of the app.
         skip: leave out metrics that lack a parameter.
+        made: the one object for each metric, however many spans name it.
+        checked: those that can judge something.
     """
 
-    resolved: Resolved
+    resolved: Callable[[Sequence[Any]], list[Metric]]
     ready: Callable[[Metric], object]
     options: RunOptions
     metrics: Sequence[Metric] = ()
     skip: bool = False
+    made: dict[Any, Metric] = field(default_factory=dict)
+    checked: set[int] = field(default_factory=set)
+
+    def objects(self, metrics: Iterable[Any]) -> list[Metric]:
+        """Metrics, each once."""
+        named = {metric if isinstance(metric, str) else id(metric): metric for metric in metrics}
+        for key, metric in named.items():
+            if key not in self.made:
+                self.made[key] = self.resolved([metric])[0]
+        return [self.made[key] for key in named]
+
+    def check(self, used: Used) -> None:
+        """Refuse metrics that show in a use of the app and can judge nothing, so that it is not used any more."""
+        found = () if used.error else self.objects(_metrics_of(used))
+        for metric in [one for one in found if id(one) not in self.checked]:
+            keyed([metric])
+            self.ready(metric)
+            self.checked.add(id(metric))
 
 
 def answered_goldens(
@@ -87,55 +108,46 @@ def answered_goldens(
         UsageError: there is no judge, or none of that name.
         RunStoppedError: what it answers could not be recorded.
     """
-    check_app(callback)
+    observation, objects = check_app(callback), judging.objects
     check_goldens(goldens)
-    objects = _Objects(judging.resolved)
-    used = Uses(callback, judging.options, _Checked(judging, objects), at_once)
-    uses = _uses_before(goldens, used, judging, objects)
-    uses += _recordable_uses(goldens[len(uses) :], used, judging)
-    answers = [one for one in uses if one.error is None]
-    whole = objects([metric for one in answers for metric in one.trace.root.metrics])
-    parts = [_components(one.trace, objects) if one.error is None else () for one in uses]
-    if not judging.metrics and answers and not whole and not any(parts):
-        whole = objects([DEFAULT_METRIC])
-    answered = [_answered(*one) for one in zip(goldens, uses, parts, strict=True)]
-    return answered, [*judging.metrics, *whole]
 
+    def used(asked: Sequence[Golden]) -> list[Used]:
+        RunFolder.create(
+            judging.options.runs
+        ).forget_if_empty()  # where it cannot be made, answers would be lost
+        app = Uses(callback, observation, judging.options, judging.check)
+        questions = [golden.input for golden in asked]
+        return [app.here(one) for one in questions] if at_once is None else app.on(questions, at_once)
 
-def _uses_before(goldens: Sequence[Golden], used: Uses, judging: Judging, objects: "_Objects") -> list[Used]:
-    """Refuse metrics that could judge nothing before the app is used for all goldens.
-
-    Whether the functions that an app calls have metrics of their own shows when it is used: where nobody names any,
-    it is used for the first golden alone.
-
-    Raises:
-        InvalidDataError: something among the metrics is none.
-        MissingParameterError: a metric judges conversations.
-        UsageError: a metric has no judge.
-    """
-    known = [*judging.metrics, *objects(metrics_of_observed(used.app))]
+    known = [*judging.metrics, *objects(observation.metrics)]
+    first: list[Used] = []
     if known:
         keyed(known)
-    uses = [] if known else _recordable_uses(goldens[:1], used, judging)
-    if any(
-        one.called and one.error is None and not any(span.metrics for span in one.trace.spans) for one in uses
-    ):
-        known = objects([DEFAULT_METRIC])
+    else:  # which metrics the functions have that the app calls shows when it is used
+        first = used(goldens[:1])
+        if any(_is_answer_without_metrics(one, observation) for one in first):
+            known = objects([DEFAULT_METRIC])
     for metric in known:
         if not judging.skip:  # what else the metric needs the app may say
             check_case(LLMTestCase(""), metric.test_case_type, (), metric.name, Origin("app"))
         judging.ready(metric)
-    return uses
+    uses = first + used(goldens[len(first) :])
+    answers = [one for one in uses if one.error is None]
+    whole = objects(metric for one in answers for metric in one.trace.root.metrics)
+    if not judging.metrics and answers and not any(_metrics_of(one) for one in answers):
+        whole = objects([DEFAULT_METRIC])
+    answered = [_answered(golden, used, judging) for golden, used in zip(goldens, uses, strict=True)]
+    return answered, [*judging.metrics, *whole]
 
 
-def _recordable_uses(goldens: Sequence[Golden], used: Uses, judging: Judging) -> list[Used]:
-    """Use the app, unless the folder of the run could not be made: its answers would be lost.
+def _metrics_of(used: Used) -> list[Any]:
+    return [metric for span in used.trace.spans for metric in span.metrics]
 
-    Raises:
-        RunStoppedError: the disk refuses.
-    """
-    RunFolder.create(judging.options.runs).forget_if_empty()
-    return used.on([golden.input for golden in goldens])
+
+def _is_answer_without_metrics(used: Used, app: Observation) -> bool:
+    """Whether the app itself answered, not a wrapper in its stead, and nothing that it called has metrics."""
+    is_own = any(span.of is app for span in used.trace.spans)
+    return used.error is None and is_own and not _metrics_of(used)
 
 
 def check_goldens(goldens: Sequence[object]) -> None:
@@ -157,48 +169,18 @@ def check_goldens(goldens: Sequence[object]) -> None:
         golden.check()
 
 
-class _Objects:
-    """Makes one object for each metric, however many spans name it, and gives it once."""
-
-    def __init__(self, resolved: Resolved) -> None:
-        self._resolved = resolved
-        self._made: dict[Any, Metric] = {}
-
-    def __call__(self, metrics: Sequence[Any]) -> list[Metric]:
-        named = {metric if isinstance(metric, str) else id(metric): metric for metric in metrics}
-        for key, metric in named.items():
-            if key not in self._made:
-                self._made[key] = self._resolved([metric])[0]
-        return [self._made[key] for key in named]
-
-
-class _Checked:
-    """Refuses metrics that show in a use of the app and can judge nothing, so that it is not used any more."""
-
-    def __init__(self, judging: Judging, objects: _Objects) -> None:
-        self._judging, self._objects = judging, objects
-        self._known: set[int] = set()
-
-    def __call__(self, used: Used) -> None:
-        found = self._objects([metric for span in used.trace.spans for metric in span.metrics])
-        for metric in found if used.error is None else ():
-            if id(metric) not in self._known:
-                keyed([metric])
-                self._judging.ready(metric)
-                self._known.add(id(metric))
-
-
-def _answered(golden: Golden, used: Used, components: tuple[Component, ...]) -> AnsweredCase:
+def _answered(golden: Golden, used: Used, judging: Judging) -> AnsweredCase:
     """The golden's input and references, and what the app answered and said; thoughts are no part of an answer."""
     trace, golden = used.trace, as_asked(golden)
     if used.error is not None:
-        return AnsweredCase(golden.to_test_case(), trace.frozen(), components, used.error)
+        return AnsweredCase(golden.to_test_case(), trace.frozen(), error=used.error)
+    parts = _components(trace, judging)
     given = trace.given_case()
     if given is not None:
-        return AnsweredCase(given, trace.frozen(), components)
+        return AnsweredCase(given, trace.frozen(), parts)
     completion, said = _said(used)
     case = golden.to_test_case(**said).replaced(actual_output=None if completion is None else completion.text)
-    return AnsweredCase(case, trace.frozen(), components, completion=completion)
+    return AnsweredCase(case, trace.frozen(), parts, completion=completion)
 
 
 def _said(used: Used) -> tuple[SUTCompletion | None, dict[str, Any]]:
@@ -219,27 +201,23 @@ def _text(value: Any) -> str | None:
     return as_text(shown(value))
 
 
-def _components(trace: OpenTrace, objects: Resolved) -> tuple[Component, ...]:
+def _components(trace: OpenTrace, judging: Judging) -> tuple[Component, ...]:
     """The spans with metrics of their own, in their order; those of one name are numbered."""
     found: list[Component] = []
-    times: dict[str, int] = {}
-    for span in sorted(trace.spans, key=lambda one: one.id):
-        if span is not trace.root and span.metrics and not _was_made_good(span):
-            times[span.name] = times.get(span.name, 0) + 1
-            name = _numbered(span, times[span.name])
-            found.append(Component(name, span.case(), tuple(objects(span.metrics))))
+    times = Counter[str]()
+    for span in trace.spans[1:]:
+        if span.metrics and not _was_called_again(span):
+            name = span.fields["name"]
+            times[name] += 1
+            name = name if times[name] == 1 else f"{name}~{times[name]}"
+            found.append(Component(name, span.case(), tuple(judging.objects(span.metrics))))
     return tuple(found)
 
 
-def _was_made_good(span: OpenSpan) -> bool:
-    """Whether a call failed, and its caller got an answer by calling again, or gave one in its stead."""
+def _was_called_again(span: OpenSpan) -> bool:
+    """Whether a call failed, and its caller called again with the same input and got an answer."""
     return span.error is not None and any(
-        other is span.parent
-        or (other.parent is span.parent and other.input == span.input and other.id > span.id)
-        for other in span.trace.spans
-        if other.of is span.of and other.error is None
+        (other.of, other.parent, other.error) == (span.of, span.parent, None)
+        and other.fields["input"] == span.fields["input"]
+        for other in span.trace.spans[span.trace.spans.index(span) :]
     )
-
-
-def _numbered(span: OpenSpan, number: int) -> str:
-    return span.name if number == 1 else f"{span.name}~{number}"

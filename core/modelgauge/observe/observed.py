@@ -1,207 +1,131 @@
-"""The functions around observed ones: what they do is as before, and a span tells of it while somebody collects.
+"""The functions around observed ones: what they do is as before, and a span tells of it while somebody records.
 
-`observe`, which makes them, is in `tracing.py`; how spans are kept is in `modelgauge/observe/spans.py`.
+`observe`, which makes them, is in `tracing.py`; how spans are kept is in `spans.py`.
 """
 
 import asyncio
 import functools
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
-from contextlib import nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import Any
 
-from modelgauge.data.shown import shown, shown_parts
-from modelgauge.errors import DefinitionError
-from modelgauge.observe.spans import OpenSpan, arguments, begin, ending, inside, marked
-from modelgauge.wording.articles import a_thing
+from modelgauge.data.shown import shown
+from modelgauge.observe.spans import Observation, OpenSpan, inside, marked
 
 
-class Observation:
-    """How the calls of one function become spans.
-
-    Args:
-        target: the function.
-        kind: the type of the spans.
-        metrics: judge them.
-        name: of the spans; the function's where there is none.
-        metadata: of the spans.
-
-    Raises:
-        DefinitionError: the target is no function.
-    """
-
-    def __init__(
-        self,
-        target: Callable[..., Any],
-        kind: str | None,
-        metrics: tuple[Any, ...],
-        name: str | None,
-        metadata: dict[str, Any],
-    ) -> None:
-        if isinstance(target, staticmethod | classmethod) or not callable(target) or inspect.isclass(target):
-            raise DefinitionError(
-                f"@observe got {a_thing(target)}, not a function.",
-                fix="Write @observe directly above def, below @staticmethod, @classmethod and @property.",
-            )
-        self._name = shown(name) or str(getattr(target, "__name__", type(target).__name__))
-        self._kind, self.metrics, self._metadata = shown(kind), metrics, shown_parts(metadata)
-        try:
-            self._signature: inspect.Signature | None = inspect.signature(target)
-        except (TypeError, ValueError):  # a built-in without one
-            self._signature = None
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpenSpan | None:
-        """Open the span of a call; None where nobody collects."""
-        return begin(
-            self._name,
-            self._kind,
-            lambda: arguments(self._signature, args, kwargs),
-            metrics=self.metrics,
-            of=self,
-            metadata=dict(self._metadata),
-        )
-
-
-class _Begun:
-    """A call whose span is open already."""
-
-    def __init__(self, span: OpenSpan) -> None:
-        self._span = span
-
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpenSpan:
-        """Its span."""
-        del args, kwargs
-        return self._span
-
-
-def observed(target: Callable[..., Any], observation: Observation) -> Callable[..., Any]:
+def observed(observation: Observation) -> Callable[..., Any]:
     """A function that does what another does, and whose calls are spans.
 
     Args:
-        target: the function; a plain or async one, or a generator of either kind.
-        observation: of its calls.
+        observation: of the function; a plain or async one, or a generator of either kind.
     """
-    if inspect.isasyncgenfunction(target):
-        wrapper: Callable[..., Any] = _async_generator(target, observation)
-    elif inspect.isgeneratorfunction(target):
-        wrapper = _generator(target, observation)
-    elif inspect.iscoroutinefunction(target):
-        wrapper = _coroutine(target, observation)
-    else:
-        wrapper = _function(target, observation)
-    return marked(wrapper, observation, observation.metrics)
+    target, begin = observation.function, observation.begin
 
-
-def _function(target: Callable[..., Any], observation: Observation) -> Callable[..., Any]:
-    @functools.wraps(target)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        span = observation.begin(args, kwargs)
-        if span is None:
-            return target(*args, **kwargs)
-        try:
-            with inside(span):
-                value = target(*args, **kwargs)
-        except BaseException as error:
-            span.end(error)
-            raise
+    def plain(*args: Any, **kwargs: Any) -> Any:
+        span = begin(args, kwargs)
+        with inside(span):
+            value = target(*args, **kwargs)
         return _answer(span, value)
 
-    return wrapper
+    async def coroutine(*args: Any, **kwargs: Any) -> Any:
+        return await _awaited(begin(args, kwargs), target(*args, **kwargs))
+
+    def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        return (yield from _steps(begin(args, kwargs), target(*args, **kwargs)))
+
+    wrapper: Callable[..., Any] = plain
+    if inspect.isasyncgenfunction(target):
+        wrapper = _async_generator(target, begin)
+    elif inspect.isgeneratorfunction(target):
+        wrapper = generator
+    elif inspect.iscoroutinefunction(target):
+        wrapper = coroutine
+    return marked(functools.wraps(target)(wrapper), observation)
 
 
-def _coroutine(target: Callable[..., Any], observation: Observation) -> Callable[..., Any]:
-    @functools.wraps(target)
-    async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        span = observation.begin(args, kwargs)
-        work = target(*args, **kwargs)
-        return await (work if span is None else _awaited(span, work))
-
-    return wrapper
-
-
-async def _awaited(span: OpenSpan, work: Coroutine[Any, Any, Any]) -> Any:
-    try:
-        with inside(span):
-            value = await work
-    except BaseException as error:
-        span.end(error)
-        raise
+async def _awaited(span: OpenSpan | None, work: Awaitable[Any]) -> Any:
+    with inside(span):
+        value = await work
     return _answer(span, value)
 
 
-def _answer(span: OpenSpan, value: Any) -> Any:
+def _answer(span: OpenSpan | None, value: Any) -> Any:
     """What a call gave: where that goes on (a plain function around an async one, say), its span ends with it."""
+    if span is None:
+        return value
     if inspect.iscoroutine(value):
         return _awaited(span, value)
     if inspect.isgenerator(value):
-        return _generator(lambda: value, _Begun(span))()
+        return _steps(span, value)
     if inspect.isasyncgen(value):
-        return _async_generator(lambda: value, _Begun(span))()
+        return _async_generator(lambda: value, lambda *_: span)()
     span.returned(value)
-    span.end(None)
+    span.end()
     return value
 
 
-def _generator(target: Callable[..., Any], observation: Observation | _Begun) -> Callable[..., Any]:
-    @functools.wraps(target)
-    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        span = observation.begin(args, kwargs)
-        inner = target(*args, **kwargs)
-        if span is None:
-            return (yield from inner)
-        produced: list[Any] = []
-        resume: Callable[[], Any] = functools.partial(next, inner)
-        with ending(span, produced):
+def _steps(span: OpenSpan | None, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """What a generator does; its consumer is not inside of its span."""
+    if span is None:
+        return (yield from inner)
+    parts = span.parts = []
+    step: Callable[[], Any] = functools.partial(next, inner)
+    try:
+        while True:
+            try:
+                with inside(span, StopIteration):
+                    value = step()
+            except StopIteration as end:
+                return end.value
+            parts.append(shown(value))
+            try:
+                sent = yield value
+            except GeneratorExit:
+                with inside(span):
+                    inner.close()
+                raise
+            except BaseException as error:  # noqa: BLE001  thrown in by the consumer, for the body to handle
+                step = functools.partial(inner.throw, error)
+            else:
+                step = functools.partial(inner.send, sent)
+    finally:
+        span.end()
+
+
+def _async_generator(
+    target: Callable[..., AsyncGenerator[Any, Any]], begin: Callable[..., OpenSpan | None]
+) -> Callable[..., AsyncGenerator[Any, Any]]:
+    """As `_steps`; without a span too, since there is no `yield from` that would hand on what a consumer sends."""
+
+    async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        span, inner = begin(args, kwargs), target(*args, **kwargs)
+        parts: list[Any] = []
+        step: Callable[[], Awaitable[Any]] = functools.partial(anext, inner)
+        if span is not None:
+            span.parts = parts
+        try:
             while True:
                 try:
-                    with inside(span):  # only while the body runs: the consumer is not inside
-                        value = resume()
-                except StopIteration as end:
-                    return end.value
-                produced.append(shown(value))
+                    with inside(span, StopAsyncIteration):
+                        value = await step()
+                except StopAsyncIteration:
+                    return
+                if span is not None:
+                    parts.append(shown(value))
                 try:
                     sent = yield value
                 except GeneratorExit:
                     with inside(span):
-                        inner.close()
-                    raise
-                except BaseException as error:  # noqa: BLE001  thrown in by the consumer, for the body to handle
-                    resume = functools.partial(inner.throw, error)
-                else:
-                    resume = functools.partial(inner.send, sent)
-
-    return wrapper
-
-
-def _async_generator(target: Callable[..., Any], observation: Observation | _Begun) -> Callable[..., Any]:
-    @functools.wraps(target)
-    async def wrapper(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        span = observation.begin(args, kwargs)
-        inner = target(*args, **kwargs)
-        produced: list[Any] = []
-        resume: Callable[[], Any] = functools.partial(anext, inner)
-        end = None if span is None else ending(span, produced)
-        # Without a span too: there is no `yield from` that would hand on what the consumer sends and throws in.
-        with nullcontext() if end is None else end:
-            while True:
-                try:
-                    with nullcontext() if span is None else inside(span):
-                        value = await resume()
-                except StopAsyncIteration:
-                    return
-                if span is not None:
-                    produced.append(shown(value))
-                try:
-                    sent = yield value
-                except GeneratorExit:
-                    with nullcontext() if span is None else inside(span):
                         await inner.aclose()
                     raise
                 except BaseException as error:  # noqa: BLE001  thrown in by the consumer, for the body to handle
-                    if end is not None and isinstance(error, asyncio.CancelledError):
-                        end.left_by = error  # its loop ends, in which its consumer has left it
-                    resume = functools.partial(inner.athrow, error)
+                    if isinstance(error, asyncio.CancelledError) and span is not None:
+                        span.end()  # its consumer has left it, and the loop ends
+                    step = functools.partial(inner.athrow, error)
                 else:
-                    resume = functools.partial(inner.asend, sent)
+                    step = functools.partial(inner.asend, sent)
+        finally:
+            if span is not None:
+                span.end()
 
     return wrapper

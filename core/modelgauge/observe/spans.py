@@ -1,6 +1,6 @@
-"""Spans while they are open: who is inside whom, what they collect, and the frozen trace that is left.
+"""Spans while they are recorded: which one code is in, what was said of them, and the frozen trace that is left.
 
-What users call is in `observe/tracing.py`; it is here, below the engine, so that a SUT can record what it calls.
+What users call is in `observe/tracing.py`; this is below the engine, so that a SUT can record what it calls.
 
 What an author's exceptions pass through is a class, not a generator with `@contextmanager`: that one assigns to the
 exception, and some refuse it (frozen dataclasses), so that another error would be seen wherever something is observed.
@@ -8,99 +8,117 @@ exception, and some refuse it (frozen dataclasses), so that another error would 
 
 import functools
 import inspect
-import itertools
 import json
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar, Token
+import warnings
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar, Token, copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from modelgauge.data.shown import said_by, shown, shown_parts
 from modelgauge.data.spans import Span, Trace
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.observe.thread_context import Inheritance
 
-_MARK = "__modelgauge_observed__"
-_METRICS = "__modelgauge_metrics__"
-_observed = threading.Event()  # set once anything is
+_MARK = "__modelgauge_observation__"
 
 F = TypeVar("F")
 
 
-def marked(function: F, observation: object, metrics: Sequence[Any] = ()) -> F:
-    """Mark a function whose calls make spans, or an object that calls such a one.
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """How the calls of one function become spans.
 
     Args:
-        function: the function or object.
-        observation: stands in the spans too: a wrapper has the mark of what it wraps, and may call it often or never.
-        metrics: judge the spans.
+        function: the function.
+        name: of the spans.
+        type: likewise.
+        metrics: judge them: objects, or uids.
+        metadata: of the spans.
     """
+
+    exists: ClassVar[bool] = False
+    """Whether anything is observed in this process."""
+
+    function: Callable[..., Any]
+    name: str
+    type: str | None
+    metrics: tuple[Any, ...]
+    metadata: dict[str, Any]
+
+    def begin(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> "OpenSpan | None":
+        """Open the span of a call; None where nobody records."""
+        recording, parent = _place.get()
+        if not recording.is_open:
+            if Recording.under_way and not copy_context():  # only a new thread has none of its own
+                _warn_of_thread()
+            return None
+        if parent is None:
+            trace = OpenTrace(recording)
+            recording.begun.append(trace)
+        else:
+            trace = parent.trace
+        fields = {"name": self.name, "type": self.type, "metadata": self.metadata}
+        fields["input"] = shown_parts(self._arguments(args, kwargs))
+        return OpenSpan(trace, parent, self, self.metrics, fields=fields)
+
+    def _arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a call by name, without the object of a method; in order where they do not fit."""
+        try:
+            signature = inspect.signature(self.function)
+            named = signature.bind(*args, **kwargs).arguments
+        except (TypeError, ValueError):  # wrong arguments, which the call itself will refuse; or no signature
+            return {"args": list(args), **kwargs}
+        first = next(iter(signature.parameters), None)
+        return {name: value for name, value in named.items() if name != first or name not in ("self", "cls")}
+
+
+def marked(function: F, observation: Observation) -> F:
+    """Mark a function whose calls make spans, or an object that calls such a one."""
     setattr(function, _MARK, observation)
-    setattr(function, _METRICS, tuple(metrics))
-    _observed.set()
+    Observation.exists = True
     return function
 
 
-def is_observed(function: Any) -> bool:
-    """Whether calls of this make spans: a function, a method, a partial, or an object that is called."""
-    return observation_of(function) is not None
+def observation_of(function: Any) -> Observation | None:
+    """How the calls of this become spans; None where they do not.
 
-
-def observation_of(function: Any) -> object | None:
-    """What the spans of an observed function say that they are of; None where it is not observed."""
-    return next((getattr(one, _MARK) for one in _called(function) if hasattr(one, _MARK)), None)
-
-
-def metrics_of_observed(function: Any) -> tuple[Any, ...]:
-    """The metrics that an observed function was declared with: objects, or uids."""
-    return next((getattr(one, _METRICS) for one in _called(function) if hasattr(one, _METRICS)), ())
-
-
-def _called(function: Any) -> tuple[Any, Any]:
-    """A function, method or object without what a partial lays around it, and what is called where it is an object."""
+    Args:
+        function: a function, a method, a partial, an object that is called, or a wrapper around one of these.
+    """
     while isinstance(function, functools.partial):
         function = function.func
-    return function, type(function).__call__
+    return getattr(function, _MARK, None) or getattr(type(function).__call__, _MARK, None)
 
 
-def is_anything_observed() -> bool:
-    """Whether there can be any spans in this process."""
-    return _observed.is_set()
-
-
-# --- what is open ---------------------------------------------------------------------------------------
+# --- what is recorded -----------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
-class OpenTrace:
-    """A trace that is being recorded.
+class Updatable:
+    """What an app says of a span or of a trace.
 
     Args:
-        sink: where it goes when it ends.
-        fields: what `update_current_trace` said: fields of `Trace`.
-        case_fields: likewise, fields of the test case that the whole is judged by.
-        test_case: likewise, the test case itself.
-        updated: whether the app said anything of it or of its spans.
-        spans: in the order in which they began, the outermost first.
-        started: the time of day.
-        begun: the same moment by the clock that durations are measured with.
-        seconds: what it took; None while it goes on.
-        ids: the numbers of its spans to come.
+        fields: of `Span` or `Trace`.
+        case_fields: of the test case.
+        test_case: the test case itself.
+        is_updated: whether the app said anything.
     """
 
-    sink: "Sink"
-    fields: dict[str, Any] = field(default_factory=dict)
-    case_fields: dict[str, Any] = field(default_factory=dict)
-    test_case: LLMTestCase | None = None
-    updated: bool = False
+    fields: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    case_fields: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    test_case: LLMTestCase | None = field(default=None, kw_only=True)
+    is_updated: bool = field(default=False, kw_only=True)
+
+
+@dataclass(eq=False)
+class OpenTrace(Updatable):
+    """A trace that is being recorded; its spans are in the order in which they began, the outermost first."""
+
+    recording: "Recording"
     spans: list["OpenSpan"] = field(default_factory=list)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
-    begun: float = field(default_factory=perf_counter)
-    seconds: float | None = None
-    ids: Iterator[int] = field(default_factory=itertools.count)
 
     @property
     def root(self) -> "OpenSpan":
@@ -117,249 +135,194 @@ class OpenTrace:
 
     def frozen(self) -> Trace:
         """What is left of it."""
-        told = {"name": self.root.name, **self.fields}
+        spans, root = list(self.spans), self.root
+        ids = {span: place for place, span in enumerate(spans)}
         return Trace(
-            **told,
+            **{"name": root.fields["name"], **self.fields},
             started=self.started.isoformat(timespec="microseconds"),
-            seconds=self.seconds if self.seconds is not None else perf_counter() - self.begun,
-            spans=tuple(span.frozen() for span in sorted(self.spans, key=lambda one: one.id)),
+            seconds=root.seconds if root.seconds is not None else perf_counter() - root.begun,
+            spans=tuple([span.frozen(ids, root.begun) for span in spans]),
         )
 
 
 @dataclass(eq=False)
-class OpenSpan:
-    """A span that is being recorded; `metrics` are objects or uids, and `of` is whose call it is (see `marked`)."""
+class OpenSpan(Updatable):
+    """A span that is being recorded.
+
+    Args:
+        trace: that it is part of.
+        parent: the span that it was called in.
+        of: the function whose call it is; None for the use of an app.
+        metrics: judge it.
+        parts: what a generator has produced so far.
+        error: what ended it.
+        seconds: what it took; None while it goes on.
+        begun: when, by the clock that durations are measured with.
+    """
 
     trace: OpenTrace
     parent: "OpenSpan | None"
-    name: str
-    type: str | None
-    input: Any
-    metrics: Sequence[Any] = ()
-    of: object = None
-    metadata: dict[str, Any] = field(default_factory=dict)
-    tags: tuple[str, ...] = ()
-    output: Any = None
-    output_is_told: bool = False
+    of: Observation | None
+    metrics: tuple[Any, ...] = ()
+    parts: list[Any] | None = None
     error: str | None = None
-    case_fields: dict[str, Any] = field(default_factory=dict)
-    test_case: LLMTestCase | None = None
     seconds: float | None = None
     begun: float = field(default_factory=perf_counter)
-    id: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.id = next(self.trace.ids)
         self.trace.spans.append(self)
 
     def returned(self, value: Any) -> None:
         """Note what the function returned, unless the author has said what the output is."""
-        if not self.output_is_told:
-            self.output = shown(value)
+        self.fields.setdefault("output", shown(value))
 
-    def end(self, error: BaseException | None) -> None:
-        """Stop the clock; a trace ends with its outermost span."""
+    def end(self, error: BaseException | None = None) -> None:
+        """Stop the clock, once; a generator's output is what it produced, texts joined to one."""
+        if self.seconds is not None:
+            return
+        if self.parts is not None:
+            texts = bool(self.parts) and all(isinstance(one, str) for one in self.parts)
+            self.returned("".join(self.parts) if texts else self.parts)
         if error is not None:
             self.error = said_by(error)
         self.seconds = perf_counter() - self.begun
-        if self.parent is None:
-            self.trace.seconds = perf_counter() - self.trace.begun
-            self.trace.sink.traces.append(self.trace)
-
-    def adopt(self, traces: Sequence[OpenTrace]) -> None:
-        """Take in the spans of other traces, as calls that were made in this one."""
-        for span in [span for trace in traces for span in trace.spans]:
-            span.parent = self if span.parent is None else span.parent
-            span.trace, span.id = self.trace, next(self.trace.ids)
-            self.trace.spans.append(span)
 
     def case(self) -> LLMTestCase:
         """The span's own test case: what the author gave, else its input and output as texts."""
         if self.test_case is not None:
             return self.test_case
-        told = {"input": as_text(only_value(self.input)) or "", "actual_output": as_text(self.output)}
+        given = self.fields["input"]
+        if isinstance(given, dict) and len(given) == 1:
+            (given,) = given.values()
+        told = {"input": as_text(given) or "", "actual_output": as_text(self.fields.get("output"))}
         return LLMTestCase(**{**told, **self.case_fields})
 
-    def frozen(self) -> Span:
+    def frozen(self, ids: Mapping["OpenSpan", int], start: float) -> Span:
+        has_case = self.metrics or self.case_fields or self.test_case is not None
         return Span(
-            id=self.id,
-            parent=None if self.parent is None else self.parent.id,
-            name=self.name,
-            type=self.type,
-            start=self.begun - self.trace.begun,
+            **self.fields,
+            id=ids[self],
+            parent=None if self.parent is None else ids[self.parent],
+            start=self.begun - start,
             seconds=self.seconds,
-            input=self.input,
-            output=self.output,
             error=self.error,
-            metadata=self.metadata,
-            tags=self.tags,
-            test_case=self.case() if self.metrics or self.test_case is not None else None,
-            metrics=tuple(name_of(metric) for metric in self.metrics),
+            test_case=self.case() if has_case else None,
+            metrics=tuple([name_of(metric) for metric in self.metrics]),
         )
 
 
-@dataclass(eq=False)
-class Sink:
-    """Takes the traces of the code that runs while it is open.
+class Recording:
+    """Record what is observed by the code inside: `with Recording() as traces:`.
 
-    Args:
-        traces: those that have ended.
-        begun: all, in the order in which they began.
-        closed: whether no more begin.
+    Attributes:
+        begun: a trace for each outermost call; their list, frozen, is filled when the code has ended.
+        root: the span that all calls are part of; None where each outermost one begins a trace.
+        is_open: whether the code inside still runs; what it has left running in other threads records no more.
     """
 
-    traces: list[OpenTrace] = field(default_factory=list)
-    begun: list[OpenTrace] = field(default_factory=list)
-    closed: bool = False
+    under_way: ClassVar[set["Recording"]] = set()
+
+    def __init__(self) -> None:
+        self.begun: list[OpenTrace] = []
+        self.root: OpenSpan | None = None
+        self.is_open = False
+        self._traces: list[Trace] = []
+
+    def __enter__(self) -> list[Trace]:
+        self.is_open = True
+        Recording.under_way.add(self)
+        self._outside = _place.set((self, self.root))
+        return self._traces
+
+    def __exit__(self, *_: object) -> None:
+        _place.reset(self._outside)
+        Recording.under_way.discard(self)
+        self.is_open = False
+        self._traces.extend([trace.frozen() for trace in self.begun])
 
 
-_sink: ContextVar[Sink | None] = ContextVar("modelgauge_traces", default=None)
-_current: ContextVar[OpenSpan | None] = ContextVar("modelgauge_span", default=None)
+class Use(Recording):
+    """Record one use of an app: one trace, with all that is observed meanwhile.
+
+    Args:
+        name: of the span for the use itself.
+        inputs: likewise.
+        app: how the app's own calls become spans; None where it is not observed.
+    """
+
+    def __init__(self, name: str, inputs: dict[str, Any], app: Observation | None) -> None:
+        super().__init__()
+        fields = {"name": name, "input": shown(inputs)}
+        metrics = () if app is None else app.metrics
+        self._app = app
+        self._use = self.root = OpenSpan(OpenTrace(self), None, None, metrics, fields=fields)
+
+    def ended(self, value: Any, error: BaseException | None = None) -> OpenTrace:
+        """The trace: the span of the use itself around all others, or the app's own where that is all there was.
+
+        Args:
+            value: what came back.
+            error: what was raised instead.
+        """
+        use, trace = self._use, self._use.trace
+        calls = [span for span in trace.spans if span.parent is use]
+        of_app = [span for span in calls if span.of is self._app]
+        if len(calls) == len(of_app) == 1 and not use.is_updated:
+            trace.spans.remove(use)
+            calls[0].parent = None
+            return trace
+        for call in of_app:  # a wrapper called the app: what judges a call judges the use, once
+            use.metrics, call.metrics = call.metrics, ()
+            if call.error is None:
+                use.case_fields |= call.case_fields
+                use.test_case = call.test_case or use.test_case
+        use.returned(value)
+        use.end(error)
+        return trace
+
+
+_place: ContextVar[tuple[Recording, OpenSpan | None]] = ContextVar(
+    "modelgauge_span", default=(Recording(), None)
+)
 
 
 def current_span() -> OpenSpan | None:
-    """The span that this code is in. One whose trace has ended is none: a pool's thread may outlive it."""
-    span = _current.get()
-    return None if span is None or span.trace.seconds is not None else span
+    """The span that this code is in; None where nobody records."""
+    recording, span = _place.get()
+    return span if recording.is_open else None
 
 
-def _is_collected() -> bool:
-    """Whether a call of an observed function here would be a span."""
-    sink = _sink.get()
-    return (sink is not None and not sink.closed) or current_span() is not None
-
-
-_inheritance = Inheritance(_is_collected)
-
-
-class collecting:  # noqa: N801  stands where contextlib's own stand, after `with`
-    """Record the traces of the code inside; elsewhere observed functions record nothing.
+class inside:  # noqa: N801  stands where contextlib's own stand, after `with`
+    """Make a span the current one; what is raised inside ends it.
 
     Args:
-        sink: where they go; one that was used before goes on.
+        span: None where nobody records.
+        unless: what is raised without being an error of the span.
     """
 
-    def __init__(self, sink: Sink | None = None) -> None:
-        self._into = sink if sink is not None else Sink()
-
-    def __enter__(self) -> Sink:
-        self._into.closed = False
-        self._sink: Token[Sink | None] = _sink.set(self._into)
-        self._outside: Token[OpenSpan | None] = _current.set(None)
-        _inheritance.enter()
-        return self._into
-
-    def __exit__(self, *_: object) -> None:
-        _inheritance.leave()
-        self._into.closed = True
-        _current.reset(self._outside)
-        _sink.reset(self._sink)
-
-
-def begin(
-    name: str, kind: str | None, inputs: Callable[[], Mapping[str, Any]], **told: Any
-) -> OpenSpan | None:
-    """Open a span inside the current one, or a trace; None where nobody collects.
-
-    Args:
-        name: of the span.
-        kind: its type.
-        inputs: gives the input; not called where nobody collects.
-        told: metrics, metadata, whose call it is.
-    """
-    parent, sink = current_span(), _sink.get()
-    if parent is not None:
-        trace = parent.trace
-    elif sink is not None and not sink.closed:
-        trace = OpenTrace(sink)
-        sink.begun.append(trace)
-    else:
-        return None
-    return OpenSpan(trace, parent, name, kind, shown_parts(inputs()), **told)
-
-
-def begin_use(name: str, inputs: Any, observation: object, metrics: Sequence[Any] = ()) -> OpenSpan:
-    """Open a span for the use of an observed function, in case that nothing else stands for it; see `trace_of_use`."""
-    return OpenSpan(OpenTrace(Sink()), None, name, None, shown(inputs), metrics=metrics, of=observation)
-
-
-def trace_of_use(sink: Sink, use: OpenSpan, value: Any, error: BaseException | None) -> OpenTrace:
-    """What an observed function did in one use, where a wrapper around it may call it again, or not at all.
-
-    It is the trace of its last call that raised nothing; where the use failed, of its last call. Where the wrapper
-    answered by itself, it is that of the use, with all that was observed meanwhile.
-
-    Args:
-        sink: was open meanwhile.
-        use: begun before.
-        value: what came back.
-        error: what was raised instead.
-    """
-    calls = [one for one in sink.begun if one.root.of is use.of]
-    if error is not None and calls:
-        return calls[-1]
-    answers = [one for one in calls if one.root.error is None]
-    if answers:  # what still goes on has not answered, unless nothing else has
-        return max(reversed(answers), key=lambda one: one.seconds is not None)
-    use.adopt(sink.begun)
-    use.returned(value)
-    use.end(error)
-    return use.trace
-
-
-class inside:  # noqa: N801  likewise
-    """Make a span the current one."""
-
-    def __init__(self, span: OpenSpan) -> None:
-        self._span = span
+    def __init__(self, span: OpenSpan | None, *unless: type[BaseException]) -> None:
+        self._span, self._unless = span, unless
 
     def __enter__(self) -> None:
-        self._outside: Token[OpenSpan | None] = _current.set(self._span)
-
-    def __exit__(self, *_: object) -> None:
-        _current.reset(self._outside)
-
-
-class ending:  # noqa: N801  likewise
-    """End a span however its code ends; a generator's output is what it produced, texts joined to one.
-
-    Attributes:
-        left_by: what a consumer who has enough left the code by, beside GeneratorExit: no error of the span's.
-    """
-
-    def __init__(self, span: OpenSpan, produced: list[Any] | None = None) -> None:
-        self._span, self._produced = span, produced
-        self.left_by: BaseException | None = None
-
-    def __enter__(self) -> None:
-        """Nothing changes until the end."""
+        if self._span is not None:
+            place = (self._span.trace.recording, self._span)
+            self._outside: Token[tuple[Recording, OpenSpan | None]] = _place.set(place)
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        produced = self._produced
-        if produced is not None:
-            texts = all(isinstance(one, str) for one in produced)
-            self._span.returned("".join(produced) if texts and produced else produced)
-        has_enough = isinstance(error, GeneratorExit) or error is self.left_by
-        self._span.end(None if has_enough else error)
+        if self._span is not None:
+            _place.reset(self._outside)
+            if error is not None and not isinstance(error, self._unless):
+                self._span.end(error)
 
 
-def arguments(
-    signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The arguments of a call by name, without the object of a method; in order where they do not fit."""
-    if signature is not None:
-        try:
-            named = dict(signature.bind(*args, **kwargs).arguments)
-        except TypeError:  # the call itself is about to raise it
-            return {"args": list(args), **kwargs}
-        first = next(iter(signature.parameters), None)
-        return {name: value for name, value in named.items() if name != first or name not in ("self", "cls")}
-    return {"args": list(args), **kwargs}
-
-
-def only_value(inputs: Any) -> Any:
-    """The one argument of a call, where there is only one."""
-    return next(iter(inputs.values())) if isinstance(inputs, dict) and len(inputs) == 1 else inputs
+@functools.cache  # once a process
+def _warn_of_thread() -> None:
+    warnings.warn(
+        "An observed function was called in a thread that does not know which trace it belongs to, so there is no span "
+        "of it. Start the thread with modelgauge.evals.in_this_trace: Thread(target=in_this_trace(function)), or "
+        "executor.submit(in_this_trace(function), …).",
+        stacklevel=4,
+    )
 
 
 def as_text(value: Any) -> str | None:

@@ -1,21 +1,23 @@
 """`observe` and what belongs to it: how an app says which of its calls are spans, and what judges them.
 
-Observed functions record only while somebody collects: `assert_test`, `evaluate`, or `collect_traces`. In
+Observed functions record only while somebody looks: `assert_test`, `evaluate`, or `collect_traces`. In
 production they just run. The functions around them are in `observed.py`; how spans are kept is in `spans.py`.
 """
 
+import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, TypedDict, TypeVar, Unpack, overload
+from contextvars import copy_context
+from typing import Any, TypedDict, TypeVar, Unpack, cast, overload
 
 from modelgauge.data.responses import ToolCall
 from modelgauge.data.shown import shown, shown_parts
 from modelgauge.data.spans import Trace
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import DefinitionError, InvalidDataError, InvalidOptionError
-from modelgauge.observe.observed import Observation, observed
-from modelgauge.observe.spans import collecting, current_span
+from modelgauge.observe.observed import observed
+from modelgauge.observe.spans import Observation, OpenSpan, Recording, Updatable, current_span
 from modelgauge.wording.articles import a_thing
 from modelgauge.wording.did_you_mean import closest, did_you_mean
 
@@ -70,9 +72,34 @@ def observe(
             )
 
     def decorated(target: Callable[..., Any]) -> Callable[..., Any]:
-        return observed(target, Observation(target, type, tuple(metrics or ()), name, metadata))
+        if isinstance(target, staticmethod | classmethod) or not callable(target) or inspect.isclass(target):
+            raise DefinitionError(
+                f"@observe got {a_thing(target)}, not a function.",
+                fix="Write @observe directly above def, below @staticmethod, @classmethod and @property.",
+            )
+        called = shown(name) or str(getattr(target, "__name__", target.__class__.__name__))
+        return observed(Observation(target, called, shown(type), tuple(metrics or ()), shown_parts(metadata)))
 
     return decorated if function is None else decorated(function)
+
+
+def in_this_trace(function: F) -> F:
+    """Return a function that, called in another thread, still belongs to the span in which this is called.
+
+    Tasks of asyncio and `asyncio.to_thread` know their span by themselves. Threads that an app starts do not, and
+    what is observed in them is lost: `threading.Thread(target=in_this_trace(work))`,
+    `executor.submit(in_this_trace(work), question)`, `executor.map(in_this_trace(work), questions)`.
+
+    Args:
+        function: what the thread calls; it sees all context variables as they are now.
+    """
+    context = copy_context()
+
+    @functools.wraps(function)
+    def carried(*args: Any, **kwargs: Any) -> Any:
+        return context.copy().run(function, *args, **kwargs)  # a copy: several threads may be inside at once
+
+    return cast("F", carried)
 
 
 # --- what the app says of its spans ---------------------------------------------------------------------
@@ -104,7 +131,7 @@ def update_current_span(
     """Say more of the span that this code is in; does nothing where nothing is recorded.
 
     Args:
-        test_case: what the span's metrics judge.
+        test_case: what the span's metrics judge; it is the span's input and output too.
         input: instead of the arguments.
         output: instead of what is returned.
         name: of the span.
@@ -117,21 +144,18 @@ def update_current_span(
         InvalidOptionError: there is no such argument.
         InvalidDataError: a value is of the wrong kind.
     """
-    _check_names(of_case, update_current_span)
-    span = current_span()
+    span = _current(of_case, update_current_span)
     if span is None:
         return
-    _check_told(test_case=test_case, metadata=metadata, tags=tags, metrics=metrics, name=name)
-    span.case_fields.update(_case_fields(of_case))
-    span.trace.updated = True
-    span.test_case = test_case or span.test_case
-    if input is not None:
-        span.input = shown(input)
-    if output is not None:
-        span.output, span.output_is_told = shown(output), True
-    span.name = shown(name) or span.name
-    span.metadata = {**span.metadata, **shown_parts(metadata or {})}
-    span.tags = tuple(map(shown, tags)) if tags is not None else span.tags
+    if metrics is not None and not _is_list(metrics):
+        raise InvalidDataError(f"metrics is {metrics!r}.", fix="Give a list: metrics=[ExactMatchMetric()].")
+    said = {"input": input, "output": output}
+    _say(span, of_case, said, test_case=test_case, metadata=metadata, tags=tags, texts={"name": name})
+    if test_case is not None:
+        of_test_case = {"input": test_case.input, "output": test_case.actual_output}
+        span.fields |= {
+            key: value for key, value in of_test_case.items() if value is not None and said[key] is None
+        }
     span.metrics = (*span.metrics, *(metrics or ()))
 
 
@@ -164,25 +188,15 @@ def update_current_trace(
         InvalidOptionError: there is no such argument.
         InvalidDataError: a value is of the wrong kind.
     """
-    _check_names(of_case, update_current_trace)
-    span = current_span()
-    if span is None:
-        return
-    texts = {"name": name, "thread_id": thread_id, "user_id": user_id}
-    _check_told(test_case=test_case, metadata=metadata, tags=tags, **texts)
-    trace = span.trace
-    trace.case_fields.update(_case_fields(of_case))
-    trace.updated = True
-    trace.test_case = test_case or trace.test_case
-    told = {**texts, "input": input, "output": output}
-    trace.fields.update({key: shown(value) for key, value in told.items() if value is not None})
-    if metadata is not None:
-        trace.fields["metadata"] = {**trace.fields.get("metadata", {}), **shown_parts(metadata)}
-    if tags is not None:
-        trace.fields["tags"] = tuple(map(shown, tags))
+    span = _current(of_case, update_current_trace)
+    if span is not None:
+        said = {"input": input, "output": output}
+        texts = {"name": name, "thread_id": thread_id, "user_id": user_id}
+        _say(span.trace, of_case, said, test_case=test_case, metadata=metadata, tags=tags, texts=texts)
 
 
-def _check_names(of_case: Mapping[str, Any], update: Callable[..., None]) -> None:
+def _current(of_case: Mapping[str, Any], update: Callable[..., None]) -> OpenSpan | None:
+    """The span that this code is in; names are checked also where nobody records."""
     of_cases = CaseFields.__annotations__
     for name in of_case:
         if name not in of_cases:
@@ -191,40 +205,47 @@ def _check_names(of_case: Mapping[str, Any], update: Callable[..., None]) -> Non
                 f"There is no argument {name!r}.",
                 fix=f"{did_you_mean(name, known)}The arguments are: {', '.join(known)}.",
             )
+    return current_span()
 
 
-def _check_told(
-    *, test_case: Any, metadata: Any, tags: Any, metrics: Any = None, **texts: str | None
+def _say(
+    about: Updatable,
+    of_case: Mapping[str, Any],
+    said: Mapping[str, Any],
+    *,
+    test_case: Any,
+    metadata: Any,
+    tags: Any,
+    texts: Mapping[str, Any],
 ) -> None:
-    """Refuse what a record could not hold where it is said, and not once the app has answered."""
+    """Refuse what a record could not hold where it is said, not once the app has answered; keep all else."""
     if not isinstance(test_case, LLMTestCase | None):
         raise InvalidDataError(f"test_case is {a_thing(test_case)}.", fix="Give an LLMTestCase.")
     if not isinstance(metadata, Mapping | None):
         raise InvalidDataError(f"metadata is {a_thing(metadata)}.", fix="Give a dict.")
     if tags is not None and not (_is_list(tags) and all(isinstance(tag, str) for tag in tags)):
         raise InvalidDataError(f"tags is {tags!r}.", fix='Give a list of texts: tags=["beta"].')
-    if metrics is not None and not _is_list(metrics):
-        raise InvalidDataError(f"metrics is {metrics!r}.", fix="Give a list: metrics=[ExactMatchMetric()].")
     for name, value in texts.items():
         if not isinstance(value, str | None):
             raise InvalidDataError(f"{name} is {value!r}.", fix=f"Give a text: {name}=str(…).")
+    given: dict[str, Any] = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in of_case.items()
+        if value is not None
+    }
+    case = LLMTestCase(input="", **given)
+    about.case_fields |= {name: getattr(case, name) for name in given}
+    about.test_case = test_case or about.test_case
+    about.fields |= {key: shown(value) for key, value in {**texts, **said}.items() if value is not None}
+    if metadata is not None:
+        about.fields["metadata"] = {**about.fields.get("metadata", {}), **shown_parts(metadata)}
+    if tags is not None:
+        about.fields["tags"] = tuple(map(shown, tags))
+    about.is_updated = True
 
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
-
-
-def _case_fields(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that were said, checked at once, so that the error is raised where the mistake is."""
-    given = {name: value for name, value in told.items() if value is not None}
-    if not given:
-        return {}
-    case = LLMTestCase(input="", **{name: _listed(value) for name, value in given.items()})
-    return {name: getattr(case, name) for name in given}
-
-
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 # --- traces for their own sake --------------------------------------------------------------------------
@@ -237,19 +258,4 @@ def collect_traces() -> AbstractContextManager[list[Trace]]:
         app("a question")
     print(traces[0].spans)
     """
-    return _Collected()
-
-
-class _Collected:
-    def __init__(self) -> None:
-        self._traces: list[Trace] = []
-        self._collecting = collecting()
-
-    def __enter__(self) -> list[Trace]:
-        self._sink = self._collecting.__enter__()
-        return self._traces
-
-    def __exit__(self, *raised: object) -> None:
-        self._collecting.__exit__(*raised)
-        going_on = [one for one in self._sink.begun if one.seconds is None]
-        self._traces.extend(one.frozen() for one in [*self._sink.traces, *going_on])
+    return Recording()

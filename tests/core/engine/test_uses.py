@@ -12,6 +12,7 @@ from modelgauge.evals import (
     EvaluationDataset,
     Golden,
     LLMTestCase,
+    in_this_trace,
     observe,
     update_current_span,
     update_current_trace,
@@ -143,8 +144,8 @@ def test_spans_are_kept_over_threads_and_tasks_and_not_mixed_between_items(ask):
     def app(question):
         gate.wait(timeout=30)  # all items are under way at once
         with ThreadPoolExecutor(1) as pool:
-            pool.submit(look_up, question).result()
-        thread = threading.Thread(target=look_up, args=(question,))
+            pool.submit(in_this_trace(look_up), question).result()
+        thread = threading.Thread(target=in_this_trace(look_up), args=(question,))
         thread.start()
         thread.join()
         asyncio.run(of_async(question))

@@ -8,8 +8,15 @@ import pytest
 
 from modelgauge import ToolCall
 from modelgauge.errors import DefinitionError, InvalidDataError, InvalidOptionError
-from modelgauge.evals import LLMTestCase, collect_traces, observe, update_current_span, update_current_trace
-from modelgauge.observe.spans import is_observed, metrics_of_observed
+from modelgauge.evals import (
+    LLMTestCase,
+    collect_traces,
+    in_this_trace,
+    observe,
+    update_current_span,
+    update_current_trace,
+)
+from modelgauge.observe.spans import _warn_of_thread, observation_of
 
 
 def tree(trace):
@@ -45,9 +52,10 @@ def test_calls_nest_over_coroutines_tasks_and_threads():
     async def app():
         await asyncio.gather(search("a"), search("b"))
         await asyncio.to_thread(leaf, 1)
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(leaf, 2).result()
-        thread = threading.Thread(target=leaf, args=(3,))
+        with ThreadPoolExecutor(2) as pool:
+            pool.submit(in_this_trace(leaf), 2).result()
+            assert list(pool.map(in_this_trace(leaf), [3, 3])) == [6, 6]
+        thread = threading.Thread(target=in_this_trace(leaf), args=(4,))
         thread.start()
         thread.join()
 
@@ -57,35 +65,71 @@ def test_calls_nest_over_coroutines_tasks_and_threads():
         ("app", None),
         ("search", "app"),
         ("search", "app"),
-        ("leaf", "app"),
-        ("leaf", "app"),
-        ("leaf", "app"),
+        *[("leaf", "app")] * 5,
     ]
-    assert [span.output for span in traces[0].spans[3:]] == [2, 4, 6]
+    assert [span.output for span in traces[0].spans[3:]] == [2, 4, 6, 6, 8]
 
 
-def test_a_pool_that_outlives_a_trace_hands_nothing_of_it_on():
+def test_what_a_thread_does_after_a_trace_has_ended_is_no_part_of_it_or_of_the_next():
     pool = ThreadPoolExecutor(1)
+    kept = []
 
     @observe
     def app():
-        return pool.submit(leaf, 1).result()
+        kept.append(in_this_trace(leaf))
+        return pool.submit(kept[0], 1).result()
 
     with collect_traces() as first:
         app()
-    pool.submit(leaf, 2).result()
+    assert pool.submit(kept[0], 2).result() == 4
     with collect_traces() as second:
-        pool.submit(leaf, 3).result()
+        assert pool.submit(kept[0], 3).result() == 6
+        pool.submit(in_this_trace(leaf), 4).result()
     pool.shutdown()
     assert [tree(trace) for trace in first] == [[("app", None), ("leaf", "app")]]
     assert [tree(trace) for trace in second] == [[("leaf", None)]]
 
 
-def test_threads_are_as_before_once_nobody_collects():
-    submit, start = ThreadPoolExecutor.submit, threading.Thread.start
-    with collect_traces(), collect_traces():
-        assert ThreadPoolExecutor.submit is not submit
-    assert (ThreadPoolExecutor.submit, threading.Thread.start) == (submit, start)
+def test_threads_run_in_a_span_at_the_same_time():
+    both = threading.Barrier(2)
+
+    @observe
+    def part(number):
+        both.wait(30)
+        return leaf(number)
+
+    @observe
+    def app():
+        with ThreadPoolExecutor(2) as pool:
+            return list(pool.map(in_this_trace(part), [1, 2]))
+
+    with collect_traces() as traces:
+        assert app() == [2, 4]
+    assert sorted(tree(traces[0])[1:]) == [*[("leaf", "part")] * 2, *[("part", "app")] * 2]
+
+
+@pytest.fixture
+def new_process():
+    """A process that has not warned yet, and does not remember what a test lets it warn of."""
+    _warn_of_thread.cache_clear()
+    yield
+    _warn_of_thread.cache_clear()
+
+
+def test_an_observed_function_in_a_thread_that_knows_no_trace_warns_once(new_process):
+    def in_threads():
+        for _ in range(2):
+            thread = threading.Thread(target=leaf, args=(1,))
+            thread.start()
+            thread.join()
+
+    in_threads()  # nobody records
+    with collect_traces() as traces:
+        leaf(2)
+        with pytest.warns(UserWarning, match="in_this_trace") as warned:
+            in_threads()
+    assert (len(warned), warned[0].filename) == (1, threading.__file__)
+    assert [tree(trace) for trace in traces] == [[("leaf", None)]]
 
 
 def test_traces_of_concurrent_tasks_are_kept_apart():
@@ -250,10 +294,10 @@ def test_an_object_whose_parent_class_observes_its_calls_is_observed():
     class Polite(Bot):
         pass
 
-    assert is_observed(Polite())
-    assert is_observed(functools.partial(Polite(), "x"))
-    assert metrics_of_observed(Polite()) == ("m",)
-    assert not is_observed(Polite)
+    assert observation_of(Polite()) is not None
+    assert observation_of(functools.partial(Polite(), "x")) is not None
+    assert observation_of(Polite()).metrics == ("m",)
+    assert observation_of(Polite) is None
 
 
 def test_a_method_shows_its_arguments_without_self():
@@ -266,9 +310,9 @@ def test_a_method_shows_its_arguments_without_self():
         Bot().answer("why?")
     assert traces[0].spans[0].input == {"question": "why?"}
     assert traces[0].spans[0].name == "bot"
-    assert is_observed(Bot().answer)
-    assert is_observed(functools.partial(Bot().answer, "x"))
-    assert not is_observed(print)
+    assert observation_of(Bot().answer) is not None
+    assert observation_of(functools.partial(Bot().answer, "x")) is not None
+    assert observation_of(print) is None
 
 
 def test_what_has_no_json_is_shown_by_its_repr_as_it_was():
@@ -337,6 +381,38 @@ def test_a_span_with_metrics_and_no_test_case_is_judged_by_what_went_in_and_out(
     assert traces[0].spans[0].test_case == LLMTestCase(
         "q?", '{"answer": 1}', "yes", retrieval_context=["doc"]
     )
+
+
+def test_a_span_keeps_what_was_said_of_its_case_though_nothing_judges_it():
+    @observe
+    def retrieve(question):
+        update_current_span(retrieval_context=["doc"])
+        return ["doc"]
+
+    with collect_traces() as traces:
+        retrieve("q?")
+    (span,) = traces[0].spans
+    assert (span.metrics, span.test_case) == ((), LLMTestCase("q?", '["doc"]', retrieval_context=["doc"]))
+
+
+def test_a_test_case_is_the_spans_input_and_output_too():
+    @observe
+    def app(question):
+        update_current_span(test_case=LLMTestCase("in", "out"))
+        return leaf(1)
+
+    @observe
+    def told(question):
+        update_current_span(test_case=LLMTestCase("in"), input={"asked": question})
+        return "returned"
+
+    with collect_traces() as traces:
+        app("q")
+        told("q")
+    assert [(trace.spans[0].input, trace.spans[0].output) for trace in traces] == [
+        ("in", "out"),
+        ({"asked": "q"}, "returned"),
+    ]
 
 
 @pytest.mark.parametrize("given", [{"retrieval_context": "no list"}, {"test_case": {"input": "x"}}])

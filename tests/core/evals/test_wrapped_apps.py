@@ -14,6 +14,7 @@ from modelgauge.evals import (
     Golden,
     assert_test,
     evaluate,
+    in_this_trace,
     observe,
     update_current_span,
     update_current_trace,
@@ -62,7 +63,7 @@ def in_a_pool(function):
     @functools.wraps(function)
     def limited(question):
         with ThreadPoolExecutor(1) as pool:
-            return pool.submit(function, question).result()
+            return pool.submit(in_this_trace(function), question).result()
 
     return limited
 
@@ -71,7 +72,7 @@ def in_a_thread(function):
     @functools.wraps(function)
     def limited(question):
         answers = []
-        thread = threading.Thread(target=lambda: answers.append(function(question)))
+        thread = threading.Thread(target=in_this_trace(lambda: answers.append(function(question))))
         thread.start()
         thread.join()
         return answers[0]
@@ -157,10 +158,16 @@ def tree(spans):
 def test_an_app_that_is_called_again_is_judged_by_the_attempt_that_answered(use):
     seeing = Seeing()
     app = retried(observe(metrics=[seeing], name="app")(Flaky().answer))
-    (span,) = use(app, Golden("q"))
+    spans = use(app, Golden("q"))
     (case,) = seeing.seen
     assert (case.actual_output, case.retrieval_context, case.token_cost) == ("q", ["0 left"], None)
-    assert (span.name, span.output, span.error) == ("app", "q", None)
+    assert tree(spans) == [("app", None), ("app", "app"), ("app", "app")]
+    assert [(span.output, span.error) for span in spans] == [
+        ("q", None),
+        (None, "ConnectionError: flaky"),
+        ("q", None),
+    ]
+    assert [span.metrics for span in spans] == [("Seeing",), (), ()]
 
 
 def test_an_async_app_too(use):
@@ -171,9 +178,13 @@ def test_an_async_app_too(use):
     async def app(question):
         return flaky.answer(question)
 
-    (span,) = use(app, Golden("q"))
+    spans = use(app, Golden("q"))
     assert [case.retrieval_context for case in seeing.seen] == [["0 left"]]
-    assert (span.output, span.error) == ("q", None)
+    assert [(span.output, span.error) for span in spans] == [
+        ("q", None),
+        (None, "ConnectionError: flaky"),
+        ("q", None),
+    ]
 
 
 def test_where_the_wrapper_is_observed_its_part_is_judged_by_the_attempt_that_answered(use):
@@ -211,7 +222,7 @@ def test_a_part_that_failed_and_was_not_called_again_is_not_left_out():
         assert_test(golden=Golden("q"), observed_callback=app)
 
 
-def test_an_app_that_fails_each_time_is_recorded_with_its_last_attempt():
+def test_an_app_that_fails_each_time_is_recorded_with_all_attempts():
     flaky = Flaky(2)
 
     @retried_async
@@ -225,7 +236,8 @@ def test_an_app_that_fails_each_time_is_recorded_with_its_last_attempt():
     (one,) = evaluate(
         goldens=[Golden("q")], observed_callback=app, print_results=False, ignore_errors=True
     ).test_results
-    assert [span.error for span in one.spans] == ["ConnectionError: flaky"]
+    assert tree(one.spans) == [("app", None), ("app", "app"), ("app", "app")]
+    assert [span.error for span in one.spans] == ["ConnectionError: flaky"] * 3
 
 
 # --- answered without it -------------------------------------------------------------------------------------
@@ -243,13 +255,28 @@ def test_an_answer_from_a_cache_is_judged_like_any_other(use):
 def test_what_was_observed_meanwhile_stands_below_the_use(use):
     app = guarded(observe(metrics=[EXACT], name="app")(lambda question: question))
     spans = use(app, Golden("a bomb", expected_output="no"))
-    assert tree(spans) == [("<lambda>", None), ("moderated", "<lambda>")]
+    assert tree(spans) == [("app", None), ("moderated", "app")]
     assert spans[0].output == "no"
 
 
-def test_what_is_observed_beside_the_app_does_not_stand_for_it(use):
+def test_what_is_observed_beside_the_app_is_kept_beside_it(use):
     app = guarded(observe(metrics=[EXACT], name="app")(lambda question: question))
-    assert tree(use(app, Golden("q", expected_output="q"))) == [("app", None)]
+    spans = use(app, Golden("q", expected_output="q"))
+    assert tree(spans) == [("app", None), ("moderated", "app"), ("app", "app")]
+    assert [span.output for span in spans] == ["q"] * 3
+
+
+def test_what_an_app_says_of_its_span_is_said_of_the_use_that_is_wrapped_around_it(use):
+    @guarded
+    @observe(metrics=[EXACT])
+    def app(question):
+        update_current_span(expected_output=question, metrics=[seeing])
+        return question
+
+    seeing = Seeing()
+    spans = use(app, Golden("q"))
+    assert [span.metrics for span in spans] == [("ExactMatchMetric", "Seeing"), (), ()]
+    assert [case.expected_output for case in seeing.seen] == ["q"]
 
 
 def test_an_answer_after_all_attempts_have_failed_is_the_wrappers_own(use):
@@ -257,7 +284,7 @@ def test_an_answer_after_all_attempts_have_failed_is_the_wrappers_own(use):
     app = retried(observe(metrics=[seeing], name="app")(Flaky(3).answer))
     spans = use(app, Golden("q"))
     (case,) = seeing.seen
-    assert (case.actual_output, case.retrieval_context) == ("sorry", None)
+    assert (case.actual_output, case.retrieval_context, case.token_cost) == ("sorry", ["1 left"], None)
     assert [span.error for span in spans] == [None, *["ConnectionError: flaky"] * 3]
     assert {span.parent for span in spans[1:]} == {0}
 
@@ -321,7 +348,11 @@ def spans_of_sut(app, here):
 def test_a_sut_is_judged_by_the_attempt_that_answered(here):
     spans, case = spans_of_sut(retried(observe(name="app")(Flaky().answer)), here)
     assert (case.retrieval_context, case.token_cost) == (["0 left"], None)
-    assert [(span.name, span.output, span.error) for span in spans] == [("app", "q", None)]
+    assert [(span.name, span.output, span.error) for span in spans] == [
+        ("sut", "q", None),
+        ("app", None, "ConnectionError: flaky"),
+        ("app", "q", None),
+    ]
 
 
 def test_the_answer_of_a_sut_that_comes_from_a_cache_has_no_trace(here):
@@ -333,7 +364,7 @@ def test_the_answer_of_a_sut_that_comes_from_a_cache_has_no_trace(here):
 
 def test_the_attempts_of_a_sut_that_all_failed_stand_below_its_use(here):
     spans, case = spans_of_sut(retried(observe(name="app")(Flaky(3).answer)), here)
-    assert (case.actual_output, case.retrieval_context) == ("sorry", None)
+    assert (case.actual_output, case.retrieval_context) == ("sorry", ["1 left"])
     assert tree(spans) == [("sut", None), *[("app", "sut")] * 3]
 
 

@@ -4,7 +4,6 @@ What the app told goes into the completion, and is cached beside the native resp
 its spans back. Where an attempt fails, its trace stays with the error, and stands in the exception record of the item.
 """
 
-from contextlib import ExitStack
 from json import JSONDecoder
 from typing import Any
 
@@ -12,16 +11,7 @@ from modelgauge.data.base import Frozen
 from modelgauge.data.responses import JsonObject, SUTResponse, ToolCall
 from modelgauge.data.spans import TRACE, Trace
 from modelgauge.data.test_cases import IN_METADATA, RUNTIME_FIELDS
-from modelgauge.observe.spans import (
-    OpenSpan,
-    OpenTrace,
-    Sink,
-    as_text,
-    begin_use,
-    collecting,
-    inside,
-    trace_of_use,
-)
+from modelgauge.observe.spans import OpenTrace, Use, as_text
 
 _ON_ERRORS = "__modelgauge_trace__"
 _BEGINS, _GOES_ON = '{"modelgauge_told":', ',"response":'
@@ -52,56 +42,14 @@ class Told(Frozen):
         return response.replaced(completions=(first.replaced(**given, metadata=metadata), *others))
 
 
-class Use:
-    """One attempt to get an answer of a SUT.
-
-    Args:
-        uid: what the outermost span is called.
-        request: the native request, which is its input.
-        observation: of the app's own function, whose call is the outermost span; None where it is not observed.
-    """
-
-    def __init__(self, uid: str, request: Any, observation: object | None) -> None:
-        self._sink = Sink()
-        self._uid, self._request = uid, request
-        self._observation = observation
-        self._use: OpenSpan | None = None
-
-    def going_on(self) -> ExitStack:
-        """Record what the code inside calls: `with use.going_on():`."""
-        self._use = begin_use(self._uid, {"request": self._request}, self._observation)
-        with ExitStack() as stack:
-            stack.enter_context(collecting(self._sink))
-            if self._observation is None:
-                stack.enter_context(inside(self._use))
-            return stack.pop_all()
-
-    def answered(self, response: Any) -> Told | None:
-        """What the app told; None where nothing was observed.
-
-        Args:
-            response: the native one.
-        """
-        trace = self._ended(response, None)
-        return None if trace is None else _told(trace, is_text=isinstance(response, str))
-
-    def failed(self, error: Exception) -> Trace | None:
-        """What the app did until it failed, also where it still does it; None where nothing was observed."""
-        trace = self._ended(None, error)
-        return None if trace is None else trace.frozen()
-
-    def _ended(self, response: Any, error: Exception | None) -> OpenTrace | None:
-        if self._use is None:
-            return None
-        trace = trace_of_use(self._sink, self._use, response, error)
-        is_empty = trace is self._use.trace and len(trace.spans) == 1 and not trace.updated
-        return None if is_empty else trace
-
-
-def _told(trace: OpenTrace, *, is_text: bool) -> Told:
+def told_in(use: Use, response: Any) -> Told | None:
+    """What the app told in an attempt that was answered by a native response; None where nothing was observed."""
+    trace = _ended(use, response, None)
+    if trace is None:
+        return None
     case = trace.given_case()
     said = trace.said() if case is None else {name: getattr(case, name) for name in RUNTIME_FIELDS}
-    output = trace.fields.get("output") if is_text else None  # else the SUT has more to say than a text
+    output = trace.fields.get("output") if isinstance(response, str) else None  # else the SUT has more to say
     tools = said.get("tools_called")
     return Told(
         trace=trace.frozen(),
@@ -111,18 +59,28 @@ def _told(trace: OpenTrace, *, is_text: bool) -> Told:
     )
 
 
+def trace_until(use: Use, error: Exception) -> Trace | None:
+    """What the app did until its attempt failed, also where it still does it; None where nothing was observed."""
+    trace = _ended(use, None, error)
+    return None if trace is None else trace.frozen()
+
+
+def _ended(use: Use, response: Any, error: Exception | None) -> OpenTrace | None:
+    trace = use.ended(response, error)
+    is_empty = trace.root is use.root and len(trace.spans) == 1
+    return None if is_empty and not (trace.is_updated or trace.root.is_updated) else trace
+
+
 # --- traces of what failed ---------------------------------------------------------------------------------------
 
 
-def unblamed(error: Exception) -> None:
-    """Take off an error what the app did when it was raised before: some apps raise one object again and again."""
-    error.__dict__.pop(_ON_ERRORS, None)
-
-
 def blamed(error: BaseException, what: Told | Trace | None) -> None:
-    """Keep with an error what the app did until it was raised."""
-    if what is not None:  # not by setattr, which some classes of exceptions refuse
-        error.__dict__[_ON_ERRORS] = what.trace if isinstance(what, Told) else what
+    """Keep with an error what the app did until it was raised, and nothing of when it was raised before.
+
+    Some apps raise one object again and again.
+    """
+    # Not by setattr, which some classes of exceptions refuse.
+    error.__dict__[_ON_ERRORS] = what.trace if isinstance(what, Told) else what
 
 
 def traces_of(error: BaseException) -> tuple[Trace, ...]:

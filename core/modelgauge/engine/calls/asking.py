@@ -4,7 +4,7 @@ from typing import Any
 
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
-from modelgauge.engine.bookkeeping.app_trace import Told, blamed, unblamed
+from modelgauge.engine.bookkeeping.app_trace import Told, blamed
 from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.call import Target
@@ -36,7 +36,6 @@ async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: i
         read = target.paces.response
         response = read.of(translated, sut, request, called.response, called.told)
     except Exception as error:
-        unblamed(error)
         blamed(error, called.told)
         tell_of_kept(target, error)
         if called.paid:

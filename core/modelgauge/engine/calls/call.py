@@ -6,11 +6,12 @@ Here and nowhere else calls are made; SUTs, annotators and judges' questions all
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from modelgauge.cache import Entry, Key
 from modelgauge.data.responses import Usage
-from modelgauge.engine.bookkeeping.app_trace import Told, Use, blamed, opened, sealed, unblamed
+from modelgauge.engine.bookkeeping.app_trace import Told, blamed, opened, sealed, told_in, trace_until
 from modelgauge.engine.bookkeeping.failures import add_note, message_of
 from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.batches import BatchCollector
@@ -38,7 +39,7 @@ from modelgauge.errors import CallTimeoutError, InvalidResponseError, RunStopped
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.retry import ErrorClass, Fatal, Retry
 from modelgauge.interfaces.sut import PromptResponseSUT
-from modelgauge.observe.spans import is_anything_observed, observation_of
+from modelgauge.observe.spans import Observation, Use, observation_of
 
 _FATAL_CALLS = 3
 _KEPT = "It was kept by an earlier run. To ask anew, raise the cache_version of '%s'."
@@ -201,7 +202,8 @@ class Target:
                 self._landed(key)
         except BaseException as error:
             self._give_back(key)
-            blamed(error, told)
+            if told is not None:
+                blamed(error, told)
             flight.fail(error)
             del flight  # the error that it holds holds this frame: what both hold is freed now, not some time
             raise
@@ -262,12 +264,12 @@ class Target:
             begun = services.clock()
             deadline += begun - queued  # a call that fails because others are before it is lost for nothing
             outcome: Outcome | None = Outcome.other
-            use = self._use(request) if self._leaves_spans and is_anything_observed() else None
+            observes = self._leaves_spans and Observation.exists
+            use = Use(self.owner.uid, {"request": request}, self._observation) if observes else None
             try:
                 response = await self._attempt(request, deadline - begun, use)
                 outcome = Outcome.ok
             except Exception as error:
-                unblamed(error)
                 verdict = classify(self.owner, error)
                 outcome = failed = outcome_of(verdict)
                 self._note_failure(verdict, error)
@@ -275,8 +277,7 @@ class Target:
                 if attempt >= options.max_retries or not self._is_worth_another(
                     verdict, error, wait, begun, deadline
                 ):
-                    if use is not None:
-                        blamed(error, use.failed(error))
+                    blamed(error, None if use is None else trace_until(use, error))
                     raise
                 attempt += 1
                 why = options.redactor.redact(message_of(error))
@@ -289,7 +290,7 @@ class Target:
                 self._succeeded, self._fatal_calls = True, 0
                 services.turns.note(services.clock() - begun)
                 self._tell_first_calls()
-                return response, None if use is None else use.answered(response)
+                return response, None if use is None else told_in(use, response)
             finally:
                 self.rate.ended()
                 if self._is_metered:
@@ -311,9 +312,7 @@ class Target:
         if left <= 0:
             raise call_timed_out(options.call_timeout)
         try:
-            if use is None:
-                return await self._send(request, min(options.attempt_timeout, left))
-            with use.going_on():
+            with nullcontext() if use is None else use:
                 return await self._send(request, min(options.attempt_timeout, left))
         except CallTimeoutError as error:
             if left >= options.attempt_timeout:
@@ -336,9 +335,6 @@ class Target:
         # One that takes as long as the last, where that ended by its time-out only, could not end either.
         needed = now - begun if isinstance(error, CallTimeoutError) else 0.0
         return now + wait + needed < deadline
-
-    def _use(self, request: Any) -> Use:
-        return Use(self.owner.uid, request, self._observation)
 
     async def _admitted(self) -> None:
         """Wait for a place; what stops the run is found out after the wait, so that no call slips through."""
