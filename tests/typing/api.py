@@ -47,6 +47,7 @@ from modelgauge.evals import (
     Turn,
     assert_test,
     evaluate,
+    in_this_trace,
     observe,
     update_current_span,
 )
@@ -331,6 +332,7 @@ async def use_observed() -> None:
     assert_type(words("a b"), Iterator[str])
     assert_type(async_words("a b"), AsyncIterator[str])
     assert_type(Service().reply("Hi?"), int)
+    assert_type(in_this_trace(app)("Hi?"), str)
     app(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     app("Hi?", quiet=True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     observe("a name")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]

@@ -63,8 +63,8 @@ class Span(Frozen):
 class Trace(Frozen):
     """One use of an app, with all that was observed while it ran.
 
-    Its outermost span is the call of the app, where that is all there was; else one for the use itself, around all
-    others: where a wrapper called the app twice, say, or something observed beside it.
+    Its outermost span is the call of the app, where the use was just that; else one for the use itself, around all
+    others: where a wrapper called the app twice, say, or answered by itself.
 
     Args:
         name: of the outermost span, or what `update_current_trace` said.

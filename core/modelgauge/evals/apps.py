@@ -9,23 +9,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from modelgauge.config.options import RunOptions
+from modelgauge.data.items import PromptWithContext
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.shown import shown
 from modelgauge.data.test_cases import (
-    IN_METADATA,
     ConversationalGolden,
     ConversationalTestCase,
     Golden,
     LLMTestCase,
 )
-from modelgauge.datasets.dataset_test import as_asked, keyed
+from modelgauge.datasets.dataset_test import as_asked, keyed, prompt_of
 from modelgauge.engine.calls.asking import split_off
 from modelgauge.engine.files.journal import RunFolder
 from modelgauge.errors import InvalidDataError
 from modelgauge.evals.app_uses import App, Used, Uses
 from modelgauge.evals.recorded_answers import AnsweredCase, Component
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.cases import Origin, check_case
+from modelgauge.metrics.cases import NO_OUTPUT, Origin, case_of, check_case
 from modelgauge.observe.spans import Observation, OpenSpan, OpenTrace, as_text, observation_of
 from modelgauge.wording.articles import a_class
 
@@ -61,7 +61,6 @@ class Judging:
         metrics: judge each answer as a whole, beside those of the app.
         skip: leave out metrics that lack a parameter.
         made: the one object for each metric, however many spans name it.
-        checked: those that can judge something.
     """
 
     resolved: Callable[[Sequence[Any]], list[Metric]]
@@ -70,23 +69,26 @@ class Judging:
     metrics: Sequence[Metric] = ()
     skip: bool = False
     made: dict[Any, Metric] = field(default_factory=dict)
-    checked: set[int] = field(default_factory=set)
 
     def objects(self, metrics: Iterable[Any]) -> list[Metric]:
-        """Metrics, each once."""
+        """Metrics, each once.
+
+        Raises:
+            InvalidDataError: something is none.
+            UsageError: one has no judge.
+        """
         named = {metric if isinstance(metric, str) else id(metric): metric for metric in metrics}
         for key, metric in named.items():
             if key not in self.made:
-                self.made[key] = self.resolved([metric])[0]
+                (self.made[key],) = made = self.resolved([metric])
+                keyed(made)
+                self.ready(self.made[key])
         return [self.made[key] for key in named]
 
     def check(self, used: Used) -> None:
         """Refuse metrics that show in a use of the app and can judge nothing, so that it is not used any more."""
-        found = () if used.error else self.objects(_metrics_of(used))
-        for metric in [one for one in found if id(one) not in self.checked]:
-            keyed([metric])
-            self.ready(metric)
-            self.checked.add(id(metric))
+        if used.error is None:
+            self.objects(_metrics_of(used))
 
 
 def answered_goldens(
@@ -112,14 +114,12 @@ def answered_goldens(
     check_goldens(goldens)
 
     def used(asked: Sequence[Golden]) -> list[Used]:
-        RunFolder.create(
-            judging.options.runs
-        ).forget_if_empty()  # where it cannot be made, answers would be lost
+        RunFolder.create(judging.options.runs).forget_if_empty()  # else its answers would be lost
         app = Uses(callback, observation, judging.options, judging.check)
         questions = [golden.input for golden in asked]
         return [app.here(one) for one in questions] if at_once is None else app.on(questions, at_once)
 
-    known = [*judging.metrics, *objects(observation.metrics)]
+    known = [*objects(judging.metrics), *objects(observation.metrics)]
     first: list[Used] = []
     if known:
         keyed(known)
@@ -127,10 +127,8 @@ def answered_goldens(
         first = used(goldens[:1])
         if any(_is_answer_without_metrics(one, observation) for one in first):
             known = objects([DEFAULT_METRIC])
-    for metric in known:
-        if not judging.skip:  # what else the metric needs the app may say
-            check_case(LLMTestCase(""), metric.test_case_type, (), metric.name, Origin("app"))
-        judging.ready(metric)
+    for metric in known if not judging.skip else ():  # what else the metric needs the app may say
+        check_case(LLMTestCase(""), metric.test_case_type, (), metric.name, Origin("app"))
     uses = first + used(goldens[len(first) :])
     answers = [one for one in uses if one.error is None]
     whole = objects(metric for one in answers for metric in one.trace.root.metrics)
@@ -178,20 +176,14 @@ def _answered(golden: Golden, used: Used, judging: Judging) -> AnsweredCase:
     given = trace.given_case()
     if given is not None:
         return AnsweredCase(given, trace.frozen(), parts)
-    completion, said = _said(used)
-    case = golden.to_test_case(**said).replaced(actual_output=None if completion is None else completion.text)
+    completion = used.value
+    if not isinstance(completion, SUTCompletion):
+        output = _text(trace.fields.get("output", completion))
+        completion = SUTCompletion(output or "", metadata=NO_OUTPUT if output is None else {})
+    completion = split_off(completion)
+    asked = PromptWithContext(prompt_of(golden), context=golden)
+    case = case_of(asked, completion).replaced(**trace.said())
     return AnsweredCase(case, trace.frozen(), parts, completion=completion)
-
-
-def _said(used: Used) -> tuple[SUTCompletion | None, dict[str, Any]]:
-    """What the app answered, None where it was nothing, and what it said of the test case besides."""
-    said, value = used.trace.said(), used.value
-    if isinstance(value, SUTCompletion):
-        runtime = {name: value.metadata[name] for name in IN_METADATA if name in value.metadata}
-        tools = {} if value.tool_calls is None else {"tools_called": list(value.tool_calls)}
-        return split_off(value), {**runtime, **tools, **said}
-    output = _text(used.trace.fields.get("output", value))
-    return None if output is None else split_off(SUTCompletion(output)), said
 
 
 def _text(value: Any) -> str | None:

@@ -63,14 +63,17 @@ class Observation:
         fields["input"] = shown_parts(self._arguments(args, kwargs))
         return OpenSpan(trace, parent, self, self.metrics, fields=fields)
 
+    @functools.cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.function)
+
     def _arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a call by name, without the object of a method; in order where they do not fit."""
         try:
-            signature = inspect.signature(self.function)
-            named = signature.bind(*args, **kwargs).arguments
+            named = self._signature.bind(*args, **kwargs).arguments
         except (TypeError, ValueError):  # wrong arguments, which the call itself will refuse; or no signature
             return {"args": list(args), **kwargs}
-        first = next(iter(signature.parameters), None)
+        first = next(iter(self._signature.parameters), None)
         return {name: value for name, value in named.items() if name != first or name not in ("self", "cls")}
 
 
@@ -258,7 +261,7 @@ class Use(Recording):
         self._use = self.root = OpenSpan(OpenTrace(self), None, None, metrics, fields=fields)
 
     def ended(self, value: Any, error: BaseException | None = None) -> OpenTrace:
-        """The trace: the span of the use itself around all others, or the app's own where that is all there was.
+        """The trace: below one span for the use itself, unless the use was one call of the app.
 
         Args:
             value: what came back.
@@ -267,7 +270,8 @@ class Use(Recording):
         use, trace = self._use, self._use.trace
         calls = [span for span in trace.spans if span.parent is use]
         of_app = [span for span in calls if span.of is self._app]
-        if len(calls) == len(of_app) == 1 and not use.is_updated:
+        was_caught = error is None and any(call.error is not None for call in of_app)
+        if len(calls) == len(of_app) == 1 and not (was_caught or use.is_updated):
             trace.spans.remove(use)
             calls[0].parent = None
             return trace

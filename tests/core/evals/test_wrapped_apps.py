@@ -289,6 +289,25 @@ def test_an_answer_after_all_attempts_have_failed_is_the_wrappers_own(use):
     assert {span.parent for span in spans[1:]} == {0}
 
 
+def test_an_answer_after_one_attempt_that_failed_is_the_wrappers_own_too(use):
+    def forgiving(function):
+        @functools.wraps(function)
+        def once(question):
+            with contextlib.suppress(ConnectionError):
+                return function(question)
+            return "sorry"
+
+        return once
+
+    seeing = Seeing()
+    spans = use(forgiving(observe(metrics=[seeing], name="app")(Flaky().answer)), Golden("q"))
+    assert [(case.actual_output, case.token_cost) for case in seeing.seen] == [("sorry", None)]
+    assert [(span.output, span.error) for span in spans] == [
+        ("sorry", None),
+        (None, "ConnectionError: flaky"),
+    ]
+
+
 def test_what_a_wrapper_raises_by_itself_fails_its_golden_alone(use):
     @functools.wraps(observe(metrics=[EXACT])(lambda question: question))
     def locked(question):
