@@ -581,10 +581,9 @@ def test_what_cannot_be_written_fails_its_item_and_the_run_can_be_resumed(
     where, make_test, make_annotator, run, resumed, accounted
 ):
     def items():
-        asked = PromptWithContext(TextPrompt("?"), context={"kept": 1})
         given = [("yes", "a"), ("mutate", "b"), ("yes", "c"), ("yes", "d")]
         return [
-            TestItem([asked.replaced(prompt=TextPrompt(text))], id=name, context={"kept": 2})
+            TestItem([PromptWithContext(TextPrompt(text), context={"kept": 1})], id=name, context={"kept": 2})
             for text, name in given
         ]
 

@@ -118,7 +118,7 @@ def test_a_run_is_shown_with_all_its_items(here, match, run_cli):
     assert re.search(r" 10 [\d.]+ to [\d.]+ 6 of 10 ", shown)
     failures = run_cli("show", record.run_id, "--failures")
     assert "measured: Match = 0.5, Match.passed = 0" in failures
-    assert "no way to judge bad 0" in failures
+    assert "no way to judge bad " in failures
 
 
 @pytest.fixture
