@@ -227,7 +227,7 @@ def test_an_interrupt_before_the_work_has_begun_leaves_it_undone():
         blocking(no_work)
         modelgauge_blocking._background._loop.call_soon_threadsafe(hold_up)
         busy.wait(60)
-        threading.Timer(0.5, go_on.set).start()
+        threading.Timer(1, go_on.set).start()
         interrupt_soon()
         return blocking(work)
 

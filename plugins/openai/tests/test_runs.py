@@ -133,7 +133,7 @@ def test_a_bad_request_fails_its_item_at_once_in_the_words_of_the_server(server,
 
 def test_a_server_that_never_answers_and_one_that_drips_end_at_the_deadline(server, sut, asking):
     prompts = ("[[fault hang times=always]]", "[[fault drip times=always]]", "fine", "[[fault hang]] late")
-    record = run_test(asking(*prompts), sut, attempt_timeout=0.5, max_retries=1)
+    record = run_test(asking(*prompts), sut, attempt_timeout=1.5, max_retries=1)
     assert (record.counts.scored, record.counts.sut_errors) == (2, 2)
     assert {failed.error_type for failed in record.test_item_exceptions} == {"CallTimeoutError"}
     assert server.stats().after_success == 0

@@ -123,7 +123,7 @@ def test_what_the_server_asks_for_is_waited_and_no_longer_than_the_call_may_take
     ("limits", "option", "calls"),
     [
         ({"attempt_timeout": 10, "call_timeout": 0.05}, "--call-timeout", 1),
-        ({"attempt_timeout": 0.2, "call_timeout": 0.3}, "--timeout", 1),
+        ({"attempt_timeout": 0.6, "call_timeout": 1.1}, "--timeout", 1),
         ({"attempt_timeout": 0.05, "call_timeout": 10, "max_retries": 1}, "--timeout", 2),
     ],
 )
@@ -300,7 +300,7 @@ def test_fatal_calls_after_a_success_fail_their_items_only(make_test, run):
 
 def test_identical_calls_in_flight_are_one(make_test, make_sut, run):
     async def answer(text):
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.5)  # all others wait for it by then
         return "yes"
 
     sut = make_sut(answer)
@@ -311,7 +311,7 @@ def test_identical_calls_in_flight_are_one(make_test, make_sut, run):
 
 def test_identical_calls_in_flight_fail_together_and_are_not_cached(make_test, make_sut, run):
     async def answer(text):
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.5)  # all others wait for it by then
         raise ValueError("no")
 
     sut = make_sut(answer)

@@ -158,7 +158,7 @@ def test_what_hangs_is_the_span_that_has_not_ended(failed):
         look_up(question)
         hangs()
 
-    item = failed(FunctionSUT("sut", slow), attempt_timeout=0.05)
+    item = failed(FunctionSUT("sut", slow), attempt_timeout=0.5)
     release.set()
     assert item.error_type == "CallTimeoutError"
     assert tree(item.spans) == [("slow", None), ("look_up", "slow"), ("hangs", "slow")]

@@ -234,7 +234,7 @@ def test_equal_calls_that_are_not_kept_are_one_while_under_way(tmp_path):
     class Slow(Answering):
         async def evaluate(self, request):
             self.asked.append(request)
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.5)  # the others wait for it by then
             return f"said {request}"
 
     class Twice(Expecting):

@@ -16,7 +16,7 @@ from modelgauge.metrics import Metric
 @pytest.fixture
 def impatient(monkeypatch):
     """The watchdog looks often, and is soon at the end of its patience."""
-    monkeypatch.setattr(engine_run, "watching_the_loop", lambda: watching_the_loop(patience=0.1, period=0.02))
+    monkeypatch.setattr(engine_run, "watching_the_loop", lambda: watching_the_loop(patience=0.5, period=0.02))
 
 
 def told(caplog):
@@ -25,7 +25,7 @@ def told(caplog):
 
 def block(caplog):
     """Does what must not be done, until somebody says so."""
-    patience = time.monotonic() + 10
+    patience = time.monotonic() + 60
     while time.monotonic() < patience and not told(caplog):
         pass
     return "yes"
@@ -73,7 +73,7 @@ def test_a_task_of_the_authors_that_blocks_the_loop_is_named(make_test, run, imp
 
 def test_a_loop_that_turns_is_left_alone(make_test, run, impatient, caplog):
     async def slow(text):
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(1)
         return "yes"
 
     with caplog.at_level(logging.WARNING):

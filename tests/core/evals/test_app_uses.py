@@ -88,7 +88,7 @@ def test_an_app_that_takes_too_long_fails_its_golden_alone(is_async, option, max
 
     begun = time.monotonic()
     try:
-        result = judged(slow if is_async else app, max_concurrent=max_concurrent, **{option: 0.2})
+        result = judged(slow if is_async else app, max_concurrent=max_concurrent, **{option: 0.6})
     finally:
         released.set()
     assert time.monotonic() - begun < 20
