@@ -311,7 +311,7 @@ def test_a_moved_run_writes_nothing_where_its_manifest_says_that_its_data_was(ru
         (lambda run_id: {"rescores": ["x"]}, "rescores: "),
         (lambda run_id: {"rescores": "../../../../etc"}, "rescores: "),
         (lambda run_id: {"rescores": ".."}, "rescores: "),
-        (lambda run_id: {"rescores": "x" * 300}, "rescores: "),
+        (lambda run_id: {"rescores": "x" * 256}, "rescores: "),
         (lambda run_id: {"rescores": "x", "command": 5}, "command: "),
         (lambda run_id: {"rescores": "x", "command": ["modelgauge", 5]}, "command: "),
     ],

@@ -127,6 +127,19 @@ def test_only_the_chosen_annotators_are_planned(make_test, make_annotator, make_
     assert (record.counts.annotator_errors, record.failure) == (2, None)
 
 
+def test_an_interruption_while_annotators_are_planned_ends_the_planning(
+    make_test, judged_class, make_sut, runner, run
+):
+    class Interrupted(judged_class):
+        def translate_request(self, prompt, completion):
+            raise KeyboardInterrupt
+
+    sut = make_sut()
+    run(make_test(["a"]), sut)
+    with pytest.raises(KeyboardInterrupt):
+        runner().plan(make_test(["a"], annotators={"judge": Interrupted("judge", max)}), sut)
+
+
 def test_a_test_that_makes_no_items_is_an_error(make_test, make_sut, runner):
     def items():
         yield TestItem(["one"])

@@ -376,11 +376,17 @@ class Sized(Plain):
         super().__init__(uid, **more)
 
 
+class OfOneSize(Sized):
+    def __init__(self, uid: str) -> None:
+        super().__init__(uid, size=1)
+
+
 @pytest.mark.parametrize(
     ("make", "problem", "fix"),
     [
         (lambda: Plain("a", 1), "too many positional arguments", "The arguments are: uid."),
         (lambda: Plain("a", size=1), "there is no argument 'size'", "The arguments are: uid."),
+        (lambda: OfOneSize("a", size=2), "there is no argument 'size'", "The arguments are: uid."),
         (lambda: Plain(uld="a"), "there is no argument 'uld'", "Did you mean 'uid'? The arguments are: uid."),
         (lambda: Thing(size=2), "missing a required argument: 'uid'", "The arguments are: uid, size, color."),
         (

@@ -27,6 +27,7 @@ def test_a_name_of_deepeval_that_is_not_here_says_what_to_use(module):
         with pytest.raises(ImportError, match=f"{module} has no {name}: ") as caught:
             exec(f"from {module} import {name}")
         assert caught.value.name == name
+        assert "None" not in str(caught.value)
 
 
 @pytest.mark.parametrize("module", ["modelgauge", "modelgauge.evals", "modelgauge.metrics"])
