@@ -43,6 +43,20 @@ async def crowded(number, size):
     return cache.rows
 
 
+def test_all_of_a_long_queue_is_written_in_groups():
+    async def main():
+        cache = HeldCache()
+        writer = Writer(cache, failed=pytest.fail, close_cache=lambda: None)
+        for each in range(2500):
+            writer.put(Entry(Key(str(each), ""), "x"), lambda: None)
+        cache.free.set()
+        await asyncio.wait_for(writer.drained(), timeout=60)
+        await writer.close()
+        return cache.rows
+
+    assert asyncio.run(main()) == 2500
+
+
 def test_room_comes_back_when_long_texts_are_written():
     assert asyncio.run(long_texts()) == 20
 
