@@ -40,7 +40,8 @@ def test_list_shows_all_kinds_with_their_numbers(run):
 def test_each_kind_has_a_list(run, command, key, uid):
     assert uid in run(command).out
     rows = run(command, "--json").json[key]
-    assert uid in [row["uid"] for row in rows]
+    (row,) = [row for row in rows if row["uid"] == uid]
+    assert row.keys() == {"uid", "provider", "class", "distribution"}
     assert rows == run("list", "--json").json[key]
 
 
@@ -292,6 +293,7 @@ def test_show_prints_items_and_failures(run, ran):
     items = run("show", ran.name, "--items").out
     assert items.index("1. n0") < items.index("4. n3") < items.index("10. n9")
     assert "measured: accuracy = 0" in items
+    assert items.index("4. n3") < items.index("FAILED at sut (flaky): ValueError: cannot answer 3")
     failures = run("show", ran.name, "--failures").out
     assert "FAILED at sut (flaky): ValueError: cannot answer 3" in failures
     assert re.search(r"\n  1 more failed alike: n[34]\n", failures)

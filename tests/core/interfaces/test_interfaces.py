@@ -211,6 +211,7 @@ def test_defaults_of_a_test():
     assert test.get_dependencies() == test.get_annotators() == {}
     assert test.requires_sut_capabilities == (AcceptsTextPrompt,)
     assert test.measurement_ranges == {}
+    assert not test.measure_in_thread
     assert Counting.__test__ is False
 
 

@@ -3,7 +3,7 @@
 from itertools import permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from modelgauge import ToolCall
@@ -108,6 +108,8 @@ weights = st.integers(1, 4).flatmap(
 
 
 @given(weights)
+@example([[3, 0.5, 0.5], [3, 0, 0], [0, 3, 1]])  # what is matched first is matched anew, twice
+@example([[1, 2, 2, 0], [1, 2, 3, 1], [0.5, 3, 3, 1], [3, 2, 2, 1]])
 def test_the_matching_is_the_best_of_all(table):
     rows = table if len(table) <= len(table[0]) else [list(column) for column in zip(*table, strict=True)]
     ways = permutations(range(len(rows[0])), len(rows))
