@@ -5,7 +5,6 @@ One `App` serves one invocation; click hands it to the commands as the context's
 
 from __future__ import annotations
 
-import os
 import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from modelgauge.plugins.discovery import Plugins
     from modelgauge.reports.items import ShownRun
 
-_FALSE = frozenset({"", "0", "false", "no", "off"})
-DEBUG_VARIABLE = "MODELGAUGE_DEBUG"
-
 
 class App:
     """The state of one invocation.
@@ -48,7 +44,7 @@ class App:
     def __init__(self, args: Sequence[str] = ()) -> None:
         self.args = tuple(args)
         self.local_plugins: list[str] = []
-        self.debug = os.environ.get(DEBUG_VARIABLE, "").strip().lower() not in _FALSE
+        self.debug = False
         self.exit_code = 0
         self.given_data_dir: Path | None = None
         self.stdout: TextIO | None = None
