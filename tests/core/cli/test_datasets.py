@@ -264,6 +264,13 @@ def test_validate_warns_of_what_looks_like_a_mistake(folder):
     assert "odd.csv: valid" in shown
 
 
+def test_validate_warns_of_the_test_cases_that_are_saved_with_goldens(folder):
+    case = {"input": "r", "actual_output": "a", "context": "one|two", "modelgauge_member": "test_case"}
+    lines = [json.dumps(one) + "\n" for one in ({"input": "q"}, case)]
+    (folder / "both.jsonl").write_text("".join(lines), encoding="utf-8")
+    assert "Warning: both.jsonl: the texts in 'context' are taken" in run("validate", "both.jsonl").stdout
+
+
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
