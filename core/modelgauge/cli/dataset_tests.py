@@ -23,7 +23,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def _columns(_: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    from modelgauge.datasets.columns import ALIASES, FIELDS
+    from modelgauge.datasets.fields import ALIASES, FIELDS
     from modelgauge.wording.did_you_mean import did_you_mean
 
     found: dict[str, str] = {}
@@ -55,7 +55,7 @@ def form_options(command: F) -> F:
     def formed(
         *args: Any, fields: dict[str, str], delimiter: str | None, encoding: str | None, **given: Any
     ) -> Any:
-        from modelgauge.datasets.forms import FileForm
+        from modelgauge.datasets.files import FileForm
 
         return command(*args, form=FileForm(fields, delimiter, encoding), **given)
 

@@ -1,15 +1,15 @@
 """`EvaluationDataset`: goldens and test cases, read from files, edited, and saved.
 
-The methods that read are in `dataset_readers.py`; what differs between two, in `dataset_differences.py`, and
-how one is run in `dataset_test.py`.
+How sources become tables is in `files/tables.py`, and what their rows mean in `rows.py`. What differs between two
+data sets is in `differences.py`, and how one is run in `dataset_test.py`.
 """
 
 import hashlib
 import inspect
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
-from pathlib import Path, PureWindowsPath
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelgauge.data.json_values import canonical_json
@@ -20,10 +20,9 @@ from modelgauge.data.test_cases import (
     Golden,
     LLMTestCase,
 )
-from modelgauge.datasets.columns import chosen_columns, explains_call
-from modelgauge.datasets.files import FILE_TYPES, FilePath, FileType, file_type_of, write_rows
+from modelgauge.datasets.fields import chosen_columns, explains_call, names_columns
+from modelgauge.datasets.files import FilePath, FileType, file_type_of, path_to_save, write_rows
 from modelgauge.datasets.members import Members
-from modelgauge.datasets.readers import Readers
 from modelgauge.datasets.rows import (
     MARK,
     TEST_CASE,
@@ -35,11 +34,9 @@ from modelgauge.datasets.rows import (
     read_test_cases,
     row_of,
 )
-from modelgauge.datasets.tables import Table, read_table
-from modelgauge.datasets.texts import path_of
-from modelgauge.errors import InputFileError, InvalidOptionError, UsageError
+from modelgauge.errors import InvalidOptionError, UsageError
+from modelgauge.files.tables import Table, read_table, table_of_rows
 from modelgauge.interfaces.arguments import explains_arguments
-from modelgauge.reports.plain import counted
 
 # As in the tools that people come from: in CSV files goldens separate contexts by |, test cases by ;. In JSON, where
 # lists are lists, they write | for both, and a ; is one of a sentence.
@@ -60,7 +57,7 @@ _INSTEAD = {
 
 
 @explains_arguments
-class EvaluationDataset(Readers):
+class EvaluationDataset:
     """Goldens, and the test cases that runs of the app made of them: all single-turn, or all multi-turn.
 
     Args:
@@ -86,8 +83,10 @@ class EvaluationDataset(Readers):
                 f"name={name!r} is no text.", fix='Give the name as a text: name="goldens".'
             )
         self.name = name
-        self._goldens: Members[Any] = Members(self, self._check_golden)
-        self._test_cases: Members[Any] = Members(self, self._check_test_case)
+        self._goldens: Members[Any] = Members(self, partial(self._check, Golden, ConversationalGolden))
+        self._test_cases: Members[Any] = Members(
+            self, partial(self._check, LLMTestCase, ConversationalTestCase)
+        )
         self._goldens.extend(goldens)
         self._test_cases.extend(test_cases)
 
@@ -100,12 +99,7 @@ class EvaluationDataset(Readers):
 
     @goldens.setter
     def goldens(self, goldens: Iterable[AnyGolden]) -> None:
-        before, self._goldens = self._goldens, Members(self, self._check_golden)
-        try:
-            self._goldens.extend(goldens)
-        except BaseException:
-            self._goldens = before
-            raise
+        self._replace("_goldens", goldens)
 
     @property
     def test_cases(self) -> Members[Any]:
@@ -114,12 +108,7 @@ class EvaluationDataset(Readers):
 
     @test_cases.setter
     def test_cases(self, test_cases: Iterable[AnyTestCase]) -> None:
-        before, self._test_cases = self._test_cases, Members(self, self._check_test_case)
-        try:
-            self._test_cases.extend(test_cases)
-        except BaseException:
-            self._test_cases = before
-            raise
+        self._replace("_test_cases", test_cases)
 
     @property
     def is_multi_turn(self) -> bool:
@@ -165,15 +154,19 @@ class EvaluationDataset(Readers):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (list(self._goldens), list(self._test_cases), self.name)
+        made = partial(type(self), test_cases=list(self._test_cases), name=self.name)
+        return made, (list(self._goldens),)
 
-    def _check_golden(self, golden: object) -> None:
-        self._check(golden, Golden, ConversationalGolden)
+    def _replace(self, name: str, members: Iterable[Any]) -> None:
+        before: Members[Any] = getattr(self, name)
+        setattr(self, name, Members(self, before.check))
+        try:
+            getattr(self, name).extend(members)
+        except BaseException:
+            setattr(self, name, before)
+            raise
 
-    def _check_test_case(self, test_case: object) -> None:
-        self._check(test_case, LLMTestCase, ConversationalTestCase)
-
-    def _check(self, member: object, single_turn: type, multi_turn: type) -> None:
+    def _check(self, single_turn: type, multi_turn: type, member: object) -> None:
         if not isinstance(member, single_turn | multi_turn):
             raise TypeError(
                 f"You cannot add a value of type {type(member).__name__} here, "
@@ -214,27 +207,161 @@ class EvaluationDataset(Readers):
         Raises:
             InputFileError: the name ends in something else, or the file cannot be read.
         """
-        kind = file_type_of(file_path)
-        written = {"encoding": columns.pop("encoding_type", "utf-8")}
-        if kind == "csv":
-            written["delimiter"] = columns.pop("delimiter", ",")
-        table = read_table(file_path, kind, **written)
+        written = {
+            "encoding": columns.pop("encoding_type", "utf-8"),
+            "delimiter": columns.pop("delimiter", ","),
+        }
+        table = read_table(file_path, file_type_of(file_path), **written)
         dataset = cls(name=name)
-        dataset._add_goldens(table, columns)
+        dataset._add_goldens(table, **columns)
         if holds_test_cases(table):
-            dataset._add_test_cases(table, columns)
+            dataset._add_test_cases(table, **columns)
         return dataset
 
-    def _add_goldens(self, table: Table, given: Mapping[str, Any]) -> None:
+    @names_columns("csv")
+    def add_goldens_from_csv_file(
+        self,
+        file_path: FilePath,
+        input_col_name: str | None = None,
+        *,
+        encoding_type: str = "utf-8",
+        delimiter: str = ",",
+        **columns: str | None,
+    ) -> None:
+        """Add a golden for each row of a CSV file: all of them, or none where one cannot be read.
+
+        Cells are texts as they stand ("NA" and "007" too); an empty cell is a field that is not given, unless
+        it is quoted (`""`). A column `metadata` is read as `additional_metadata`; a file with both is refused
+        unless one is named. Columns that are no field are kept in `custom_column_key_values`; what stands in a
+        column without a name is refused, except numbers of rows (0, 1, …) in the first. Rows with a scenario
+        or turns (a JSON list) in place of an input make conversational goldens.
+
+        Args:
+            file_path: the file, whose first line names the columns.
+            input_col_name: the column of `input`; without it, the one of that name.
+            encoding_type: of the file; a byte order mark is skipped.
+            delimiter: between cells.
+            columns: of the other fields, and what separates the parts of a cell that holds a list: | for
+                contexts, ; for tools and tags. A JSON list is always read as one: of tools, a cell that begins
+                with a bracket or brace; of texts, one that begins with `["`, or stands in brackets as a whole,
+                as `[1, 2]` does and `[1] Smith et al.` does not. One that is malformed is an error.
+
+        Raises:
+            InputFileError: a row cannot be read, or a column is not there; the message names file, line and
+                column.
+            TypeError: the data set is multi-turn and the file single-turn, or the other way round.
+        """
+        table = read_table(file_path, "csv", encoding=encoding_type, delimiter=delimiter)
+        self._add_goldens(table, input_col_name=input_col_name, **columns)
+
+    @names_columns("json")
+    def add_goldens_from_json_file(
+        self,
+        file_path: FilePath,
+        input_key_name: str | None = None,
+        *,
+        encoding_type: str = "utf-8",
+        **keys: str | None,
+    ) -> None:
+        """Add a golden for each object of a JSON file that holds a list of them; else as from CSV files.
+
+        A list that stands there as one text, as some tools write it, is split at the delimiter that it has in CSV
+        files (| for contexts, ; for tools and tags), with a warning; a text without the delimiter is a list of one.
+        Of turns and tools, what is no field is skipped, with one warning for the file.
+        """
+        table = read_table(file_path, "json", encoding=encoding_type)
+        self._add_goldens(table, input_key_name=input_key_name, **keys)
+
+    @names_columns("json")
+    def add_goldens_from_jsonl_file(
+        self,
+        file_path: FilePath,
+        input_key_name: str | None = None,
+        *,
+        encoding_type: str = "utf-8",
+        **keys: str | None,
+    ) -> None:
+        """Add a golden for each line of a file with one JSON object a line; else as from JSON files."""
+        table = read_table(file_path, "jsonl", encoding=encoding_type)
+        self._add_goldens(table, input_key_name=input_key_name, **keys)
+
+    @names_columns("rows")
+    def add_goldens_from_hf_dataset(
+        self, dataset: Any, input_col_name: str | None = None, **columns: str | None
+    ) -> None:
+        """Add a golden for each row of a Hugging Face dataset, or of any iterable of dicts.
+
+        Args:
+            dataset: one split: `datasets.load_dataset(…, split="test")`.
+            input_col_name: the column of `input`; without it, the one of that name.
+            columns: of the other fields.
+
+        Raises:
+            InputFileError: a row cannot be read, or a column is not there.
+        """
+        self._add_goldens(table_of_rows(dataset), input_col_name=input_col_name, **columns)
+
+    @names_columns("csv")
+    def add_test_cases_from_csv_file(
+        self,
+        file_path: FilePath,
+        input_col_name: str | None = None,
+        *,
+        encoding_type: str = "utf-8",
+        delimiter: str = ",",
+        **columns: str | None,
+    ) -> None:
+        """Add a test case for each row of a CSV file, as `add_goldens_from_csv_file` adds goldens.
+
+        The parts of contexts are separated by ; here, unless another delimiter is given; in JSON files, where they
+        stand as one text, by | as those of goldens.
+        """
+        table = read_table(file_path, "csv", encoding=encoding_type, delimiter=delimiter)
+        self._add_test_cases(table, input_col_name=input_col_name, **columns)
+
+    @names_columns("json")
+    def add_test_cases_from_json_file(
+        self,
+        file_path: FilePath,
+        input_key_name: str | None = None,
+        *,
+        encoding_type: str = "utf-8",
+        **keys: str | None,
+    ) -> None:
+        """Add a test case for each object of a JSON file that holds a list of them."""
+        table = read_table(file_path, "json", encoding=encoding_type)
+        self._add_test_cases(table, input_key_name=input_key_name, **keys)
+
+    @names_columns("json")
+    def add_test_cases_from_jsonl_file(
+        self,
+        file_path: FilePath,
+        input_key_name: str | None = None,
+        *,
+        encoding_type: str = "utf-8",
+        **keys: str | None,
+    ) -> None:
+        """Add a test case for each line of a file with one JSON object a line."""
+        table = read_table(file_path, "jsonl", encoding=encoding_type)
+        self._add_test_cases(table, input_key_name=input_key_name, **keys)
+
+    @names_columns("rows")
+    def add_test_cases_from_hf_dataset(
+        self, dataset: Any, input_col_name: str | None = None, **columns: str | None
+    ) -> None:
+        """Add a test case for each row of a Hugging Face dataset, or of any iterable of dicts."""
+        self._add_test_cases(table_of_rows(dataset), input_col_name=input_col_name, **columns)
+
+    def _add_goldens(self, table: Table, /, **given: Any) -> None:
         self._accept(read_goldens(table, chosen_columns(given)), table, self._goldens)
 
-    def _add_test_cases(self, table: Table, given: Mapping[str, Any]) -> None:
+    def _add_test_cases(self, table: Table, /, **given: Any) -> None:
         between = _BETWEEN_CONTEXTS if table.cells_are_text else None
         self._accept(read_test_cases(table, chosen_columns(given, between)), table, self._test_cases)
 
     def _accept(self, reading: Reading, table: Table, into: Members[Any]) -> None:
         if reading.problems:
-            raise all_of(reading, is_file=table.is_file)
+            raise reading.error(is_file=table.is_file)
         into.extend(reading.members)
         self.name = self.name or table.name
         for doubt in reading.doubts:
@@ -269,10 +396,7 @@ class EvaluationDataset(Readers):
             InvalidDataError: a golden was edited in place into something that is none.
             OSError: the disk refuses.
         """
-        if file_type not in FILE_TYPES:
-            raise InvalidOptionError(
-                f"There is no file type {file_type!r}.", fix=f"Use one of: {', '.join(FILE_TYPES)}."
-            )
+        path = path_to_save(file_type, directory, file_name)
         rows = [_checked_row(golden) for golden in self._goldens]
         mark = {MARK: TEST_CASE} if rows else {}
         if include_test_cases:
@@ -282,19 +406,6 @@ class EvaluationDataset(Readers):
                 "There are no goldens to save.",
                 fix="Add some; for the test cases, save_as(…, include_test_cases=True).",
             )
-        if not isinstance(file_name, str | None):
-            raise InvalidOptionError(
-                f"file_name={file_name!r} is no text.", fix='Give the name of a file: file_name="goldens".'
-            )
-        if (
-            file_name and PureWindowsPath(file_name).name != file_name
-        ):  # which knows the separators of all systems
-            raise InvalidOptionError(
-                f"file_name={file_name!r} is a path, and not the name of a file.",
-                fix='Name the folder apart: save_as(…, directory="folder", file_name="goldens").',
-            )
-        name = file_name or f"{datetime.now().astimezone():%Y%m%d_%H%M%S_%f}"
-        path = path_of(directory) / f"{name.removesuffix(f'.{file_type}')}.{file_type}"
         write_rows(path, file_type, rows)
         return path
 
@@ -305,26 +416,6 @@ def _levels_to_caller() -> int:
     while frame is not None and frame.f_globals.get("__name__", "").startswith("modelgauge."):
         frame, level = frame.f_back, level + 1
     return level
-
-
-def _rebuilt(goldens: list[Any], test_cases: list[Any], name: str | None) -> EvaluationDataset:
-    return EvaluationDataset(goldens, test_cases=test_cases, name=name)
-
-
-def all_of(reading: Reading, *, is_file: bool = True) -> InputFileError:
-    """One error for all that is wrong: the first in full, and how much more there is."""
-    first = reading.problems[0]
-    if len(reading.problems) == 1:
-        return first
-    rows = reading.unread - 1
-    more = (
-        f"{counted(rows, 'more row')} cannot be read either."
-        if rows
-        else f"That is not all that is wrong with this row: there {'are' if len(reading.problems) > 2 else 'is'} "
-        f"{counted(len(reading.problems) - 1, 'more problem')}."
-    )
-    listed = " `modelgauge datasets validate FILE` lists them all." if is_file else ""
-    return InputFileError(f"{first.problem} {more}", fix=f"{first.fix}{listed}")
 
 
 def _asked(member: AnyGolden | AnyTestCase) -> dict[str, Any]:

@@ -1,13 +1,14 @@
 """`DatasetTest`: a data set and metrics as a test like any other, for any SUT.
 
-How given answers are judged, without a SUT, is in `given.py`; how files become data sets, in `datasets.py`.
+How recorded answers are judged, without a SUT, is in `evals/recorded_answers.py`; how files become data sets, in
+`dataset.py`.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias, overload
+from typing import Any, overload
 
 from modelgauge.data.base import of_valid
 from modelgauge.data.estimates import Score
@@ -27,18 +28,17 @@ from modelgauge.data.test_cases import (
 from modelgauge.data.thresholds import Threshold
 from modelgauge.datasets.dataset import EvaluationDataset
 from modelgauge.datasets.links import reference_to
-from modelgauge.datasets.metric_names import names_apart
+from modelgauge.datasets.rows import Member
 from modelgauge.errors import InvalidDataError
 from modelgauge.interfaces.capabilities import AcceptsChatPrompt, AcceptsTextPrompt
 from modelgauge.interfaces.identity import Initialization, overrides
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import Origin, check_case, turns_asked
+from modelgauge.metrics.names import names_apart
 from modelgauge.stats.exact import exact_mean
 from modelgauge.wording.articles import a_thing
 from modelgauge.wording.shortening import quoted
-
-Member: TypeAlias = LLMTestCase | ConversationalTestCase | Golden | ConversationalGolden
 
 
 class ItemsOfNumber:

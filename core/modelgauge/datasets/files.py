@@ -1,22 +1,22 @@
-"""The files that data sets are kept in: their types by name, where they are found, and how rows are written.
-
-They are read in `dataset_tables.py`.
-"""
+"""The files that data sets are kept in: their types by name, how they are written, and where they are found."""
 
 import json
 import os
 import secrets
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from os import PathLike
-from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from pathlib import Path, PureWindowsPath
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from modelgauge.config.settings import Settings
-from modelgauge.datasets.csv_text import csv_text
+from modelgauge.datasets.fields import as_arguments
 from modelgauge.datasets.rows import csv_rows
-from modelgauge.datasets.texts import path_of
-from modelgauge.errors import InputFileError
+from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.files.regular import real_path
+from modelgauge.files.tables import Table, csv_text, read_table
+from modelgauge.files.texts import path_of
 
 FilePath: TypeAlias = str | PathLike[str]
 FileType: TypeAlias = Literal["csv", "json", "jsonl"]
@@ -38,6 +38,46 @@ def file_type_of(path: FilePath) -> str:
             fix="Save it as CSV, JSON (a list) or JSONL (an object a line), and name it .csv, .json or .jsonl.",
         )
     return ending
+
+
+class FileForm(NamedTuple):
+    """How a file is written, where that is not as ours are.
+
+    Args:
+        columns: what it calls the fields, by field.
+        delimiter: between the cells of a CSV file; None for a comma.
+        encoding: of its text; None for UTF-8.
+    """
+
+    columns: Mapping[str, str] = MappingProxyType({})
+    delimiter: str | None = None
+    encoding: str | None = None
+
+    def table(self, file: FilePath) -> Table:
+        """The rows of a file.
+
+        Raises:
+            InputFileError: it cannot be read.
+            InvalidOptionError: nothing can be delimited so.
+        """
+        return read_table(
+            file, file_type_of(file), encoding=self.encoding or "utf-8", delimiter=self.delimiter or ","
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """The same for `EvaluationDataset.from_file`."""
+        written = {"encoding_type": self.encoding, "delimiter": self.delimiter}
+        return as_arguments(self.columns) | {
+            name: value for name, value in written.items() if value is not None
+        }
+
+    def over(self, other: "FileForm") -> "FileForm":
+        """This one, and what another says besides."""
+        return FileForm(
+            {**other.columns, **self.columns},
+            self.delimiter or other.delimiter,
+            self.encoding or other.encoding,
+        )
 
 
 _HOW_TO_WRITE = {
@@ -87,6 +127,34 @@ def _is_one_by_name(path: Path) -> bool:
     if path.name.startswith(".") or path.suffix.lower().lstrip(".") not in FILE_TYPES:
         return False
     return path.is_file() or not path.exists()  # a link to nothing is a broken one; pipes are none
+
+
+def path_to_save(file_type: str, directory: FilePath, file_name: str | None) -> Path:
+    """Where a data set is saved.
+
+    Args:
+        file_type: csv, json or jsonl.
+        directory: the folder.
+        file_name: with or without its ending; without one, the date and time.
+
+    Raises:
+        InvalidOptionError: there is no such type, or the name is a path.
+    """
+    if file_type not in FILE_TYPES:
+        raise InvalidOptionError(
+            f"There is no file type {file_type!r}.", fix=f"Use one of: {', '.join(FILE_TYPES)}."
+        )
+    name = f"{datetime.now().astimezone():%Y%m%d_%H%M%S_%f}" if file_name in (None, "") else file_name
+    if not isinstance(name, str):
+        raise InvalidOptionError(
+            f"file_name={name!r} is no text.", fix='Give the name of a file: file_name="goldens".'
+        )
+    if PureWindowsPath(name).name != name:  # which knows the separators of all systems
+        raise InvalidOptionError(
+            f"file_name={name!r} is a path, and not the name of a file.",
+            fix='Name the folder apart: save_as(…, directory="folder", file_name="goldens").',
+        )
+    return path_of(directory) / f"{name.removesuffix(f'.{file_type}')}.{file_type}"
 
 
 def write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -25,12 +25,12 @@ class Members(list[T], Generic[T]):
     ) -> None:
         super().__init__()
         self.dataset = dataset
-        self._check = check
+        self.check = check
         self.extend(members)
 
     def append(self, member: T, /) -> None:
         """Add one at the end."""
-        self._check(member)
+        self.check(member)
         super().append(member)
 
     def extend(self, members: Iterable[T], /) -> None:
@@ -55,7 +55,7 @@ class Members(list[T], Generic[T]):
 
     def insert(self, index: SupportsIndex, member: T, /) -> None:
         """Add one before a place."""
-        self._check(member)
+        self.check(member)
         super().insert(index, member)
 
     def __iadd__(self, members: Iterable[T], /) -> "Members[T]":  # type: ignore[override,misc]  # as of list
@@ -66,7 +66,7 @@ class Members(list[T], Generic[T]):
         if isinstance(index, slice):
             value = list(value)
         for member in value if isinstance(index, slice) else [value]:
-            self._check(member)
+            self.check(member)
         super().__setitem__(index, value)
 
     def __reduce_ex__(self, _: SupportsIndex, /) -> tuple[Any, ...]:

@@ -1,7 +1,6 @@
 """Goldens and test cases made of the rows of a table, and the rows that say the same again.
 
-Tables are read in `dataset_tables.py`; which column is which field is in `dataset_columns.py`, what a cell means
-in `dataset_cells.py`.
+Which column is which field, and what a value means, is in `fields.py`.
 """
 
 import json
@@ -22,12 +21,24 @@ from modelgauge.data.test_cases import (
     LLMTestCase,
     prefilled,
 )
-from modelgauge.datasets.cells import CUSTOM, UnfitError, is_joined, mend, value_of, value_of_cell
-from modelgauge.datasets.columns import ALIASES, FIELDS, Chosen, claimed, is_conversation, misspelt
-from modelgauge.datasets.tables import NoDataSetError, Row, Table, shown
+from modelgauge.datasets.fields import (
+    ALIASES,
+    CUSTOM,
+    FIELDS,
+    TEXT,
+    Chosen,
+    UnfitError,
+    claimed,
+    is_conversation,
+    is_joined,
+    misspelt,
+    value_of,
+)
 from modelgauge.errors import InputFileError, InvalidDataError
+from modelgauge.files.tables import OtherContentError, Row, Table
 from modelgauge.reports.plain import counted
 from modelgauge.wording.did_you_mean import closest
+from modelgauge.wording.shortening import beginning
 
 AnyGolden: TypeAlias = Golden | ConversationalGolden
 AnyTestCase: TypeAlias = LLMTestCase | ConversationalTestCase
@@ -82,6 +93,20 @@ class Reading(NamedTuple):
     doubts: list[str]
     columns: Mapping[str, str]
 
+    def error(self, *, is_file: bool = True) -> InputFileError:
+        """One error for all that is wrong: the first in full, and how much more there is."""
+        first, others, rows = self.problems[0], len(self.problems) - 1, self.unread - 1
+        if not others:
+            return first
+        more = (
+            f"{counted(rows, 'more row')} cannot be read either."
+            if rows
+            else f"That is not all that is wrong with this row: there {'are' if others > 1 else 'is'} "
+            f"{counted(others, 'more problem')}."
+        )
+        listed = " `modelgauge datasets validate FILE` lists them all." if is_file else ""
+        return InputFileError(f"{first.problem} {more}", fix=f"{first.fix}{listed}")
+
 
 def read_goldens(table: Table, chosen: Chosen) -> Reading:
     """The goldens of a table: conversational ones where it has scenarios or turns, and no inputs.
@@ -93,7 +118,12 @@ def read_goldens(table: Table, chosen: Chosen) -> Reading:
     """
     table = _of_kind(table, test_cases=False)
     reading = _read(table, chosen, ConversationalGolden if is_conversation(table, chosen.columns) else Golden)
-    return reading._replace(doubts=reading.doubts + _prefilled(reading.members))
+    found = [names for golden in reading.members if (names := prefilled(golden))]
+    if found:
+        said = " and ".join(name for name in RUNTIME_FIELDS if any(name in one for one in found))
+        has = f"{counted(len(found), 'golden')} {'has' if len(found) == 1 else 'have'}"
+        reading.doubts.append(f"{has} {said}, which a run of the app must say: that belongs to test cases")
+    return reading
 
 
 def read_test_cases(table: Table, chosen: Chosen) -> Reading:
@@ -117,22 +147,12 @@ def _read(table: Table, chosen: Chosen, kind: type[Member]) -> Reading:
     needed = _NEEDED[kind]
     if not any(field in columns for field in needed) and (table.rows or table.columns):
         raise _no_column(table, needed)
-    reader = _RowReader(table, columns, chosen, kind)
+    reader = _RowReader(table, columns, chosen.delimiters, kind)
     for row in table.rows:
-        reader.read(row)
+        if row.problem or not table.cells_are_text or any(one is not None for one in row.values.values()):
+            reader.read(row)  # others are blank: spreadsheets end in rows of delimiters
     doubts = [*misspelt(table, columns, kind.model_fields), *reader.doubts()]
     return Reading(reader.members, reader.problems, reader.unread, doubts, columns)
-
-
-def _prefilled(goldens: Iterable[AnyGolden]) -> list[str]:
-    """Say that goldens hold what only a run of the app can say; nothing where they do not."""
-    found = [names for golden in goldens if (names := prefilled(golden))]
-    if not found:
-        return []
-    names = [name for name in RUNTIME_FIELDS if any(name in one for one in found)]
-    has = "has" if len(found) == 1 else "have"
-    several = f"{counted(len(found), 'golden')} {has} {' and '.join(names)}"
-    return [f"{several}, which a run of the app must say: that belongs to test cases"]
 
 
 def _no_column(table: Table, needed: Sequence[str]) -> InputFileError:
@@ -141,12 +161,12 @@ def _no_column(table: Table, needed: Sequence[str]) -> InputFileError:
     first = str(table.columns[0]) if table.columns else ""
     alone = table.cells_are_text and len(table.columns) == 1
     if alone and first.startswith(("sep=", "#")):  # a line of Excel's own, or a comment
-        return NoDataSetError(problem, fix="Delete what stands above the line that names the columns.")
+        return OtherContentError(problem, fix="Delete what stands above the line that names the columns.")
     delimiter = table.likely_delimiter()
     if delimiter is not None:
         named = {name for names in _NEEDED.values() for name in names}
-        ours = not named.isdisjoint(table.columns[0].split(delimiter))
-        return (InputFileError if ours else NoDataSetError)(problem, fix=table.columns_are())
+        ours = not named.isdisjoint(first.split(delimiter))
+        return (InputFileError if ours else OtherContentError)(problem, fix=table.columns_are())
     if table.cells_are_text and first.lstrip().startswith(("[", "{")):
         return InputFileError(
             problem, fix="This looks like JSON: name it .json, or .jsonl with an object a line."
@@ -154,7 +174,7 @@ def _no_column(table: Table, needed: Sequence[str]) -> InputFileError:
     if "\0" in first:
         fix = "The names are UTF-16, it seems: say encoding_type='utf-16-le'; on the command line --encoding utf-16-le."
         return InputFileError(problem, fix=f"{table.columns_are()} {fix}")
-    return NoDataSetError(problem, fix=f"{table.columns_are()} {_name_it(table, needed[0])}")
+    return OtherContentError(problem, fix=f"{table.columns_are()} {_name_it(table, needed[0])}")
 
 
 _ASKING = ("question", "query", "prompt", "instruction")
@@ -172,30 +192,18 @@ def _name_it(table: Table, field: str) -> str:
     return f"Say which one it is: {field}_col_name={likely!r}, say{on_command_line}."
 
 
-_FILL_IN = "Fill it in, or leave the row out."
-
-
 class _RowReader:
     """Makes a golden or test case of each row, and keeps all that is wrong with those of which none can be made."""
 
-    def __init__(self, table: Table, columns: Mapping[str, str], chosen: Chosen, kind: type[Member]) -> None:
-        self._table, self._columns, self._delimiters, self._kind = table, columns, chosen.delimiters, kind
+    def __init__(
+        self, table: Table, columns: Mapping[str, str], delimiters: Mapping[str, str], kind: type[Member]
+    ) -> None:
+        self._table, self._columns, self._delimiters, self._kind = table, columns, delimiters, kind
         self.members: list[Member] = []
         self.problems: list[InputFileError] = []
         self.unread = 0
         self._split: dict[str, str] = {}
         self._skipped: dict[str, None] = {}
-
-    def read(self, row: Row) -> None:
-        """Read one row."""
-        if self._table.cells_are_text and not row.problem and all(one is None for one in row.values.values()):
-            return  # spreadsheets end in rows of delimiters
-        before = len(self.problems)
-        if row.problem is not None:
-            self.problems.append(row.problem)
-        else:
-            self._read(row)
-        self.unread += len(self.problems) > before
 
     def doubts(self) -> Iterator[str]:
         """What may be wrong with the rows that could be read."""
@@ -207,132 +215,145 @@ class _RowReader:
         if self._skipped:
             yield f"skipped what this version of modelgauge does not know: {', '.join(map(repr, self._skipped))}"
 
-    def _read(self, row: Row) -> None:
-        problems: list[InputFileError] = []
+    def read(self, row: Row) -> None:
+        """Read one row."""
+        made, problems = (None, [row.problem]) if row.problem else self._read(row)
+        if made is not None and not problems:
+            self.members.append(made)
+        else:
+            self.problems += problems
+            self.unread += 1
+
+    def _read(self, row: Row) -> tuple[Member | None, list[InputFileError]]:
         data: dict[str, Any] = {}
+        problems: list[InputFileError] = []
         unfit: list[str] = []
         for field, column in self._columns.items():
             value = row.values.get(column)
             try:
-                made = None if value is None else self._value(field, column, value)
+                made = self._value(field, column, value)
             except UnfitError as error:
                 unfit.append(field)
                 problems.append(
-                    _problem(self._table, row, column, f"{shown(value)} is not {error}", error.fix)
+                    self._problem(row, column, f"{_shown(value)} is not {error}", FIELDS[field].fix)
                 )
-                continue
-            if made is not None:
-                data[field] = made
-        if not any(field in data or field in unfit for field in _NEEDED[self._kind]):
-            problems.append(_nothing(self._table, row, self._columns, _NEEDED[self._kind]))
-        try:
-            _add_custom(data, self._table, row, self._columns)
-        except InputFileError as problem:
-            problems.append(problem)
+            else:
+                data |= {} if made is None else {field: made}
+        if not any(field in (*data, *unfit) for field in _NEEDED[self._kind]):
+            problems.append(self._nothing(row))
+        problems += self._add_custom(data, row)
         if self._kind in (LLMTestCase, ConversationalTestCase) and "additional_metadata" in data:
             data["metadata"] = data.pop("additional_metadata")
-        made, refused = self._validated(data, row)
-        problems += refused
-        self.problems += problems
-        if made is not None and not problems:
-            self.members.append(made)
+        try:
+            return self._validated(data), problems
+        except ValidationError as error:
+            return None, [*problems, *self._refused(row, error)]
+        except InvalidDataError as error:  # of a test case among the turns
+            return None, [
+                *problems,
+                self._problem(row, self._columns.get("turns"), error.problem.rstrip(".")),
+            ]
 
     def _value(self, field: str, column: str, value: Any) -> Any:
-        delimiter = self._delimiters.get(field, "")
         if self._table.cells_are_text:
-            return value_of_cell(field, value, delimiter)
+            return (
+                None
+                if value is None
+                else value_of(field, value, self._delimiters.get(field, ""), is_cell=True)
+            )
         if not self._table.is_file:  # rows of other sources have types, so that a text is one
             return value_of(field, value)
+        delimiter = self._delimiters.get(field, "")
         if is_joined(field, value, delimiter):
             self._split[column] = delimiter
         return value_of(field, value, delimiter)
 
-    def _validated(self, data: dict[str, Any], row: Row) -> tuple[Member | None, list[InputFileError]]:
+    def _nothing(self, row: Row) -> InputFileError:
+        """The error of a row that says nothing of what it must say."""
+        column = next(self._columns[field] for field in _NEEDED[self._kind] if field in self._columns)
+        apart = [
+            name
+            for name in ("input", "scenario", "turns")
+            if name not in self._columns and row.values.get(name)
+        ]
+        fix = "Fill it in, or leave the row out."
+        if apart:
+            fix = f"{apart[0]!r} is of the other kind of goldens, which go into a file of their own."
+        return self._problem(row, column, "there is nothing in it", fix)
+
+    def _add_custom(self, data: dict[str, Any], row: Row) -> list[InputFileError]:
+        """Keep the columns that are no field; or say that JSON cannot hold one, or that it is there twice."""
+        used = set(self._columns.values())
+        others = {name: value for name, value in row.values.items() if name not in used and value is not None}
+        for column, value in others.items():
+            if type(column) is str and not is_exact(value):
+                fix = (
+                    f"Leave the column out (of a Hugging Face dataset: dataset.remove_columns({column!r})), or "
+                    "make texts or numbers of what stands in it."
+                )
+                problem = f"{next(inexact_parts(value))}, which JSON cannot hold"
+                return [self._problem(row, column, problem, fix)]
+        custom = data.get(CUSTOM, {})
+        if not others or not isinstance(custom, dict):
+            return []
+        for column in others.keys() & custom.keys():
+            problem = f"{self._columns[CUSTOM]!r} of this row says {column!r}, too"
+            return [self._problem(row, column, problem, "Keep one of them.")]
+        data[CUSTOM] = others | custom
+        return []
+
+    def _validated(self, data: dict[str, Any]) -> Member:
+        """A member of what a row says; what turns and tools hold and we do not know is skipped.
+
+        A newer version may have written it, or another tool.
+        """
         try:
-            return self._kind.model_validate(data), []
+            return self._kind.model_validate(data)
         except ValidationError as error:
             lines = error.errors(include_url=False)
-        except InvalidDataError as error:  # of a test case among the turns
-            return None, [_problem(self._table, row, self._columns.get("turns"), error.problem.rstrip("."))]
-        if not all(map(_is_unknown_part, lines)):
-            of_fields: dict[str, list[ErrorDetails]] = {}
-            for line in lines:
-                if not (line["type"] == "missing" and len(line["loc"]) == 1):  # of which it is told already
-                    of_fields.setdefault(str(line["loc"][0]) if line["loc"] else "", []).append(line)
-            refused = {
-                field: found for field, found in of_fields.items() if not all(map(_is_unknown_part, found))
-            }
-            return None, [self._refused(row, field, found) for field, found in refused.items()]
+            if not all(map(_is_unknown_part, lines)):
+                raise
         told = [line["loc"] for line in lines if line["input"] is not None]
         self._skipped |= dict.fromkeys(".".join(one for one in loc if isinstance(one, str)) for loc in told)
-        return self._kind.model_validate(data, extra="ignore"), []
+        return self._kind.model_validate(data, extra="ignore")
 
-    def _refused(self, row: Row, field: str, lines: list[ErrorDetails]) -> InputFileError:
-        table, first = self._table, lines[0]
-        column = self._columns.get(ALIASES.get(field, field))
-        if first["type"] == "string_type" and len(first["loc"]) == 1:
-            wrong = first["input"]
-            return _problem(table, row, column, f"{shown(wrong)} is not a text{_make_text(wrong, table)}")
-        told = explain_lines(lines, self._kind)
-        problem = told.problem.removeprefix(f"{self._kind.__name__}: ").rstrip(".")
-        own = field in ("turns", "tools_called", "expected_tools") and len(first["loc"]) > 2
-        fix = told.fix if own else mend(ALIASES.get(field, field))  # turns and tools have fields of their own
-        return _problem(table, row, column, problem, fix)
+    def _refused(self, row: Row, error: ValidationError) -> Iterator[InputFileError]:
+        """What pydantic refuses, an error for each field."""
+        of_fields: dict[str, list[ErrorDetails]] = {}
+        for line in error.errors(include_url=False):
+            if not (line["type"] == "missing" and len(line["loc"]) == 1):  # of which it is told already
+                of_fields.setdefault(str(line["loc"][0]) if line["loc"] else "", []).append(line)
+        for name, lines in of_fields.items():
+            if all(map(_is_unknown_part, lines)):
+                continue
+            field, first = ALIASES.get(name, name), lines[0]
+            if first["type"] == "string_type" and len(first["loc"]) == 1:
+                problem, fix = f"{_shown(first['input'])} is not a text{self._make_text(first['input'])}", ""
+            else:
+                told = explain_lines(lines, self._kind)
+                problem = told.problem.removeprefix(f"{self._kind.__name__}: ").rstrip(".")
+                own = name in ("turns", "tools_called", "expected_tools") and len(first["loc"]) > 2
+                fix = (
+                    told.fix if own else FIELDS.get(field, TEXT).fix
+                )  # turns and tools have fields of their own
+            yield self._problem(row, self._columns.get(field), problem, fix)
+
+    def _make_text(self, value: Any) -> str:
+        if isinstance(value, dict | list):
+            return ", which this field must be"
+        return ": put it in quotes" if self._table.is_file else ": make texts of what stands in the column"
+
+    def _problem(self, row: Row, column: str | None, problem: str, fix: str = "") -> InputFileError:
+        where = row.place if column is None else f"{row.place}, column {column!r}"
+        return InputFileError(f"{where}: {problem}.", fix=f"{fix} {self._table.columns_are()}".lstrip())
 
 
 def _is_unknown_part(line: ErrorDetails) -> bool:
-    """Whether a turn or tool holds what is no field of it: a newer version may have written it, or another tool."""
     return line["type"] == "extra_forbidden" and len(line["loc"]) > 1
 
 
-def _nothing(table: Table, row: Row, columns: Mapping[str, str], needed: Sequence[str]) -> InputFileError:
-    missing = next(field for field in needed if field in columns)
-    apart = [name for name in ("input", "scenario", "turns") if name not in columns and row.values.get(name)]
-    fix = (
-        f"{apart[0]!r} is of the other kind of goldens, which go into a file of their own."
-        if apart
-        else _FILL_IN
-    )
-    return _problem(table, row, columns[missing], "there is nothing in it", fix)
-
-
-def _make_text(value: Any, table: Table) -> str:
-    if isinstance(value, dict | list):
-        return ", which this field must be"
-    return ": put it in quotes" if table.is_file else ": make texts of what stands in the column"
-
-
-def _problem(table: Table, row: Row, column: str | None, problem: str, fix: str = "") -> InputFileError:
-    where = row.place if column is None else f"{row.place}, column {column!r}"
-    return InputFileError(f"{where}: {problem}.", fix=f"{fix} {table.columns_are()}".lstrip())
-
-
-def _add_custom(data: dict[str, Any], table: Table, row: Row, columns: Mapping[str, str]) -> None:
-    """Keep the columns that are no field.
-
-    Raises:
-        InputFileError: JSON cannot hold what stands in one, or it is said elsewhere, too.
-    """
-    used = set(columns.values())
-    others = {name: value for name, value in row.values.items() if name not in used and value is not None}
-    for column, value in others.items():
-        if type(column) is str and not is_exact(value):
-            where = f"{row.place}, column {column!r}"
-            raise InputFileError(
-                f"{where}: {next(inexact_parts(value))}, which JSON cannot hold.",
-                fix=f"Leave the column out (of a Hugging Face dataset: dataset.remove_columns({column!r})), or "
-                f"make texts or numbers of what stands in it. {table.columns_are()}",
-            )
-    given = data.get(CUSTOM, {})
-    if not others or not isinstance(given, dict):
-        return
-    twice = next((column for column in others if column in given), None)
-    if twice is not None:
-        raise InputFileError(
-            f"{row.place}, column {twice!r}: {columns[CUSTOM]!r} of this row says {twice!r}, too.",
-            fix=f"Keep one of them. {table.columns_are()}",
-        )
-    data[CUSTOM] = others | given
+def _shown(value: Any) -> str:
+    return beginning(repr(value), 100)
 
 
 # --- and back -----------------------------------------------------------------------------------------------

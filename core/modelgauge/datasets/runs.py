@@ -10,11 +10,10 @@ from typing import Any
 
 from modelgauge.config.secrets import SecretStore
 from modelgauge.data.records import DatasetReference
-from modelgauge.datasets.columns import names_of
 from modelgauge.datasets.dataset import EvaluationDataset
 from modelgauge.datasets.dataset_test import DatasetTest
-from modelgauge.datasets.files import without_goldens
-from modelgauge.datasets.forms import FileForm
+from modelgauge.datasets.fields import names_of
+from modelgauge.datasets.files import FileForm, without_goldens
 from modelgauge.datasets.links import reference_to
 from modelgauge.files.regular import real_path
 from modelgauge.metrics.base import Metric
@@ -64,7 +63,7 @@ def goldens_of(file: Path, form: FileForm) -> EvaluationDataset:
     Raises:
         InputFileError: it cannot be read, or holds none.
     """
-    dataset = EvaluationDataset.from_file(file, **form.arguments(file))
+    dataset = EvaluationDataset.from_file(file, **form.arguments())
     if not dataset.goldens:
         raise without_goldens(file)
     return dataset

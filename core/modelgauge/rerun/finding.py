@@ -13,7 +13,7 @@ from modelgauge.api import Runner
 from modelgauge.config.settings import Settings, load_settings
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import DatasetReference, TestRecord
-from modelgauge.datasets.forms import FileForm
+from modelgauge.datasets.files import FileForm
 from modelgauge.datasets.runs import NamedGoldens, inherited
 from modelgauge.engine.files.journal import RUNS, RunFolder, find_run
 from modelgauge.engine.loop.blocking import blocking

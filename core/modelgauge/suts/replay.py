@@ -1,27 +1,22 @@
 """A SUT that answers from a file of recorded prompts and responses."""
 
-import csv
 import hashlib
-import io
-import json
-import os
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 from modelgauge.data.json_values import is_exact
 from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.errors import InputFileError, MissingAnswerError
-from modelgauge.files.regular import bytes_of
+from modelgauge.files.tables import Row, table_of_bytes
+from modelgauge.files.texts import bytes_of_file
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.wording.shortening import quoted
 
-if TYPE_CHECKING:
-    import _csv
-
-_LARGEST_CELL = 2**31 - 1  # what fits into a C long everywhere
+_HOW_TO_WRITE = (
+    "Write a prompt and its response a line, as a JSON object, or as CSV with commas and doubled quotes, in UTF-8: "
+    "--sut replay/PATH"
+)
 
 
 class ReplaySUT(PromptResponseSUT[str, str]):
@@ -46,23 +41,23 @@ class ReplaySUT(PromptResponseSUT[str, str]):
 
     def __init__(self, uid: str, model: str, prompt: str = "prompt", response: str = "response") -> None:
         super().__init__(uid)
-        path = Path(model)
-        data = _read(path)
+        self._path = Path(model)
+        try:
+            data = bytes_of_file(model)
+            table = table_of_bytes(data, model, "csv" if self._path.suffix.lower() == ".csv" else "jsonl")
+        except InputFileError as error:
+            raise InputFileError(error.problem, fix=_HOW_TO_WRITE) from None
         self.cache_version = hashlib.sha256(data).hexdigest()
-        self._path = path
         self._answers: dict[str, str] = {}
         self._ambiguous: set[str] = set()
-        rows = _csv_rows if path.suffix.lower() == ".csv" else _jsonl_rows
-        for line, row in rows(path, _text(path, data)):
-            self._add(_cell(row, prompt, path, line), _cell(row, response, path, line))
+        for row in table.rows:
+            if row.problem is not None and not row.values:
+                raise InputFileError(row.problem.problem, fix=_HOW_TO_WRITE)
+            asked, said = (_text(row, column, is_cell=table.cells_are_text) for column in (prompt, response))
+            if self._answers.setdefault(asked, said) != said:
+                self._ambiguous.add(asked)
         if not self._answers:
-            raise InputFileError(
-                f"{path} holds no responses.", fix="Write one prompt and its response a line."
-            )
-
-    def _add(self, prompt: str, response: str) -> None:
-        if self._answers.setdefault(prompt, response) != response:
-            self._ambiguous.add(prompt)
+            raise InputFileError(f"{model} holds no responses.", fix=_HOW_TO_WRITE)
 
     def translate_text_prompt(self, prompt: TextPrompt) -> str:
         """The text."""
@@ -92,91 +87,18 @@ def _start(text: str) -> str:
     return quoted(text, 80) + (f" ({len(text):,} characters)" if len(text) > 80 else "")
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return bytes_of(path)
-    except OSError as error:
+def _text(row: Row, column: str, *, is_cell: bool) -> str:
+    if column not in row.values:
         raise InputFileError(
-            f"The recorded responses {os.fspath(path)} cannot be read: {error.strerror}.",
-            fix="Name an existing JSONL or CSV file: --sut replay/PATH",
-        ) from None
-
-
-def _text(path: Path, data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise InputFileError(f"{path}, line {line}: not UTF-8.", fix="Save the file as UTF-8.") from None
-
-
-def _jsonl_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InputFileError(
-                f"{path}, line {number}: not JSON: {error}.", fix="Write one JSON object a line."
-            ) from None
-        if not isinstance(row, dict):
-            raise InputFileError(
-                f"{path}, line {number}: not an object.", fix="Write one JSON object a line."
-            )
-        yield number, row
-
-
-def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    columns: list[str] | None = None
-    while (row := _next_row(path, reader)) is not None:
-        if not row:
-            continue  # a blank line
-        if columns is None:
-            columns = _header(path, row)
-        elif len(row) == len(columns):
-            yield reader.line_num, dict(zip(columns, row, strict=True))
-        else:
-            raise InputFileError(
-                f"{path}, line {reader.line_num}: {len(row)} cells for {len(columns)} columns.",
-                fix="Quote cells that hold commas or line breaks.",
-            )
-
-
-def _next_row(path: Path, reader: "_csv.Reader") -> list[str] | None:
-    """A row, whatever its size: the limit on cells is the whole process's, so it is put back at once."""
-    limit = csv.field_size_limit(_LARGEST_CELL)
-    try:
-        return next(reader, None)
-    except csv.Error as error:
-        raise InputFileError(
-            f"{path}, line {reader.line_num}: {error}.",
-            fix="Correct the quotes; a quote inside a cell is doubled.",
-        ) from None
-    finally:
-        csv.field_size_limit(limit)
-
-
-def _header(path: Path, row: list[str]) -> list[str]:
-    twice = sorted(name for name, times in Counter(row).items() if times > 1)
-    if twice:
-        raise InputFileError(
-            f"{path} has several columns '{twice[0]}'.", fix="Give each column a name of its own."
-        )
-    return row
-
-
-def _cell(row: dict[str, Any], column: str, path: Path, line: int) -> str:
-    if column not in row:
-        raise InputFileError(
-            f"{path}, line {line}: no column '{column}'; there are: {', '.join(map(str, row))}.",
+            f"{row.place}: no column '{column}'; there are: {', '.join(map(str, row.values))}.",
             fix="Name the columns: --sut 'replay/PATH?prompt=COLUMN&response=COLUMN'",
         )
-    value = row[column]
+    value = row.values[column]
+    if value is None and is_cell:
+        return ""
     if not isinstance(value, str) or not is_exact(value):
         what = (
             "no text that UTF-8 can hold" if isinstance(value, str) else f"{type(value).__name__}, not text"
         )
-        raise InputFileError(f"{path}, line {line}: '{column}' is {what}.", fix="Write it as a JSON string.")
+        raise InputFileError(f"{row.place}: '{column}' is {what}.", fix="Write it as a JSON string.")
     return value

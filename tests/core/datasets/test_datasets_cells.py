@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from modelgauge.data.responses import ToolCall
 from modelgauge.data.test_cases import ConversationalGolden, Golden
-from modelgauge.datasets.cells import is_list_meant
-from modelgauge.datasets.csv_text import csv_text
 from modelgauge.datasets.dataset import EvaluationDataset
+from modelgauge.datasets.fields import is_list_meant
 from modelgauge.errors import InputFileError
+from modelgauge.files.tables import csv_text
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from modelgauge.data.test_cases import ConversationalGolden, Golden, LLMTestCase
-from modelgauge.datasets.csv_text import csv_text
 from modelgauge.datasets.dataset import EvaluationDataset
 from modelgauge.errors import InputFileError, InvalidOptionError
+from modelgauge.files.tables import csv_text
 
 
 def written(folder, kind: str, row: dict) -> str:

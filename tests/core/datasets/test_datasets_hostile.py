@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from modelgauge.datasets.columns import chosen_columns
+from modelgauge.datasets.fields import chosen_columns
 from modelgauge.datasets.rows import read_goldens
-from modelgauge.datasets.tables import read_table
 from modelgauge.errors import InputFileError, InvalidOptionError, UsageError
 from modelgauge.evals import EvaluationDataset, Golden
+from modelgauge.files.tables import read_table
 
 TEXTS = {
     "csv": "input,name\nq,n\n",
@@ -97,7 +97,7 @@ def test_what_is_no_encoding_is_refused(refused, encoding):
         ("csv", '"input"\t"name"\n"q"\t"n"\n', 'on the command line --delimiter "\\t"'),
         ("csv", "Output,Input\na,q\n", "--column input=Input"),
         ("jsonl", TEXTS["json"], "Take each object out of the list"),
-        ("json", "[" * 100_000, "Mend the object there."),
+        ("json", "[" * 100_000, "Correct it there, or just before."),
         ("json", '[{"input": "q"}, {"scenario": "s"}]', "'scenario' is of the other kind of goldens"),
         ("csv", "input,name\n,n\n", "Fill it in, or leave the row out."),
         ("json", '[{"input": "q", "token_cost": 1e999}]', "Write a number such as 0.02"),

@@ -322,7 +322,7 @@ def test_a_scenario_or_turns_make_conversational_goldens(goldens):
         ),
         ("input,context\nq\n", "data.csv, line 2: there is 1 cell, and the first line names 2 columns"),
         ('input\nq\n"r\ns\n', 'data.csv, line 3: a cell begins with a quote (") that is never closed.'),
-        ('input\n"two\nlines"\n"r"s\n', 'data.csv, line 4: text follows the closing quote (") of cell 1'),
+        ('input\n"two\nlines"\n"r"s\n', 'data.csv, line 4: text follows a closing quote (")'),
         ("input,input\nq,r\n", "data.csv, line 1: the column 'input' is there twice."),
         ("input,context\n,c\n", "data.csv, line 2, column 'input': there is nothing in it."),
         ("input,token_cost\nq,cheap\n", "data.csv, line 2, column 'token_cost': 'cheap' is not a number."),
@@ -419,7 +419,11 @@ def test_json_rows_have_typed_values(goldens, kind):
             '[[{"input": "q"}]]',
             "each row must be one object. Take each object out of the list that it",
         ),
-        ("json", '[{"input": "q", "level": NaN}]', "data.json, line 1: NaN is no JSON, "),
+        (
+            "json",
+            '[{"input": "q", "level": NaN}]',
+            "data.json, line 1, column 'level': the value is nan, which JSON cannot hold",
+        ),
         ("json", '[{"input": "q", "input": "r"}]', "the key 'input' is there twice."),
         ("json", '[{"input": "q", "additional_metadata": {"a": ' + "9" * 5000 + "}}]", "data.json, line 1: "),
         ("json", "", "data.json is empty."),
@@ -427,7 +431,7 @@ def test_json_rows_have_typed_values(goldens, kind):
         (
             "jsonl",
             '{"input": "q"} {"input": "r"}\n',
-            "data.jsonl, line 1: more follows the first JSON value.",
+            "data.jsonl, line 1: this is not JSON: Extra data.",
         ),
         ("jsonl", '[{"input": "q"}]\n', "data.jsonl, line 1: this is of type list"),
         (

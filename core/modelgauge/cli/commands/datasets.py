@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modelgauge.datasets.dataset import EvaluationDataset
-    from modelgauge.datasets.forms import FileForm
+    from modelgauge.datasets.files import FileForm
     from modelgauge.datasets.rows import Reading
-    from modelgauge.datasets.tables import Table
+    from modelgauge.files.tables import Table
 
 WRONG = 1
 _MOST_NAMED = 5
@@ -55,15 +55,15 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm,
       modelgauge datasets list . --recursive
     """
     from modelgauge.datasets.files import find_files
-    from modelgauge.datasets.tables import NoDataSetError
     from modelgauge.errors import InvalidOptionError
+    from modelgauge.files.tables import OtherContentError
 
     rows, others = [], []
     files, unreadable = find_files(folder, recursive=recursive, data_dir=app.settings.data_dir)
     for path in files:
         try:
             rows.append(_listed(path, form))
-        except (NoDataSetError, InvalidOptionError) as error:
+        except (OtherContentError, InvalidOptionError) as error:
             # An InvalidOptionError is raised where --column names a field that its goldens do not have.
             others.append({"path": str(path), "problem": error.problem})
     for failure in unreadable:
@@ -99,15 +99,15 @@ def _listed(path: Path, form: FileForm) -> dict[str, Any]:
     """A file as a row of the list.
 
     Raises:
-        NoDataSetError: it is some other file of that type.
+        OtherContentError: it is some other file of that type.
     """
-    from modelgauge.datasets.columns import is_conversation
-    from modelgauge.datasets.tables import NoDataSetError
+    from modelgauge.datasets.fields import is_conversation
     from modelgauge.errors import InputFileError
+    from modelgauge.files.tables import OtherContentError
 
     try:
         table, reading = _read(path, form)
-    except NoDataSetError:
+    except OtherContentError:
         raise
     except InputFileError as error:
         problem = error.problem.removeprefix(str(path)).lstrip(",: ").rstrip(".")
@@ -121,7 +121,7 @@ def _listed(path: Path, form: FileForm) -> dict[str, Any]:
 
 
 def _read(path: Path, form: FileForm) -> tuple[Table, Reading]:
-    from modelgauge.datasets.columns import as_arguments, chosen_columns
+    from modelgauge.datasets.fields import as_arguments, chosen_columns
     from modelgauge.datasets.rows import holds_test_cases, read_goldens, read_test_cases
 
     table, given = form.table(path), chosen_columns(as_arguments(form.columns))
@@ -206,13 +206,11 @@ def _whole(app: App, file: Path, form: FileForm) -> EvaluationDataset:
     Raises:
         InputFileError: a row cannot be read.
     """
-    from modelgauge.datasets.dataset import all_of
-
     table, reading = _read(file, form)
     for doubt in reading.doubts:
         app.note(f"Warning: {file}: {doubt}.")
     if reading.problems:
-        raise all_of(reading)
+        raise reading.error()
     return _dataset(table, reading)
 
 
@@ -263,7 +261,7 @@ def validate(
 
 
 def _validated(file: Path, form: FileForm) -> dict[str, Any]:
-    from modelgauge.datasets.columns import is_conversation
+    from modelgauge.datasets.fields import is_conversation
     from modelgauge.datasets.files import without_goldens
     from modelgauge.errors import InputFileError
 

@@ -1,0 +1,376 @@
+"""The fields of goldens and test cases in tables: which column holds which, and what a value of it means."""
+
+import functools
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar, cast
+
+from modelgauge.errors import ArgumentError, InputFileError, InvalidOptionError
+from modelgauge.files.tables import DECODER, OtherContentError, Table, why_no_json
+from modelgauge.wording.did_you_mean import closest, did_you_mean
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Kind(NamedTuple):
+    """What a field holds.
+
+    Args:
+        wanted: what a value that does not fit is not.
+        fix: how to write one.
+        delimiter: between the parts of a list in one text; nothing where the field is no list.
+    """
+
+    wanted: str
+    fix: str
+    delimiter: str = ""
+
+
+_QUOTES = '(in a CSV file each " is doubled)'
+TEXT = Kind("a text", "Write a text that UTF-8 can hold.")
+_NUMBER = Kind("a number", "Write a number such as 0.02, or nothing.")
+_OBJECT = Kind(
+    "JSON", f'Write {{"page": 3}}, say {_QUOTES}; a column that has a name of its own is kept as it is.'
+)
+_TURNS = Kind("JSON", f'Write [{{"role": "user", "content": "Hello"}}], say {_QUOTES}.')
+_CONTEXTS = Kind(
+    "a JSON list of texts",
+    f'Write ["one", "two"] {_QUOTES}; a text that only looks like a list goes into one: ["[sic]"].',
+    "|",
+)
+_TOOLS = Kind(
+    "a JSON list of tools",
+    'Write search; lookup, or ["search", "lookup"], or [{"name": "search", "input_parameters": {"q": "a"}}] '
+    f"{_QUOTES}.",
+    ";",
+)
+
+CUSTOM = "custom_column_key_values"
+
+FIELDS: Mapping[str, Kind] = {
+    "input": TEXT,
+    "actual_output": TEXT,
+    "expected_output": TEXT,
+    "context": _CONTEXTS,
+    "retrieval_context": _CONTEXTS,
+    "tools_called": _TOOLS,
+    "expected_tools": _TOOLS,
+    "token_cost": _NUMBER,
+    "completion_time": _NUMBER,
+    "name": TEXT,
+    "tags": _CONTEXTS._replace(delimiter=";"),
+    "comments": TEXT,
+    "source_file": TEXT,
+    "additional_metadata": _OBJECT,
+    CUSTOM: _OBJECT,
+    "scenario": TEXT,
+    "turns": _TURNS,
+    "expected_outcome": TEXT,
+    "user_description": TEXT,
+    "chatbot_role": TEXT,
+}
+"""All that a row can say, in the order in which files are written."""
+
+ALIASES = {"metadata": "additional_metadata"}
+"""Other names of fields: test cases call so what goldens, and therefore FIELDS, call otherwise."""
+
+
+def names_of(field: str) -> list[str]:
+    """The names under which a column is found for a field without being named, its own first."""
+    own = ALIASES.get(field, field)
+    return [own, *(alias for alias, name in ALIASES.items() if name == own)]
+
+
+# --- what a value means -----------------------------------------------------------------------------------------------
+
+
+class UnfitError(ValueError):
+    """A value that a field cannot hold; it says what the value is not."""
+
+
+def is_joined(field: str, value: Any, delimiter: str) -> bool:
+    """Whether a value is a list as one text: some tools write JSON so. Ours are lists, whatever they hold."""
+    return bool(FIELDS[field].delimiter and delimiter) and isinstance(value, str) and delimiter in value
+
+
+def value_of(field: str, value: Any, delimiter: str = "", *, is_cell: bool = False) -> Any:
+    """What a value says; None where it is a blank cell.
+
+    One text stands for a list of one, the name of a tool for the tool, and JSON for what it says.
+
+    Args:
+        field: what it stands for.
+        value: of any type.
+        delimiter: between the parts of a list that is given as one text; with none it is one part.
+        is_cell: whether it is a cell of a CSV file, a text where other values have types.
+
+    Raises:
+        UnfitError: the field cannot hold it.
+    """
+    kind = FIELDS[field]
+    if kind is TEXT or value is None:
+        return value
+    if isinstance(value, str):
+        if is_cell or kind in (_OBJECT, _TURNS) or is_joined(field, value, delimiter):
+            value = _of_text(kind, value, delimiter) if value.strip() else None
+        elif kind.delimiter:
+            value = [value]
+    if (
+        kind is _NUMBER
+        and value is not None
+        and (isinstance(value, bool) or not isinstance(value, int | float))
+    ):
+        raise UnfitError(kind.wanted)
+    if kind is _TOOLS and isinstance(value, list | tuple):
+        return [{"name": one} if isinstance(one, str) else one for one in value]
+    return value
+
+
+def _of_text(kind: Kind, text: str, delimiter: str) -> Any:
+    if kind is _NUMBER:
+        return _number(text)
+    if kind is _TOOLS and not text.lstrip().startswith(("[", "{")):  # which no name begins with
+        return [part.strip() for part in text.split(delimiter) if part.strip()]
+    if kind.delimiter and kind is not _TOOLS and not is_list_meant(text):
+        return text.split(delimiter)
+    try:
+        said = DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise UnfitError(f"{kind.wanted} ({why_no_json(error)})") from None
+    part = str | dict if kind is _TOOLS else str
+    if kind.delimiter and not (isinstance(said, list) and all(isinstance(one, part) for one in said)):
+        raise UnfitError(kind.wanted)
+    return said
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise UnfitError("a number") from None
+    if not math.isfinite(number):
+        raise UnfitError("a finite number")
+    return number
+
+
+def is_list_meant(cell: str) -> bool:
+    """Whether a cell of texts is written as a JSON list, well or not, and not as a text that begins with [.
+
+    It is one where its first item is in quotes or braces (`["a`, `['a`, `[{`), or where the first bracket closes
+    at its very end (`[]`, `[1]`, `[a, b]`). So `[1] Smith et al.`, `[[Paris]] is a city`, `[title](link)` and
+    `[0, 1) is half open` are texts.
+    """
+    text = cell.strip()
+    if re.match(r"""\[\s*["'{]""", text):
+        return True
+    depth = 0
+    for bracket in re.finditer(r"[\[\]]", text) if text.startswith("[") else ():
+        depth += 1 if bracket[0] == "[" else -1
+        if depth == 0:
+            return bracket.end() == len(text)
+    return False
+
+
+# --- which column holds a field ---------------------------------------------------------------------------------------
+
+
+class Chosen(NamedTuple):
+    """What the caller said.
+
+    Args:
+        columns: the column of each field that was named, by field.
+        delimiters: between the parts of a cell, by field.
+    """
+
+    columns: Mapping[str, str]
+    delimiters: Mapping[str, str]
+
+
+_ARGUMENT = re.compile(r"(\w+?)_(?:(?:col|key|field)_name|(col_delimiter))")
+
+
+def chosen_columns(given: Mapping[str, Any], delimiters: Mapping[str, str] | None = None) -> Chosen:
+    """Take the arguments of a method apart; None counts as not given.
+
+    Args:
+        given: by name: FIELD_col_name, FIELD_key_name or FIELD_field_name, and FIELD_col_delimiter.
+        delimiters: of fields, where none is given and it is not the usual one.
+
+    Raises:
+        InvalidOptionError: there is no such argument, it is no text, or two name different columns for a field.
+    """
+    columns: dict[str, str] = {}
+    between = {field: kind.delimiter for field, kind in FIELDS.items() if kind.delimiter}
+    known = {*between}
+    between |= delimiters or {}
+    for name, value in given.items():
+        match = _ARGUMENT.fullmatch(name)
+        field = ALIASES.get(match[1], match[1]) if match else ""
+        into = between if match and match[2] else columns
+        if field not in (known if into is between else FIELDS):
+            raise _no_argument(name)
+        if value is None:
+            continue
+        if not isinstance(value, str) or not value:
+            raise InvalidOptionError(f"{name}={value!r} is no text.", fix="Give the name as the file has it.")
+        if into is columns and columns.get(field, value) != value:
+            raise InvalidOptionError(
+                f"The column of {field!r} is named twice: {columns[field]!r} and {value!r}.",
+                fix=f"Name one of them, {field}_col_name={value!r}, say.",
+            )
+        into[field] = value
+    return Chosen(columns, between)
+
+
+def _no_argument(name: str) -> InvalidOptionError:
+    known = ["encoding_type", *_arguments("csv"), *_arguments("json"), "input_col_name", "input_key_name"]
+    return InvalidOptionError(
+        f"There is no argument {name!r}.",
+        fix=did_you_mean(name, known)
+        + f"Say FIELD_col_name or FIELD_key_name; the fields are: {', '.join(FIELDS)}.",
+    )
+
+
+def as_arguments(columns: Mapping[str, str]) -> dict[str, str]:
+    """Columns by field, as the methods that read take them: FIELD_col_name."""
+    return {f"{field}_col_name": column for field, column in columns.items()}
+
+
+def is_conversation(table: Table, columns: Mapping[str, str]) -> bool:
+    """Whether the rows are conversations: they have a scenario or turns, and no input."""
+    said = {"scenario", "turns"}
+    if "input" in columns:
+        return False
+    return bool(said & columns.keys()) or ("input" not in table.columns and bool(said & set(table.columns)))
+
+
+def claimed(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any], what: str) -> dict[str, str]:
+    """The column of each field that has one.
+
+    Args:
+        table: with its columns.
+        columns: what the caller named.
+        fields: the fields of the class to be made, by name.
+        what: the class, for messages.
+
+    Raises:
+        InvalidOptionError: a column was named for a field that the class does not have.
+        InputFileError: there is no column of a name that was given, or two that hold one field.
+    """
+    own = [ALIASES.get(name, name) for name in fields]
+    for field, column in columns.items():
+        if field not in own:
+            raise InvalidOptionError(
+                f"A {what} has no {field!r}, for which the column {column!r} was named.",
+                fix=f"The fields are: {', '.join(own)}.",
+            )
+        if column not in table.columns:
+            raise OtherContentError(
+                f"{table.heading}: there is no column {column!r}, which was named for {field!r}.",
+                fix=did_you_mean(column, map(str, table.columns)) + table.columns_are(),
+            )
+    found = dict(columns)
+    free = set(table.columns) - set(columns.values())
+    for field in own:
+        there = [name for name in names_of(field) if name in free and field not in columns]
+        if len(there) > 1:
+            raise InputFileError(
+                f"{table.heading}: the columns {' and '.join(map(repr, there))} hold the same field.",
+                fix=f"Keep one of them, or say which it is: {field}_col_name={there[-1]!r}; on the command line "
+                f"--column {field}={there[-1]}.",
+            )
+        if there:
+            found[field] = there[0]
+    return found
+
+
+def misspelt(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any]) -> Iterator[str]:
+    """Say of each column that is kept as a custom one, but is named like a field that has no column."""
+    free = [ALIASES.get(name, name) for name in fields if ALIASES.get(name, name) not in columns]
+    for column in table.columns:
+        near = closest(str(column), free, cutoff=0.8) if column not in columns.values() else []
+        if near:
+            yield f"the column {column!r} is kept as a custom one, where {near[0]!r} may be meant"
+        elif "expected_output" in free and _REFERENCES.fullmatch(str(column)):
+            typed = f"; on the command line --column expected_output={column}" if table.is_file else ""
+            yield (
+                f"the column {column!r} is kept as a custom one, and there is no expected_output; if it is that, "
+                f"say expected_output_col_name={column!r}{typed}"
+            )
+
+
+_REFERENCES = re.compile(
+    r"(the_)?(answer|expected|target|reference|ideal|ground[_ ]?truth|expected[_ ]?answer)s?", re.IGNORECASE
+)
+"""What others call the column of expected outputs."""
+
+
+# --- the arguments of the methods that read ---------------------------------------------------------------------------
+
+
+def _arguments(kind: str) -> Iterator[str]:
+    """The names of columns, and what separates the parts of their cells, that readers of a kind of source take."""
+    for field in FIELDS:
+        if field != "input":
+            yield f"{field}_{'key' if kind == 'json' else 'col'}_name"
+        if kind == "csv" and FIELDS[field].delimiter:
+            yield f"{field}_col_delimiter"
+        if kind == "csv" and field in ("name", "comments"):
+            yield f"{field}_key_name"  # "key" in a CSV file: as other tools call it
+
+
+def names_columns(kind: str) -> Callable[[F], F]:
+    """Let a method's signature list the columns that it takes, for `help` and editors.
+
+    Args:
+        kind: csv, json or rows.
+    """
+
+    def decorated(method: F) -> F:
+        called = explains_call(method)
+        signature = inspect.signature(method)
+        own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
+            for name in _arguments(kind)
+        ]
+        vars(called)["__signature__"] = signature.replace(parameters=[*own, *more])
+        return called
+
+    return decorated
+
+
+def explains_call(method: F) -> F:
+    """Let a method say, in our words, which arguments it does not take, and by position."""
+
+    @functools.wraps(method)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True  # pytest shows whose line it is
+        try:
+            inspect.signature(method).bind(*args, **kwargs)
+        except TypeError as error:
+            raise _unbound(called, str(error), args[1:], kwargs) from None
+        return method(*args, **kwargs)
+
+    return cast("F", called)
+
+
+def _unbound(
+    method: Callable[..., Any], told: str, args: tuple[Any, ...], named: Mapping[str, Any]
+) -> ArgumentError:
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    names = [one.name for one in parameters]
+    places = [one.name for one in parameters if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    unknown = next((name for name in named if name not in names), None)
+    suggestion = "" if unknown is None else did_you_mean(unknown, names)
+    if len(args) > len(places):
+        told = f" takes {', '.join(places)} by position, and got {len(args)} arguments so"
+        likely = next((one for one in names if one.startswith("expected_output")), "")
+        suggestion = f"Name the others: {likely}=…, say. " if likely else ""
+    else:
+        told = f": {told}" if unknown is None else f": there is no argument {unknown!r}"
+    return ArgumentError(
+        f"{method.__name__}{told}.", fix=f"{suggestion}The arguments are: {', '.join(names)}."
+    )
