@@ -7,7 +7,7 @@ data sets is in `differences.py`, and how one is run in `dataset_test.py`.
 import hashlib
 import inspect
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from modelgauge.data.test_cases import (
     Golden,
     LLMTestCase,
 )
-from modelgauge.datasets.fields import chosen_columns, explains_call, names_columns
+from modelgauge.datasets.fields import chosen_columns, names_columns
 from modelgauge.datasets.files import FilePath, FileType, file_type_of, path_to_save, write_rows
 from modelgauge.datasets.members import Members
 from modelgauge.datasets.rows import (
@@ -207,26 +207,16 @@ class EvaluationDataset:
         Raises:
             InputFileError: the name ends in something else, or the file cannot be read.
         """
-        written = {
-            "encoding": columns.pop("encoding_type", "utf-8"),
-            "delimiter": columns.pop("delimiter", ","),
-        }
-        table = read_table(file_path, file_type_of(file_path), **written)
+        table, given = _read(file_path, file_type_of(file_path), **columns)
         dataset = cls(name=name)
-        dataset._add_goldens(table, **columns)
+        dataset._add_goldens(table, given)
         if holds_test_cases(table):
-            dataset._add_test_cases(table, **columns)
+            dataset._add_test_cases(table, given)
         return dataset
 
     @names_columns("csv")
     def add_goldens_from_csv_file(
-        self,
-        file_path: FilePath,
-        input_col_name: str | None = None,
-        *,
-        encoding_type: str = "utf-8",
-        delimiter: str = ",",
-        **columns: str | None,
+        self, file_path: FilePath, input_col_name: str | None = None, **columns: Any
     ) -> None:
         """Add a golden for each row of a CSV file: all of them, or none where one cannot be read.
 
@@ -251,17 +241,11 @@ class EvaluationDataset:
                 column.
             TypeError: the data set is multi-turn and the file single-turn, or the other way round.
         """
-        table = read_table(file_path, "csv", encoding=encoding_type, delimiter=delimiter)
-        self._add_goldens(table, input_col_name=input_col_name, **columns)
+        self._add_goldens(*_read(file_path, "csv", input_col_name=input_col_name, **columns))
 
     @names_columns("json")
     def add_goldens_from_json_file(
-        self,
-        file_path: FilePath,
-        input_key_name: str | None = None,
-        *,
-        encoding_type: str = "utf-8",
-        **keys: str | None,
+        self, file_path: FilePath, input_key_name: str | None = None, **columns: Any
     ) -> None:
         """Add a golden for each object of a JSON file that holds a list of them; else as from CSV files.
 
@@ -269,25 +253,18 @@ class EvaluationDataset:
         files (| for contexts, ; for tools and tags), with a warning; a text without the delimiter is a list of one.
         Of turns and tools, what is no field is skipped, with one warning for the file.
         """
-        table = read_table(file_path, "json", encoding=encoding_type)
-        self._add_goldens(table, input_key_name=input_key_name, **keys)
+        self._add_goldens(*_read(file_path, "json", input_key_name=input_key_name, **columns))
 
     @names_columns("json")
     def add_goldens_from_jsonl_file(
-        self,
-        file_path: FilePath,
-        input_key_name: str | None = None,
-        *,
-        encoding_type: str = "utf-8",
-        **keys: str | None,
+        self, file_path: FilePath, input_key_name: str | None = None, **columns: Any
     ) -> None:
         """Add a golden for each line of a file with one JSON object a line; else as from JSON files."""
-        table = read_table(file_path, "jsonl", encoding=encoding_type)
-        self._add_goldens(table, input_key_name=input_key_name, **keys)
+        self._add_goldens(*_read(file_path, "jsonl", input_key_name=input_key_name, **columns))
 
     @names_columns("rows")
     def add_goldens_from_hf_dataset(
-        self, dataset: Any, input_col_name: str | None = None, **columns: str | None
+        self, dataset: Any, input_col_name: str | None = None, **columns: Any
     ) -> None:
         """Add a golden for each row of a Hugging Face dataset, or of any iterable of dicts.
 
@@ -299,63 +276,44 @@ class EvaluationDataset:
         Raises:
             InputFileError: a row cannot be read, or a column is not there.
         """
-        self._add_goldens(table_of_rows(dataset), input_col_name=input_col_name, **columns)
+        self._add_goldens(table_of_rows(dataset), {"input_col_name": input_col_name, **columns})
 
     @names_columns("csv")
     def add_test_cases_from_csv_file(
-        self,
-        file_path: FilePath,
-        input_col_name: str | None = None,
-        *,
-        encoding_type: str = "utf-8",
-        delimiter: str = ",",
-        **columns: str | None,
+        self, file_path: FilePath, input_col_name: str | None = None, **columns: Any
     ) -> None:
         """Add a test case for each row of a CSV file, as `add_goldens_from_csv_file` adds goldens.
 
         The parts of contexts are separated by ; here, unless another delimiter is given; in JSON files, where they
         stand as one text, by | as those of goldens.
         """
-        table = read_table(file_path, "csv", encoding=encoding_type, delimiter=delimiter)
-        self._add_test_cases(table, input_col_name=input_col_name, **columns)
+        self._add_test_cases(*_read(file_path, "csv", input_col_name=input_col_name, **columns))
 
     @names_columns("json")
     def add_test_cases_from_json_file(
-        self,
-        file_path: FilePath,
-        input_key_name: str | None = None,
-        *,
-        encoding_type: str = "utf-8",
-        **keys: str | None,
+        self, file_path: FilePath, input_key_name: str | None = None, **columns: Any
     ) -> None:
         """Add a test case for each object of a JSON file that holds a list of them."""
-        table = read_table(file_path, "json", encoding=encoding_type)
-        self._add_test_cases(table, input_key_name=input_key_name, **keys)
+        self._add_test_cases(*_read(file_path, "json", input_key_name=input_key_name, **columns))
 
     @names_columns("json")
     def add_test_cases_from_jsonl_file(
-        self,
-        file_path: FilePath,
-        input_key_name: str | None = None,
-        *,
-        encoding_type: str = "utf-8",
-        **keys: str | None,
+        self, file_path: FilePath, input_key_name: str | None = None, **columns: Any
     ) -> None:
         """Add a test case for each line of a file with one JSON object a line."""
-        table = read_table(file_path, "jsonl", encoding=encoding_type)
-        self._add_test_cases(table, input_key_name=input_key_name, **keys)
+        self._add_test_cases(*_read(file_path, "jsonl", input_key_name=input_key_name, **columns))
 
     @names_columns("rows")
     def add_test_cases_from_hf_dataset(
-        self, dataset: Any, input_col_name: str | None = None, **columns: str | None
+        self, dataset: Any, input_col_name: str | None = None, **columns: Any
     ) -> None:
         """Add a test case for each row of a Hugging Face dataset, or of any iterable of dicts."""
-        self._add_test_cases(table_of_rows(dataset), input_col_name=input_col_name, **columns)
+        self._add_test_cases(table_of_rows(dataset), {"input_col_name": input_col_name, **columns})
 
-    def _add_goldens(self, table: Table, /, **given: Any) -> None:
+    def _add_goldens(self, table: Table, given: Mapping[str, Any]) -> None:
         self._accept(read_goldens(table, chosen_columns(given)), table, self._goldens)
 
-    def _add_test_cases(self, table: Table, /, **given: Any) -> None:
+    def _add_test_cases(self, table: Table, given: Mapping[str, Any]) -> None:
         between = _BETWEEN_CONTEXTS if table.cells_are_text else None
         self._accept(read_test_cases(table, chosen_columns(given, between)), table, self._test_cases)
 
@@ -369,7 +327,7 @@ class EvaluationDataset:
 
     # --- to files -------------------------------------------------------------------------------------------
 
-    @explains_call
+    @explains_arguments
     def save_as(
         self,
         file_type: FileType,
@@ -408,6 +366,14 @@ class EvaluationDataset:
             )
         write_rows(path, file_type, rows)
         return path
+
+
+def _read(path: FilePath, kind: str, /, **given: Any) -> tuple[Table, dict[str, Any]]:
+    """The rows of a file, and of the arguments of a method those that name columns."""
+    written = {"encoding": given.pop("encoding_type", "utf-8")}
+    if kind == "csv":
+        written["delimiter"] = given.pop("delimiter", ",")
+    return read_table(path, kind, **written), given
 
 
 def _levels_to_caller() -> int:

@@ -1,14 +1,14 @@
 """The fields of goldens and test cases in tables: which column holds which, and what a value of it means."""
 
-import functools
 import inspect
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
-from modelgauge.errors import ArgumentError, InputFileError, InvalidOptionError
+from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.files.tables import DECODER, OtherContentError, Table, why_no_json
+from modelgauge.interfaces.arguments import explains_arguments
 from modelgauge.wording.did_you_mean import closest, did_you_mean
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -322,55 +322,28 @@ def _arguments(kind: str) -> Iterator[str]:
 
 
 def names_columns(kind: str) -> Callable[[F], F]:
-    """Let a method's signature list the columns that it takes, for `help` and editors.
+    """Let the signature of a method that reads list what it takes by name, for `help` and editors.
 
     Args:
         kind: csv, json or rows.
     """
+    defaults = {"encoding_type": "utf-8"} if kind != "rows" else {}
+    defaults |= {"delimiter": ","} if kind == "csv" else {}
 
     def decorated(method: F) -> F:
-        called = explains_call(method)
+        called = explains_arguments(method)
         signature = inspect.signature(method)
         own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
         more = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
-            for name in _arguments(kind)
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=defaults.get(name),
+                annotation=str if name in defaults else str | None,
+            )
+            for name in (*defaults, *_arguments(kind))
         ]
         vars(called)["__signature__"] = signature.replace(parameters=[*own, *more])
         return called
 
     return decorated
-
-
-def explains_call(method: F) -> F:
-    """Let a method say, in our words, which arguments it does not take, and by position."""
-
-    @functools.wraps(method)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True  # pytest shows whose line it is
-        try:
-            inspect.signature(method).bind(*args, **kwargs)
-        except TypeError as error:
-            raise _unbound(called, str(error), args[1:], kwargs) from None
-        return method(*args, **kwargs)
-
-    return cast("F", called)
-
-
-def _unbound(
-    method: Callable[..., Any], told: str, args: tuple[Any, ...], named: Mapping[str, Any]
-) -> ArgumentError:
-    parameters = list(inspect.signature(method).parameters.values())[1:]
-    names = [one.name for one in parameters]
-    places = [one.name for one in parameters if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
-    unknown = next((name for name in named if name not in names), None)
-    suggestion = "" if unknown is None else did_you_mean(unknown, names)
-    if len(args) > len(places):
-        told = f" takes {', '.join(places)} by position, and got {len(args)} arguments so"
-        likely = next((one for one in names if one.startswith("expected_output")), "")
-        suggestion = f"Name the others: {likely}=…, say. " if likely else ""
-    else:
-        told = f": {told}" if unknown is None else f": there is no argument {unknown!r}"
-    return ArgumentError(
-        f"{method.__name__}{told}.", fix=f"{suggestion}The arguments are: {', '.join(names)}."
-    )

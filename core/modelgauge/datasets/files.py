@@ -64,9 +64,17 @@ class FileForm(NamedTuple):
             file, file_type_of(file), encoding=self.encoding or "utf-8", delimiter=self.delimiter or ","
         )
 
-    def arguments(self) -> dict[str, Any]:
-        """The same for `EvaluationDataset.from_file`."""
-        written = {"encoding_type": self.encoding, "delimiter": self.delimiter}
+    def arguments(self, file: FilePath) -> dict[str, Any]:
+        """The same for `EvaluationDataset.from_file`; cells are only separated in CSV files.
+
+        Args:
+            file: to be read.
+
+        Raises:
+            InputFileError: its type is unknown.
+        """
+        delimiter = self.delimiter if file_type_of(file) == "csv" else None
+        written = {"encoding_type": self.encoding, "delimiter": delimiter}
         return as_arguments(self.columns) | {
             name: value for name, value in written.items() if value is not None
         }

@@ -4,7 +4,7 @@ Which column is which field, and what a value means, is in `fields.py`.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -217,71 +217,65 @@ class _RowReader:
 
     def read(self, row: Row) -> None:
         """Read one row."""
-        made, problems = (None, [row.problem]) if row.problem else self._read(row)
-        if made is not None and not problems:
+        refused: list[_Refusal] = []
+        made = None if row.problem else self._made(row, refused)
+        if made is not None and not refused:
             self.members.append(made)
-        else:
-            self.problems += problems
-            self.unread += 1
+            return
+        self.unread += 1
+        self.problems += [row.problem] if row.problem else [self._problem(row, *one) for one in refused]
 
-    def _read(self, row: Row) -> tuple[Member | None, list[InputFileError]]:
+    def _problem(self, row: Row, column: str | None, problem: str, fix: str) -> InputFileError:
+        where = row.place if column is None else f"{row.place}, column {column!r}"
+        return InputFileError(f"{where}: {problem}.", fix=f"{fix} {self._table.columns_are()}".lstrip())
+
+    def _made(self, row: Row, refused: "list[_Refusal]") -> Member | None:
         data: dict[str, Any] = {}
-        problems: list[InputFileError] = []
-        unfit: list[str] = []
         for field, column in self._columns.items():
             value = row.values.get(column)
             try:
                 made = self._value(field, column, value)
             except UnfitError as error:
-                unfit.append(field)
-                problems.append(
-                    self._problem(row, column, f"{_shown(value)} is not {error}", FIELDS[field].fix)
-                )
+                refused.append((column, f"{_shown(value)} is not {error}", FIELDS[field].fix))
             else:
                 data |= {} if made is None else {field: made}
-        if not any(field in (*data, *unfit) for field in _NEEDED[self._kind]):
-            problems.append(self._nothing(row))
-        problems += self._add_custom(data, row)
+        needed = [field for field in _NEEDED[self._kind] if field in self._columns]
+        unfit = [column for column, *_ in refused]
+        if not any(field in data or self._columns[field] in unfit for field in needed):
+            refused.append(self._nothing(row, self._columns[needed[0]]))
+        refused += self._add_custom(data, row)
         if self._kind in (LLMTestCase, ConversationalTestCase) and "additional_metadata" in data:
             data["metadata"] = data.pop("additional_metadata")
         try:
-            return self._validated(data), problems
-        except ValidationError as error:
-            return None, [*problems, *self._refused(row, error)]
+            return self._kind.model_validate(data)
         except InvalidDataError as error:  # of a test case among the turns
-            return None, [
-                *problems,
-                self._problem(row, self._columns.get("turns"), error.problem.rstrip(".")),
-            ]
+            refused.append((self._columns.get("turns"), error.problem.rstrip("."), ""))
+            return None
+        except ValidationError as error:
+            lines = error.errors(include_url=False)
+        if not all(map(_is_unknown_part, lines)):
+            refused += self._explained(lines)
+            return None
+        told = [line["loc"] for line in lines if line["input"] is not None]
+        self._skipped |= dict.fromkeys(".".join(one for one in loc if isinstance(one, str)) for loc in told)
+        return self._kind.model_validate(data, extra="ignore")
 
     def _value(self, field: str, column: str, value: Any) -> Any:
-        if self._table.cells_are_text:
-            return (
-                None
-                if value is None
-                else value_of(field, value, self._delimiters.get(field, ""), is_cell=True)
-            )
-        if not self._table.is_file:  # rows of other sources have types, so that a text is one
-            return value_of(field, value)
-        delimiter = self._delimiters.get(field, "")
-        if is_joined(field, value, delimiter):
+        is_cell = self._table.cells_are_text
+        # Rows of other sources than files have types, so that a text is one, and no list.
+        delimiter = self._delimiters.get(field, "") if self._table.is_file else ""
+        if not is_cell and is_joined(field, value, delimiter):
             self._split[column] = delimiter
-        return value_of(field, value, delimiter)
+        return value_of(field, value, delimiter, is_cell=is_cell)
 
-    def _nothing(self, row: Row) -> InputFileError:
-        """The error of a row that says nothing of what it must say."""
-        column = next(self._columns[field] for field in _NEEDED[self._kind] if field in self._columns)
-        apart = [
-            name
-            for name in ("input", "scenario", "turns")
-            if name not in self._columns and row.values.get(name)
-        ]
+    def _nothing(self, row: Row, column: str) -> "_Refusal":
         fix = "Fill it in, or leave the row out."
-        if apart:
-            fix = f"{apart[0]!r} is of the other kind of goldens, which go into a file of their own."
-        return self._problem(row, column, "there is nothing in it", fix)
+        for name in ("turns", "scenario", "input"):
+            if name not in self._columns and row.values.get(name):
+                fix = f"{name!r} is of the other kind of goldens, which go into a file of their own."
+        return column, "there is nothing in it", fix
 
-    def _add_custom(self, data: dict[str, Any], row: Row) -> list[InputFileError]:
+    def _add_custom(self, data: dict[str, Any], row: Row) -> "Iterator[_Refusal]":
         """Keep the columns that are no field; or say that JSON cannot hold one, or that it is there twice."""
         used = set(self._columns.values())
         others = {name: value for name, value in row.values.items() if name not in used and value is not None}
@@ -291,64 +285,47 @@ class _RowReader:
                     f"Leave the column out (of a Hugging Face dataset: dataset.remove_columns({column!r})), or "
                     "make texts or numbers of what stands in it."
                 )
-                problem = f"{next(inexact_parts(value))}, which JSON cannot hold"
-                return [self._problem(row, column, problem, fix)]
+                yield column, f"{next(inexact_parts(value))}, which JSON cannot hold", fix
+                return
         custom = data.get(CUSTOM, {})
-        if not others or not isinstance(custom, dict):
-            return []
-        for column in others.keys() & custom.keys():
-            problem = f"{self._columns[CUSTOM]!r} of this row says {column!r}, too"
-            return [self._problem(row, column, problem, "Keep one of them.")]
-        data[CUSTOM] = others | custom
-        return []
+        if others and isinstance(custom, dict):
+            twice = next((column for column in others if column in custom), None)
+            if twice is not None:
+                yield twice, f"{self._columns[CUSTOM]!r} of this row says {twice!r}, too", "Keep one of them."
+            data[CUSTOM] = others | custom
 
-    def _validated(self, data: dict[str, Any]) -> Member:
-        """A member of what a row says; what turns and tools hold and we do not know is skipped.
-
-        A newer version may have written it, or another tool.
-        """
-        try:
-            return self._kind.model_validate(data)
-        except ValidationError as error:
-            lines = error.errors(include_url=False)
-            if not all(map(_is_unknown_part, lines)):
-                raise
-        told = [line["loc"] for line in lines if line["input"] is not None]
-        self._skipped |= dict.fromkeys(".".join(one for one in loc if isinstance(one, str)) for loc in told)
-        return self._kind.model_validate(data, extra="ignore")
-
-    def _refused(self, row: Row, error: ValidationError) -> Iterator[InputFileError]:
-        """What pydantic refuses, an error for each field."""
+    def _explained(self, lines: "list[ErrorDetails]") -> "Iterator[_Refusal]":
+        """What pydantic refuses, by field."""
         of_fields: dict[str, list[ErrorDetails]] = {}
-        for line in error.errors(include_url=False):
+        for line in lines:
             if not (line["type"] == "missing" and len(line["loc"]) == 1):  # of which it is told already
                 of_fields.setdefault(str(line["loc"][0]) if line["loc"] else "", []).append(line)
-        for name, lines in of_fields.items():
-            if all(map(_is_unknown_part, lines)):
+        for name, found in of_fields.items():
+            if all(map(_is_unknown_part, found)):
                 continue
-            field, first = ALIASES.get(name, name), lines[0]
+            field, first = ALIASES.get(name, name), found[0]
             if first["type"] == "string_type" and len(first["loc"]) == 1:
                 problem, fix = f"{_shown(first['input'])} is not a text{self._make_text(first['input'])}", ""
             else:
-                told = explain_lines(lines, self._kind)
+                told = explain_lines(found, self._kind)
                 problem = told.problem.removeprefix(f"{self._kind.__name__}: ").rstrip(".")
+                # Turns and tools have fields of their own.
                 own = name in ("turns", "tools_called", "expected_tools") and len(first["loc"]) > 2
-                fix = (
-                    told.fix if own else FIELDS.get(field, TEXT).fix
-                )  # turns and tools have fields of their own
-            yield self._problem(row, self._columns.get(field), problem, fix)
+                fix = told.fix if own else FIELDS.get(field, TEXT).fix
+            yield self._columns.get(field), problem, fix
 
     def _make_text(self, value: Any) -> str:
         if isinstance(value, dict | list):
             return ", which this field must be"
         return ": put it in quotes" if self._table.is_file else ": make texts of what stands in the column"
 
-    def _problem(self, row: Row, column: str | None, problem: str, fix: str = "") -> InputFileError:
-        where = row.place if column is None else f"{row.place}, column {column!r}"
-        return InputFileError(f"{where}: {problem}.", fix=f"{fix} {self._table.columns_are()}".lstrip())
+
+_Refusal: TypeAlias = tuple[str | None, str, str]
+"""The column of what a row cannot say, what is wrong with it, and how to write it."""
 
 
 def _is_unknown_part(line: ErrorDetails) -> bool:
+    """Whether a turn or tool holds what is no field of it: a newer version may have written it, or another tool."""
     return line["type"] == "extra_forbidden" and len(line["loc"]) > 1
 
 
@@ -372,29 +349,20 @@ def csv_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str | None]]:
     Args:
         rows: of `row_of`, and marks.
     """
-    customs = [dict(row.get(CUSTOM, {})) for row in rows]
-    own = _own_columns(customs)
-    records: list[dict[str, str | None]] = []
+    customs = [row.get(CUSTOM, {}) for row in rows]
+    # Custom columns are columns of the file where they hold texts only, under a name that is no field's.
+    known = {*FIELDS, *ALIASES, MARK, ""}
+    known |= {name for one in customs for name, value in one.items() if not isinstance(value, str)}
+    own = dict.fromkeys(name for one in customs for name in one if name not in known)
+    records = []
     for row, custom in zip(rows, customs, strict=True):
-        record = {name: custom.pop(name) for name in own if name in custom}
-        rest = {**row, CUSTOM: custom} if custom or row.get(CUSTOM) == {} else _without_custom(row)
-        records.append({**{name: _cell(value) for name, value in rest.items()}, **record})
+        rest = {name: value for name, value in custom.items() if name not in own}
+        apart = {name: value for name, value in custom.items() if name in own}
+        record = {**row, **apart, CUSTOM: rest if rest or row.get(CUSTOM) == {} else None}
+        records.append({name: _cell(value) for name, value in record.items() if value is not None})
     used = {name for record in records for name in record}
     head = [*(name for name in (*FIELDS, MARK) if name in used), *own]
-    return [list(head), *([record.get(name) for name in head] for record in records)]
-
-
-def _without_custom(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != CUSTOM}
-
-
-def _own_columns(customs: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The custom columns that can be columns of the file: texts only, under a name that is no field's."""
-    texts: dict[str, bool] = {}
-    for custom in customs:
-        for name, value in custom.items():
-            texts[name] = texts.get(name, True) and isinstance(value, str)
-    return [name for name, every in texts.items() if every and name and name not in (*FIELDS, *ALIASES, MARK)]
+    return [[*head], *([record.get(name) for name in head] for record in records)]
 
 
 def _cell(value: Any) -> str:

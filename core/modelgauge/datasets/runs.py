@@ -63,7 +63,7 @@ def goldens_of(file: Path, form: FileForm) -> EvaluationDataset:
     Raises:
         InputFileError: it cannot be read, or holds none.
     """
-    dataset = EvaluationDataset.from_file(file, **form.arguments())
+    dataset = EvaluationDataset.from_file(file, **form.arguments(file))
     if not dataset.goldens:
         raise without_goldens(file)
     return dataset

@@ -162,7 +162,7 @@ def _csv_records(source: str, text: str, delimiter: str) -> list[tuple[int, list
             problem = (
                 f'line {reader.line_num}: text follows a closing quote ("); a quote inside is written ""'
             )
-        first = text.partition("\n")[0] if reader.line_num == 1 else ""
+        first = text.splitlines()[0] if reader.line_num == 1 else ""
         other = next((one for one in _DELIMITERS if one != delimiter and f'"{one}' in first), None)
         fix = "Close the quote, or write it twice inside a cell." if other is None else _say_delimiter(other)
         raise InputFileError(f"{source}, {problem}.", fix=fix) from None

@@ -1,29 +1,40 @@
-"""What is said of constructor arguments that do not exist. Nothing is looked at while the arguments are right."""
+"""What is said of wrong arguments of constructors and methods. Nothing is looked at while they are right."""
 
 import functools
 import inspect
-from collections.abc import Collection
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection
+from typing import Any, TypeAlias, TypeVar, cast
 
 from modelgauge.errors import ArgumentError
 from modelgauge.wording.did_you_mean import did_you_mean
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Callable[..., Any])
+
+Callee: TypeAlias = type | Callable[..., Any]
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-def unbound_arguments(cls: type, error: TypeError, named: Collection[str]) -> ArgumentError:
-    """Our error where arguments do not fit a constructor's signature.
+def unbound_arguments(callee: Callee, error: TypeError, named: Collection[str]) -> ArgumentError:
+    """Our error where arguments do not fit the signature of a constructor or method.
 
     Args:
-        cls: what was to be made.
+        callee: the class that was to be made, or the method.
         error: what `inspect.Signature.bind` says.
         named: the names of the arguments that were passed by name.
     """
-    known, takes_any = _known(cls)
+    known, takes_any = _known(callee)
     unknown = [] if takes_any else [name for name in named if name not in known]
-    return _unknown(cls, unknown[0], known) if unknown else _error(cls, str(error), "", known)
+    if unknown:
+        return _unknown(callee, unknown[0], known)
+    suggestion = ""
+    if "too many positional" in str(error):
+        written: Any = callee.__init__ if isinstance(callee, type) else callee  # type: ignore[misc]  # as it is there
+        parameters = inspect.signature(written).parameters.values()
+        by_position = [one.name for one in parameters if one.kind is _BY_NAME[0] and one.name in known]
+        if by_position and len(by_position) < len(known):
+            suggestion = f"Name all but {', '.join(by_position)}. "
+    return _error(callee, str(error), suggestion, known)
 
 
 def refused_argument(cls: type, error: TypeError, named: Collection[str]) -> ArgumentError | None:
@@ -41,41 +52,49 @@ def refused_argument(cls: type, error: TypeError, named: Collection[str]) -> Arg
     return None
 
 
-def explains_arguments(cls: type[T]) -> type[T]:
-    """Decorate a class whose constructor is to say, in our words, what it does not take.
+def explains_arguments(target: T) -> T:
+    """Decorate a method, or a class for its constructor, that is to say in our words what it does not take.
 
     It raises ArgumentError then; its other TypeErrors stay as they are.
     """
-    written = cls.__init__
+    written: Any = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]  # as it is there
 
     @functools.wraps(written)
-    def __init__(self: T, *args: Any, **kwargs: Any) -> None:  # noqa: N807  # it becomes one
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True  # pytest shows whose line it is
         try:
-            written(self, *args, **kwargs)
+            return written(self, *args, **kwargs)
         except TypeError:
             try:
                 inspect.signature(written).bind(self, *args, **kwargs)
             except TypeError as unbound:
-                raise unbound_arguments(type(self), unbound, kwargs) from None
+                callee = type(self) if isinstance(target, type) else called
+                raise unbound_arguments(callee, unbound, kwargs) from None
             raise
 
-    cls.__init__ = __init__  # type: ignore[assignment]  # as its signature says, it takes all
-    return cls
+    if not isinstance(target, type):
+        return cast("T", called)
+    target.__init__ = called  # type: ignore[misc]  # as its signature says, it takes all
+    return target
 
 
-def _unknown(cls: type, name: str, known: list[str]) -> ArgumentError:
+def _unknown(cls: Callee, name: str, known: list[str]) -> ArgumentError:
     return _error(cls, f"there is no argument '{name}'", did_you_mean(name, known), known)
 
 
-def _error(cls: type, problem: str, suggestion: str, known: list[str]) -> ArgumentError:
+def _error(cls: Callee, problem: str, suggestion: str, known: list[str]) -> ArgumentError:
     return ArgumentError(
         f"{cls.__qualname__}: {problem}.", fix=f"{suggestion}The arguments are: {', '.join(known)}."
     )
 
 
-def _known(cls: type) -> tuple[list[str], bool]:
-    """The names that a constructor takes, those that `**kwargs` hands on included; whether it takes any other."""
+def _known(cls: Callee) -> tuple[list[str], bool]:
+    """The names that a constructor takes, those that `**kwargs` hands on included; whether it takes any other.
+
+    Of a method those of its signature.
+    """
+    if not isinstance(cls, type):
+        return [name for name in inspect.signature(cls).parameters if name != "self"], False
     names: dict[str, None] = {}
     takes_any = False
     for base in cls.__mro__[:-1]:

@@ -304,7 +304,7 @@ def test_test_cases_alone_are_a_file_of_their_own(tmp_path):
         (lambda one: one.save_as(), "save_as: missing a required argument: 'file_type'"),
         (
             lambda one: one.add_goldens_from_csv_file("a.csv", "q", "a"),
-            r"takes file_path, input_col_name by position, and got 3 .*Name the others: expected_output_col_name=…",
+            r"too many positional .*Name all but file_path, input_col_name\. .* expected_output_col_name",
         ),
         (lambda one: EvaluationDataset(name=3), "name=3 is no text"),
     ],

@@ -248,6 +248,8 @@ def test_an_unknown_argument_is_an_error(goldens):
         goldens("input\nq\n", inputt_col_name="input")
     with pytest.raises(InvalidOptionError, match="'input_col_delimiter'"):
         goldens("input\nq\n", input_col_delimiter="|")
+    with pytest.raises(InvalidOptionError, match="no argument 'delimiter'"):
+        goldens("[]", "json", delimiter=";")
     with pytest.raises(InvalidOptionError, match="A Golden has no 'scenario'"):
         goldens("input,topic\nq,t\n", input_col_name="input", scenario_col_name="topic")
 
