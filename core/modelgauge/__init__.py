@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from modelgauge.stats.measured import MeasuredItems as MeasuredItems
     from modelgauge.suts.function import FunctionSUT as FunctionSUT
 else:
-    from modelgauge.lazy_names import lazy_names
+    from modelgauge.wording.lazy_names import lazy_names
 
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,

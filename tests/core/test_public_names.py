@@ -31,7 +31,7 @@ def test_importing_the_package_imports_nothing_else():
         "print(sorted(new - {'modelgauge', *sys.stdlib_module_names}))\n"
         "print(sorted(name for name in sys.modules if name.startswith('modelgauge.')))"
     )
-    assert loaded.splitlines() == ["[]", "['modelgauge.lazy_names']"]
+    assert loaded.splitlines() == ["[]", "['modelgauge.wording', 'modelgauge.wording.lazy_names']"]
 
 
 def test_hookimpl_imports_no_pydantic_and_no_numpy():

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from modelgauge.observe.tracing import update_current_span as update_current_span
     from modelgauge.observe.tracing import update_current_trace as update_current_trace
 else:
-    from modelgauge.lazy_names import lazy_names
+    from modelgauge.wording.lazy_names import lazy_names
 
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from modelgauge.metrics.tools import ToolCallParams as ToolCallParams
     from modelgauge.metrics.tools import ToolCorrectnessMetric as ToolCorrectnessMetric
 else:
-    from modelgauge.lazy_names import lazy_names
+    from modelgauge.wording.lazy_names import lazy_names
 
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,

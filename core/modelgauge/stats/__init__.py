@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from modelgauge.stats.paired import sign_flip_test as sign_flip_test
     from modelgauge.stats.paired import tango_interval as tango_interval
 else:
-    from modelgauge.lazy_names import lazy_names
+    from modelgauge.wording.lazy_names import lazy_names
 
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from modelgauge.testing.report import Report as Report
     from modelgauge.testing.report import Status as Status
 else:
-    from modelgauge.lazy_names import lazy_names
+    from modelgauge.wording.lazy_names import lazy_names
 
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
