@@ -13,7 +13,6 @@ import enum
 import inspect
 import sys
 import textwrap
-from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from docstrings import entries_of, first_line, prose, sections_of, table
 
 from modelgauge import errors
 from modelgauge.cli import reference
-from modelgauge.config.options import RunOptions
+from modelgauge.config.options import OPTIONS
 from modelgauge.config.settings import SECRETS_FILE, SETTINGS_FILE, TRUSTED, list_settings
 from modelgauge.plugins import hookspecs
 
@@ -161,11 +160,8 @@ def api_page() -> str:
     for module, about in _API.items():
         more = [f"Signatures and arguments: [{module}]({detail_page(module)})."] if module in DETAILED else []
         parts += [f"## {module}", about, *more, table(("name", "kind", "what it is"), _names_of(module))]
-    told = entries_of(sections_of(RunOptions)["Args"])
     options: list[tuple[str, ...]] = [
-        (f"`{one.name}`", _default_of(one), told[one.name])
-        for one in fields(RunOptions)
-        if one.name not in _GIVEN_OTHERWISE
+        (f"`{name}`", _default(about.default), about.help) for name, about in OPTIONS.items()
     ]
     parts += [_OPTIONS_HEAD, table(("option", "default", "meaning"), options)]
     return "\n\n".join(parts) + "\n"
@@ -183,7 +179,6 @@ _API = {
     "a class have the wrong form a `TypeError` too.",
 }
 DETAILED = [module for module in _API if module != "modelgauge.errors"]  # of which the table says all
-_GIVEN_OTHERWISE = ("redactor",)
 
 
 def detail_page(module: str) -> str:
@@ -200,11 +195,6 @@ def _detailed(module: str) -> Callable[[], str]:
         )
 
     return page
-
-
-def _default_of(field: Any) -> str:
-    factory = field.default_factory
-    return _default(field.default) if factory is inspect.Parameter.empty or not callable(factory) else "none"
 
 
 def _names_of(module: str) -> list[tuple[str, ...]]:

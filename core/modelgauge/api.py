@@ -1,21 +1,18 @@
 """Running tests from Python: `run_test` for one pair, `Runner` for many; reading what runs left behind."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from modelgauge.cache import DiskCache, Entry
 from modelgauge.config.entry_points import warn_of_foreign_distributions
-from modelgauge.config.options import RunOptions
+from modelgauge.config.options import FOLDER, OPTIONS, RunOptions, RunOptionsDict, instance_of
 from modelgauge.config.redaction import Redactor
 from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import Settings, load_settings
 from modelgauge.data.items import TestItem
 from modelgauge.data.json_values import check_exact
-from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import TestRecord, record_from_json
 from modelgauge.dependencies import DependencyStore
 from modelgauge.engine.bookkeeping.failures import message_of, place_of
@@ -41,45 +38,31 @@ from modelgauge.wording.did_you_mean import did_you_mean
 
 T = TypeVar("T")
 
-_OWN_OPTIONS = frozenset({"data_dir", "redactor"})  # given in another way
-_LEAST = {
-    "max_test_items": 0,
-    "repeats": 1,
-    "first_repeat": 0,
-    "concurrency": 1,
-    "max_retries": 0,
-    "tokens_per_minute": 1,
-    "max_calls": 0,
-    "max_tokens_total": 0,
-    "max_cost": 0,
-    "grace": 0,
+_ARGUMENTS = {
+    "data_dir": FOLDER,
+    "plugins": instance_of(Plugins, 'what modelgauge.plugins.discovery.discover(["my_plugin.py"]) returns'),
+    "secrets": instance_of(SecretStore, "a SecretStore"),
+    "settings": instance_of(Settings, "what load_settings() of modelgauge.config.settings returns"),
+    "dependencies": instance_of(Mapping, "a dict of keys and files"),
+    "dependency_versions": instance_of(Mapping, "a dict of keys and versions"),
+    "observers": instance_of(Sequence, "a list of observers"),
 }
-_ABOVE_0 = {
-    "attempt_timeout": "a number of seconds above 0",
-    "call_timeout": "a number of seconds above 0",
-    "requests_per_minute": "a number above 0, or None for no limit",
-}
-_TYPES: dict[str, tuple[Any, str]] = {
-    "seed": (int, "a whole number"),
-    "caching": (bool, "True or False"),
-    "finite": (bool, "True or False"),
-    "cluster": (str | None, "the name of a field of the items' contexts"),
-    "progress": (bool, "True or False"),
-    "reduce": (str, "a text"),
-    "identifier": (str | None, "a text"),
-    "runs_dir": (str | Path | None, "the path of a folder"),
-    "hyperparameters": (Mapping, "a dict"),
-    "sut_options": (SUTOptions, "SUTOptions(…)"),
-    # Of the Runner itself.
-    "data_dir": (str | Path, "the path of a folder"),
-    "plugins": (Plugins, 'what modelgauge.plugins.discovery.discover(["my_plugin.py"]) returns'),
-    "secrets": (SecretStore, "a SecretStore"),
-    "settings": (Settings, "what load_settings() of modelgauge.config.settings returns"),
-    "dependencies": (Mapping, "a dict of keys and files"),
-    "dependency_versions": (Mapping, "a dict of keys and versions"),
-    "observers": (Sequence, "a list of observers"),
-}
-_KNOWN_OPTIONS = tuple(one.name for one in fields(RunOptions) if one.name not in _OWN_OPTIONS)
+"""What a Runner takes beside the options of its runs."""
+_KNOWN_OPTIONS = [name for name in OPTIONS if name != "data_dir"]
+
+
+class RunnerOptions(RunOptionsDict, total=False):
+    """What functions hand on to a `Runner` by name."""
+
+    plugins: Plugins | None
+    secrets: SecretStore | None
+    settings: Settings | None
+    offline: bool | None
+    dependencies: Mapping[str, str | Path] | None
+    dependency_versions: Mapping[str, str] | None
+    observers: Sequence[Observer]
+    command: Sequence[str] | None
+    inputs: Mapping[str, Any] | None
 
 
 class Runner:
@@ -96,7 +79,8 @@ class Runner:
         observers: told of runs and items as they finish, beside the plugins that observe.
         command: the command line, for the manifest.
         inputs: what else the command line gave, for the manifest: what `resume` makes the tests of.
-        options: see `RunOptions`: max_test_items, seed, sut_options, repeats, caching, progress, …; concurrency,
+        max_test_items: measure this many items only; None for all.
+        options: the other options of a run, such as seed, sut_options, repeats, caching and progress; concurrency,
             max_retries and attempt_timeout are by default what the settings say.
 
     Raises:
@@ -116,24 +100,19 @@ class Runner:
         observers: Sequence[Observer] = (),
         command: Sequence[str] | None = None,
         inputs: Mapping[str, Any] | None = None,
-        **options: Any,
+        max_test_items: int | None = None,
+        **options: Unpack[RunOptionsDict],
     ) -> None:
-        given: dict[str, Any] = {
-            "data_dir": data_dir,
-            "plugins": plugins,
-            "secrets": secrets,
-            "settings": settings,
-        }
-        given |= {"dependencies": dependencies, "dependency_versions": dependency_versions}
-        for name, value in {**given, "observers": observers}.items():
-            if value is not None:
-                _check_option(name, value)
+        given = (data_dir, plugins, secrets, settings, dependencies, dependency_versions, observers)
+        for (name, kind), value in zip(_ARGUMENTS.items(), given, strict=True):
+            kind.check(name, value, or_none=True)
         warn_of_foreign_distributions()
         settings = settings if settings is not None else load_settings()
         self.settings = settings
         self.secrets = secrets if secrets is not None else SecretStore(file=settings.secrets_file)
         folder = Path(data_dir) if data_dir is not None else settings.data_dir
-        self.options = _options(folder, self.secrets.redactor, {**settings.of_calls(), **options})
+        chosen = {**settings.of_calls(), **options, "max_test_items": max_test_items}
+        self.options = _options(folder, self.secrets.redactor, chosen)
         self._plugins = plugins
         self._observers = observers
         self._command = command
@@ -246,14 +225,22 @@ class _EmptyCache:
         """Nothing is kept."""
 
 
-def run_test(test: TestName, sut: SUTName, max_test_items: int | None = None, **options: Any) -> TestRecord:
+def run_test(
+    test: TestName,
+    sut: SUTName,
+    max_test_items: int | None = None,
+    *,
+    data_dir: str | Path | None = None,
+    **options: Unpack[RunnerOptions],
+) -> TestRecord:
     """Run one test on one SUT; blocks, also inside a running event loop.
 
     Args:
         test: a uid or an object.
         sut: a uid or an object.
         max_test_items: measure this many items; None for all.
-        options: see `Runner`.
+        data_dir: as in `Runner`.
+        options: what `Runner` takes.
 
     Returns:
         The run's record; its items are read when they are asked for.
@@ -261,22 +248,29 @@ def run_test(test: TestName, sut: SUTName, max_test_items: int | None = None, **
     Raises:
         UsageError: a name, a secret, data or the combination is wrong; told before any call.
     """
-    return Runner(max_test_items=max_test_items, **options).run([test], [sut])[0]
+    return Runner(data_dir, max_test_items=max_test_items, **options).run([test], [sut])[0]
 
 
-def list_items(test: TestName, max_test_items: int | None = None, **options: Any) -> Iterator[TestItem]:
+def list_items(
+    test: TestName,
+    max_test_items: int | None = None,
+    *,
+    data_dir: str | Path | None = None,
+    **options: Unpack[RunnerOptions],
+) -> Iterator[TestItem]:
     """The items that a run would measure, with their ids, in order; no SUT is asked.
 
     Args:
         test: a uid or an object.
         max_test_items: as in `run_test`.
-        options: see `Runner`.
+        data_dir: as in `Runner`.
+        options: what `Runner` takes.
 
     Raises:
         UsageError: a name, a secret or data is wrong.
         RunStoppedError: the test failed in making items.
     """
-    runner = Runner(max_test_items=max_test_items, **options)
+    runner = Runner(data_dir, max_test_items=max_test_items, **options)
     resolver = runner.resolver()
     made = resolver.test(test)
     paths = {key: one.path for key, one in resolver.data(made).items()}
@@ -351,37 +345,15 @@ def _listed(names: Any) -> list[Any]:
 
 
 def _options(data_dir: Path, redactor: Redactor, options: dict[str, Any]) -> RunOptions:
-    for name, given in options.items():
+    for name in options:
         if name not in _KNOWN_OPTIONS:
             raise InvalidOptionError(
                 f"There is no option '{name}'.",
                 fix=f"{did_you_mean(name, _KNOWN_OPTIONS)}The options are: {', '.join(_KNOWN_OPTIONS)}.",
             )
-        _check_option(name, given)
-    if isinstance(options.get("runs_dir"), str):
-        options = {**options, "runs_dir": Path(options["runs_dir"])}
     made = RunOptions(data_dir=data_dir, redactor=redactor, **options)
-    reducer(made.reduce, made.repeats)  # a wrong name is told before anything is made
+    check_exact(
+        dict(made.hyperparameters), "hyperparameters"
+    )  # before anything is paid: the record must hold them
+    reducer(made.reduce, made.repeats)
     return made
-
-
-def _check_option(name: str, given: Any) -> None:
-    """Refuse a value that an option cannot have."""
-    least = _LEAST.get(name)
-    if name in _TYPES:
-        kind, word = _TYPES[name]
-        if not isinstance(given, kind) or (kind is int and isinstance(given, bool)):
-            raise InvalidOptionError(f"{name} is {given!r}.", fix=f"Give {word}.")
-        if name == "hyperparameters":
-            check_exact(dict(given), name)  # else the record could not be written, when all is paid
-    elif name in _ABOVE_0:
-        if name == "requests_per_minute" and given is None:
-            return
-        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
-            raise InvalidOptionError(f"{name} is {given!r}.", fix=f"Give {_ABOVE_0[name]}.")
-    elif least is not None and given is not None:
-        fractions = name in ("max_cost", "grace")
-        kind = (int, float) if fractions else int
-        if isinstance(given, bool) or not isinstance(given, kind) or not least <= given < math.inf:
-            number = "number" if fractions else "whole number"
-            raise InvalidOptionError(f"{name} is {given!r}.", fix=f"Give a {number}, {least} or more.")

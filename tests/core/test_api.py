@@ -239,13 +239,13 @@ def test_an_error_says_nothing_of_the_loop_it_was_raised_in():
         ({"concurrency": 0}, "1 or more"),
         ({"repeats": 0}, "1 or more"),
         ({"first_repeat": -1}, "0 or more"),
-        ({"max_test_items": -1}, "0 or more"),
+        ({"max_test_items": 0}, "1 or more"),
         ({"max_retries": "2"}, "0 or more"),
         ({"attempt_timeout": 0}, "above 0"),
         ({"call_timeout": float("inf")}, "above 0"),
         ({"max_cost": float("nan")}, "0 or more"),
         ({"max_cost": float("inf")}, "0 or more"),
-        ({"repeats": 2.5}, "whole number, 1 or more"),
+        ({"repeats": 2.5}, "whole number of 1 or more"),
         ({"max_test_items": 2.5}, "whole number"),
         ({"concurrency": True}, "whole number"),
         ({"seed": "a"}, "Give a whole number"),
@@ -329,7 +329,7 @@ def test_a_run_that_cannot_tell_of_its_process_leaves_nothing_open(tmp_path, mon
 
 
 LEAST = {
-    "max_test_items": 0, "repeats": 1, "first_repeat": 0, "concurrency": 1, "max_retries": 0, "tokens_per_minute": 1,
+    "max_test_items": 1, "repeats": 1, "first_repeat": 0, "concurrency": 1, "max_retries": 0, "tokens_per_minute": 1,
     "max_calls": 0, "max_tokens_total": 0, "max_cost": 0, "grace": 0,
 }  # fmt: skip
 FRACTIONS = {"max_cost", "grace"}
@@ -349,7 +349,7 @@ def test_numbers_begin_at_their_least_and_some_have_fractions(name, options):
     ]
     for given in wrong:
         number = "number" if name in FRACTIONS else "whole number"
-        with pytest.raises(InvalidOptionError, match=rf"{name} is .*Give a {number}, {least} or more"):
+        with pytest.raises(InvalidOptionError, match=rf"{name} is .*Give a {number} of {least} or more"):
             Runner(**options, **{name: given})
     if name in FRACTIONS:
         assert getattr(Runner(**options, **{name: 0.5}).options, name) == 0.5

@@ -197,6 +197,9 @@ FunctionSUT("app", len)  # type: ignore[arg-type]  # pyright: ignore[reportArgum
 
 record = run_test(MyTest("mine", data="x"), FunctionSUT("upper", str.upper), max_test_items=3)
 assert_type(record, TestRecord)
+run_test("demo_01", "demo_yes_no", 3, data_dir="data", repeats=2, requests_per_minute=0.5, offline=True)
+run_test("demo_01", "demo_yes_no", repeats="2")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+run_test("demo_01", "demo_yes_no", repeat=2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 assert_type(record.get_result(Want), Want)
 
 

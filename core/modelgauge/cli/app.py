@@ -94,13 +94,11 @@ class App:
 
     def runner_arguments(self) -> dict[str, Any]:
         """What every `Runner` of this invocation is given; its data folder is the settings'."""
-        settings = self.settings
         return {
-            "settings": settings,
+            "settings": self.settings,
             "plugins": self.plugins(),
             "secrets": self.secrets,
             "command": ["modelgauge", *map(self.redact, self.args)],
-            **settings.of_calls(),
         }
 
     def redact(self, text: str) -> str:

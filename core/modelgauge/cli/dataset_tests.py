@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 
+from modelgauge.cli.options import judge_option, together
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
@@ -59,61 +61,61 @@ def form_options(command: F) -> F:
 
         return command(*args, form=FileForm(fields, delimiter, encoding), **given)
 
-    options = (
-        click.option(
-            "--column",
-            "fields",
-            multiple=True,
-            metavar="FIELD=COLUMN",
-            callback=_columns,
-            help="The column of a data set that holds a field, such as input=question; repeatable.",
-        ),
-        click.option(
-            "--delimiter",
-            metavar="CHARACTER",
-            callback=_delimiter,
-            help="What separates the cells of a CSV file: ; or tab, say.  [default: a comma]",
-        ),
-        click.option(
-            "--encoding",
-            metavar="NAME",
-            help="How the text of a data set is encoded: cp1252, say.  [default: utf-8]",
-        ),
-    )
-    decorated: Any = formed
-    for option in reversed(options):
-        decorated = option(decorated)
-    return cast("F", decorated)
+    return _FORM(cast("F", formed))
 
 
-def dataset_options(command: F) -> F:
-    """`--dataset`, how it is written, `--metric` and `--judge`; `taken_dataset_tests` makes the tests."""
-    return click.option(
-        "--dataset",
-        "datasets",
+_FORM = together(
+    click.option(
+        "--column",
+        "fields",
         multiple=True,
-        type=_FILE,
-        metavar="FILE",
-        help="Goldens (CSV, JSON, JSONL) as a test, judged by each --metric; repeatable.",
-    )(_metric_options("A metric for --dataset; repeatable.")(command))
+        metavar="FIELD=COLUMN",
+        callback=_columns,
+        help="The column of a data set that holds a field, such as input=question; repeatable.",
+    ),
+    click.option(
+        "--delimiter",
+        metavar="CHARACTER",
+        callback=_delimiter,
+        help="What separates the cells of a CSV file: ; or tab, say.  [default: a comma]",
+    ),
+    click.option(
+        "--encoding",
+        metavar="NAME",
+        help="How the text of a data set is encoded: cp1252, say.  [default: utf-8]",
+    ),
+)
 
 
-def other_dataset_options(command: F) -> F:
-    """The same for a run of a data set that is measured anew: what is given stands instead of the run's own."""
-    return click.option(
-        "--dataset", type=_FILE, metavar="FILE", help="Measure by these goldens.  [default: the run's]"
-    )(_metric_options("Measure by this metric of a data set; repeatable.  [default: the run's]")(command))
+def _dataset_options(dataset: str, metric: str, *, many: bool) -> Callable[[F], F]:
+    """`--dataset`, how it is written, `--metric` and `--judge`, with the help of the first and the third."""
+    return together(
+        click.option(
+            "--dataset",
+            *(["datasets"] if many else []),
+            multiple=many,
+            type=_FILE,
+            metavar="FILE",
+            help=dataset,
+        ),
+        form_options,
+        click.option("--metric", "metrics", multiple=True, metavar="UID", help=metric),
+        judge_option,
+    )
 
 
-def _metric_options(metric_help: str) -> Callable[[F], F]:
-    def decorated(command: F) -> F:
-        judge = click.option(
-            "--judge", metavar="UID", help="The SUT that judges for metrics that name none of their own."
-        )
-        metric = click.option("--metric", "metrics", multiple=True, metavar="UID", help=metric_help)
-        return form_options(metric(judge(command)))
-
-    return decorated
+dataset_options = _dataset_options(
+    "Goldens (CSV, JSON, JSONL) as a test, judged by each --metric; repeatable.",
+    "A metric for --dataset; repeatable.",
+    many=True,
+)
+"""For the tests that `taken_dataset_tests` makes."""
+other_dataset_options = _dataset_options(
+    "Measure by these goldens.  [default: the run's]",
+    "Measure by this metric of a data set; repeatable.  [default: the run's]",
+    many=False,
+)
+"""For a run of a data set that is measured anew: what is given stands instead of the run's own."""
 
 
 class DatasetTests(NamedTuple):

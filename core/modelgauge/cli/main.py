@@ -9,7 +9,7 @@ from io import TextIOWrapper
 import click
 
 from modelgauge.cli.lazy import Lazy
-from modelgauge.cli.options import debug_option, log_level_option, plugin_option
+from modelgauge.cli.options import plugin_option, program_options
 from modelgauge.cli.program import Program
 
 _RUN, _LOOK, _KEEP = "Run", "Look around", "Look after"
@@ -21,10 +21,10 @@ COMMANDS = {
         "modelgauge.cli.commands.rerun:rescore", "Measure the recorded answers of a run anew.", _RUN
     ),
     "run-sut": Lazy(
-        "modelgauge.cli.commands.run_sut:run_sut", "Ask a SUT one prompt and show all that is said.", _RUN
+        "modelgauge.cli.commands.run_one:run_sut", "Ask a SUT one prompt and show all that is said.", _RUN
     ),
     "run-annotator": Lazy(
-        "modelgauge.cli.commands.run_annotator:run_annotator", "Have an annotator judge one completion.", _RUN
+        "modelgauge.cli.commands.run_one:run_annotator", "Have an annotator judge one completion.", _RUN
     ),
     "list-items": Lazy(
         "modelgauge.cli.commands.list_items:list_items", "Show every prompt that a test will send.", _RUN
@@ -42,7 +42,7 @@ COMMANDS = {
     "list-annotators": Lazy("modelgauge.cli.commands.listing:list_annotators", "List the annotators.", _LOOK),
     "list-metrics": Lazy("modelgauge.cli.commands.listing:list_metrics", "List the metrics.", _LOOK),
     "list-secrets": Lazy(
-        "modelgauge.cli.commands.list_secrets:list_secrets",
+        "modelgauge.cli.commands.listing:list_secrets",
         "List the secrets that plugins want, and where to get them.",
         _LOOK,
     ),
@@ -91,8 +91,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     callback=_show_version,
     help="Show the version.",
 )
-@debug_option(hidden=False)
-@log_level_option(hidden=False)
+@program_options(hidden=False)
 @plugin_option
 def cli() -> None:
     """Run any test on any AI system: every call cached, every failure visible, every number with its

@@ -11,6 +11,7 @@ import click
 from modelgauge.cli.app import App
 from modelgauge.cli.logs import LEVELS, set_log_level
 from modelgauge.cli.stdout import stdout_kept
+from modelgauge.config.options import OPTIONS, Group, Kind, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,24 +35,32 @@ def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.ensure_object(App).debug = True
 
 
-def plugin_option(command: F) -> F:
-    """`--plugin`, on the program and on commands; all of them count. Eager, so that `--help` sees it."""
-    return click.option(
-        "--plugin",
-        multiple=True,
-        metavar="FILE_OR_MODULE",
-        expose_value=False,
-        is_eager=True,
-        callback=_add_plugins,
-        help="Load a plugin from a Python file or module; repeatable.",
-    )(command)
-
-
-def debug_option(*, hidden: bool) -> Callable[[F], F]:
-    """`--debug`, shown in the help of the program and accepted by each command."""
+def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Several options as one decorator; help lists them in this order."""
 
     def decorated(command: F) -> F:
-        return click.option(
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated
+
+
+plugin_option = click.option(
+    "--plugin",
+    multiple=True,
+    metavar="FILE_OR_MODULE",
+    expose_value=False,
+    is_eager=True,  # so that `--help` sees it
+    callback=_add_plugins,
+    help="Load a plugin from a Python file or module; repeatable.",
+)
+
+
+def program_options(*, hidden: bool) -> Callable[[F], F]:
+    """`--debug` and `--log-level`, shown in the help of the program and accepted by each command."""
+    return together(
+        click.option(
             "--debug",
             is_flag=True,
             expose_value=False,
@@ -59,16 +68,8 @@ def debug_option(*, hidden: bool) -> Callable[[F], F]:
             hidden=hidden,
             callback=_set_debug,
             help="Show the traceback of an error.",
-        )(command)
-
-    return decorated
-
-
-def log_level_option(*, hidden: bool) -> Callable[[F], F]:
-    """`--log-level`, shown in the help of the program and accepted by each command."""
-
-    def decorated(command: F) -> F:
-        return click.option(
+        ),
+        click.option(
             "--log-level",
             type=click.Choice(LEVELS, case_sensitive=False),
             expose_value=False,
@@ -76,9 +77,8 @@ def log_level_option(*, hidden: bool) -> Callable[[F], F]:
             hidden=hidden,
             callback=_set_log_level,
             help="What is logged to stderr.  [default: warning]",
-        )(command)
-
-    return decorated
+        ),
+    )
 
 
 def _keep_stdout(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
@@ -89,30 +89,42 @@ def _keep_stdout(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
     return value
 
 
-def json_option(command: F) -> F:
-    """Add the option `--json`."""
-    return click.option(
+shared_options = together(
+    click.option(
         "--json",
         "as_json",
         is_flag=True,
         is_eager=True,
         callback=_keep_stdout,
         help="Print one JSON object, and nothing else, on stdout.",
-    )(command)
+    ),
+    plugin_option,
+    program_options(hidden=True),
+)
+"""What every command takes: `--json`, `--plugin`, `--debug`, `--log-level`."""
+
+data_dir_option = click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help=f"{OPTIONS['data_dir'].help}  [default: run_data]",
+)
+judge_option = click.option(
+    "--judge", metavar="UID", help="The SUT that judges for metrics that name none of their own."
+)
 
 
-def data_dir_option(command: F) -> F:
-    """Add the option `--data-dir`."""
-    return click.option(
-        "--data-dir",
-        type=click.Path(file_okay=False, path_type=Path),
-        help="The folder of runs, cache and external data.  [default: run_data]",
-    )(command)
-
-
-def shared_options(command: F) -> F:
-    """What every command takes: `--json`, `--plugin`, `--debug`, `--log-level`."""
-    return json_option(plugin_option(debug_option(hidden=True)(log_level_option(hidden=True)(command))))
+prompt_options = together(
+    click.option("--prompt", metavar="TEXT", help="What the SUT is asked."),
+    click.option(
+        "--chat",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help='A chat instead: JSON, a list of {"role": ..., "content": ...}.',
+    ),
+)
+context_option = click.option(
+    "--context", metavar="JSON", help="The prompt's context, for annotators that read it."
+)
 
 
 # --- SUT options -------------------------------------------------------------------------------------
@@ -144,41 +156,33 @@ def _schema(_: click.Context, __: click.Parameter, file: Path | None) -> dict[st
     return schema
 
 
-_SUT_OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
-    (("--num-completions",), {"type": click.IntRange(min=1), "help": "How many completions to ask for."}),
-    (("--max-tokens",), {"type": click.IntRange(min=1), "help": "Most tokens in a completion."}),
-    (("--temperature",), {"type": click.FloatRange(min=0), "help": "Temperature of sampling; 0 for none."}),
-    (("--top-p",), {"type": click.FloatRange(0, 1), "help": "Nucleus sampling."}),
-    (
-        ("--top-k", "top_k_per_token"),
-        {"type": click.IntRange(min=1), "help": "Choose among the K most likely."},
-    ),
-    (("--stop", "stop_sequences"), {"multiple": True, "help": "Where to stop; repeatable."}),
-    (("--presence-penalty",), {"type": float, "help": "Penalty for tokens that occurred."}),
-    (("--frequency-penalty",), {"type": float, "help": "Penalty for tokens by how often they occurred."}),
-    (("--random",), {"metavar": "SEED", "help": "A seed, or any text: makes a request a different one."}),
-    (
-        ("--top-logprobs",),
-        {"type": click.IntRange(min=0), "help": "Log-probabilities of the N likeliest tokens."},
-    ),
-    (
-        ("--response-schema",),
-        {
-            "type": click.Path(path_type=Path),
-            "metavar": "FILE",
-            "callback": _schema,
-            "help": "A file with the JSON Schema that completions shall fit.",
-        },
-    ),
+_SUT_OPTIONS: dict[str, dict[str, Any]] = {
+    "--num-completions": {"type": click.IntRange(min=1), "help": "How many completions to ask for."},
+    "--max-tokens": {"type": click.IntRange(min=1), "help": "Most tokens in a completion."},
+    "--temperature": {"type": click.FloatRange(min=0), "help": "Temperature of sampling; 0 for none."},
+    "--top-p": {"type": click.FloatRange(0, 1), "help": "Nucleus sampling."},
+    "--top-k top_k_per_token": {"type": click.IntRange(min=1), "help": "Choose among the K most likely."},
+    "--stop stop_sequences": {"multiple": True, "help": "Where to stop; repeatable."},
+    "--presence-penalty": {"type": float, "help": "Penalty for tokens that occurred."},
+    "--frequency-penalty": {"type": float, "help": "Penalty for tokens by how often they occurred."},
+    "--random": {"metavar": "SEED", "help": "A seed, or any text: makes a request a different one."},
+    "--top-logprobs": {
+        "type": click.IntRange(min=0),
+        "help": "Log-probabilities of the N likeliest tokens.",
+    },
+    "--response-schema": {
+        "type": click.Path(path_type=Path),
+        "metavar": "FILE",
+        "callback": _schema,
+        "help": "A file with the JSON Schema that completions shall fit.",
+    },
+}
+_SUT_OPTION_NAMES = [names.split()[-1].lstrip("-").replace("-", "_") for names in _SUT_OPTIONS]
+
+sut_options = together(
+    *(click.option(*names.split(), default=None, **settings) for names, settings in _SUT_OPTIONS.items())
 )
-SUT_OPTION_NAMES = tuple(names[-1].lstrip("-").replace("-", "_") for names, _ in _SUT_OPTIONS)
-
-
-def sut_options(command: F) -> F:
-    """The options of `SUTOptions`, each under its field's name; `taken_sut_options` makes the object."""
-    for names, settings in reversed(_SUT_OPTIONS):
-        command = click.option(*names, default=None, **settings)(command)
-    return command
+"""The options of `SUTOptions`, each under its field's name; `taken_sut_options` makes the object."""
 
 
 def taken_sut_options(given: dict[str, Any]) -> SUTOptions:
@@ -189,7 +193,7 @@ def taken_sut_options(given: dict[str, Any]) -> SUTOptions:
     """
     from modelgauge.data.prompts import SUTOptions
 
-    asked = {name: given.pop(name) for name in SUT_OPTION_NAMES}
+    asked = {name: given.pop(name) for name in _SUT_OPTION_NAMES}
     asked["stop_sequences"] = asked["stop_sequences"] or None
     if asked["random"] is not None and asked["random"].lstrip("-").isdecimal():
         asked["random"] = int(asked["random"])
@@ -219,175 +223,65 @@ def _mapping(
     return convert
 
 
-def offline_option(command: F) -> F:
-    """Add the option `--offline`."""
-    return click.option(
-        "--offline", is_flag=True, default=None, help="Fetch nothing; use the data that is there."
-    )(command)
-
-
-def dependency_option(command: F) -> F:
-    """Add the option `--dependency`, which may be repeated."""
-    return click.option(
-        "--dependency",
-        "dependencies",
-        callback=_mapping("PATH"),
-        multiple=True,
-        metavar="KEY=PATH",
-        help="Use a local file instead of a test's declared data; TEST:KEY=PATH for one of several.",
-    )(command)
-
-
-def data_options(command: F) -> F:
-    """Where external data comes from: `--offline`, `--dependency`, `--dependency-version`."""
-    versions = click.option(
+offline_option = click.option(
+    "--offline", is_flag=True, default=None, help="Fetch nothing; use the data that is there."
+)
+dependency_option = click.option(
+    "--dependency",
+    "dependencies",
+    callback=_mapping("PATH"),
+    multiple=True,
+    metavar="KEY=PATH",
+    help="Use a local file instead of a test's declared data; TEST:KEY=PATH for one of several.",
+)
+data_options = together(
+    offline_option,
+    dependency_option,
+    click.option(
         "--dependency-version",
         "dependency_versions",
         callback=_mapping("HASH"),
         multiple=True,
         metavar="KEY=HASH",
         help="Demand this version (SHA-256) of a test's data.",
-    )
-    return offline_option(dependency_option(versions(command)))
-
-
-def taken_data_options(given: dict[str, Any]) -> dict[str, Any]:
-    """Take the data of a command's arguments that `Runner` wants; `offline` is a setting."""
-    return {name: given.pop(name) for name in ("dependencies", "dependency_versions")}
-
-
-def call_options(command: F) -> F:
-    """How calls are made: `--concurrency`, `--max-retries`, `--timeout`."""
-    options = (
-        click.option(
-            "--concurrency",
-            metavar="N",
-            type=click.IntRange(min=1),
-            help="Calls in flight for each SUT and annotator.  [default: adapts]",
-        ),
-        click.option(
-            "--max-retries",
-            metavar="N",
-            type=click.IntRange(min=0),
-            help="Further attempts after a failed one.  [default: 4]",
-        ),
-        click.option(
-            "--timeout",
-            metavar="SECONDS",
-            type=click.FloatRange(min=0, min_open=True),
-            help="Seconds for one attempt of a call.  [default: 120]",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def taken_call_settings(given: dict[str, Any]) -> dict[str, Any]:
-    """Take what `call_options` added, which are settings too."""
-    return {name: given.pop(name) for name in ("concurrency", "max_retries", "timeout")}
-
-
-_LIMITS: tuple[tuple[str, dict[str, Any]], ...] = (
-    (
-        "--max-calls",
-        {
-            "metavar": "N",
-            "type": click.IntRange(min=0),
-            "help": "Stop after this many calls; 0 for the cache alone.",
-        },
-    ),
-    (
-        "--max-tokens-total",
-        {
-            "metavar": "N",
-            "type": click.IntRange(min=0),
-            "help": "Stop when SUTs have reported this many tokens.",
-        },
-    ),
-    (
-        "--max-cost",
-        {
-            "metavar": "USD",
-            "type": click.FloatRange(min=0),
-            "help": "Stop when SUTs have reported a cost of this many US dollars.",
-        },
-    ),
-    (
-        "--requests-per-minute",
-        {"metavar": "N", "type": click.IntRange(min=1), "help": "Most requests a minute of each SUT."},
-    ),
-    (
-        "--tokens-per-minute",
-        {"metavar": "N", "type": click.IntRange(min=1), "help": "Most tokens a minute of each SUT."},
-    ),
-    (
-        "--call-timeout",
-        {
-            "metavar": "SECONDS",
-            "type": click.FloatRange(min=0, min_open=True),
-            "help": "Seconds for all attempts of a call, pauses included.  [default: 600]",
-        },
     ),
 )
 
 
-def limit_options(command: F) -> F:
-    """What a whole run may take: calls, tokens, dollars; calls and tokens a minute; the time of a call."""
-    for name, settings in reversed(_LIMITS):
-        command = click.option(name, **settings)(command)
-    return command
+def _value(kind: Kind) -> Callable[[str], Any]:
+    def value(written: str) -> Any:
+        try:
+            return kind.parse(written)
+        except ValueError as wanted:
+            raise click.BadParameter(f"{written!r} is not {wanted}.") from None
+
+    return value
 
 
-def taken_limits(given: dict[str, Any]) -> dict[str, Any]:
-    """Take what `limit_options` added, under the names of `Runner`; what was not given is left out."""
-    limits = {name: given.pop(name) for name in (flag[2:].replace("-", "_") for flag, _ in _LIMITS)}
-    return {name: value for name, value in limits.items() if value is not None}
+def run_options(*groups: Group) -> Callable[[F], F]:
+    """The options of a run that commands take, by what they concern; `taken_options` hands them on."""
+    return together(*map(_run_option, options_of(*groups)))
 
 
-def max_items_option(command: F) -> F:
-    """`-m/--max-test-items` and the seed of the choice."""
-    command = click.option(
-        "--seed", type=int, default=0, show_default=True, help="What the choice of -m depends on."
-    )(command)
+def _run_option(name: str) -> Callable[[F], F]:
+    about = OPTIONS[name]
+    if about.metavar is None:
+        return together()
     return click.option(
-        "-m",
-        "--max-test-items",
-        metavar="N",
-        type=click.IntRange(min=1),
-        help="This many items only, the same ones each time; -m 10 is inside -m 100.",
-    )(command)
+        *(about.flags or (f"--{name.replace('_', '-')}",)),
+        name,
+        metavar=about.metavar or None,
+        is_flag=not about.metavar,
+        type=_value(about.kind) if about.metavar else None,
+        default=None,
+        help=about.help
+        if about.default is None or not about.metavar
+        else f"{about.help}  [default: {about.default}]",
+    )
 
 
-def repeat_options(command: F) -> F:
-    """`--repeats`, and what becomes of the repeats of an item."""
-    command = click.option(
-        "--reduce",
-        metavar="HOW",
-        default="mean",
-        show_default=True,
-        help="How the measurements of the repeats become one: mean, majority, max or pass@K.",
-    )(command)
-    return click.option(
-        "--repeats",
-        metavar="N",
-        type=click.IntRange(min=1),
-        default=1,
-        show_default=True,
-        help="Ask each prompt N times, each time for an answer of its own.",
-    )(command)
-
-
-def interval_options(command: F) -> F:
-    """What intervals allow for, and what they are about."""
-    command = click.option(
-        "--finite",
-        is_flag=True,
-        help="Make intervals about the items of this very test, not about all items like these.",
-    )(command)
-    return click.option(
-        "--cluster",
-        metavar="FIELD",
-        help="Items with equal values in this field of their context, or column of the data set, are not independent: "
-        "make intervals that allow for it.",
-    )(command)
+def taken_options(given: dict[str, Any]) -> dict[str, Any]:
+    """Take what `run_options` and `data_options` added out of a command's arguments, as far as it was given."""
+    names = [name for name, about in OPTIONS.items() if about.metavar is not None]
+    taken = {name: given.pop(name, None) for name in (*names, "dependencies", "dependency_versions")}
+    return {name: value for name, value in taken.items() if value is not None}

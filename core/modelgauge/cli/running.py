@@ -12,11 +12,11 @@ import sys
 from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.options import taken_limits
+from modelgauge.cli.options import together
 from modelgauge.cli.program import FAILED, INTERRUPTED, STOPPED, TOO_MANY_ERRORS
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from modelgauge.cli.output_file import OutputFile
     from modelgauge.data.records import ItemRecord, TestRecord
     from modelgauge.reports.items import ShownRun
-
-F = TypeVar("F", bound="Callable[..., Any]")
 
 log = logging.getLogger(__name__)
 
@@ -68,28 +66,24 @@ def _allowance(ctx: click.Context, param: click.Parameter, value: str) -> Allowa
     return Allowance(text, number, percent)
 
 
-def report_options(command: F) -> F:
-    """What becomes of the records: `--max-errors`, `--output-file`, `--no-progress-bar`."""
-    options = (
-        click.option(
-            "--max-errors",
-            callback=_allowance,
-            metavar="N|P%",
-            default="0",
-            show_default=True,
-            help="Exit with 3 when more items of a run fail, or repeats of others: a number, or percent of its items.",
-        ),
-        click.option(
-            "--output-file",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Also write one JSON file with the records and all their items.",
-        ),
-        click.option("--no-progress-bar", is_flag=True, help="Show no progress."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+report_options = together(
+    click.option(
+        "--max-errors",
+        callback=_allowance,
+        metavar="N|P%",
+        default="0",
+        show_default=True,
+        help="Exit with 3 when more items of a run fail, or repeats of others: a number, or percent of its items.",
+    ),
+    click.option(
+        "--output-file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Also write one JSON file with the records and all their items.",
+    ),
+    click.option("--no-progress-bar", is_flag=True, help="Show no progress."),
+)
+"""What becomes of the records: `--max-errors`, `--output-file`, `--no-progress-bar`."""
 
 
 # --- running and reporting ---------------------------------------------------------------------------
@@ -135,7 +129,7 @@ def run_and_report(
 
     Args:
         app: of this invocation.
-        given: the command's arguments, with those of `report_options`, `limit_options` and `--json`.
+        given: the command's arguments, with those of `report_options` and `--json`.
         run: makes the records; it is handed options of `Runner`.
         runs: the folder of the runs.
         again: the command that does what is left when not all was done; by default `resume` finds out.
@@ -149,7 +143,7 @@ def run_and_report(
     allowed: Allowance = given["max_errors"]
     output = _prepared(given["output_file"], app.settings.data_dir)
     watch = Watch()
-    options = {"progress": not given["no_progress_bar"], "observers": [watch], **taken_limits(given)}
+    options = {"progress": not given["no_progress_bar"], "observers": [watch]}
     interrupted, broken = False, len(app.plugins().failures)
     try:
         with chdir("."):  # back to it, wherever a SUT went

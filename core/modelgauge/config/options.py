@@ -1,79 +1,278 @@
-"""How a run is done: the options that the command line and `Runner` share."""
+"""The options of a run: what each may be, what it means and what it concerns is said here, and only here.
 
+The command line, the settings, `Runner`, the manifest of a run and `resume` follow from it. Nothing here imports
+pydantic, since `modelgauge list` reads the settings.
+"""
+
+from __future__ import annotations
+
+import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 
 from modelgauge.config.redaction import Redactor
-from modelgauge.data.prompts import SUTOptions
+from modelgauge.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modelgauge.data.prompts import SUTOptions
+
+T = TypeVar("T")
+
+Group = Literal["storage", "record", "sample", "results", "calls", "limits", "process"]
+"""What an option concerns.
+
+The results of a run depend on `sample` and `results`, so `resume` changes none of them. `calls` and `limits` stay as
+they were unless others are given. `record` is for readers alone, and `process` is not recorded.
+"""
+
+
+# --- what an option may be ---------------------------------------------------------------------------------
+
+
+class Kind(NamedTuple):
+    """The values that an option may have.
+
+    Args:
+        wanted: what to give, for messages.
+        holds: whether a value is one of them.
+        read: makes a value of a text, or raises ValueError.
+    """
+
+    wanted: str
+    holds: Callable[[Any], bool]
+    read: Callable[[str], Any] = str
+
+    def parse(self, written: object) -> Any:
+        """Return the value of what stands in a command line, the environment or a file of settings.
+
+        Raises:
+            ValueError: it is no such value; the message is what is wanted.
+        """
+        value = written
+        if isinstance(written, str):
+            with suppress(ValueError):
+                value = self.read(written)
+        if not self.holds(value):
+            raise ValueError(self.wanted)
+        return value
+
+    def check(self, name: str, value: object, *, or_none: bool = False) -> None:
+        """Refuse a value that an option cannot have.
+
+        Raises:
+            InvalidOptionError: it cannot; the message names the option and what to give.
+        """
+        if not (self.holds(value) or (or_none and value is None)):
+            raise InvalidOptionError(
+                f"{name} is {value!r}.", fix=f"Give {self.wanted}{', or None' if or_none else ''}."
+            )
+
+
+def instance_of(kind: Any, wanted: str) -> Kind:
+    """The objects of a class, or of one of several."""
+    return Kind(wanted, lambda value: isinstance(value, kind))
+
+
+def whole_number(least: int | None = None) -> Kind:
+    """The whole numbers from `least` on."""
+    return Kind(
+        "a whole number" if least is None else f"a whole number of {least} or more",
+        lambda value: _is_number(value, int) and (least is None or value >= least),
+        int,
+    )
+
+
+def _is_number(value: object, kind: Any = int | float) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+_FROM_0 = Kind("a number of 0 or more", lambda value: _is_number(value) and 0 <= value < math.inf, float)
+_ABOVE_0 = Kind("a number above 0", lambda value: _is_number(value) and 0 < value < math.inf, float)
+SECONDS = _FROM_0._replace(wanted="a number of seconds of 0 or more")
+_TIMEOUT = _ABOVE_0._replace(wanted="a number of seconds above 0")
+YES_NO = instance_of(bool, "True or False")
+FOLDER = instance_of((str, Path), "the path of a folder")
+_TEXT = instance_of(str, "a text")
+_FIELD = _TEXT._replace(wanted="the name of a field of the items' contexts")
+_JSON = instance_of(Mapping, "a dict")
+_SUT_OPTIONS = Kind("SUTOptions(…)", lambda value: isinstance(value, type(_no_sut_options())))
+
+
+def _no_sut_options() -> SUTOptions:
+    made: SUTOptions = import_module("modelgauge.data.prompts").SUTOptions()  # which needs pydantic
+    return made
+
+
+# --- the options -------------------------------------------------------------------------------------------
+
+
+class About(NamedTuple):
+    """What is known of an option.
+
+    Args:
+        default: without it; None where that is made anew each time.
+        group: what it concerns.
+        kind: what it may be.
+        help: what it means.
+        metavar: what stands for its value in the help of commands; None where no command has it.
+        flags: its names on the command line.
+    """
+
+    default: Any
+    group: Group
+    kind: Kind
+    help: str
+    metavar: str | None = None
+    flags: tuple[str, ...] = ()
+
+
+def _about(*facts: Any) -> dict[str, About]:
+    return {"about": About(*facts)}
+
+
+def _option(default: T, group: Group, kind: Kind, meaning: str, metavar: str | None = None, *flags: str) -> T:
+    return field(default=default, metadata=_about(default, group, kind, meaning, metavar, flags))
+
+
+def check_values(made: Any) -> None:
+    """Refuse values that the fields of a dataclass cannot have, as their metadata say: a `__post_init__`.
+
+    Raises:
+        InvalidOptionError: one cannot be what was given.
+    """
+    for one in fields(made):
+        if "about" in one.metadata:
+            kind: Kind = one.metadata["about"].kind
+            kind.check(one.name, getattr(made, one.name), or_none=one.default is None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """Options of a run.
+    """The options of a run.
 
-    Args:
-        data_dir: where runs, cache and dependencies live.
-        runs_dir: where the folders of runs are made; None for `runs` in data_dir.
-        hyperparameters: what the app that is measured was set to; JSON, for the record.
-        identifier: what the user calls this run, for the record.
-        max_test_items: measure this many items, the same ones each time for one seed; None for all.
-        seed: what the choice of items depends on.
-        sut_options: laid over the options of each prompt.
-        repeats: ask each prompt this many times, each time for an answer of its own.
-        reduce: how the measurements of the repeats become one: mean, majority, max or pass@K.
-        cluster: a field of the items' contexts, or a column of a data set: items of one value are not independent, and
-            every mean has an interval that allows for that. Items without the field stand for themselves.
-        finite: whether intervals are about the items of this very test, and not about all items like these.
-        first_repeat: the number of the first repeat of all that is asked, judges too: what was answered for one
-            number is not taken from the cache for another.
-        caching: False asks for every answer anew, and keeps none.
-        concurrency: calls at once of each SUT and annotator; None leaves it to the engine.
-        max_retries: further attempts after a failed one.
-        attempt_timeout: seconds for one attempt.
-        call_timeout: seconds for all attempts of a call with the pauses between them; as long is waited for the
-            answer to a call that another process makes.
-        requests_per_minute: most requests a minute of each SUT, 0.5 for one in two minutes; None for no limit.
-        tokens_per_minute: most tokens a minute of each SUT, as it reports them; None for no limit.
-        max_calls: most calls that the whole run may send.
-        max_tokens_total: tokens after which the run sends no more calls.
-        max_cost: US dollars after which the run sends no more calls.
-        grace: seconds that calls under way get when the run is interrupted.
-        progress: show a progress bar.
-        redactor: knows the secrets that must not be written anywhere.
+    Raises:
+        InvalidOptionError: one cannot be what was given.
     """
 
-    data_dir: Path = Path("run_data")
-    runs_dir: Path | None = None
-    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
-    identifier: str | None = None
-    max_test_items: int | None = None
-    seed: int = 0
-    sut_options: SUTOptions = field(default_factory=SUTOptions)
-    repeats: int = 1
-    reduce: str = "mean"
-    cluster: str | None = None
-    finite: bool = False
-    first_repeat: int = 0
-    caching: bool = True
-    concurrency: int | None = None
-    max_retries: int = 4
-    attempt_timeout: float = 120.0
-    call_timeout: float = 600.0
-    requests_per_minute: float | None = None
-    tokens_per_minute: int | None = None
-    max_calls: int | None = None
-    max_tokens_total: int | None = None
-    max_cost: float | None = None
-    grace: float = 5.0
-    progress: bool = False
-    redactor: Redactor = field(default_factory=Redactor)
+    data_dir: Path = _option(  # noqa: RUF009  it makes a field
+        Path("run_data"), "storage", FOLDER, "The folder of runs, cache and external data."
+    )
+    runs_dir: str | Path | None = _option(  # noqa: RUF009  it makes a field
+        None, "storage", FOLDER, "The folder in which runs get their folders; by default `runs` in data_dir."
+    )
+    caching: bool = _option(True, "storage", YES_NO, "False asks for every answer anew, and keeps none.")
+    identifier: str | None = _option(None, "record", _TEXT, "What you call this run.")
+    hyperparameters: Mapping[str, Any] = field(
+        default_factory=dict,
+        metadata=_about(
+            None, "record", _JSON, "What the app that is measured was set to; JSON, for the record."
+        ),
+    )
+    max_test_items: int | None = _option(
+        None,
+        "sample",
+        whole_number(1),
+        "Measure this many items only, the same ones each time for one seed; 10 of them are among 100.",
+        "N",
+        "-m",
+        "--max-test-items",
+    )
+    seed: int = _option(0, "sample", whole_number(), "What the choice of items depends on.", "N")
+    repeats: int = _option(
+        1,
+        "results",
+        whole_number(1),
+        "Ask each prompt this many times, each time for an answer of its own.",
+        "N",
+    )
+    reduce: str = _option(
+        "mean",
+        "results",
+        _TEXT,
+        "How the measurements of the repeats become one: mean, majority, max or pass@K.",
+        "HOW",
+    )
+    cluster: str | None = _option(
+        None,
+        "results",
+        _FIELD,
+        "Items with equal values in this field of their context, or column of the data set, are not independent: "
+        "make intervals that allow for it. Items without the field stand for themselves.",
+        "FIELD",
+    )
+    finite: bool = _option(
+        False,
+        "results",
+        YES_NO,
+        "Make intervals about the items of this very test, not about all items like these.",
+        "",
+    )
+    first_repeat: int = _option(
+        0,
+        "results",
+        whole_number(0),
+        "The number of the first repeat of all that is asked, judges too: what was answered for one number is not "
+        "taken from the cache for another.",
+    )
+    sut_options: SUTOptions = field(
+        default_factory=_no_sut_options,
+        metadata=_about(None, "results", _SUT_OPTIONS, "Laid over the options of each prompt."),
+    )
+    concurrency: int | None = _option(
+        None,
+        "calls",
+        whole_number(1),
+        "Calls at once of each SUT and annotator; by default the engine finds out how many are best.",
+        "N",
+    )
+    max_retries: int = _option(4, "calls", whole_number(0), "Further attempts after a failed one.", "N")
+    attempt_timeout: float = _option(
+        120, "calls", _TIMEOUT, "Seconds for one attempt of a call.", "SECONDS", "--timeout"
+    )
+    call_timeout: float = _option(
+        600,
+        "limits",
+        _TIMEOUT,
+        "Seconds for all attempts of a call with the pauses between them; as long is waited for the answer to a call "
+        "that another process makes.",
+        "SECONDS",
+    )
+    requests_per_minute: float | None = _option(
+        None, "limits", _ABOVE_0, "Most requests a minute of each SUT; 0.5 for one in two minutes.", "N"
+    )
+    tokens_per_minute: int | None = _option(
+        None, "limits", whole_number(1), "Most tokens a minute of each SUT, as it reports them.", "N"
+    )
+    max_calls: int | None = _option(
+        None, "limits", whole_number(0), "Stop after this many calls; 0 for the cache alone.", "N"
+    )
+    max_tokens_total: int | None = _option(
+        None, "limits", whole_number(0), "Stop when SUTs have reported this many tokens.", "N"
+    )
+    max_cost: float | None = _option(
+        None, "limits", _FROM_0, "Stop when SUTs have reported a cost of this many US dollars.", "USD"
+    )
+    grace: float = _option(
+        5, "limits", _FROM_0, "Seconds that calls under way get when the run is interrupted."
+    )
+    progress: bool = _option(False, "process", YES_NO, "Show a progress bar.")
+    redactor: Redactor = field(
+        default_factory=Redactor
+    )  # knows the secrets that must not be written anywhere
+
+    def __post_init__(self) -> None:
+        check_values(self)
 
     @property
     def runs(self) -> Path:
         """The folder that holds the folders of runs."""
-        return self.runs_dir if self.runs_dir is not None else self.data_dir / "runs"
+        return Path(self.runs_dir) if self.runs_dir is not None else self.data_dir / "runs"
 
     @property
     def reduction(self) -> str | None:
@@ -82,10 +281,42 @@ class RunOptions:
 
     def recorded(self) -> dict[str, Any]:
         """The options as a run's manifest keeps them."""
-        kept = {
-            one.name: getattr(self, one.name)
-            for one in fields(self)
-            if one.name not in ("redactor", "progress")
-        }
+        kept = {name: getattr(self, name) for name, about in OPTIONS.items() if about.group != "process"}
         asked = self.sut_options.model_dump(mode="json", exclude_none=True)
         return {**kept, "data_dir": str(self.data_dir), "runs_dir": str(self.runs), "sut_options": asked}
+
+
+class RunOptionsDict(TypedDict, total=False):
+    """The options of a run that functions take by name alone; what each means is in `OPTIONS`."""
+
+    runs_dir: str | Path | None
+    caching: bool
+    identifier: str | None
+    hyperparameters: Mapping[str, Any]
+    seed: int
+    repeats: int
+    reduce: str
+    cluster: str | None
+    finite: bool
+    first_repeat: int
+    sut_options: SUTOptions
+    concurrency: int | None
+    max_retries: int
+    attempt_timeout: float
+    call_timeout: float
+    requests_per_minute: float | None
+    tokens_per_minute: int | None
+    max_calls: int | None
+    max_tokens_total: int | None
+    max_cost: float | None
+    grace: float
+    progress: bool
+
+
+OPTIONS: dict[str, About] = {one.name: one.metadata["about"] for one in fields(RunOptions) if one.metadata}
+"""What is known of each option, by its name; the redactor is none that a user gives."""
+
+
+def options_of(*groups: Group) -> list[str]:
+    """The names of the options of some groups."""
+    return [name for name, about in OPTIONS.items() if about.group in groups]

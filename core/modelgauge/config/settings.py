@@ -1,8 +1,7 @@
 """Settings: what `modelgauge.toml`, the environment and the command line say, merged; the later wins.
 
 One line of `Settings` is one setting: its default, how what is written becomes its value, its meaning, and
-its key in the file. The options of a single run (seeds, limits on errors) are the engine's; secrets are in
-`secrets.py`.
+its key in the file. The options of a run are in `options.py`, secrets in `secrets.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from modelgauge.config.options import OPTIONS
 from modelgauge.errors import InvalidOptionError, SettingsError
 from modelgauge.files.regular import bytes_of, real_path
 from modelgauge.wording.did_you_mean import closest, did_you_mean
@@ -83,33 +83,6 @@ def _plugins(value: object, source: Source) -> tuple[str, ...]:
     return tuple(str(_path(part, source)) if names_a_file(str(part)) else str(part).strip() for part in value)
 
 
-def _whole_number(least: int) -> Callable[[object, Source], int]:
-    def convert(value: object, _: Source) -> int:
-        wanted = ValueError(f"a whole number of {least} or more")
-        if isinstance(value, str):
-            try:
-                value = int(value)
-            except ValueError:
-                raise wanted from None
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise wanted
-        return value
-
-    return convert
-
-
-def _seconds(value: object, _: Source) -> float:
-    wanted = ValueError("a number of seconds above 0")
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            raise wanted from None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise wanted
-    return float(value)
-
-
 def names_a_file(plugin: str) -> bool:
     """Whether `--plugin` means a file (`x.py`, `here/x`) rather than a module (`pkg.module`)."""
     return plugin.endswith(".py") or "/" in plugin or os.sep in plugin
@@ -124,6 +97,12 @@ def _how(
     return {"convert": convert, "meaning": meaning, "key": key, "adds_up": adds_up}
 
 
+def _of_run(option: str) -> dict[str, Any]:
+    """A setting that stands in for an option of a run."""
+    about = OPTIONS[option]
+    return {**_how(lambda written, _: about.kind.parse(written), about.help), "option": option}
+
+
 @dataclass(frozen=True)
 class Settings:
     """What holds for every command. None means: not said, the part of the program concerned decides.
@@ -133,39 +112,26 @@ class Settings:
     start at the file's folder, others at the working directory.
     """
 
-    data_dir: Path = field(
-        default=Path("run_data"), metadata=_how(_path, "the folder of runs, cache and external data")
+    data_dir: Path = field(default=Path("run_data"), metadata=_how(_path, OPTIONS["data_dir"].help))
+    offline: bool = field(
+        default=False, metadata=_how(_boolean, "Fetch nothing; use the data that is there.")
     )
-    offline: bool = field(default=False, metadata=_how(_boolean, "fetch nothing; use the data that is there"))
     judge: str | None = field(
-        default=None, metadata=_how(_text, "the SUT that judges where no other is named", key="judge.model")
+        default=None, metadata=_how(_text, "The SUT that judges where no other is named.", key="judge.model")
     )
     plugins: tuple[str, ...] = field(
-        default=(), metadata=_how(_plugins, "plugin files or modules; all layers count", adds_up=True)
+        default=(), metadata=_how(_plugins, "Plugin files or modules; all layers count.", adds_up=True)
     )
-    concurrency: int | None = field(
-        default=None, metadata=_how(_whole_number(1), "calls in flight for each SUT and annotator")
-    )
-    max_retries: int | None = field(
-        default=None, metadata=_how(_whole_number(0), "how often a failed call is repeated")
-    )
-    timeout: float | None = field(
-        default=None, metadata=_how(_seconds, "seconds that one attempt of a call may take")
-    )
-    secrets_file: Path = field(
-        default=Path(SECRETS_FILE),
-        metadata=_how(_path, "the file of secrets"),
-    )
+    concurrency: int | None = field(default=None, metadata=_of_run("concurrency"))
+    max_retries: int | None = field(default=None, metadata=_of_run("max_retries"))
+    timeout: float | None = field(default=None, metadata=_of_run("attempt_timeout"))
+    secrets_file: Path = field(default=Path(SECRETS_FILE), metadata=_how(_path, "The file of secrets."))
     file: Path | None = None  # the modelgauge.toml that was read; not a setting
 
     def of_calls(self) -> dict[str, Any]:
         """What is said of calls, under the names of a run's options; what is not said is left out."""
-        named = {
-            "concurrency": self.concurrency,
-            "max_retries": self.max_retries,
-            "attempt_timeout": self.timeout,
-        }
-        return {name: value for name, value in named.items() if value is not None}
+        named = {one.metadata.get("option"): getattr(self, one.name) for one in fields(self)}
+        return {name: value for name, value in named.items() if name is not None and value is not None}
 
 
 class SettingInfo(NamedTuple):

@@ -1,31 +1,25 @@
 """The options of `evaluate`, in the groups that users know. Those of the engine are in `Runner`."""
 
 import inspect
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from modelgauge.api import Runner
-from modelgauge.config.options import RunOptions
+from modelgauge.config.options import OPTIONS, SECONDS, YES_NO, whole_number
 from modelgauge.errors import InvalidOptionError
 from modelgauge.interfaces.arguments import explains_arguments
 from modelgauge.wording.did_you_mean import did_you_mean
 
 Display = Literal["all", "failing", "passing"]
 
-_OF_THE_ENGINE = sorted(
-    (set(inspect.signature(Runner).parameters) | {one.name for one in fields(RunOptions)})
-    - {"options", "redactor"}
-)
+_OF_THE_ENGINE = sorted(({*inspect.signature(Runner).parameters, *OPTIONS}) - {"options"})
 
 
 def _check_flags(config: Any, *names: str) -> None:
     """Refuse what only looks like yes or no: `"no"` counts as True elsewhere."""
     for name in names:
-        value = getattr(config, name)
-        if not isinstance(value, bool):
-            raise InvalidOptionError(f"{name} is {value!r}.", fix="Give True or False.")
+        YES_NO.check(name, getattr(config, name))
 
 
 @explains_arguments
@@ -46,13 +40,8 @@ class AsyncConfig:
 
     def __post_init__(self) -> None:
         _check_flags(self, "run_async")
-        most, pause = self.max_concurrent, self.throttle_value
-        if most is not None and (type(most) is not int or most < 1):
-            raise InvalidOptionError(
-                f"max_concurrent is {most!r}.", fix="Give a whole number above 0, or None."
-            )
-        if not isinstance(pause, int | float) or not 0 <= pause < math.inf:
-            raise InvalidOptionError(f"throttle_value is {pause!r}.", fix="Give a number of seconds, or 0.")
+        whole_number(1).check("max_concurrent", self.max_concurrent, or_none=True)
+        SECONDS.check("throttle_value", self.throttle_value)
 
     def options(self) -> dict[str, Any]:
         """The same in the words of `Runner`."""

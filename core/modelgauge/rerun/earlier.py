@@ -3,12 +3,15 @@
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
+from modelgauge.api import RunnerOptions
+from modelgauge.config.options import OPTIONS, Group, RunOptions, options_of
 from modelgauge.config.settings import TRUSTED, is_trusted, load_settings
 from modelgauge.data.base import Frozen
+from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import DatasetReference
 from modelgauge.data.results import GIVEN
 from modelgauge.engine.files.journal import MANIFEST, RunFolder
@@ -22,11 +25,11 @@ AnyPart = TypeVar("AnyPart", bound="Part")
 NEW_RUN = "Start a new run: the cache pays for what is equal."
 """The fix of whatever keeps a run from being done again."""
 
-LIMITS = (
-    *("concurrency", "max_retries", "attempt_timeout", "call_timeout", "grace"),
-    *("requests_per_minute", "tokens_per_minute", "max_calls", "max_tokens_total", "max_cost"),
-)
-"""The options that `resume` keeps where it is given no others."""
+
+class RerunOptions(RunnerOptions, total=False):
+    """What `resume` and `rescore` take by name: what a `Runner` takes, and plugins by their files."""
+
+    plugin_files: Sequence[str]
 
 
 class Part(Frozen):
@@ -35,35 +38,19 @@ class Part(Frozen):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
 
-class Options(Part):
-    """What the results of the run depend on, what it was called, and how it called."""
+def _options_of_a_run(recorded: dict[str, Any]) -> dict[str, Any]:
+    """The options that this version knows, as `Runner` takes them.
 
-    max_test_items: int | None = Field(ge=1)
-    seed: int
-    repeats: int = Field(ge=1)
-    reduce: str
-    first_repeat: int = Field(default=0, ge=0)
-    cluster: str | None = None
-    finite: bool = False
-    caching: bool
-    sut_options: dict[str, Any]
-    hyperparameters: dict[str, Any] | None = None
-    identifier: str | None = None
-    concurrency: int | None = None
-    max_retries: int | None = None
-    attempt_timeout: float | None = None
-    call_timeout: float | None = None
-    requests_per_minute: float | None = None
-    tokens_per_minute: int | None = None
-    max_calls: int | None = None
-    max_tokens_total: int | None = None
-    max_cost: float | None = None
-    grace: float | None = None
-
-    def limits(self) -> dict[str, Any]:
-        """How it called, and what it might spend, as far as it says so."""
-        found = {name: getattr(self, name) for name in LIMITS}
-        return {name: value for name, value in found.items() if value is not None}
+    Raises:
+        ValueError: one is missing, or cannot be what stands there.
+    """
+    lacking = {"max_test_items", "seed", "repeats", "reduce", "caching", "sut_options"} - recorded.keys()
+    if lacking:
+        raise ValueError(f"The options lack {', '.join(sorted(lacking))}.")
+    known = {name: recorded[name] for name in OPTIONS if name in recorded}
+    known["sut_options"] = SUTOptions.load(recorded["sut_options"])
+    RunOptions(**known)
+    return known
 
 
 class Inputs(Part):
@@ -90,8 +77,13 @@ class Manifest(Part):
     dataset: DatasetReference | None = None
     annotators: dict[str, dict[str, Any]] = Field(default_factory=dict)
     judges: dict[str, dict[str, dict[str, Any]]] | None = None
-    options: Options
+    options: Annotated[dict[str, Any], AfterValidator(_options_of_a_run)]
     inputs: Inputs = Inputs()
+
+    def chosen(self, *groups: Group) -> dict[str, Any]:
+        """The options of some groups that the run was given."""
+        found = {name: self.options.get(name) for name in options_of(*groups)}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 def manifest_of(folder: RunFolder) -> Manifest:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from modelgauge.api import Runner
+from modelgauge.config.options import RunOptions, options_of
 from modelgauge.config.settings import Settings, load_settings
-from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import DatasetReference, TestRecord
 from modelgauge.datasets.files import FileForm
 from modelgauge.datasets.runs import NamedGoldens, inherited
@@ -21,16 +21,6 @@ from modelgauge.engine.work import Work
 from modelgauge.errors import InputFileError, InvalidOptionError, RecordError, UnknownNameError, UsageError
 from modelgauge.plugins.resolution import Resolver
 from modelgauge.rerun.earlier import NEW_RUN, Manifest, local_data, plugins_of
-
-_OF_THE_RUN = (
-    "max_test_items",
-    "seed",
-    "repeats",
-    "reduce",
-    "first_repeat",
-    "cluster",
-    "finite",
-)  # what its results depend on
 
 
 class Chosen(NamedTuple):
@@ -222,9 +212,8 @@ def runner_for(
         pinned: whether the test's data must be what it was.
         goldens: what it is measured by, where that is a file.
     """
-    recorded = manifest.options
-    kept = {name: getattr(recorded, name) for name in _OF_THE_RUN}
-    kept["sut_options"] = SUTOptions.load(recorded.sut_options)
+    recorded = RunOptions(**manifest.options)
+    kept = {name: getattr(recorded, name) for name in options_of("sample", "results")}
     _check_options(kept, options)
     given = dict(options)
     files = list(given.pop("plugin_files", ()) or ())
@@ -238,8 +227,7 @@ def runner_for(
     versions = {f"{owner}:{key}": version for key, version in manifest.dependency_versions.items()}
     given["dependencies"] = {**local_data(manifest, owner), **(given.get("dependencies") or {})}
     given.setdefault("caching", recorded.caching)
-    labels = ("hyperparameters", "identifier")  # of the run, and so of what it is continued as
-    given.update({name: getattr(recorded, name) for name in labels if getattr(recorded, name)})
+    given |= {name: value for name, value in manifest.chosen("record").items() if value}
     if folder.path.parent.name != RUNS:  # it was moved, or made elsewhere
         given["runs_dir"] = folder.path.parent
     return Runner(

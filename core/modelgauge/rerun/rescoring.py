@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from modelgauge.config.secrets import SecretDescription
 from modelgauge.data.records import TestRecord
@@ -17,7 +17,7 @@ from modelgauge.files.regular import real_path
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.metrics.judges import JudgeLike, judging_by_default
 from modelgauge.plugins.resolution import TestName
-from modelgauge.rerun.earlier import Manifest, Names, check_names, is_own, manifest_of
+from modelgauge.rerun.earlier import Manifest, Names, RerunOptions, check_names, is_own, manifest_of
 from modelgauge.rerun.finding import (
     Caller,
     Chosen,
@@ -46,7 +46,7 @@ def rescore(
     encoding: str | None = None,
     metrics: Sequence[str] = (),
     judge: JudgeLike | None = None,
-    **options: Any,
+    **options: Unpack[RerunOptions],
 ) -> list[TestRecord]:
     """Measure the recorded answers of runs with the test's present annotators and `measure_quality`.
 
@@ -64,7 +64,7 @@ def rescore(
         encoding: of the file's text; by default that of the run's file, UTF-8 for another.
         metrics: uids of those that judge them; by default the run's.
         judge: judges for the metrics that name none; by default the run's.
-        options: see `Runner`.
+        options: what `Runner` takes.
 
     Raises:
         RecordError: there is no such run, or its answers are not answers to the test's prompts.

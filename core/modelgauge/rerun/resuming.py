@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from modelgauge.config.redaction import Redactor
 from modelgauge.data.records import TestRecord
@@ -15,7 +15,7 @@ from modelgauge.errors import RecordError
 from modelgauge.interfaces.identity import Identified
 from modelgauge.metrics.judges import JudgeLike, judging_by_default
 from modelgauge.plugins.resolution import SUTName, TestName
-from modelgauge.rerun.earlier import NEW_RUN, Manifest, Names, check_names, manifest_of
+from modelgauge.rerun.earlier import NEW_RUN, Manifest, Names, RerunOptions, check_names, manifest_of
 from modelgauge.rerun.finding import (
     Caller,
     check_dataset,
@@ -39,7 +39,7 @@ def resume(
     judge: JudgeLike | None = None,
     dataset: str | Path | None = None,
     metrics: Sequence[str] = (),
-    **options: Any,
+    **options: Unpack[RerunOptions],
 ) -> list[TestRecord]:
     """Continue runs that were stopped: items that have a record are not done again, failed ones included.
 
@@ -55,7 +55,7 @@ def resume(
             unasked; so are `sut`, `plugin_files`, `dependencies`, and what follows. The error lists what is lacking.
         dataset: the run's file of goldens, or another with the same content; likewise.
         metrics: the run's, where their names have options; likewise.
-        options: see `Runner`; what the results depend on is as it was.
+        options: what `Runner` takes; what the results depend on is as it was.
 
     Returns:
         The records of the runs, complete ones too.
@@ -91,7 +91,7 @@ def _resume_one(
         raise of_given_outputs(folder, "there is nothing to resume")
     test = None if names.test == manifest.test_uid else names.test
     goldens = None if test is not None else goldens_of(folder, manifest, moved=names.dataset)
-    given = {**manifest.options.limits(), **options}
+    given = {**manifest.chosen("calls", "limits"), **options}
     runner = runner_for(folder, manifest, given, caller=Caller("resume", data_dir))
     with judging_by_default(manifest.inputs.judge if names.judge is None else names.judge):
         chosen = test or (

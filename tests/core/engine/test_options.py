@@ -1,12 +1,14 @@
 """The options of a run, as its manifest keeps them."""
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
 from modelgauge import SUTOptions
-from modelgauge.config.options import RunOptions
+from modelgauge.config.options import OPTIONS, RunOptions, RunOptionsDict
+from modelgauge.errors import InvalidOptionError
 
 
 def test_a_run_without_options_is_done_so():
@@ -51,3 +53,17 @@ def test_what_is_recorded_of_options_is_json_and_holds_no_secrets():
 )
 def test_only_what_is_no_mean_of_repeats_is_called_a_reduction(repeats, reduce, reduction):
     assert RunOptions(repeats=repeats, reduce=reduce).reduction == reduction
+
+
+def test_the_options_that_are_given_by_name_are_those_of_a_run():
+    types = {one.name: one.type for one in dataclasses.fields(RunOptions)}
+    for name in ("data_dir", "max_test_items", "redactor"):  # which have parameters of their own
+        del types[name]
+    assert {name: one.__forward_arg__ for name, one in RunOptionsDict.__annotations__.items()} == types
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_tells_what_it_means_and_refuses_what_it_cannot_be(name):
+    assert OPTIONS[name].help.endswith(".")
+    with pytest.raises(InvalidOptionError, match=rf"^{name} is <object .*Give "):
+        RunOptions(**{name: object()})

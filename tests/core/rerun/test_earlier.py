@@ -181,4 +181,4 @@ def test_a_damaged_manifest_is_told(run_of, change):
 def test_the_limits_of_a_run_are_those_that_it_was_given(run_of):
     said = {"concurrency": 3, "max_cost": 1.5, "call_timeout": 2.0}
     made = manifest_of(run_of(options={**OPTIONS, **said, "repeats": 1, "max_test_items": 1, "unknown": 1}))
-    assert {name: value for name, value in made.options.limits().items() if value is not None} == said
+    assert made.chosen("calls", "limits") == said

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.app import App, pass_app
-from modelgauge.cli.options import (
-    data_dir_option,
-    data_options,
-    max_items_option,
-    shared_options,
-    taken_data_options,
-)
+from modelgauge.cli.options import data_dir_option, data_options, run_options, shared_options, taken_options
 from modelgauge.reports.plain import counted, indented
 
 if TYPE_CHECKING:
@@ -25,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command("list-items")
 @click.option("--test", required=True, metavar="UID", help="The test.")
-@max_items_option
+@run_options("sample")
 @data_dir_option
 @data_options
 @shared_options
@@ -44,13 +38,7 @@ def list_items(app: App, /, *, test: str, as_json: bool, **given: Any) -> None:
 
     app.configure(data_dir=given["data_dir"], offline=given["offline"])
     app.secrets.require(app.plugins().tests.resolve(test).entry.injections)
-    items = made_items(
-        test,
-        given["max_test_items"],
-        seed=given["seed"],
-        **app.runner_arguments(),
-        **taken_data_options(given),
-    )
+    items = made_items(test, **app.runner_arguments(), **taken_options(given))
     if as_json:
         app.show_pieces(_as_json(app, test, items))
         return

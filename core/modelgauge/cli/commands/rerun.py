@@ -4,67 +4,56 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.dataset_tests import other_dataset_options
 from modelgauge.cli.options import (
-    call_options,
     data_dir_option,
     dependency_option,
-    limit_options,
     offline_option,
+    run_options,
     shared_options,
-    taken_call_settings,
+    taken_options,
+    together,
 )
 from modelgauge.cli.running import report_options, run_and_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-F = TypeVar("F", bound="Callable[..., Any]")
+rerun_options = together(
+    report_options,
+    data_dir_option,
+    run_options("calls", "limits"),
+    offline_option,
+    dependency_option,
+    shared_options,
+)
+"""What does not change the results of a run."""
 
-_CALLS = {"concurrency": "concurrency", "max_retries": "max_retries", "attempt_timeout": "timeout"}
-"""How calls are made: names of `Runner`, and those of the command line and the settings."""
 
-
-def rerun_options(command: F) -> F:
-    """What does not change the results of a run."""
-    options = (
-        report_options,
-        data_dir_option,
-        call_options,
-        limit_options,
-        offline_option,
-        dependency_option,
-        shared_options,
+def _named_again(name: str, meaning: str) -> Callable[[Any], Any]:
+    many = name == "metric"
+    return click.option(
+        f"--{name}",
+        "metrics" if many else name,
+        metavar="FILE" if name == "dataset" else "UID",
+        multiple=many,
+        help=f"The run's {meaning}, named again{'; repeatable' if many else ''}.",
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
-def _names_again(command: F) -> F:
-    """The names that `resume` is given only for a run that is not known to be one's own."""
-    meanings = {
-        "sut": "SUT",
-        "test": "test",
-        "dataset": "file of goldens",
-        "metric": "metric",
-        "judge": "judge",
-    }
-    for name, meaning in reversed(meanings.items()):
-        many = name == "metric"
-        command = click.option(
-            f"--{name}",
-            "metrics" if many else name,
-            metavar="FILE" if name == "dataset" else "UID",
-            multiple=many,
-            help=f"The run's {meaning}, named again{'; repeatable' if many else ''}.",
-        )(command)
-    return command
+_names_again = together(
+    _named_again("sut", "SUT"),
+    _named_again("test", "test"),
+    _named_again("dataset", "file of goldens"),
+    _named_again("metric", "metric"),
+    _named_again("judge", "judge"),
+)
+"""The names that `resume` is given only for a run that is not known to be one's own."""
 
 
 @click.command("resume")
@@ -96,17 +85,13 @@ def resume(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
     """
     from modelgauge.rerun.resuming import resume as resumed
 
-    calls = {name: given[said] for name, said in _CALLS.items() if given[said] is not None}
     names = {name: given.pop(name) for name in ("test", "sut", "dataset", "metrics", "judge")}
-    earlier = _found(
-        app, "resume", run, given, names
-    )  # what the settings say of calls counted when the run began
-    options = {name: value for name, value in earlier.options.items() if name not in _CALLS} | calls
+    earlier = _found(app, "resume", run, given, names)
     ctx.exit(
         run_and_report(
             app,
             given,
-            lambda more: resumed(earlier.name, earlier.data_dir, **names, **{**options, **more}),
+            lambda more: resumed(earlier.name, earlier.data_dir, **names, **{**earlier.options, **more}),
             earlier.runs,
             again=shlex.join(["modelgauge", "resume", earlier.name, *earlier.again, *_said(names)]),
         )
@@ -210,6 +195,6 @@ def _found(app: App, verb: str, run: str, given: dict[str, Any], names: Mapping[
         if not is_own(folder):
             again = tuple(part for option, values in said.items() for one in values for part in (option, one))
         app.local_plugins.extend(plugins_of(folder))
-    app.configure(data_dir=given["data_dir"], offline=given["offline"], **taken_call_settings(given))
-    options = {**app.runner_arguments(), "dependencies": given["dependencies"]}
+    app.configure(data_dir=given["data_dir"], offline=given["offline"])
+    options = {**app.runner_arguments(), **taken_options(given)}
     return _Earlier(name, folders[0].path.parent, settings.data_dir, options, again)

@@ -9,27 +9,18 @@ import click
 from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.dataset_tests import dataset_options, judged_by, taken_dataset_tests
 from modelgauge.cli.options import (
-    call_options,
     data_dir_option,
     data_options,
-    interval_options,
-    limit_options,
-    max_items_option,
-    repeat_options,
+    run_options,
     shared_options,
     sut_options,
-    taken_call_settings,
-    taken_data_options,
-    taken_limits,
+    taken_options,
     taken_sut_options,
 )
 from modelgauge.cli.running import report_options, run_and_report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-_OF_RESULTS = ("max_test_items", "seed", "repeats", "reduce", "cluster", "finite")
 
 
 @click.command("run-test")
@@ -43,15 +34,12 @@ _OF_RESULTS = ("max_test_items", "seed", "repeats", "reduce", "cluster", "finite
     metavar="UID",
     help="A SUT, its options behind a question mark (acme/model?key=value); repeatable.",
 )
-@max_items_option
-@repeat_options
-@interval_options
+@run_options("sample", "results")
 @click.option("--dry-run", is_flag=True, help="Say what the run would take, and send nothing.")
 @report_options
 @click.option("--no-caching", is_flag=True, help="Ask for every answer anew, and keep none.")
 @data_dir_option
-@call_options
-@limit_options
+@run_options("calls", "limits")
 @data_options
 @sut_options
 @shared_options
@@ -86,20 +74,17 @@ def run_test(
     """
     options = {
         "sut_options": taken_sut_options(given),
-        **{name: given[name] for name in _OF_RESULTS},
         "caching": not given["no_caching"],
-        **taken_data_options(given),
+        **taken_options(given),
     }
-    app.configure(
-        data_dir=given["data_dir"], offline=given["offline"], judge=judge, **taken_call_settings(given)
-    )
+    app.configure(data_dir=given["data_dir"], offline=given["offline"], judge=judge)
     of_datasets, inputs = taken_dataset_tests(app, given, tests)
     if not tests and not of_datasets:
         raise click.UsageError("Missing option '--test', or '--dataset' with '--metric'.")
     pairs: tuple[list[Any], list[str]] = [*dict.fromkeys(tests), *of_datasets], list(dict.fromkeys(suts))
     with judged_by(judge):
         if dry_run:
-            _show_plans(app, pairs, {**options, **taken_limits(given)}, given)
+            _show_plans(app, pairs, options, given)
             return
         code = run_and_report(
             app,

@@ -165,7 +165,7 @@ def _item_lines(record: ItemRecord) -> Iterator[str]:
 
 def _known_lines(context: Any) -> Iterator[str]:
     """What a test knows of the right answer: those parts of its context that say so; else all of it, in short."""
-    from modelgauge.cli.exchange import shown
+    from modelgauge.cli.commands.run_one import shown
 
     named = context if isinstance(context, dict) else {}
     expected = {name: value for name, value in named.items() if name in _EXPECTED and value is not None}
@@ -176,7 +176,7 @@ def _known_lines(context: Any) -> Iterator[str]:
 
 
 def _interaction_lines(interaction: PromptInteractionAnnotations) -> Iterator[str]:
-    from modelgauge.cli.exchange import shown
+    from modelgauge.cli.commands.run_one import shown
 
     yield f"  prompt\n{indented(prompt_text(interaction.prompt.prompt), '    ')}"
     yield from _known_lines(interaction.prompt.context)

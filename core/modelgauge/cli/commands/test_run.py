@@ -17,7 +17,7 @@ import click
 
 from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.lazy import LazyGroup
-from modelgauge.cli.options import shared_options
+from modelgauge.cli.options import data_dir_option, judge_option, shared_options
 from modelgauge.cli.program import INTERNAL, INTERRUPTED, USAGE, when_terminated
 from modelgauge.errors import UsageError
 
@@ -71,12 +71,8 @@ def test() -> None:
     help="Which test cases are listed at the end.",
 )
 @click.option("--identifier", metavar="NAME", help="What you call this run.")
-@click.option("--judge", metavar="UID", help="The SUT that judges for metrics that name none of their own.")
-@click.option(
-    "--data-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="The folder of runs, cache and external data.  [default: run_data]",
-)
+@judge_option
+@data_dir_option
 @shared_options
 @pass_app
 @click.pass_context

@@ -1,0 +1,169 @@
+"""`modelgauge run-sut` and `run-annotator`: one call, every step shown, as text or as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from modelgauge.cli.app import App, pass_app
+from modelgauge.cli.options import (
+    context_option,
+    prompt_options,
+    run_options,
+    shared_options,
+    sut_options,
+    taken_options,
+    taken_sut_options,
+)
+from modelgauge.cli.program import TOO_MANY_ERRORS
+from modelgauge.errors import InputFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from modelgauge.cli.probe import Exchange
+    from modelgauge.data.items import PromptWithContext
+    from modelgauge.data.prompts import AnyPrompt
+
+
+@click.command("run-sut")
+@click.option("--sut", required=True, metavar="UID", help="The SUT to ask.")
+@prompt_options
+@sut_options
+@run_options("calls")
+@shared_options
+@pass_app
+@click.pass_context
+def run_sut(ctx: click.Context, app: App, /, *, sut: str, as_json: bool, **given: Any) -> None:
+    """Ask a SUT one prompt, and show the native request, the native response and the response that tests get.
+
+    The call is made anew, with retries and time-out as in a run, and is not recorded.
+
+    \b
+    Examples:
+      modelgauge run-sut --sut demo_yes_no --prompt "How many words are here?"
+      modelgauge run-sut --sut openai/gpt-4o --chat chat.json --temperature 0 --num-completions 2
+    """
+    from modelgauge.cli.probe import ask
+
+    asked = prompt_of(given).with_options(taken_sut_options(given))
+    app.secrets.require(app.plugins().suts.resolve(sut).entry.injections)
+    exchange = ask(sut, asked, **app.runner_arguments(), **taken_options(given))
+    ctx.exit(_show(app, exchange, "response", as_json=as_json, prompt=asked))
+
+
+@click.command("run-annotator")
+@click.option("--annotator", required=True, metavar="UID", help="The annotator to ask.")
+@prompt_options
+@click.option("--completion", required=True, metavar="TEXT", help="What the SUT answered.")
+@context_option
+@run_options("calls")
+@shared_options
+@pass_app
+@click.pass_context
+def run_annotator(
+    ctx: click.Context, app: App, /, *, annotator: str, completion: str, as_json: bool, **given: Any
+) -> None:
+    """Have an annotator judge one completion; show the native request and response, and the annotation.
+
+    SUTs that the annotator asks (a judge's) are asked. Nothing is cached or recorded.
+
+    \b
+    Example:
+      modelgauge run-annotator --annotator demo_starts_with_y --prompt "Ready?" --completion "Yes"
+    """
+    from modelgauge.cli.probe import annotate
+    from modelgauge.data.responses import SUTCompletion
+
+    asked = prompt_with_context(given)
+    app.secrets.require(app.plugins().of_annotator(annotator).resolve(annotator).entry.injections)
+    exchange = annotate(
+        annotator, asked, SUTCompletion(completion), **app.runner_arguments(), **taken_options(given)
+    )
+    ctx.exit(_show(app, exchange, "annotation", as_json=as_json, prompt=asked.prompt, completion=completion))
+
+
+def prompt_of(given: Mapping[str, Any]) -> AnyPrompt:
+    """The prompt that `prompt_options` gave.
+
+    Raises:
+        UsageError: there is none, or there are two.
+        InputFileError: the file is not a chat.
+    """
+    from modelgauge.data.prompts import TextPrompt
+    from modelgauge.text import load_chat
+
+    text, chat = given["prompt"], given["chat"]
+    if (text is None) == (chat is None):
+        raise click.UsageError("Give either --prompt TEXT or --chat FILE.")
+    return TextPrompt(text) if chat is None else load_chat(chat)
+
+
+def prompt_with_context(given: Mapping[str, Any]) -> PromptWithContext:
+    """The prompt, with what `--context` gave.
+
+    Raises:
+        UsageError, InputFileError: as for `prompt_of`; or the context is not JSON.
+    """
+    from modelgauge.data.items import PromptWithContext
+
+    try:
+        context = None if given["context"] is None else json.loads(given["context"])
+    except (ValueError, RecursionError) as error:
+        raise InputFileError(f"--context is not JSON: {error}.", fix="Quote texts: '\"Paris\"'.") from None
+    return PromptWithContext(prompt_of(given), context=context)
+
+
+def _show(app: App, exchange: Exchange, answer_name: str, *, as_json: bool, **given: Any) -> int:
+    """Show what was said.
+
+    Args:
+        app: of this invocation.
+        exchange: what was said.
+        answer_name: what the answer is called.
+        as_json: whether to print one JSON object.
+        given: what the command was given, for the JSON.
+
+    Returns:
+        The exit code: 3 where the call failed.
+    """
+    failure = exchange.failure
+    parts = {
+        "native_request": exchange.request,
+        "native_response": exchange.response,
+        answer_name: exchange.answer,
+    }
+    if as_json:
+        told = failure and {"type": failure.error_type, "stage": failure.stage, "message": failure.message}
+        said = {name: plain(one) for name, one in {**given, **parts}.items()}
+        app.show_json({"uid": exchange.uid, **said, "error": told})
+    else:
+        for name, value in parts.items():
+            if value is not None or failure is None:
+                app.show(f"{name.replace('_', ' ').capitalize()}\n{shown(value)}\n")
+    if failure is None:
+        return 0
+    app.note(f"Error: {exchange.uid} failed: {failure.error_type}: {failure.message}")
+    app.note(failure.traceback if app.debug else "`modelgauge --debug ...` shows the traceback.")
+    return TOO_MANY_ERRORS
+
+
+def plain(value: Any) -> Any:
+    """A JSON value or model as JSON data."""
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(value, fallback=repr)
+
+
+def shown(value: Any) -> str:
+    """A JSON value or model for a person, indented: texts as they are; of a response what it says only."""
+    from modelgauge.data.responses import SUTResponse
+    from modelgauge.reports.plain import indented
+
+    if isinstance(value, str):
+        return indented(value)
+    sparse = isinstance(value, SUTResponse)
+    data = value.model_dump(mode="json", exclude_defaults=True) if sparse else plain(value)
+    return indented(json.dumps(data, indent=2, ensure_ascii=False))
