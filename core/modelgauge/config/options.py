@@ -7,10 +7,12 @@ pydantic, since `modelgauge list` reads the settings.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from importlib import import_module
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 
@@ -119,25 +121,25 @@ class About(NamedTuple):
         default: without it; None where that is made anew each time.
         group: what it concerns.
         kind: what it may be.
-        help: what it means.
         metavar: what stands for its value in the help of commands; None where no command has it.
         flags: its names on the command line.
+        help: what it means.
     """
 
     default: Any
     group: Group
     kind: Kind
-    help: str
     metavar: str | None = None
     flags: tuple[str, ...] = ()
+    help: str = ""
 
 
 def _about(*facts: Any) -> dict[str, About]:
     return {"about": About(*facts)}
 
 
-def _option(default: T, group: Group, kind: Kind, meaning: str, metavar: str | None = None, *flags: str) -> T:
-    return field(default=default, metadata=_about(default, group, kind, meaning, metavar, flags))
+def _option(default: T, group: Group, kind: Kind, metavar: str | None = None, *flags: str) -> T:
+    return field(default=default, metadata=_about(default, group, kind, metavar, flags))
 
 
 def check_values(made: Any) -> None:
@@ -156,115 +158,67 @@ def check_values(made: Any) -> None:
 class RunOptions:
     """The options of a run.
 
+    Args:
+        data_dir: The folder of runs, cache and external data.
+        runs_dir: The folder in which runs get their folders; by default `runs` in data_dir.
+        caching: False asks for every answer anew, and keeps none.
+        identifier: What you call this run.
+        hyperparameters: What the app that is measured was set to; JSON, for the record.
+        max_test_items: Measure this many items only, the same ones each time for one seed; 10 of them are among 100.
+        seed: What the choice of items depends on.
+        repeats: Ask each prompt this many times, each time for an answer of its own.
+        reduce: How the measurements of the repeats become one: mean, majority, max or pass@K.
+        cluster: Items with equal values in this field of their context, or column of the data set, are not
+            independent: make intervals that allow for it. Items without the field stand for themselves.
+        finite: Make intervals about the items of this very test, not about all items like these.
+        first_repeat: The number of the first repeat of all that is asked, judges too: what was answered for one number
+            is not taken from the cache for another.
+        sut_options: Laid over the options of each prompt.
+        concurrency: Calls at once of each SUT and annotator; by default the engine finds out how many are best.
+        max_retries: Further attempts after a failed one.
+        attempt_timeout: Seconds for one attempt of a call.
+        call_timeout: Seconds for all attempts of a call with the pauses between them; as long is waited for the answer
+            to a call that another process makes.
+        requests_per_minute: Most requests a minute of each SUT; 0.5 for one in two minutes.
+        tokens_per_minute: Most tokens a minute of each SUT, as it reports them.
+        max_calls: Stop after this many calls; 0 for the cache alone.
+        max_tokens_total: Stop when SUTs have reported this many tokens.
+        max_cost: Stop when SUTs have reported a cost of this many US dollars.
+        grace: Seconds that calls under way get when the run is interrupted.
+        progress: Show a progress bar.
+        redactor: Knows the secrets that must not be written anywhere.
+
     Raises:
         InvalidOptionError: one cannot be what was given.
     """
 
-    data_dir: Path = _option(  # noqa: RUF009  it makes a field
-        Path("run_data"), "storage", FOLDER, "The folder of runs, cache and external data."
-    )
-    runs_dir: str | Path | None = _option(  # noqa: RUF009  it makes a field
-        None, "storage", FOLDER, "The folder in which runs get their folders; by default `runs` in data_dir."
-    )
-    caching: bool = _option(True, "storage", YES_NO, "False asks for every answer anew, and keeps none.")
-    identifier: str | None = _option(None, "record", _TEXT, "What you call this run.")
-    hyperparameters: Mapping[str, Any] = field(
-        default_factory=dict,
-        metadata=_about(
-            None, "record", _JSON, "What the app that is measured was set to; JSON, for the record."
-        ),
-    )
-    max_test_items: int | None = _option(
-        None,
-        "sample",
-        whole_number(1),
-        "Measure this many items only, the same ones each time for one seed; 10 of them are among 100.",
-        "N",
-        "-m",
-        "--max-test-items",
-    )
-    seed: int = _option(0, "sample", whole_number(), "What the choice of items depends on.", "N")
-    repeats: int = _option(
-        1,
-        "results",
-        whole_number(1),
-        "Ask each prompt this many times, each time for an answer of its own.",
-        "N",
-    )
-    reduce: str = _option(
-        "mean",
-        "results",
-        _TEXT,
-        "How the measurements of the repeats become one: mean, majority, max or pass@K.",
-        "HOW",
-    )
-    cluster: str | None = _option(
-        None,
-        "results",
-        _FIELD,
-        "Items with equal values in this field of their context, or column of the data set, are not independent: "
-        "make intervals that allow for it. Items without the field stand for themselves.",
-        "FIELD",
-    )
-    finite: bool = _option(
-        False,
-        "results",
-        YES_NO,
-        "Make intervals about the items of this very test, not about all items like these.",
-        "",
-    )
-    first_repeat: int = _option(
-        0,
-        "results",
-        whole_number(0),
-        "The number of the first repeat of all that is asked, judges too: what was answered for one number is not "
-        "taken from the cache for another.",
-    )
+    data_dir: Path = _option(Path("run_data"), "storage", FOLDER)  # noqa: RUF009  it makes a field
+    runs_dir: str | Path | None = _option(None, "storage", FOLDER)  # noqa: RUF009  likewise
+    caching: bool = _option(True, "storage", YES_NO)
+    identifier: str | None = _option(None, "record", _TEXT)
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict, metadata=_about(None, "record", _JSON))
+    max_test_items: int | None = _option(None, "sample", whole_number(1), "N", "-m", "--max-test-items")
+    seed: int = _option(0, "sample", whole_number(), "N")
+    repeats: int = _option(1, "results", whole_number(1), "N")
+    reduce: str = _option("mean", "results", _TEXT, "HOW")
+    cluster: str | None = _option(None, "results", _FIELD, "FIELD")
+    finite: bool = _option(False, "results", YES_NO, "")
+    first_repeat: int = _option(0, "results", whole_number(0))
     sut_options: SUTOptions = field(
-        default_factory=_no_sut_options,
-        metadata=_about(None, "results", _SUT_OPTIONS, "Laid over the options of each prompt."),
+        default_factory=_no_sut_options, metadata=_about(None, "results", _SUT_OPTIONS)
     )
-    concurrency: int | None = _option(
-        None,
-        "calls",
-        whole_number(1),
-        "Calls at once of each SUT and annotator; by default the engine finds out how many are best.",
-        "N",
-    )
-    max_retries: int = _option(4, "calls", whole_number(0), "Further attempts after a failed one.", "N")
-    attempt_timeout: float = _option(
-        120, "calls", _TIMEOUT, "Seconds for one attempt of a call.", "SECONDS", "--timeout"
-    )
-    call_timeout: float = _option(
-        600,
-        "limits",
-        _TIMEOUT,
-        "Seconds for all attempts of a call with the pauses between them; as long is waited for the answer to a call "
-        "that another process makes.",
-        "SECONDS",
-    )
-    requests_per_minute: float | None = _option(
-        None, "limits", _ABOVE_0, "Most requests a minute of each SUT; 0.5 for one in two minutes.", "N"
-    )
-    tokens_per_minute: int | None = _option(
-        None, "limits", whole_number(1), "Most tokens a minute of each SUT, as it reports them.", "N"
-    )
-    max_calls: int | None = _option(
-        None, "limits", whole_number(0), "Stop after this many calls; 0 for the cache alone.", "N"
-    )
-    max_tokens_total: int | None = _option(
-        None, "limits", whole_number(0), "Stop when SUTs have reported this many tokens.", "N"
-    )
-    max_cost: float | None = _option(
-        None, "limits", _FROM_0, "Stop when SUTs have reported a cost of this many US dollars.", "USD"
-    )
-    grace: float = _option(
-        5, "limits", _FROM_0, "Seconds that calls under way get when the run is interrupted."
-    )
-    progress: bool = _option(False, "process", YES_NO, "Show a progress bar.")
-    redactor: Redactor = field(
-        default_factory=Redactor
-    )  # knows the secrets that must not be written anywhere
+    concurrency: int | None = _option(None, "calls", whole_number(1), "N")
+    max_retries: int = _option(4, "calls", whole_number(0), "N")
+    attempt_timeout: float = _option(120, "calls", _TIMEOUT, "SECONDS", "--timeout")
+    call_timeout: float = _option(600, "limits", _TIMEOUT, "SECONDS")
+    requests_per_minute: float | None = _option(None, "limits", _ABOVE_0, "N")
+    tokens_per_minute: int | None = _option(None, "limits", whole_number(1), "N")
+    max_calls: int | None = _option(None, "limits", whole_number(0), "N")
+    max_tokens_total: int | None = _option(None, "limits", whole_number(0), "N")
+    max_cost: float | None = _option(None, "limits", _FROM_0, "USD")
+    grace: float = _option(5, "limits", _FROM_0)
+    progress: bool = _option(False, "process", YES_NO)
+    redactor: Redactor = field(default_factory=Redactor)
 
     def __post_init__(self) -> None:
         check_values(self)
@@ -313,7 +267,12 @@ class RunOptionsDict(TypedDict, total=False):
     progress: bool
 
 
-OPTIONS: dict[str, About] = {one.name: one.metadata["about"] for one in fields(RunOptions) if one.metadata}
+_HELP = dict(re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", cleandoc(RunOptions.__doc__ or ""), re.MULTILINE))
+OPTIONS: dict[str, About] = {
+    one.name: one.metadata["about"]._replace(help=" ".join(_HELP.get(one.name, "").split()))
+    for one in fields(RunOptions)
+    if one.metadata
+}
 """What is known of each option, by its name; the redactor is none that a user gives."""
 
 
