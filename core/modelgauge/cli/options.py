@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from modelgauge.cli.app import App
+from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.logs import LEVELS, set_log_level
 from modelgauge.cli.stdout import stdout_kept
 from modelgauge.config.options import OPTIONS, Group, Kind, options_of
@@ -100,8 +100,9 @@ shared_options = together(
     ),
     plugin_option,
     program_options(hidden=True),
+    pass_app,
 )
-"""What every command takes: `--json`, `--plugin`, `--debug`, `--log-level`."""
+"""What every command takes: `--json`, `--plugin`, `--debug`, `--log-level`; its first argument is the `App`."""
 
 data_dir_option = click.option(
     "--data-dir",

@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from modelgauge.config.options import OPTIONS
 from modelgauge.errors import InvalidOptionError, SettingsError
@@ -22,6 +22,8 @@ from modelgauge.wording.did_you_mean import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+T = TypeVar("T")
 
 SETTINGS_FILE = "modelgauge.toml"
 SECRETS_FILE = "secrets.toml"
@@ -91,16 +93,34 @@ def names_a_file(plugin: str) -> bool:
 # --- the settings ---------------------------------------------------------------------------------
 
 
-def _how(
-    convert: Callable[[object, Source], Any], meaning: str, *, key: str = "", adds_up: bool = False
-) -> dict[str, Any]:
-    return {"convert": convert, "meaning": meaning, "key": key, "adds_up": adds_up}
+class SettingInfo(NamedTuple):
+    """One row of the table of settings, for the loader and for the reference.
+
+    `convert` raises ValueError with what it wants instead. With `adds_up`, layers add to each other, else the
+    later replaces the earlier. `option` is the option of a run that a setting stands in for.
+    """
+
+    convert: Callable[[object, Source], Any]
+    meaning: str
+    key: str = ""
+    adds_up: bool = False
+    option: str = ""
+    name: str = ""
+    default: Any = None
+
+    @property
+    def variable(self) -> str:
+        """The name in the environment."""
+        return PREFIX + self.name.upper()
 
 
-def _of_run(option: str) -> dict[str, Any]:
-    """A setting that stands in for an option of a run."""
+def _setting(default: T, *about: Any, **more: Any) -> T:
+    return field(default=default, metadata={"info": SettingInfo(*about, **more)})
+
+
+def _of_run(option: str) -> Any:
     about = OPTIONS[option]
-    return {**_how(lambda written, _: about.kind.parse(written), about.help), "option": option}
+    return _setting(None, lambda written, _: about.kind.parse(written), about.help, option=option)
 
 
 @dataclass(frozen=True)
@@ -112,61 +132,31 @@ class Settings:
     start at the file's folder, others at the working directory.
     """
 
-    data_dir: Path = field(default=Path("run_data"), metadata=_how(_path, OPTIONS["data_dir"].help))
-    offline: bool = field(
-        default=False, metadata=_how(_boolean, "Fetch nothing; use the data that is there.")
+    data_dir: Path = _setting(Path("run_data"), _path, OPTIONS["data_dir"].help)  # noqa: RUF009  it makes a field
+    offline: bool = _setting(False, _boolean, "Fetch nothing; use the data that is there.")
+    judge: str | None = _setting(
+        None, _text, "The SUT that judges where no other is named.", key="judge.model"
     )
-    judge: str | None = field(
-        default=None, metadata=_how(_text, "The SUT that judges where no other is named.", key="judge.model")
+    plugins: tuple[str, ...] = _setting(
+        (), _plugins, "Plugin files or modules; all layers count.", adds_up=True
     )
-    plugins: tuple[str, ...] = field(
-        default=(), metadata=_how(_plugins, "Plugin files or modules; all layers count.", adds_up=True)
-    )
-    concurrency: int | None = field(default=None, metadata=_of_run("concurrency"))
-    max_retries: int | None = field(default=None, metadata=_of_run("max_retries"))
-    timeout: float | None = field(default=None, metadata=_of_run("attempt_timeout"))
-    secrets_file: Path = field(default=Path(SECRETS_FILE), metadata=_how(_path, "The file of secrets."))
+    concurrency: int | None = _of_run("concurrency")
+    max_retries: int | None = _of_run("max_retries")
+    timeout: float | None = _of_run("attempt_timeout")
+    secrets_file: Path = _setting(Path(SECRETS_FILE), _path, "The file of secrets.")  # noqa: RUF009  likewise
     file: Path | None = None  # the modelgauge.toml that was read; not a setting
 
     def of_calls(self) -> dict[str, Any]:
         """What is said of calls, under the names of a run's options; what is not said is left out."""
-        named = {one.metadata.get("option"): getattr(self, one.name) for one in fields(self)}
-        return {name: value for name, value in named.items() if name is not None and value is not None}
-
-
-class SettingInfo(NamedTuple):
-    """One row of the table of settings, for the loader and for the reference.
-
-    `convert` raises ValueError with what it wants instead. With `adds_up`, layers add to each other, else the
-    later replaces the earlier.
-    """
-
-    name: str
-    key: str
-    default: Any
-    meaning: str
-    convert: Callable[[object, Source], Any]
-    adds_up: bool
-
-    @property
-    def variable(self) -> str:
-        """The name in the environment."""
-        return PREFIX + self.name.upper()
+        named = {one.option: getattr(self, one.name) for one in list_settings() if one.option}
+        return {name: value for name, value in named.items() if value is not None}
 
 
 def list_settings() -> list[SettingInfo]:
     """Every setting, in the order of `Settings`."""
+    infos = [(one, one.metadata["info"]) for one in fields(Settings) if one.metadata]
     return [
-        SettingInfo(
-            name=each.name,
-            key=each.metadata["key"] or each.name,
-            default=each.default,
-            meaning=each.metadata["meaning"],
-            convert=each.metadata["convert"],
-            adds_up=each.metadata["adds_up"],
-        )
-        for each in fields(Settings)
-        if each.metadata
+        info._replace(name=one.name, key=info.key or one.name, default=one.default) for one, info in infos
     ]
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.lazy import LazyGroup
 from modelgauge.cli.options import (
     context_option,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from modelgauge.cache import Difference, DiskCache, Explanation
+    from modelgauge.cli.app import App
 
 QUARANTINE = "quarantine"
 _MOST_OF_A_VALUE = 60
@@ -44,7 +44,6 @@ def cache() -> None:
 @cache.command("stats")
 @data_dir_option
 @shared_options
-@pass_app
 def stats(app: App, /, *, data_dir: Path | None, as_json: bool) -> None:
     """Show how many responses are kept, how much room they take, and what was found damaged.
 
@@ -71,7 +70,6 @@ def stats(app: App, /, *, data_dir: Path | None, as_json: bool) -> None:
 @cache.command("verify")
 @data_dir_option
 @shared_options
-@pass_app
 @click.pass_context
 def verify(ctx: click.Context, app: App, /, *, data_dir: Path | None, as_json: bool) -> None:
     """Read every response and check it against its key and checksum; the exit code is 1 where one is damaged.
@@ -110,7 +108,6 @@ def verify(ctx: click.Context, app: App, /, *, data_dir: Path | None, as_json: b
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @data_dir_option
 @shared_options
-@pass_app
 def clear(app: App, /, *, yes: bool, data_dir: Path | None, as_json: bool) -> None:
     """Remove every response from the cache; the next runs pay for theirs anew. Records of runs stay.
 
@@ -188,7 +185,6 @@ def _ask(question: str) -> None:
 @data_dir_option
 @sut_options
 @shared_options
-@pass_app
 def explain(app: App, /, *, sut: str | None, annotator: str | None, as_json: bool, **given: Any) -> None:
     """Say whether the answer to a prompt is in the cache, and if not, how the nearest entry differs from it.
 

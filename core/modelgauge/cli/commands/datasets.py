@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.dataset_tests import form_options
 from modelgauge.cli.lazy import LazyGroup
 from modelgauge.cli.options import shared_options
@@ -16,6 +15,7 @@ from modelgauge.reports.plain import counted, one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from modelgauge.cli.app import App
     from modelgauge.datasets.dataset import EvaluationDataset
     from modelgauge.datasets.files import FileForm
     from modelgauge.datasets.rows import Reading
@@ -40,7 +40,6 @@ def datasets() -> None:
 @click.option("-r", "--recursive", is_flag=True, help="Look into the folders inside too.")
 @form_options
 @shared_options
-@pass_app
 def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm, as_json: bool) -> None:
     """List the data sets of a folder.
 
@@ -168,7 +167,6 @@ def _kind(*, multi_turn: bool) -> str:
 @click.option("-n", "--first", type=click.IntRange(min=1), help="Only the first N goldens.")
 @form_options
 @shared_options
-@pass_app
 def show(app: App, /, *, file: Path, first: int | None, form: FileForm, as_json: bool) -> None:
     """Show the goldens of a data set.
 
@@ -230,7 +228,6 @@ def _cells(row: dict[str, Any]) -> tuple[str, str, str]:
 @click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
 @form_options
 @shared_options
-@pass_app
 @click.pass_context
 def validate(
     ctx: click.Context, app: App, /, *, files: tuple[Path, ...], form: FileForm, as_json: bool
@@ -303,7 +300,6 @@ def _repeated(dataset: EvaluationDataset) -> Iterator[str]:
 @click.option("--exit-code", "with_exit_code", is_flag=True, help="Exit with 1 where they differ.")
 @form_options
 @shared_options
-@pass_app
 @click.pass_context
 def diff(
     ctx: click.Context,

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.lazy import LazyGroup
 from modelgauge.cli.options import data_dir_option, shared_options
 from modelgauge.reports.figures import size
 from modelgauge.reports.plain import columns
 
 if TYPE_CHECKING:
+    from modelgauge.cli.app import App
     from modelgauge.dependencies import DependencyStore, ExternalData
     from modelgauge.interfaces.test import PromptResponseTest
 
@@ -32,7 +32,6 @@ def dependencies() -> None:
 )
 @data_dir_option
 @shared_options
-@pass_app
 def list_dependencies(app: App, /, *, tests: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
     """List the data that is kept; with --test, what tests need and whether it is here.
 
@@ -64,7 +63,6 @@ def list_dependencies(app: App, /, *, tests: tuple[str, ...], data_dir: Path | N
 @click.option("--test", "tests", multiple=True, required=True, metavar="UID", help="The test; repeatable.")
 @data_dir_option
 @shared_options
-@pass_app
 def fetch(app: App, /, *, tests: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
     """Fetch the data of tests now, so that they run without a network later.
 
@@ -103,7 +101,6 @@ def fetch(app: App, /, *, tests: tuple[str, ...], data_dir: Path | None, as_json
 @click.option("--key", metavar="KEY", help="The test's name for it; needless where it has only one.")
 @data_dir_option
 @shared_options
-@pass_app
 def add(
     app: App,
     /,

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.options import data_dir_option, data_options, run_options, shared_options, taken_options
 from modelgauge.reports.plain import counted, indented
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from modelgauge.cli.app import App
     from modelgauge.data.items import TestItem
     from modelgauge.data.prompts import AnyPrompt
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 @data_dir_option
 @data_options
 @shared_options
-@pass_app
 def list_items(app: App, /, *, test: str, as_json: bool, **given: Any) -> None:
     """Show every prompt that a test will send, item by item, with its ids; no SUT is asked.
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.options import shared_options
 from modelgauge.reports.plain import columns, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from modelgauge.cli.app import App
     from modelgauge.config.secrets import Secret
     from modelgauge.plugins.discovery import Plugins
     from modelgauge.plugins.registry import Entry, Registry
@@ -22,7 +22,6 @@ _HEADINGS = {"test": "Tests", "sut": "SUTs", "annotator": "Annotators", "metric"
 
 @click.command("list")
 @shared_options
-@pass_app
 def list_all(app: App, /, *, as_json: bool) -> None:
     """List all tests, SUTs, annotators and metrics that are installed, and the distribution of each.
 
@@ -54,7 +53,6 @@ def _list_command(kind: str, registry_of: Callable[[Plugins], Registry], about: 
         help=f"{about}\n\n\b\nExample:\n  modelgauge list-{plural} --json",
     )
     @shared_options
-    @pass_app
     def list_kind(app: App, /, *, as_json: bool) -> None:
         registry = registry_of(app.plugins())
         if as_json:
@@ -123,7 +121,6 @@ def _entry_as_json(entry: Entry) -> dict[str, Any]:
 
 @click.command("list-secrets")
 @shared_options
-@pass_app
 def list_secrets(app: App, /, *, as_json: bool) -> None:
     """List the secrets that plugins want: where each is looked for, whether it is there, where to get one.
 

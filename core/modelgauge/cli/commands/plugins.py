@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.lazy import LazyGroup
 from modelgauge.cli.options import data_dir_option, shared_options
 from modelgauge.cli.program import FAILED
@@ -15,12 +14,12 @@ from modelgauge.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from modelgauge.cli.app import App
     from modelgauge.plugins.discovery import LoadedPlugin, Plugins
 
 
 @click.group("plugins", cls=LazyGroup, invoke_without_command=True)
 @shared_options
-@pass_app
 @click.pass_context
 def plugins(ctx: click.Context, app: App, /, *, as_json: bool) -> None:
     """List the plugins: distribution, version, load time and what each registered.
@@ -122,7 +121,6 @@ def _as_json(found: Plugins) -> dict[str, Any]:
 @click.option("-q", "--quiet", is_flag=True, help="Show problems and warnings only, and the counts.")
 @data_dir_option
 @shared_options
-@pass_app
 @click.pass_context
 def check(
     ctx: click.Context,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.dataset_tests import other_dataset_options
 from modelgauge.cli.options import (
     data_dir_option,
@@ -23,6 +22,9 @@ from modelgauge.cli.running import report_options, run_and_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from modelgauge.cli.app import App
+    from modelgauge.data.records import TestRecord
 
 rerun_options = together(
     report_options,
@@ -60,7 +62,6 @@ _names_again = together(
 @click.argument("run")
 @_names_again
 @rerun_options
-@pass_app
 @click.pass_context
 def resume(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
     """Continue a run that was interrupted, stopped or killed, and show what came out.
@@ -86,16 +87,7 @@ def resume(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
     from modelgauge.rerun.resuming import resume as resumed
 
     names = {name: given.pop(name) for name in ("test", "sut", "dataset", "metrics", "judge")}
-    earlier = _found(app, "resume", run, given, names)
-    ctx.exit(
-        run_and_report(
-            app,
-            given,
-            lambda more: resumed(earlier.name, earlier.data_dir, **names, **{**earlier.options, **more}),
-            earlier.runs,
-            again=shlex.join(["modelgauge", "resume", earlier.name, *earlier.again, *_said(names)]),
-        )
-    )
+    ctx.exit(_run_again(app, resumed, run, given, names))
 
 
 @click.command("rescore")
@@ -103,7 +95,6 @@ def resume(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
 @click.option("--test", metavar="UID", help="Measure with this test.  [default: the run's]")
 @other_dataset_options
 @rerun_options
-@pass_app
 @click.pass_context
 def rescore(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
     """Measure the recorded answers of a run with the test and the annotators as they are now.
@@ -122,18 +113,8 @@ def rescore(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
     """
     from modelgauge.rerun.rescoring import rescore as rescored
 
-    measured = {name: given.pop(name) for name in ("test", "dataset", "metrics", "judge")}
-    earlier = _found(app, "rescore", run, given, measured)
-    measured |= given.pop("form")._asdict()
-    ctx.exit(
-        run_and_report(
-            app,
-            given,
-            lambda more: rescored(earlier.name, earlier.data_dir, **measured, **{**earlier.options, **more}),
-            earlier.runs,
-            again=shlex.join(["modelgauge", "rescore", earlier.name, *earlier.again, *_said(measured)]),
-        )
-    )
+    names = {name: given.pop(name) for name in ("test", "dataset", "metrics", "judge")}
+    ctx.exit(_run_again(app, rescored, run, given, names, **given.pop("form")._asdict()))
 
 
 def _said(measured: Mapping[str, Any]) -> Iterator[str]:
@@ -150,26 +131,23 @@ def _said(measured: Mapping[str, Any]) -> Iterator[str]:
             yield from (f"--{name}", measured[name])
 
 
-class _Earlier(NamedTuple):
-    """The runs that are built on.
+def _run_again(
+    app: App,
+    function: Callable[..., list[TestRecord]],
+    run: str,
+    given: dict[str, Any],
+    names: Mapping[str, Any],
+    **form: Any,
+) -> int:
+    """Do earlier runs again, after loading what they were made with, and return the exit code.
 
     Args:
-        name: an id, or a folder.
-        runs: the folder that holds them, and what is made of them.
-        data_dir: where they are looked up by their ids.
-        options: what a `Runner` is given.
-        again: what must be said of plugins and data each time.
-    """
-
-    name: str
-    runs: Path
-    data_dir: Path
-    options: dict[str, Any]
-    again: tuple[str, ...]
-
-
-def _found(app: App, verb: str, run: str, given: dict[str, Any], names: Mapping[str, Any]) -> _Earlier:
-    """The runs, after loading what they were made with.
+        app: of this invocation.
+        function: `resume` or `rescore`.
+        run: an id, or a folder.
+        given: the command's other arguments.
+        names: of what it is done again with.
+        form: how a data set is written.
 
     Raises:
         RecordError: there are none, or they may be somebody else's and names of theirs were not given.
@@ -179,7 +157,7 @@ def _found(app: App, verb: str, run: str, given: dict[str, Any], names: Mapping[
     from modelgauge.files.regular import real_path
     from modelgauge.rerun.earlier import Names, check_names, is_own, plugins_of
 
-    path = Path(run)
+    path, verb = Path(run), function.__name__
     in_a_run = path.is_file() and (path.parent / MANIFEST).is_file()
     name = str(real_path(path.parent if in_a_run else path)) if path.exists() else run
     settings = app.configure(data_dir=given["data_dir"])
@@ -187,14 +165,21 @@ def _found(app: App, verb: str, run: str, given: dict[str, Any], names: Mapping[
     everything = Names(**names, dependencies=given["dependencies"], plugins=settings.plugins)
     said = {"--plugin": list(app.local_plugins)}
     said["--dependency"] = [f"{key}={path}" for key, path in given["dependencies"].items()]
-    again: tuple[str, ...] = ()
+    again: list[str] = []
     for folder in folders:
         if verb == "resume" and folder.is_complete():  # it is only shown
             continue
         check_names(folder, everything, verb)
         if not is_own(folder):
-            again = tuple(part for option, values in said.items() for one in values for part in (option, one))
+            again = [part for option, values in said.items() for one in values for part in (option, one)]
         app.local_plugins.extend(plugins_of(folder))
     app.configure(data_dir=given["data_dir"], offline=given["offline"])
-    options = {**app.runner_arguments(), **taken_options(given)}
-    return _Earlier(name, folders[0].path.parent, settings.data_dir, options, again)
+    measured = {**names, **form}
+    options = {**measured, **app.runner_arguments(), **taken_options(given)}
+    return run_and_report(
+        app,
+        given,
+        lambda more: function(name, settings.data_dir, **options, **more),
+        folders[0].path.parent,
+        again=shlex.join(["modelgauge", verb, name, *again, *_said(measured)]),
+    )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.options import (
     context_option,
     prompt_options,
@@ -23,6 +22,7 @@ from modelgauge.errors import InputFileError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from modelgauge.cli.app import App
     from modelgauge.cli.probe import Exchange
     from modelgauge.data.items import PromptWithContext
     from modelgauge.data.prompts import AnyPrompt
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 @sut_options
 @run_options("calls")
 @shared_options
-@pass_app
 @click.pass_context
 def run_sut(ctx: click.Context, app: App, /, *, sut: str, as_json: bool, **given: Any) -> None:
     """Ask a SUT one prompt, and show the native request, the native response and the response that tests get.
@@ -61,7 +60,6 @@ def run_sut(ctx: click.Context, app: App, /, *, sut: str, as_json: bool, **given
 @context_option
 @run_options("calls")
 @shared_options
-@pass_app
 @click.pass_context
 def run_annotator(
     ctx: click.Context, app: App, /, *, annotator: str, completion: str, as_json: bool, **given: Any

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.dataset_tests import dataset_options, judged_by, taken_dataset_tests
 from modelgauge.cli.options import (
     data_dir_option,
@@ -21,6 +20,8 @@ from modelgauge.cli.running import report_options, run_and_report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from modelgauge.cli.app import App
 
 
 @click.command("run-test")
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 @data_options
 @sut_options
 @shared_options
-@pass_app
 @click.pass_context
 def run_test(
     ctx: click.Context,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.options import data_dir_option, shared_options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from modelgauge.cli.app import App
     from modelgauge.data.records import TestRecord
     from modelgauge.engine.files.journal import RunFolder
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 @click.option("-n", "--last", type=click.IntRange(min=1), help="Only the last N.")
 @data_dir_option
 @shared_options
-@pass_app
 def runs(app: App, /, *, last: int | None, data_dir: Path | None, as_json: bool) -> None:
     """List the runs that were made, the latest last, with how many test cases passed or their first result.
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.commands.list_items import prompt_text
 from modelgauge.cli.options import data_dir_option, shared_options
 from modelgauge.reports.plain import counted, indented, one_line
@@ -15,6 +14,7 @@ from modelgauge.reports.plain import counted, indented, one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from modelgauge.cli.app import App
     from modelgauge.data.measured import PromptInteractionAnnotations
     from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord
     from modelgauge.reports.items import ShownRun
@@ -39,7 +39,6 @@ _MOST_OF_A_CONTEXT = 500
 )
 @data_dir_option
 @shared_options
-@pass_app
 def show(app: App, /, *, run: str, items: bool, failures: bool, data_dir: Path | None, as_json: bool) -> None:
     """Show a run: its results, what failed, where it lies; and of one that has not ended, how far it is.
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.lazy import LazyGroup
 from modelgauge.cli.options import data_dir_option, judge_option, shared_options
 from modelgauge.cli.program import INTERNAL, INTERRUPTED, USAGE, when_terminated
@@ -24,6 +23,7 @@ from modelgauge.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from modelgauge.cli.app import App
     from modelgauge.evals.session import TestRunOptions
 
 FAILED = 1
@@ -74,7 +74,6 @@ def test() -> None:
 @judge_option
 @data_dir_option
 @shared_options
-@pass_app
 @click.pass_context
 def run(
     ctx: click.Context,
