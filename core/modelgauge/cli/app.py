@@ -18,7 +18,6 @@ from modelgauge.reports.plain import columns, visible, visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
     from typing import TextIO
 
     from modelgauge.api import Runner
@@ -37,7 +36,7 @@ class App:
         local_plugins: what `--plugin` named, wherever it stood.
         debug: whether errors come with their traceback.
         exit_code: what to exit with where the reader of the output goes away before its end.
-        given_data_dir: the folder that `--data-dir` named; None where it was not given.
+        given: the settings that options of the command line named; None where one was not given.
         stdout: where `--json` writes; None without it.
     """
 
@@ -46,7 +45,7 @@ class App:
         self.local_plugins: list[str] = []
         self.debug = False
         self.exit_code = 0
-        self.given_data_dir: Path | None = None
+        self.given: dict[str, Any] = {}
         self.stdout: TextIO | None = None
         self._settings: Settings | None = None
         self._secrets: SecretStore | None = None
@@ -54,19 +53,21 @@ class App:
 
     # --- what commands work with ----------------------------------------------------------------
 
-    def configure(self, **options: Any) -> Settings:
-        """Load the settings with a command's options laid over them; None means not given.
+    def configure(self, **given: Any) -> None:
+        """Lay options of the command line over the settings, which are read anew when they are wanted next."""
+        self.given |= given
+        self._settings = None
+
+    @property
+    def settings(self) -> Settings:
+        """What the file, the environment and the command line say.
 
         Raises:
             SettingsError, InvalidOptionError: see `load_settings`.
         """
-        self.given_data_dir = options.get("data_dir")
-        self._settings = load_settings(plugins=self.local_plugins or None, **options)
+        if self._settings is None:
+            self._settings = load_settings(plugins=self.local_plugins or None, **self.given)
         return self._settings
-
-    @property
-    def settings(self) -> Settings:
-        return self._settings if self._settings is not None else self.configure()
 
     @property
     def secrets(self) -> SecretStore:

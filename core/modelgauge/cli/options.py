@@ -35,6 +35,10 @@ def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.ensure_object(App).debug = True
 
 
+def _configure(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    ctx.ensure_object(App).configure(**{str(param.name): value})
+
+
 def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     """Several options as one decorator; help lists them in this order."""
 
@@ -106,6 +110,8 @@ shared_options = together(
 
 data_dir_option = click.option(
     "--data-dir",
+    expose_value=False,
+    callback=_configure,
     type=click.Path(file_okay=False, path_type=Path),
     help=f"{OPTIONS['data_dir'].help}  [default: run_data]",
 )
@@ -225,7 +231,12 @@ def _mapping(
 
 
 offline_option = click.option(
-    "--offline", is_flag=True, default=None, help="Fetch nothing; use the data that is there."
+    "--offline",
+    is_flag=True,
+    default=None,
+    expose_value=False,
+    callback=_configure,
+    help="Fetch nothing; use the data that is there.",
 )
 dependency_option = click.option(
     "--dependency",

@@ -291,4 +291,5 @@ def _higher_cap(records: Iterable[TestRecord], again: str) -> str:
 
 def _data_dir(app: App) -> str:
     """The option without which a command would look for the run elsewhere."""
-    return f" --data-dir {shlex.quote(str(app.given_data_dir))}" if app.given_data_dir else ""
+    folder = app.given.get("data_dir")
+    return f" --data-dir {shlex.quote(str(folder))}" if folder else ""

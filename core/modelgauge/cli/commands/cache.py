@@ -44,14 +44,14 @@ def cache() -> None:
 @cache.command("stats")
 @data_dir_option
 @shared_options
-def stats(app: App, /, *, data_dir: Path | None, as_json: bool) -> None:
+def stats(app: App, /, *, as_json: bool) -> None:
     """Show how many responses are kept, how much room they take, and what was found damaged.
 
     \b
     Example:
       modelgauge cache stats
     """
-    folder = app.configure(data_dir=data_dir).data_dir / "cache"
+    folder = app.settings.data_dir / "cache"
     with _opened(folder) as opened:
         entries, volume = (0, 0) if opened is None else (len(opened), opened.volume())
         shared = opened is not None and opened.leases.shared
@@ -71,7 +71,7 @@ def stats(app: App, /, *, data_dir: Path | None, as_json: bool) -> None:
 @data_dir_option
 @shared_options
 @click.pass_context
-def verify(ctx: click.Context, app: App, /, *, data_dir: Path | None, as_json: bool) -> None:
+def verify(ctx: click.Context, app: App, /, *, as_json: bool) -> None:
     """Read every response and check it against its key and checksum; the exit code is 1 where one is damaged.
 
     What is damaged goes to the quarantine, a folder in the cache, and is paid for anew by the next run that
@@ -83,7 +83,7 @@ def verify(ctx: click.Context, app: App, /, *, data_dir: Path | None, as_json: b
     """
     from modelgauge.cache import verify as verified
 
-    folder = app.configure(data_dir=data_dir).data_dir / "cache"
+    folder = app.settings.data_dir / "cache"
     with _opened(folder) as opened:
         verdict = None if opened is None else verified(opened)
         found_damaged = opened is not None and bool(opened.damaged)
@@ -108,14 +108,14 @@ def verify(ctx: click.Context, app: App, /, *, data_dir: Path | None, as_json: b
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @data_dir_option
 @shared_options
-def clear(app: App, /, *, yes: bool, data_dir: Path | None, as_json: bool) -> None:
+def clear(app: App, /, *, yes: bool, as_json: bool) -> None:
     """Remove every response from the cache; the next runs pay for theirs anew. Records of runs stay.
 
     \b
     Example:
       modelgauge cache clear --yes
     """
-    folder = app.configure(data_dir=data_dir).data_dir / "cache"
+    folder = app.settings.data_dir / "cache"
     removed = 0
     with _opened(folder) as opened:
         if opened is not None:
@@ -199,7 +199,6 @@ def explain(app: App, /, *, sut: str | None, annotator: str | None, as_json: boo
     """
     if (sut is None) == (annotator is None):
         raise click.UsageError("Give either --sut UID or --annotator UID.")
-    app.configure(data_dir=given["data_dir"])
     explanation = _of_sut(app, sut, given) if sut is not None else _of_annotator(app, str(annotator), given)
     if as_json:
         app.show_json({"uid": sut or annotator, **explanation.model_dump(mode="json")})

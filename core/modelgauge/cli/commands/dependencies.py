@@ -32,7 +32,7 @@ def dependencies() -> None:
 )
 @data_dir_option
 @shared_options
-def list_dependencies(app: App, /, *, tests: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
+def list_dependencies(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> None:
     """List the data that is kept; with --test, what tests need and whether it is here.
 
     \b
@@ -40,7 +40,6 @@ def list_dependencies(app: App, /, *, tests: tuple[str, ...], data_dir: Path | N
       modelgauge dependencies list
       modelgauge dependencies list --test gsm8k
     """
-    app.configure(data_dir=data_dir)
     rows = _needed(app, tests) if tests else _kept(app)
     if as_json:
         app.show_json({"dependencies": rows})
@@ -63,7 +62,7 @@ def list_dependencies(app: App, /, *, tests: tuple[str, ...], data_dir: Path | N
 @click.option("--test", "tests", multiple=True, required=True, metavar="UID", help="The test; repeatable.")
 @data_dir_option
 @shared_options
-def fetch(app: App, /, *, tests: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
+def fetch(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> None:
     """Fetch the data of tests now, so that they run without a network later.
 
     \b
@@ -72,7 +71,6 @@ def fetch(app: App, /, *, tests: tuple[str, ...], data_dir: Path | None, as_json
     """
     from modelgauge.errors import DependencyError
 
-    app.configure(data_dir=data_dir)
     resolver = app.runner(progress=True).resolver()
     rows: list[dict[str, Any]] = []
     failures = []
@@ -108,7 +106,6 @@ def add(
     key_and_file: tuple[str, ...],
     test: str,
     key: str | None,
-    data_dir: Path | None,
     as_json: bool,
 ) -> None:
     """Add a file that you fetched yourself, as if it had been fetched: it is verified, unpacked and kept.
@@ -119,7 +116,6 @@ def add(
     """
     from modelgauge.interfaces.identity import declared
 
-    app.configure(data_dir=data_dir)
     given_key, file = _key_and_file(key_and_file, key)
     made = _made(app, (test,))[0]
     wanted = declared(made, "get_dependencies")

@@ -35,7 +35,6 @@ def list_items(app: App, /, *, test: str, as_json: bool, **given: Any) -> None:
     """
     from modelgauge.api import list_items as made_items
 
-    app.configure(data_dir=given["data_dir"], offline=given["offline"])
     app.secrets.require(app.plugins().tests.resolve(test).entry.injections)
     items = made_items(test, **app.runner_arguments(), **taken_options(given))
     if as_json:

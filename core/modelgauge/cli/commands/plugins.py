@@ -12,8 +12,6 @@ from modelgauge.cli.program import FAILED
 from modelgauge.errors import UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from modelgauge.cli.app import App
     from modelgauge.plugins.discovery import LoadedPlugin, Plugins
 
@@ -131,7 +129,6 @@ def check(
     examples: tuple[str, ...],
     call: bool,
     quiet: bool,
-    data_dir: Path | None,
     as_json: bool,
 ) -> None:
     """Check the promises of a plugin, and list every rule for everything that it registers.
@@ -155,11 +152,9 @@ def check(
             "There is nothing to check.",
             fix="Name a plugin (`modelgauge plugins` lists them), or give --plugin FILE.",
         )
-    local = app.configure(data_dir=data_dir).plugins
+    local = [*app.settings.plugins, *app.local_plugins]
     reports = [
-        check_plugin(
-            name, local=[*local, *app.local_plugins], examples=examples, call=call, data_dir=data_dir
-        )
+        check_plugin(name, local=local, examples=examples, call=call, data_dir=app.given.get("data_dir"))
         for name in chosen
     ]
     passed = all(report.passed for report in reports)

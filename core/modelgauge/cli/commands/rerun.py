@@ -160,9 +160,8 @@ def _run_again(
     path, verb = Path(run), function.__name__
     in_a_run = path.is_file() and (path.parent / MANIFEST).is_file()
     name = str(real_path(path.parent if in_a_run else path)) if path.exists() else run
-    settings = app.configure(data_dir=given["data_dir"])
-    folders = find_run(settings.data_dir, name)
-    everything = Names(**names, dependencies=given["dependencies"], plugins=settings.plugins)
+    folders = find_run(app.settings.data_dir, name)
+    everything = Names(**names, dependencies=given["dependencies"], plugins=app.settings.plugins)
     said = {"--plugin": list(app.local_plugins)}
     said["--dependency"] = [f"{key}={path}" for key, path in given["dependencies"].items()]
     again: list[str] = []
@@ -173,13 +172,13 @@ def _run_again(
         if not is_own(folder):
             again = [part for option, values in said.items() for one in values for part in (option, one)]
         app.local_plugins.extend(plugins_of(folder))
-    app.configure(data_dir=given["data_dir"], offline=given["offline"])
+    app.configure()  # with these plugins
     measured = {**names, **form}
     options = {**measured, **app.runner_arguments(), **taken_options(given)}
     return run_and_report(
         app,
         given,
-        lambda more: function(name, settings.data_dir, **options, **more),
+        lambda more: function(name, app.settings.data_dir, **options, **more),
         folders[0].path.parent,
         again=shlex.join(["modelgauge", verb, name, *again, *_said(measured)]),
     )

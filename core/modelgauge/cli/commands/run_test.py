@@ -77,7 +77,7 @@ def run_test(
         "caching": not given["no_caching"],
         **taken_options(given),
     }
-    app.configure(data_dir=given["data_dir"], offline=given["offline"], judge=judge)
+    app.configure(judge=judge)
     of_datasets, inputs = taken_dataset_tests(app, given, tests)
     if not tests and not of_datasets:
         raise click.UsageError("Missing option '--test', or '--dataset' with '--metric'.")

@@ -10,8 +10,6 @@ import click
 from modelgauge.cli.options import data_dir_option, shared_options
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from modelgauge.cli.app import App
     from modelgauge.data.records import TestRecord
     from modelgauge.engine.files.journal import RunFolder
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("-n", "--last", type=click.IntRange(min=1), help="Only the last N.")
 @data_dir_option
 @shared_options
-def runs(app: App, /, *, last: int | None, data_dir: Path | None, as_json: bool) -> None:
+def runs(app: App, /, *, last: int | None, as_json: bool) -> None:
     """List the runs that were made, the latest last, with how many test cases passed or their first result.
 
     STATE is finished, interrupted (Ctrl-C), stopped (a cap, a full disk, a SUT that cannot answer), killed, running,
@@ -33,7 +31,7 @@ def runs(app: App, /, *, last: int | None, data_dir: Path | None, as_json: bool)
     """
     from modelgauge.engine.files.journal import all_runs
 
-    folder = app.configure(data_dir=data_dir).data_dir
+    folder = app.settings.data_dir
     found = all_runs(folder)
     rows = [_row(app, one) for one in (found if last is None else found[-last:])]
     if as_json:

@@ -39,7 +39,7 @@ _MOST_OF_A_CONTEXT = 500
 )
 @data_dir_option
 @shared_options
-def show(app: App, /, *, run: str, items: bool, failures: bool, data_dir: Path | None, as_json: bool) -> None:
+def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool) -> None:
     """Show a run: its results, what failed, where it lies; and of one that has not ended, how far it is.
 
     RUN is a run's id or folder, an invocation's id (all runs of one command), or a file of --output-file.
@@ -52,7 +52,6 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, data_dir: Path |
     """
     from modelgauge.reports.items import records_as_json
 
-    app.configure(data_dir=data_dir)
     runs = _found(app, run)
     if as_json:
         app.show_pieces(records_as_json(runs, scored=items, failed=items or failures, not_passed=failures))

@@ -88,7 +88,6 @@ def run(
     display: str,
     identifier: str | None,
     judge: str | None,
-    data_dir: Path | None,
     as_json: bool,
 ) -> None:
     """Run test files with pytest; the cases of all `assert_test` calls end in one run record.
@@ -110,7 +109,7 @@ def run(
         )
     from modelgauge.evals.session import TestRunOptions
 
-    app.configure(data_dir=data_dir, judge=judge)
+    app.configure(judge=judge)
     _check_names(app)
     _check_identifier(identifier)
     options = TestRunOptions(
