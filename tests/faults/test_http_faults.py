@@ -10,7 +10,7 @@ from commands import PATIENCE, done, ended, record, runs, started, until
 from killing import committed
 
 from modelgauge import PromptResponseTest, Runner, TestItem, TextPrompt
-from modelgauge.engine import run as engine_run
+from modelgauge.engine import switchboard as engine_board
 
 
 class Prompts(PromptResponseTest):
@@ -45,8 +45,8 @@ def slept(monkeypatch):
     async def sleep(seconds):
         waits.append(seconds)
 
-    services = engine_run.Services
-    monkeypatch.setattr(engine_run, "Services", lambda *args: services(*args, sleep=sleep))
+    services = engine_board.Services
+    monkeypatch.setattr(engine_board, "Services", lambda *args: services(*args, sleep=sleep))
     return waits
 
 

@@ -20,7 +20,7 @@ from modelgauge.data.estimates import Score
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.engine.calls.callee import Asked
 from modelgauge.engine.loop.blocking import blocking
-from modelgauge.engine.one_call import OneCall
+from modelgauge.engine.switchboard import call_once
 from modelgauge.errors import CallError, InvalidOptionError, UsageError
 from modelgauge.interfaces.annotator import CompletionAnnotator, naming_the_asker
 from modelgauge.interfaces.identity import declared
@@ -205,7 +205,7 @@ def judged(annotator: CompletionAnnotator[Any], request: Any) -> Any:
     secrets = SecretStore(file=settings.secrets_file)
     suts = _suts_of(annotator, settings, secrets)
     options = RunOptions(data_dir=settings.data_dir, redactor=secrets.redactor, **settings.of_calls())
-    return blocking(lambda: OneCall(options).response(annotator, suts, request))
+    return blocking(lambda: call_once(options, annotator, suts, request))
 
 
 def _suts_of(annotator: CompletionAnnotator[Any], settings: Settings, secrets: SecretStore) -> Asked:

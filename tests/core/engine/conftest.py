@@ -7,7 +7,7 @@ from blockbuster import blockbuster_ctx
 
 from modelgauge import CompletionAnnotator, FunctionSUT, PromptResponseTest, Runner, TestItem, resume
 from modelgauge.config.settings import load_settings
-from modelgauge.engine import run as engine_run
+from modelgauge.engine import switchboard as engine_board
 from modelgauge.plugins.discovery import Plugins
 
 
@@ -163,6 +163,6 @@ def slept(monkeypatch):
     async def sleep(seconds):
         waits.append(seconds)
 
-    services = engine_run.Services
-    monkeypatch.setattr(engine_run, "Services", lambda *args: services(*args, sleep=sleep))
+    services = engine_board.Services
+    monkeypatch.setattr(engine_board, "Services", lambda *args: services(*args, sleep=sleep))
     return waits

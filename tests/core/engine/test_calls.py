@@ -22,7 +22,7 @@ from modelgauge import (
     Usage,
 )
 from modelgauge.config.secrets import SecretStore
-from modelgauge.engine import run as engine_run
+from modelgauge.engine import switchboard as engine_board
 from modelgauge.engine.calls.limits import Outcome
 from modelgauge.engine.calls.retries import Backoff, classify, outcome_of
 from modelgauge.errors import InvalidResponseError, RunStoppedError
@@ -156,8 +156,8 @@ def test_a_call_that_waits_for_a_rate_limit_keeps_its_place(
             await asyncio.sleep(0)
         calls_by_its_end.append(len(sut.calls))
 
-    services = engine_run.Services
-    monkeypatch.setattr(engine_run, "Services", lambda *args: services(*args, sleep=sleep))
+    services = engine_board.Services
+    monkeypatch.setattr(engine_board, "Services", lambda *args: services(*args, sleep=sleep))
     assert run(make_test(2), sut, concurrency=1, caching=False).counts.scored == 2
     assert calls_by_its_end == [1 + beside]
 
@@ -180,8 +180,10 @@ def test_the_time_of_a_call_does_not_pass_while_others_are_before_it(
     async def sleep(seconds):
         """Over at once, so that others go on while the call waits for a place only."""
 
-    services = engine_run.Services
-    monkeypatch.setattr(engine_run, "Services", lambda *args: services(*args, sleep=sleep, clock=lambda: now))
+    services = engine_board.Services
+    monkeypatch.setattr(
+        engine_board, "Services", lambda *args: services(*args, sleep=sleep, clock=lambda: now)
+    )
     record = run(make_test(3), FunctionSUT("sut", answer), concurrency=1, call_timeout=150)
     assert record.counts.scored == scored
     assert now == (3 + (scored == 3)) * seconds_of_a_call

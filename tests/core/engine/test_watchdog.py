@@ -7,7 +7,7 @@ import time
 import pytest
 
 from modelgauge import FunctionSUT
-from modelgauge.engine import run as engine_run
+from modelgauge.engine import switchboard as engine_board
 from modelgauge.engine.loop.watchdog import watching_the_loop
 from modelgauge.evals import DatasetTest, EvaluationDataset, Golden, observe
 from modelgauge.metrics import Metric
@@ -16,7 +16,9 @@ from modelgauge.metrics import Metric
 @pytest.fixture
 def impatient(monkeypatch):
     """The watchdog looks often, and is soon at the end of its patience."""
-    monkeypatch.setattr(engine_run, "watching_the_loop", lambda: watching_the_loop(patience=0.5, period=0.02))
+    monkeypatch.setattr(
+        engine_board, "watching_the_loop", lambda: watching_the_loop(patience=0.5, period=0.02)
+    )
 
 
 def told(caplog):

@@ -1,0 +1,280 @@
+"""All that is called, connected with what carries out calls: a target for each SUT and annotator, opened once.
+
+A run has one; so has a session of pytest, and a single judgement outside of a run.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, AsyncExitStack
+from typing import Any, cast
+
+from modelgauge.cache import DiskCache
+from modelgauge.config.options import RunOptions
+from modelgauge.data.prompts import AnyPrompt
+from modelgauge.data.responses import SUTResponse
+from modelgauge.engine.answers import Answerer, Asking, asking_cases, asking_sut
+from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
+from modelgauge.engine.bookkeeping.tally import Tally, current_tally
+from modelgauge.engine.calls.asking import ask_sut
+from modelgauge.engine.calls.budget import Budget
+from modelgauge.engine.calls.call import Target
+from modelgauge.engine.calls.callee import Asked, Owner, is_cached, learn_secrets
+from modelgauge.engine.calls.lookups import Lookups
+from modelgauge.engine.calls.services import Services
+from modelgauge.engine.files.writer import Writer
+from modelgauge.engine.item import ItemWorker
+from modelgauge.engine.loop.deadlines import Deadlines, in_this_task
+from modelgauge.engine.loop.threads import CallPool, in_thread
+from modelgauge.engine.loop.watchdog import watching_the_loop
+from modelgauge.engine.measuring import Measurer
+from modelgauge.engine.recorded import RecordedAnswers
+from modelgauge.engine.repeats import reducer
+from modelgauge.engine.work import Callee, Work
+from modelgauge.errors import CallError, CallTimeoutError, DefinitionError, ModelGaugeError, RunStoppedError
+from modelgauge.interfaces.annotator import CompletionAnnotator, current_asker
+from modelgauge.interfaces.identity import overrides
+from modelgauge.interfaces.sut import PromptResponseSUT
+
+log = logging.getLogger(__name__)
+
+_LONG = 5.0  # seconds, after which whoever waits is told what for
+_OPENING = "'%s' is still being opened; it is given up after %g s (--call-timeout)."
+
+
+class Switchboard:
+    """The objects that are called, and the services that their calls share. Used as `async with`.
+
+    Args:
+        options: of the run.
+        called: the objects that are going to be called; a cache is opened only where the calls of one can be cached.
+        disk_failed: is told once, when the disk refuses.
+
+    Attributes:
+        services: what the calls share.
+    """
+
+    services: Services
+
+    def __init__(
+        self,
+        options: RunOptions,
+        called: Iterable[Callee],
+        disk_failed: Callable[[ModelGaugeError], None] = lambda error: None,
+    ) -> None:
+        self.options = options
+        self._caches = options.caching and any(is_cached(*one) for one in called)
+        self._disk_failed = disk_failed
+        self._targets: dict[int, Target] = {}
+        self._asked: dict[tuple[int, str], Target] = {}
+        self._opened: set[int] = set()
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> "Switchboard":
+        try:
+            await self._open_services(self._stack)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._stack.aclose()
+
+    # --- questions of judges -----------------------------------------------------------------------------------------
+
+    async def ask(self, annotator: CompletionAnnotator[Any], name: str, prompt: AnyPrompt) -> SUTResponse:
+        """A judge's question: a call like any other."""
+        target = self._asked_by(annotator, name)
+        if asyncio.get_running_loop() is not self._loop:
+            raise DefinitionError(
+                f"'{annotator.uid}' asked SUT '{target.owner.uid}' in an event loop of its own.",
+                fix="Write an async def, and await self.ask(…) in it, without asyncio.run.",
+            )
+        with self.services.deadlines.paused():
+            try:
+                return await ask_sut(target, prompt, current_tally.get(Tally()).judge_calls)
+            except (RunStoppedError, DefinitionError):
+                raise
+            except Exception as error:
+                # Not the error itself: its call was retried already, and the annotator's need not be.
+                raise CallError(
+                    f"SUT '{target.owner.uid}', which '{annotator.uid}' asked, failed: "
+                    f"{type(error).__name__}: {message_of(error).rstrip('.')}.",
+                    fix="See why it failed in the traceback.",
+                ) from error
+
+    def asked_sut(self, annotator: CompletionAnnotator[Any], name: str) -> PromptResponseSUT[Any, Any]:
+        """The SUT that a judge asks under a name."""
+        sut = self._asked_by(annotator, name).owner
+        if not isinstance(sut, PromptResponseSUT):
+            raise TypeError(sut)
+        return sut
+
+    def keeps_answers(self, annotator: CompletionAnnotator[Any], name: str) -> bool:
+        """Whether the answers of a SUT that a judge asks under a name are in the cache."""
+        return self.services.caching and is_cached(self._asked_by(annotator, name).owner)
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """The time of the call that this is a part of stands still."""
+        return self.services.deadlines.paused()
+
+    def _asked_by(self, annotator: CompletionAnnotator[Any], name: str) -> Target:
+        target = self._asked.get((id(annotator), name))
+        if target is None:
+            known = sorted(one for owner, one in self._asked if owner == id(annotator))
+            raise DefinitionError(
+                f"'{annotator.uid}' asked a SUT '{name}' that it does not name in get_suts.",
+                fix=f"It names: {', '.join(known) or 'none'}.",
+            )
+        return target
+
+    async def _open_services(self, stack: AsyncExitStack) -> None:
+        self._loop, options = asyncio.get_running_loop(), self.options
+        stack.callback(current_asker.reset, current_asker.set(self))
+        stack.enter_context(watching_the_loop())
+        cache: DiskCache | None = None
+        if self._caches:
+            folder = options.data_dir.absolute() / "cache"  # what is called may change the working directory
+            cache = await in_thread(lambda: DiskCache(folder), "cache")
+            stack.push_async_callback(in_thread, cache.leave, "cache")
+        close = cache.close if cache is not None else lambda: None
+        writer = Writer(cache, self._disk_failed, close)
+        stack.push_async_callback(writer.close)
+        lookups: Lookups | None = None
+        if cache is not None:
+            lookups = Lookups(cache, options.call_timeout)
+            stack.push_async_callback(lookups.close)
+        pool = CallPool()
+        stack.callback(pool.close)
+        deadlines = Deadlines()
+        stack.callback(deadlines.close)
+        budget = Budget(options.max_calls, options.max_tokens_total, options.max_cost)
+        self.services = Services(options, writer, lookups, pool, deadlines, budget)
+
+    # --- targets -----------------------------------------------------------------------------------------------------
+
+    def worker(self, work: Work, tally: Tally) -> ItemWorker:
+        """What takes the items of a work through their stages.
+
+        Args:
+            work: what to do; where recorded answers are measured, their journal is read here.
+            tally: counts.
+
+        Raises:
+            RecordError: the journal of the recorded answers is damaged.
+        """
+        options, test = self.options, work.test
+        return ItemWorker(
+            self._answerer(work, tally),
+            {name: self.target(one, work.judge_suts.get(name)) for name, one in work.annotators.items()},
+            test.choose_annotators if overrides(type(test), "choose_annotators") else None,
+            Measurer(test),
+            tally,
+            self.services.turns,
+            options.repeats,
+            reducer(options.reduce, options.repeats),
+        )
+
+    def _answerer(self, work: Work, tally: Tally) -> Answerer:
+        options, respondent = self.options, work.respondent
+        if respondent.journal is not None:
+            redact = options.redactor.redact_json_text
+            return RecordedAnswers(respondent.journal, work.test.uid, options.repeats, redact)
+        if respondent.given is not None:
+            ask = asking_cases(respondent.given)
+        else:
+            sut = self.target(cast("Owner", respondent.sut))
+            ask = asking_sut(sut, tally.sut_calls, options.sut_options)
+        return Asking(respondent.uid, ask, options.repeats, reducer(options.reduce, options.repeats))
+
+    def targets_of(self, work: Work) -> list[Target]:
+        """Targets of all that is called for a work, each once."""
+        suts = [] if work.respondent.sut is None else [self.target(work.respondent.sut)]
+        found = [self.connect(one, work.judge_suts.get(name)) for name, one in work.annotators.items()]
+        return list(dict.fromkeys([*suts, *(one for several in found for one in several)]))
+
+    def connect(self, annotator: CompletionAnnotator[Any], suts: Asked | None) -> list[Target]:
+        """Targets of an annotator and of the SUTs that it asks, which reach them from now on by its names."""
+        for name, sut in (suts or {}).items():
+            self._asked[id(annotator), name] = self.target(sut)
+        return [self.target(annotator, suts), *(self.target(sut) for sut in (suts or {}).values())]
+
+    def target(self, owner: Owner, asked: Asked | None = None) -> Target:
+        """The target of an object, made when it is first needed.
+
+        Args:
+            owner: is called.
+            asked: the SUTs that it asks, by its own names.
+        """
+        if id(owner) not in self._targets:
+            learn_secrets(owner, self.options.redactor)
+            self._targets[id(owner)] = Target(owner, self.services, asked)
+        return self._targets[id(owner)]
+
+    async def open(self, target: Target) -> RunStoppedError | None:
+        """Open a target's object, unless it is open, in this task, which shall close it too.
+
+        Returns:
+            Why it cannot be opened; None where it could.
+        """
+        if id(target.owner) in self._opened:
+            return None
+        failure = await self._not_opened(target.owner)
+        if failure is None:
+            self._opened.add(id(target.owner))
+            self._stack.push_async_callback(self._close, target.owner)
+        return failure
+
+    async def _not_opened(self, owner: Owner) -> RunStoppedError | None:
+        """Open an object, in this task, which will close it too; why it cannot be opened."""
+        seconds = self.options.call_timeout
+        opening = asyncio.get_running_loop().call_later(_LONG, log.warning, _OPENING, owner.uid, seconds)
+        try:
+            await in_this_task(seconds, owner.open())
+        except NOT_OF_THE_ITEM:
+            raise
+        except Exception as error:  # noqa: BLE001  the author's; it stands in the records
+            why = f"{type(error).__name__}: {message_of(error).rstrip('.')}"
+            fix = "Mend its open(), its key or its options, and run the same command again."
+            if isinstance(error, CallTimeoutError):
+                why = f"it took more than {seconds:g} s"
+                fix = "Find out what its open() waits for, or raise --call-timeout; then run the same command again."
+            failure = RunStoppedError(f"'{owner.uid}' could not be opened: {why}.", fix=fix)
+            failure.__cause__ = error
+            return failure
+        finally:
+            opening.cancel()
+        return None
+
+    async def _close(self, owner: Owner) -> None:
+        """Close an object. The records are written by now: nothing may undo that, nor keep the run from its end."""
+        try:
+            await in_this_task(self.options.attempt_timeout, owner.close())
+        except NOT_OF_THE_ITEM:
+            raise
+        except Exception:
+            log.exception("'%s' could not be closed.", owner.uid)
+
+
+async def call_once(
+    options: RunOptions, annotator: CompletionAnnotator[Any], suts: Asked, request: Any
+) -> Any:
+    """An annotator's native response to one request, outside of a run: cached, limited and retried as in one.
+
+    Args:
+        options: of the call.
+        annotator: judges.
+        suts: those that it asks, by its own names.
+        request: the native one.
+
+    Raises:
+        Exception: what `annotate` raised at last, or what kept one of the objects from being opened.
+    """
+    called = [Callee(annotator, suts), *map(Callee, suts.values())]
+    async with Switchboard(options, called) as board:
+        current_tally.set(Tally())
+        for target in board.connect(annotator, suts):
+            if (failure := await board.open(target)) is not None:
+                raise failure
+        return (await board.target(annotator).call(request, Tally().annotator_calls)).response
