@@ -17,7 +17,7 @@ from modelgauge.data.records import TestRecord, record_from_json
 from modelgauge.dependencies import DependencyStore
 from modelgauge.engine.bookkeeping.failures import message_of, place_of
 from modelgauge.engine.files.journal import MANIFEST, RECORD, RunFolder, find_run, read_json
-from modelgauge.engine.files.manifest import surroundings
+from modelgauge.engine.files.manifest import surroundings, versions_of
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.loop.threads import in_thread
 from modelgauge.engine.observers import Observer
@@ -197,7 +197,7 @@ class Runner:
 
     async def do(self, works: Sequence[Work], resolver: Resolver) -> list[TestRecord]:
         """Do works whose names are resolved: the one path of `run`, `resume`, `rescore` and `evaluate`."""
-        inputs: dict[str, Any] = {**self._inputs, "judge": default_judge_name(self.settings)}
+        inputs = self._all_inputs()
         named = {
             uid for one in works if one.respondent.given is None for uid in (one.test.uid, one.respondent.uid)
         }
@@ -213,6 +213,17 @@ class Runner:
         plugins = await in_thread(self.plugins, "plugins")
         observers = [*self._observers, PluginObserver(plugins)]
         return await Run(self.options).works(works, observers, manifest)
+
+    def _all_inputs(self) -> dict[str, Any]:
+        return {**self._inputs, "judge": default_judge_name(self.settings)}
+
+    def facts(self, resolver: Resolver) -> dict[str, Any]:
+        """What a manifest says of what was given to this runner, and of the plugins that made something.
+
+        Args:
+            resolver: made them.
+        """
+        return {"inputs": self._all_inputs(), "plugins": versions_of(resolver.distributions)}
 
 
 class _EmptyCache:

@@ -375,8 +375,7 @@ class PairRun:
         options, work = self.shared.options, self.work
         made = self._done_before.manifest or manifest_of(
             self._identity(),
-            annotators=work.annotators,
-            judge_suts=work.judge_suts,
+            work,
             options=options,
             surroundings={**self.shared.manifest, **self._worker.answerer.manifest()},
         )
@@ -384,12 +383,5 @@ class PairRun:
         return {**made, "run_id": self.folder.run_id, "options": options.recorded()}
 
     def _identity(self) -> dict[str, Any]:
-        work = self.work
-        return identity_of(
-            {"run_id": self.folder.run_id, "invocation_id": self.shared.invocation_id},
-            work.test,
-            sut_uid=work.respondent.uid,
-            sut_initialization=work.respondent.initialization,
-            dependency_versions=work.dependency_versions,
-            began=self._done_before.began,
-        )
+        ids = {"run_id": self.folder.run_id, "invocation_id": self.shared.invocation_id}
+        return identity_of(ids, self.work, self._done_before.began)

@@ -136,10 +136,10 @@ class Run:
             return await asyncio.gather(*tasks)
 
     async def _pair_run(self, work: Work, shared: Surroundings) -> PairRun:
-        worker = await in_thread(lambda: self._board.worker(work, Tally()), "journal")
+        worker = await self._board.worker(work, Tally())
         done = await in_thread(lambda: self._done(work.continues), "run")
         return PairRun(
-            work, done, worker, shared, targets=self._board.targets_of(work), notes=self._notes(work)
+            work, done, worker, shared, targets=self._board.targets_of(work), notes=self._board.uncached(work)
         )
 
     def _done(self, continues: RunFolder | None) -> Done:
@@ -147,13 +147,6 @@ class Run:
         if continues is not None:
             return Done.of(RunFolder(continues.path.absolute()), redact)
         return Done(RunFolder.create(self.options.runs), redact)
-
-    def _notes(self, work: Work) -> tuple[str, ...]:
-        """What cannot be cached, and why."""
-        if not self.options.caching:
-            return ()
-        reasons = [one.why_uncacheable(asked) for one, asked in work.called() if not one.is_cheap]
-        return tuple(f"Not cached: {why}." for why in dict.fromkeys(reasons) if why is not None)
 
     async def _open(self, board: Switchboard) -> None:
         """Open all objects; where one cannot be opened, the works that need it end, and the others go on."""

@@ -10,73 +10,62 @@ from modelgauge.data.records import SCHEMA_VERSION, RunFailure, TestRecord, reco
 from modelgauge.data.results import ConcurrencyChange, Counts, Spent
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.limits import AdaptiveLimiter
-from modelgauge.interfaces.annotator import CompletionAnnotator
-from modelgauge.interfaces.identity import Initialization
-from modelgauge.interfaces.sut import PromptResponseSUT
+from modelgauge.engine.work import Work
 from modelgauge.interfaces.test import PromptResponseTest
 
 Changes = Mapping[str, tuple[ConcurrencyChange, ...]]
 
 
-def identity_of(
-    ids: Mapping[str, str],
-    test: PromptResponseTest,
-    *,
-    sut_uid: str,
-    sut_initialization: Initialization,
-    dependency_versions: Mapping[str, str],
-    began: datetime,
-) -> dict[str, Any]:
+def identity_of(ids: Mapping[str, str], work: Work, began: datetime) -> dict[str, Any]:
     """What manifest and record have in common.
 
     Args:
         ids: of run and invocation.
-        test: of the run.
-        sut_uid: who answers.
-        sut_initialization: how it was made.
-        dependency_versions: content hashes of the test's data.
+        work: what is done.
         began: when the run began.
     """
+    test, respondent = work.test, work.respondent
     return {
         **ids,
         "run_timestamp": began.isoformat(timespec="seconds"),
         "test_uid": test.uid,
         "test_initialization": _initialization(test),
-        "sut_uid": sut_uid,
-        "sut_initialization": sut_initialization.model_dump(mode="json"),
-        "dependency_versions": dict(dependency_versions),
+        "sut_uid": respondent.uid,
+        "sut_initialization": _initialization(respondent),
+        "dependency_versions": dict(work.dependency_versions),
         "dataset": None if test.dataset is None else test.dataset.model_dump(mode="json"),
     }
 
 
 def manifest_of(
-    identity: Mapping[str, Any],
-    *,
-    annotators: Mapping[str, CompletionAnnotator[Any]],
-    judge_suts: Mapping[str, Mapping[str, PromptResponseSUT[Any, Any]]],
-    options: RunOptions,
-    surroundings: Mapping[str, Any],
+    identity: Mapping[str, Any], work: Work, *, options: RunOptions, surroundings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The manifest of a run that begins.
 
     Args:
         identity: see `identity_of`.
-        annotators: by the test's own names.
-        judge_suts: those that they ask.
+        work: what is done.
         options: of the run.
         surroundings: what is told of the process.
     """
     return {
         "schema_version": SCHEMA_VERSION,
         **identity,
-        "annotators": {name: _initialization(one) for name, one in annotators.items()},
-        "judges": {
-            name: {key: _initialization(judge) for key, judge in judges.items()}
-            for name, judges in judge_suts.items()
-            if judges
-        },
+        **made_of(work),
         "options": options.recorded(),
         **surroundings,
+    }
+
+
+def made_of(work: Work) -> dict[str, Any]:
+    """What the annotators of a work and the SUTs that they ask were made of."""
+    return {
+        "annotators": {name: _initialization(one) for name, one in work.annotators.items()},
+        "judges": {
+            name: {key: _initialization(judge) for key, judge in judges.items()}
+            for name, judges in work.judge_suts.items()
+            if judges
+        },
     }
 
 

@@ -5,9 +5,9 @@ A run has one; so has a session of pytest, and a single judgement outside of a r
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, AsyncExitStack
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from modelgauge.cache import DiskCache
 from modelgauge.config.options import RunOptions
@@ -60,17 +60,17 @@ class Switchboard:
         self,
         options: RunOptions,
         called: Iterable[Callee],
-        disk_failed: Callable[[ModelGaugeError], None] = lambda error: None,
+        disk_failed: Callable[[ModelGaugeError], object] = log.error,
     ) -> None:
         self.options = options
         self._caches = options.caching and any(is_cached(*one) for one in called)
         self._disk_failed = disk_failed
         self._targets: dict[int, Target] = {}
         self._asked: dict[tuple[int, str], Target] = {}
-        self._opened: set[int] = set()
+        self._opened: dict[int, Owner] = {}
         self._stack = AsyncExitStack()
 
-    async def __aenter__(self) -> "Switchboard":
+    async def __aenter__(self) -> Self:
         try:
             await self._open_services(self._stack)
         except BaseException:
@@ -79,7 +79,11 @@ class Switchboard:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self._stack.aclose()
+        try:
+            for owner in reversed(self._opened.values()):
+                await self._close(owner)
+        finally:
+            await self._stack.aclose()
 
     # --- questions of judges -----------------------------------------------------------------------------------------
 
@@ -154,7 +158,7 @@ class Switchboard:
 
     # --- targets -----------------------------------------------------------------------------------------------------
 
-    def worker(self, work: Work, tally: Tally) -> ItemWorker:
+    async def worker(self, work: Work, tally: Tally) -> ItemWorker:
         """What takes the items of a work through their stages.
 
         Args:
@@ -166,7 +170,7 @@ class Switchboard:
         """
         options, test = self.options, work.test
         return ItemWorker(
-            self._answerer(work, tally),
+            await self._answerer(work, tally),
             {name: self.target(one, work.judge_suts.get(name)) for name, one in work.annotators.items()},
             test.choose_annotators if overrides(type(test), "choose_annotators") else None,
             Measurer(test),
@@ -176,11 +180,11 @@ class Switchboard:
             reducer(options.reduce, options.repeats),
         )
 
-    def _answerer(self, work: Work, tally: Tally) -> Answerer:
+    async def _answerer(self, work: Work, tally: Tally) -> Answerer:
         options, respondent = self.options, work.respondent
-        if respondent.journal is not None:
-            redact = options.redactor.redact_json_text
-            return RecordedAnswers(respondent.journal, work.test.uid, options.repeats, redact)
+        if (run := respondent.journal) is not None:
+            redact, uid = options.redactor.redact_json_text, work.test.uid
+            return await in_thread(lambda: RecordedAnswers(run, uid, options.repeats, redact), "journal")
         if respondent.given is not None:
             ask = asking_cases(respondent.given)
         else:
@@ -212,19 +216,39 @@ class Switchboard:
             self._targets[id(owner)] = Target(owner, self.services, asked)
         return self._targets[id(owner)]
 
+    def uncached(self, work: Work) -> tuple[str, ...]:
+        """What of a work cannot be cached, and why, for the record."""
+        if not self.options.caching:
+            return ()
+        reasons = [one.why_uncacheable(asked) for one, asked in work.called() if not one.is_cheap]
+        return tuple(f"Not cached: {why}." for why in dict.fromkeys(reasons) if why is not None)
+
     async def open(self, target: Target) -> RunStoppedError | None:
         """Open a target's object, unless it is open, in this task, which shall close it too.
 
         Returns:
             Why it cannot be opened; None where it could.
         """
-        if id(target.owner) in self._opened:
+        owner = target.owner
+        if id(owner) in self._opened:
+            self._opened[id(owner)] = self._opened.pop(id(owner))  # the last that was used
             return None
-        failure = await self._not_opened(target.owner)
+        failure = await self._not_opened(owner)
         if failure is None:
-            self._opened.add(id(target.owner))
-            self._stack.push_async_callback(self._close, target.owner)
+            self._opened[id(owner)] = owner
         return failure
+
+    async def close_idle(self, in_use: Collection[int], most: int) -> None:
+        """Close objects in the order in which they were last used, until few are open; in the task that opened them.
+
+        Args:
+            in_use: the ids of objects that stay.
+            most: how many stay open.
+        """
+        for key in [one for one in self._opened if one not in in_use][: max(0, len(self._opened) - most)]:
+            await self._close(self._opened.pop(key))
+            del self._targets[key]
+            self._asked = {asked: target for asked, target in self._asked.items() if asked[0] != key}
 
     async def _not_opened(self, owner: Owner) -> RunStoppedError | None:
         """Open an object, in this task, which will close it too; why it cannot be opened."""

@@ -1,7 +1,7 @@
 """`assert_test`: one test case, or one use of an observed app, in a test of pytest or anywhere else."""
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Sequence, Sized
 from itertools import zip_longest
 from types import TracebackType
 from typing import Any
@@ -15,8 +15,8 @@ from modelgauge.evals.apps import answered_goldens, check_app
 from modelgauge.evals.configs import AsyncConfig
 from modelgauge.evals.evaluation import (
     AnyMetric,
+    EvaluationJob,
     Items,
-    Job,
     checked_case,
     judging_by,
     metrics_of,
@@ -24,8 +24,8 @@ from modelgauge.evals.evaluation import (
 )
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.recorded_answers import AnsweredCase
-from modelgauge.evals.results import EvaluationResult
-from modelgauge.evals.session import Call, TestRunOptions
+from modelgauge.evals.results import TestResult
+from modelgauge.evals.session import TestRunOptions
 from modelgauge.metrics.cases import TestCase, called
 from modelgauge.observe import observed
 
@@ -62,40 +62,48 @@ def assert_test(
         Exception: what the app raised; what it did until then stands in the record of the run.
     """
     __tracebackhide__ = True
-    call: Call | None = None
+    session = begun = None
     try:
         session = pytest_plugin.session()
-        call = None if session is None else session.begin()
-        chosen = session.options if session is not None else TestRunOptions()
-        options: dict[str, Any] = {} if call is None else call.runner_options()
-        options |= {**AsyncConfig(run_async=run_async).options(), "progress": display_progress}
+        begun = None if session is None else session.begin()
         _check_mode(test_case, metrics, golden, observed_callback)
-        result = _judged(test_case, (golden, observed_callback), metrics, chosen, options)
+        chosen = TestRunOptions() if session is None else session.options
+        options: dict[str, Any] = AsyncConfig(run_async=run_async).options()
+        items = Items()
+        if session is None or begun is None:
+            runner = Runner(
+                hyperparameters=logged_hyperparameters(),
+                observers=[items],
+                progress=display_progress,
+                **options,
+            )
+        else:
+            runner, resolver = session.runner(begun, options)
+        job = _job(test_case, (golden, observed_callback), metrics, chosen, runner)
+        if session is None or begun is None:
+            ran = job.run(runner, items)
+            result, shown_by = ran.test_results[0], ran.shown_by
+        else:
+            result, shown_by = session.judge(begun, job, runner, resolver), None
     except Exception as error:  # noqa: BLE001  an app may raise anything
-        if call is not None:
-            call.refused(test_case if test_case is not None else golden, error)
+        if session is not None and begun is not None:
+            session.refused(begun, test_case if test_case is not None else golden, error)
         raise error.with_traceback(_of_users(error))  # noqa: B904  it is the same error, with causes of its own
     except BaseException as error:
-        if call is not None:
-            call.left(test_case if test_case is not None else golden, error)
+        if session is not None and begun is not None:
+            session.left(begun, test_case if test_case is not None else golden, error)
         raise
-    if call is not None:
-        call.note(result)
-    _assert_passed(result, chosen, in_session=session is not None)
+    _assert_passed(result, chosen, shown_by)
 
 
-def _judged(
+def _job(
     test_case: TestCase | None,
     asked: tuple[Golden | None, Callable[[str], Any] | None],
     metrics: AnyMetric | Sequence[AnyMetric] | None,
     chosen: TestRunOptions,
-    options: Mapping[str, Any],
-) -> EvaluationResult:
-    """Judge what was given in one of the two modes."""
-    items = Items()
-    runner = Runner(
-        hyperparameters=logged_hyperparameters(), caching=chosen.use_cache, observers=[items], **options
-    )
+    runner: Runner,
+) -> EvaluationJob:
+    """What is to be judged, as given in one of the two modes; an app is used here."""
     golden, callback = asked
     judges = metrics_of(metrics, runner)
     if golden is not None and callback is not None:
@@ -103,7 +111,7 @@ def _judged(
         answered, judges = answered_goldens([golden], callback, judging, at_once=None)
     else:
         answered = [AnsweredCase(checked_case(test_case))]
-    return Job(answered, judges, errors=chosen.errors(), uid="assert_test").run(runner, items)
+    return EvaluationJob(answered, judges, errors=chosen.errors(), uid="assert_test")
 
 
 def _left_by(error: Exception) -> BaseException | None:
@@ -192,24 +200,29 @@ def _check_mode(
         )
 
 
-def _assert_passed(result: EvaluationResult, options: TestRunOptions, *, in_session: bool) -> None:
-    """Raise what did not pass; what could not be judged is an error, unless errors are ignored."""
+def _assert_passed(one: TestResult, options: TestRunOptions, shown_by: str | None) -> None:
+    """Raise what did not pass; what could not be judged is an error, unless errors are ignored.
+
+    Args:
+        one: what became of the case.
+        options: of the session.
+        shown_by: the command that shows the run; None in a session, whose run is named at its end.
+    """
     __tracebackhide__ = True
-    (one,) = result.test_results
-    shown_by = "modelgauge show RUN" if in_session else result.shown_by
-    named = " (RUN is named at the end of this session)" if in_session else ""
+    named = " (RUN is named at the end of this session)" if shown_by is None else ""
+    see = f"{shown_by or 'modelgauge show RUN'} --failures{named}"
     if one.raised is not None:
         left_by = _left_by(one.raised)
         if left_by is not None:
             raise left_by.with_traceback(_of_users(left_by))
         one.raised.with_traceback(_of_users(one.raised))  # some classes of exceptions refuse assignments
-        raise_first_of_app(result, f"{shown_by} --failures{named}")
+        raise_first_of_app([one], see)
     if one.error is not None and not (options.ignore_errors and one.metrics_data):
         why = "; ".join(one.failures)
         raise CallError(
             f"The test case {called(one.test_case)} could not be judged: {why.rstrip('.')}.",
-            fix=f"See the traceback: {shown_by} --failures{named}. To let it be a failed assertion "
-            "instead: modelgauge test run --ignore-errors",
+            fix=f"See the traceback: {see}. To let it be a failed assertion instead: "
+            "modelgauge test run --ignore-errors",
         )
     if one.failures:
         raise AssertionError("\n".join(one.failures))

@@ -92,7 +92,9 @@ def evaluate(
         asked, link = _chosen(listed, dataset, runner)  # before the app, which may edit goldens
         answered, judges = _asked(asked, observed_callback, judges, configs=configs, runner=runner)
         given = len(listed)
-    job = Job(answered, judges, link, configs.error_config, identifier or "evaluate", given - len(answered))
+    job = EvaluationJob(
+        answered, judges, link, configs.error_config, identifier or "evaluate", given - len(answered)
+    )
     return _told(job.run(runner, items), runner, configs)
 
 
@@ -116,7 +118,7 @@ def _told(result: EvaluationResult, runner: Runner, configs: Configs) -> Evaluat
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class EvaluationJob:
     """Answers to be judged: what `evaluate` and `assert_test` have in common.
 
     Args:
@@ -135,6 +137,21 @@ class Job:
     uid: str = "evaluate"
     left_out: int = 0
 
+    def test(self) -> GivenTest:
+        """The test that judges them.
+
+        Raises:
+            InvalidDataError, MissingParameterError: see `evaluate`.
+        """
+        return GivenTest(
+            self.uid,
+            GivenAnswers(self.answered, self.left_out),
+            self.metrics,
+            link=self.link,
+            skip_on_missing_params=self.errors.skip_on_missing_params,
+            fail_one_by_one=self.errors.ignore_errors,
+        )
+
     def run(self, runner: Runner, items: "Items") -> EvaluationResult:
         """Judge them in one run.
 
@@ -146,14 +163,7 @@ class Job:
             InvalidDataError, MissingParameterError, UsageError: see `evaluate`.
             RunStoppedError: the run ended early.
         """
-        test = GivenTest(
-            self.uid,
-            GivenAnswers(self.answered, self.left_out),
-            self.metrics,
-            link=self.link,
-            skip_on_missing_params=self.errors.skip_on_missing_params,
-            fail_one_by_one=self.errors.ignore_errors,
-        )
+        test = self.test()
         items.test = test
         resolver = runner.resolver()
         work = resolver.answered(test, test.respondent())
@@ -221,18 +231,18 @@ def metrics_of(metrics: AnyMetric | Sequence[AnyMetric] | None, runner: Runner) 
     ]
 
 
-def raise_first_of_app(result: EvaluationResult, see: str) -> None:
+def raise_first_of_app(results: Iterable[TestResult], see: str) -> None:
     """Raise what the app raised instead of an answer, in the first case in which it did.
 
     Args:
-        result: of the evaluation.
+        results: of the cases.
         see: the command that shows the record of the case.
 
     Raises:
         Exception: there is such a case.
     """
     __tracebackhide__ = True
-    for error in [one.raised for one in result.test_results if one.raised is not None]:
+    for error in [one.raised for one in results if one.raised is not None]:
         add_note(error, f"What the app did until then stands in the record of the run: {see}")
         raise error
 
@@ -244,7 +254,7 @@ def raise_unjudged(result: EvaluationResult) -> None:
         CallError: some could not; it says how many, why the first, and where the record is.
         Exception: what the app raised instead of an answer comes first.
     """
-    raise_first_of_app(result, f"{result.shown_by} --failures")
+    raise_first_of_app(result.test_results, f"{result.shown_by} --failures")
     unjudged = [one for one in result.test_results if one.error is not None]
     if unjudged:
         first = unjudged[0]

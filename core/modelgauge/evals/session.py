@@ -1,21 +1,22 @@
-"""The cases of one pytest session, from all processes that take part, as one run.
+"""A session of pytest: its cases, from all processes that take part, as one run.
 
-Each `assert_test` is a run of its own, in a folder that the processes of the session share, so that nothing
-is lost when one of them dies. When the session ends, the process that began it makes one run of them. The files
-of that are in `session_run.py`.
+Each process keeps one open run, in which each `assert_test` is one item: `session_loop.py` judges it, `session_run.py`
+keeps it. When the session ends, the process that began it reads what all left, and makes the run's record of it.
 """
 
 import json
 import os
-import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from time import monotonic
+from typing import Any, NamedTuple
 
-from modelgauge.config.settings import Settings, load_settings
+from modelgauge.api import Runner
+from modelgauge.config.secrets import SecretDescription, SecretStore
+from modelgauge.config.settings import load_settings
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.records import SCHEMA_VERSION, ItemRecord, Stage, TestRecord
@@ -23,34 +24,29 @@ from modelgauge.data.results import GIVEN, Counts
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.datasets.dataset_test import prompt_of
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record
-from modelgauge.engine.files.journal import RUNS, JournalFile, RunFolder, write_atomically
+from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.files.journal import RUNS
+from modelgauge.engine.files.journal_line import line_of
 from modelgauge.engine.files.manifest import surroundings
+from modelgauge.engine.observers import Observers
+from modelgauge.engine.run_record import made_of
 from modelgauge.engine.totals import Totals
-from modelgauge.errors import MissingParameterError
+from modelgauge.errors import MissingParameterError, SettingsError
 from modelgauge.evals.app_uses import is_skip
 from modelgauge.evals.configs import Display, ErrorConfig
 from modelgauge.evals.display import Shown, rendered
+from modelgauge.evals.evaluation import EvaluationJob
+from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.pytest_plugin import UNREPEATED
 from modelgauge.evals.pytest_plugin import place as place_of
-from modelgauge.evals.results import EvaluationResult
-from modelgauge.evals.session_parts import (
-    REPEAT,
-    SHOWN,
-    TEST,
-    Part,
-    Repeat,
-    agreed,
-    made_by,
-    named,
-    parts_of,
-    total_counts,
-    total_used,
-)
-from modelgauge.evals.session_repeats import cases_of, items_of
+from modelgauge.evals.results import TestResult, test_result
+from modelgauge.evals.session_cases import Case, Cases, agreed, numbered, renamed
+from modelgauge.evals.session_loop import Job, SessionLoop
 from modelgauge.evals.session_run import SessionRun
-from modelgauge.evals.session_secrets import SessionSecrets
 from modelgauge.metrics.cases import title_of
 from modelgauge.plugins.discovery import Plugins, discover
+from modelgauge.plugins.observing import PluginObserver
+from modelgauge.plugins.resolution import Resolver
 from modelgauge.reports.plain import counted
 
 UID = "pytest"
@@ -110,8 +106,76 @@ class TestRunOptions:
         return cls(**{name: value for name, value in json.loads(text).items() if name in known})
 
 
+class SessionSecrets(SecretStore):
+    """Looks secrets up, and logs their names, never their values, for the process that makes the record.
+
+    That one has looked up nothing itself under xdist, and a case may have been refused before its own process knew
+    the secret that stands in it.
+    """
+
+    def __init__(self, file: Path, log: Callable[[SecretDescription], None]) -> None:
+        super().__init__(file=file)
+        self._log = log
+        self._known: set[SecretDescription] = set()
+
+    def find(self, description: SecretDescription) -> str | None:
+        """As every store does; the name of what is found is logged."""
+        found = super().find(description)
+        if found is not None and description not in self._known:
+            self._known.add(description)
+            self._log(description)
+        return found
+
+    def learn(self, described: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Look up what all processes of the session did.
+
+        Args:
+            described: the descriptions that they logged.
+
+        Returns:
+            What a reader of the record should know.
+        """
+        named = dict.fromkeys(
+            SecretDescription(**{**one, "env": tuple(one.get("env", ()))}) for one in described
+        )
+        problems = {one.name: self._problem(one) for one in named if one not in self._known}
+        return [
+            f"The value of {name} may stand here, since it could not be looked up again: {problem}"
+            for name, problem in problems.items()
+            if problem is not None
+        ]
+
+    def _problem(self, description: SecretDescription) -> str | None:
+        """Why a secret is found no more; None where it is."""
+        try:
+            found = self.find(description)
+        except SettingsError as error:
+            return error.problem
+        return None if found is not None else "it was there for a while only, in another process."
+
+
+class Begun(NamedTuple):
+    """An `assert_test` that has begun.
+
+    Args:
+        number: of its case in the session; no other's, in any process.
+        item_id: of its case.
+        test: the id of the test that called it.
+        repeat: which time the test is run, from 0: judges are asked anew each time.
+    """
+
+    number: int
+    item_id: str
+    test: str
+    repeat: int
+
+    def named(self, item: ItemRecord) -> ItemRecord:
+        """A record under the name and at the place that its case has in the session."""
+        return renamed(item, self.number, self.item_id)
+
+
 class Session:
-    """What one process knows of a session.
+    """A session, as one of its processes knows it.
 
     Args:
         where: when and where the session began: settings and the data folder are looked up from there.
@@ -122,63 +186,172 @@ class Session:
     def __init__(self, where: Mapping[str, Any], options: str, args: Sequence[str]) -> None:
         self.options = TestRunOptions.from_json(options)
         self.summary = ""
-        self._lock = threading.Lock()  # a test may call `assert_test` from threads of its own
-        self._calls = 0
+        self._where, self._lock = (
+            where,
+            threading.RLock(),
+        )  # a test may call `assert_test` from threads of its own
         self._times: Counter[str] = Counter()
+        self._calls = 0
         self._command = self.options.command_line() or ["pytest", *args]
         self._settings = load_settings(where["cwd"])
         self._plugins: Plugins | None = None
-        self._run = SessionRun(where, self._settings.data_dir / RUNS, self._first_manifest)
-        self._secrets = SessionSecrets(self._run.places, self._settings.secrets_file)
+        self._observers = Observers([])
+        self._begin_process()
+
+    def _begin_process(self) -> None:
+        """Start without what the parent of a forked process has open."""
+        self._process = os.getpid()
+        self._run = SessionRun(self._where, self._settings.data_dir / RUNS, self._first_manifest)
+        self._secrets = SessionSecrets(self._settings.secrets_file, lambda one: self._log(secret=asdict(one)))
         self._redact = self._secrets.redactor.redact_json_text
+        self._tally, self._seconds = Tally(), 0.0
+        self._loop: SessionLoop | None = None
+        self._runners: dict[tuple[Any, ...], tuple[Runner, Resolver]] = {}
+        self._said: set[str] = set()
 
     @property
     def folder(self) -> Path:
-        """Where the cases of the session are."""
-        return self._run.parts
+        """Where this process leaves the cases of the session."""
+        return self._run.place
 
-    def begin(self) -> "Call":
-        """An `assert_test` begins."""
-        self._run.open(self._redact)
+    # --- cases -------------------------------------------------------------------------------------------------------
+
+    def begin(self) -> Begun:
+        """Begin an `assert_test`; from now on its case counts."""
         test = current_test() or OUTSIDE
         place = place_of(test)
         with self._lock:
+            if self._process != os.getpid():
+                self._begin_process()
             self._calls += 1
             self._times[test] += 1
             number, time = self._calls, self._times[test]
-        folder = self.folder / f"{place.number:08}-{number:08}-{os.getpid()}"
-        folder.mkdir(mode=0o700, parents=True)
-        repeat = Repeat(place.test, place.repeat)
-        (folder / REPEAT).write_text(json.dumps(asdict(repeat)), encoding="utf-8")
-        (folder / TEST).write_text(test, encoding="utf-8")
         # In the order of the tests, and no other process's.
         index = (place.number << 40) + (number << 22) + (os.getpid() & (1 << 22) - 1)
+        self._log(begin=index, test=test, repeated=place.test, repeat=place.repeat)
+        return Begun(index, numbered(test, time), test, place.repeat)
 
-        def add(item: ItemRecord) -> None:
-            self._run.add(named(item, index, test, time), self._redact)
+    def runner(self, begun: Begun, options: Mapping[str, Any]) -> tuple[Runner, Resolver]:
+        """What makes the metrics and judges of a case: judges that are named are one object for all cases.
 
-        return Call(
-            folder,
-            test,
-            place.repeat,
-            settings=self._settings,
-            plugins=self.plugins,
-            secrets=self._secrets,
-            add=add,
-        )
-
-    def plugins(self) -> Plugins:
-        """What is installed, and what the settings name.
+        Args:
+            begun: the case.
+            options: how much is done at once.
 
         Raises:
             PluginError: a local plugin does not work.
         """
+        key = (begun.repeat, *sorted(options.items()))
         with self._lock:
             if self._plugins is None:
                 self._plugins = discover(self._settings.plugins)
-            return self._plugins
+                self._observers = Observers([PluginObserver(self._plugins)])
+            if key not in self._runners:
+                runner = Runner(
+                    settings=self._settings,
+                    plugins=self._plugins,
+                    secrets=self._secrets,
+                    caching=self.options.use_cache,
+                    first_repeat=begun.repeat,
+                    progress=False,
+                    **options,
+                )
+                self._runners[key] = runner, runner.resolver()
+            return self._runners[key]
 
-    # --- the end --------------------------------------------------------------------------------------------
+    def judge(self, begun: Begun, job: EvaluationJob, runner: Runner, resolver: Resolver) -> TestResult:
+        """Judge a case, and keep what came out.
+
+        Args:
+            begun: the case.
+            job: how it is judged.
+            runner: of the case.
+            resolver: likewise.
+
+        Raises:
+            InvalidDataError, MissingParameterError, UsageError: it cannot be judged.
+            RunStoppedError: no call can be sent any more, or nothing can be written.
+        """
+        test, began = job.test(), monotonic()
+        work = resolver.answered(test, test.respondent())
+        (item,) = test.make_test_items({})
+        self._say("made", {**made_of(work), **runner.facts(resolver)})
+        self._say("hyperparameters", logged_hyperparameters())
+        thresholds = {name: one.model_dump(mode="json") for name, one in test.thresholds.items()}
+        self._log(judging=begun.number, thresholds=thresholds)
+        judging = Job(
+            work=work,
+            item=item.replaced(id=begun.item_id),
+            options=runner.options,
+            journal=self._run.journal(self._redact),
+            named=begun.named,
+        )
+        judged = self._loop_here().judge(judging)
+        result = test_result(test, judged.record)
+        with self._lock:
+            self._seconds += monotonic() - began
+        notes = [*judged.notes, *test.record_notes, *self._tally.sut_calls.unjudged()]
+        notes += [note for calls in self._tally.calls for note in calls.repaid()]
+        self._end(begun, replace(Shown.of(result), title=result.name), notes)
+        self._observers.item_finished(self._run.folder.run_id, judged.written)
+        return result
+
+    def _loop_here(self) -> SessionLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = SessionLoop(self._tally, self._count)
+            # A metric of the loop's own may call `assert_test`: the loop cannot wait for itself.
+            return SessionLoop(self._tally, self._count) if self._loop.is_here else self._loop
+
+    def refused(self, begun: Begun, case: Any, error: BaseException) -> None:
+        """Leave a record of a case that was not judged: it counts as failed, like any other.
+
+        Args:
+            begun: the `assert_test`.
+            case: a test case or golden; something else, where that is why.
+            error: why.
+        """
+        known = isinstance(case, LLMTestCase | ConversationalTestCase | Golden | ConversationalGolden)
+        stage: Stage = "annotator" if isinstance(error, MissingParameterError) else "measure"
+        item = TestItem(PromptWithContext(prompt_of(case) if known else TextPrompt("")), id=begun.item_id)
+        record = exception_record(begun.number, item, [], StageError(stage, "assert_test", error))
+        self._run.journal(self._redact).append(line_of(record, "assert_test", self._redact)[1])
+        title = (title_of(case) if known else "") or begun.test
+        self._end(begun, Shown(title, False, (), f"{record.error_type}: {record.message}"))
+
+    def left(self, begun: Begun, case: Any, error: BaseException) -> None:
+        """Forget a case whose test is skipped; any other that is left early counts, though nothing judged it.
+
+        Args:
+            begun: the `assert_test`.
+            case: a test case or golden.
+            error: what ends the test, where it is no `Exception`.
+        """
+        if is_skip(error):
+            self._log(skipped=begun.number)
+        elif not isinstance(error, KeyboardInterrupt):  # then there is no time for more
+            self.refused(begun, case, error)
+
+    # --- the log of this process -------------------------------------------------------------------------------------
+
+    def _end(self, begun: Begun, shown: Shown, notes: Sequence[str] = ()) -> None:
+        self._count()
+        self._log(end=begun.number, shown=asdict(shown), notes=notes)
+
+    def _count(self) -> None:
+        used = Totals.of(self._tally, self._seconds, ended=False)
+        self._log(used=used.model_dump(mode="json"), process=self._process)
+
+    def _say(self, name: str, value: Mapping[str, Any]) -> None:
+        """Log what is the same for many cases, once."""
+        if (text := json.dumps([name, value], sort_keys=True)) not in self._said and value:
+            self._said.add(text)
+            self._log(**{name: value})
+
+    def _log(self, **event: Any) -> None:
+        self._run.log(self._redact, **event)
+
+    # --- the end -----------------------------------------------------------------------------------------------------
 
     def finish(self, collected: int | None) -> None:
         """Make one run of all cases, if there were any, and say in `summary` what came out.
@@ -187,38 +360,47 @@ class Session:
             collected: where the session was interrupted, the number of tests that it had, 0 where it is not known;
                 None where it came to its end.
         """
-        parts = parts_of(*self._run.all_places())
-        if not parts:
+        self._stop()
+        cases = Cases.of(self._run.events(), self._run.items())
+        if not cases.listed:
             self._run.forget()
             return
         notes = [
-            *self._secrets.learn(self._run.all_places()),
+            *cases.notes,
+            *self._secrets.learn(cases.secrets),
             *self._unrepeated(),
-            *_interrupted(parts, collected),
+            *_interrupted(cases.listed, collected),
         ]
-        cases, used = cases_of(parts), total_used(parts)
-        items = list(items_of(cases))
-        ranges = agreed(part.ranges() for part in parts)
-        known = len(cases) if collected is None else None  # of those that were not begun, nobody knows
+        items = list(cases.items())
+        ranges = agreed(one.ranges() for one in cases.listed)
+        number = len(cases.by_id())
+        known = number if collected is None else None  # of those that were not begun, nobody knows
         result = self._run.write_items(items, ranges, known, self._redact)
-        counts = total_counts(len(cases), items, used)
-        record = self._record(parts, counts, used, result=result, notes=notes)
+        record = self._record(cases, cases.counts(items), result=result, notes=notes)
         record = record.replaced(cancelled=collected is not None)
-        self._run.write(record, {**self._manifest(record), **made_by(parts)}, used, self._redact)
-        shown = told_apart([(self._secrets.redact(one.test), one.shown(self._redact)) for one in parts])
+        self._run.write(record, {**self._manifest(record), **cases.manifest()}, cases.used, self._redact)
+        shown = told_apart(
+            [(self._secrets.redact(one.test), one.shown(self._redact)) for one in cases.listed]
+        )
         folder = self._run.folder
         told = folder.read_record().notes  # without secrets
-        self.summary = rendered(shown, folder.path, self.options.display, told, cases=len(cases))
+        self.summary = rendered(shown, folder.path, self.options.display, told, cases=number)
         if self.options.told is not None:
             Path(self.options.told).write_text(str(folder.path), encoding="utf-8")
 
     def close(self) -> None:
-        """The session ends, in this process."""
+        """End the session in this process."""
+        self._stop()
         self._run.close()
+
+    def _stop(self) -> None:
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
 
     def _first_manifest(self) -> dict[str, Any]:
         """What is known of the run when it begins."""
-        return self._manifest(self._record((), Counts(), Totals(), result={}, notes=()))
+        return self._manifest(self._record(Cases.of((), ()), Counts(), result={}, notes=()))
 
     def _manifest(self, record: TestRecord) -> dict[str, Any]:
         said = record.model_dump(mode="json", exclude={"counts", "result", "seconds", "spent"})
@@ -226,7 +408,7 @@ class Session:
 
     def _unrepeated(self) -> list[str]:
         """What `--repeat` could not repeat."""
-        file = self._run.places[-1] / UNREPEATED
+        file = Path(self._where["folder"]) / UNREPEATED
         tests = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         if not tests:
             return []
@@ -236,19 +418,9 @@ class Session:
         return [f"--repeat {self.options.repeat} did not repeat {tests[0]}{more}: {why}. {fix}"]
 
     def _record(
-        self,
-        parts: Sequence[Part],
-        counts: Counts,
-        used: Totals,
-        *,
-        result: dict[str, Any],
-        notes: Iterable[str],
+        self, cases: Cases, counts: Counts, *, result: dict[str, Any], notes: Iterable[str]
     ) -> TestRecord:
-        records = [record for part in parts for record in part.records]
         uid = self.options.identifier or UID
-        hyperparameters: dict[str, Any] = {}
-        for one in records:
-            hyperparameters.update(one.hyperparameters)
         made = {"uid": uid, "class_name": UID, "cache_version": 0, "arguments": {}, "opaque": []}
         given = {**made, "uid": GIVEN, "class_name": GIVEN}
         return TestRecord(
@@ -260,111 +432,24 @@ class Session:
             test_initialization=made,
             sut_uid=GIVEN,
             sut_initialization=given,
-            hyperparameters=hyperparameters,
+            hyperparameters=cases.hyperparameters,
             identifier=self.options.identifier,
             repeats=self.options.repeat,
-            thresholds=agreed(one.thresholds for one in records),
+            thresholds=agreed(one.thresholds for one in cases.listed),
             counts=counts,
             result=result,
-            seconds=used.seconds,
-            spent=used.spent,
-            notes=tuple(dict.fromkeys([*(note for part in parts for note in part.notes), *notes])),
+            seconds=cases.used.seconds,
+            spent=cases.used.spent,
+            notes=tuple(dict.fromkeys(notes)),
         )
 
 
-class Call:
-    """One `assert_test`: its run, or why there is none.
-
-    Args:
-        folder: where its run goes.
-        test: the id of the test that called it.
-        repeat: which time the test is run, from 0: judges are asked anew each time.
-        settings: of the session.
-        plugins: gives them, or raises.
-        secrets: of the session.
-        add: keeps the record of its case for those who look at the session's run before its end.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        test: str,
-        repeat: int,
-        *,
-        settings: Settings,
-        plugins: Callable[[], Plugins],
-        secrets: SessionSecrets,
-        add: Callable[[ItemRecord], None],
-    ) -> None:
-        self._folder, self._test, self._repeat = folder, test, repeat
-        self._settings, self._plugins, self._secrets = settings, plugins, secrets
-        self._redact = secrets.redactor.redact_json_text
-        self._add = add
-
-    def runner_options(self) -> dict[str, Any]:
-        """What its run is given.
-
-        Raises:
-            PluginError: a local plugin does not work.
-        """
-        return {
-            "settings": self._settings,
-            "plugins": self._plugins(),
-            "secrets": self._secrets,
-            "runs_dir": self._folder,
-            "identifier": self._test,
-            "first_repeat": self._repeat,
-        }
-
-    def note(self, result: EvaluationResult) -> None:
-        """Leave what is shown of its case at the end."""
-        (one,) = result.test_results
-        run = RunFolder(self._folder / result.run_id)
-        self._show(run.path, replace(Shown.of(one), title=one.name))
-        for item in run.items():
-            self._add(item)
-
-    def refused(self, case: Any, error: BaseException) -> None:
-        """Leave a record of a case that was not judged: it counts as failed, like any other.
-
-        Args:
-            case: a test case or golden; something else, where that is why.
-            error: why.
-        """
-        known = isinstance(case, LLMTestCase | ConversationalTestCase | Golden | ConversationalGolden)
-        stage: Stage = "annotator" if isinstance(error, MissingParameterError) else "measure"
-        item = TestItem(PromptWithContext(prompt_of(case) if known else TextPrompt("")), id="refused")
-        run = RunFolder.create(self._folder)
-        journal = JournalFile(run.journal)
-        record = exception_record(0, item, [], StageError(stage, "assert_test", error))
-        journal.append(self._redact(record.model_dump_json()).encode("utf-8") + b"\n")
-        journal.close()
-        title = (title_of(case) if known else "") or self._test
-        self._show(run.path, Shown(title, False, (), f"{record.error_type}: {record.message}"))
-        self._add(record)
-
-    def left(self, case: Any, error: BaseException) -> None:
-        """Forget a case whose test is skipped; any other that is left early counts, though nothing judged it.
-
-        Args:
-            case: a test case or golden.
-            error: what ends the test, where it is no `Exception`.
-        """
-        if is_skip(error):
-            shutil.rmtree(self._folder)
-        elif not isinstance(error, KeyboardInterrupt):  # then there is no time for more
-            self.refused(case, error)
-
-    def _show(self, run: Path, shown: Shown) -> None:
-        write_atomically(run / SHOWN, self._redact(shown.as_json()))
-
-
-def _interrupted(parts: Sequence[Part], collected: int | None) -> list[str]:
+def _interrupted(cases: Sequence[Case], collected: int | None) -> list[str]:
     """What a reader should know of a session that was interrupted."""
     if collected is None:
         return []
     tests = counted(collected, "test") if collected else "tests, nobody knows how many"
-    judged = len({part.test for part in parts} - {OUTSIDE})
+    judged = len({one.test for one in cases} - {OUTSIDE})
     return [f"The session was interrupted: pytest had collected {tests}. There are cases of {judged:,} here."]
 
 

@@ -1,19 +1,32 @@
-"""The files of a session's run: its folder is there from the first case on, so that a kill at any moment leaves it,
-with all cases that were judged. When the session ends, all of them are written anew, in the order of its tests.
+"""The files of a session's run. Its folder is there from the first case on, so that a kill at any moment leaves it,
+with all cases that were judged.
+
+All processes of the session append whole lines to one journal, in turns; beside it each keeps a log of its own, in
+`cases/`, of what the records do not say. The process that began the session makes the run's record of them.
 """
 
+import json
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from time import sleep
 from typing import IO, Any
 
-from modelgauge.data.records import ItemRecord, TestRecord
+from modelgauge.data.records import ItemRecord, TestRecord, item_from_json
 from modelgauge.data.results import normalized_result
-from modelgauge.engine.files.journal import JOURNAL, JournalFile, RunFolder, new_id, refused, write_atomically
+from modelgauge.engine.files.journal import (
+    JOURNAL,
+    JournalFile,
+    RunFolder,
+    new_id,
+    refused,
+    whole_lines,
+    write_atomically,
+)
 from modelgauge.engine.files.journal_line import line_of
 from modelgauge.engine.scored_items import JournalIndex
 from modelgauge.engine.totals import Totals
@@ -23,12 +36,55 @@ from modelgauge.files.regular import opened
 from modelgauge.stats import mean_of_each
 from modelgauge.stats.measured import Range
 
-PARTS = "parts"
-"""In the folder of the run: those of the single `assert_test`, until the session ends."""
+LOGS = "cases"
+"""In the folder of the run, until the session ends: what each process says of its cases."""
 
-_RUN = "run-"  # in the folder that all processes of a session know: in whose run a worker leaves its cases
+_TURN = ".turn"  # locked while a process appends to the journal
+_RUN = "run-"  # in the folder that all processes of a session know: in whose run a process leaves its cases
 
 Redact = Callable[[str], str]
+
+
+class SharedJournal:
+    """A journal to which several processes append, in turns.
+
+    Args:
+        path: of the journal; it is made where there is none.
+    """
+
+    size = 0  # nobody reads a line back before the session ends
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = opened(path, "ab")
+        self._held = lock(path, "a+b")  # so that the run is known to be going on
+        self._lock = threading.Lock()
+
+    def append(self, data: bytes) -> None:
+        """Append whole lines: all of them are written, or none.
+
+        Raises:
+            RunStoppedError: the disk refuses.
+        """
+        with self._lock:
+            while (turn := lock(self._path.with_name(_TURN), "a+b")) is None:
+                sleep(0.0005)
+            if self._held is None:  # the process that was known to be at work has ended
+                self._held = lock(self._path, "a+b")
+            size, view = self._file.seek(0, os.SEEK_END), memoryview(data)
+            try:
+                while view:
+                    view = view[self._file.write(view) :]
+            except OSError as error:
+                self._file.truncate(size)
+                raise refused(self._path, error) from error
+            finally:
+                turn.close()
+
+    def close(self) -> None:
+        for file in (self._file, self._held):
+            if file is not None:
+                file.close()
 
 
 class SessionRun:
@@ -43,34 +99,34 @@ class SessionRun:
     def __init__(self, where: Mapping[str, Any], runs: Path, manifest: Callable[[], dict[str, Any]]) -> None:
         self.began = datetime.fromtimestamp(where["begun"], UTC)
         self.folder = RunFolder(runs / new_id(self.began, where["mark"]))
-        self.places = (self.folder.path / PARTS, Path(where["folder"]))
+        self._shared = Path(where["folder"])
         self._manifest = manifest
-        self._journal: IO[bytes] | None = None
-        self._held: IO[bytes] | None = None
-        self._is_open = False
+        self._journal: SharedJournal | None = None
+        self._log: IO[bytes] | None = None
         self._made_above: list[Path] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @property
-    def parts(self) -> Path:
-        """Where the cases of the session are."""
-        return place_of(self.places)
+    def place(self) -> Path:
+        """Where this process leaves its cases."""
+        return self.folder.path if self.folder.path.is_dir() else self._shared
 
-    def open(self, redact: Redact) -> None:
-        """Make the folder, unless it is there; where that cannot be, the end of the session tells why.
+    def journal(self, redact: Redact) -> SharedJournal:
+        """The journal, in the folder of the run, which is made here; where that cannot be, the end tells why.
 
         Args:
             redact: takes secrets out of a JSON text.
         """
         with self._lock:
-            if self._is_open:
-                return
-            self._is_open = True
-            try:
-                self._make(redact)
-            except (OSError, RunStoppedError):
-                self.folder.forget_if_empty()
-                self.places[-1].mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self._journal is None:
+                try:
+                    self._make(redact)
+                except (OSError, RunStoppedError):
+                    self.folder.forget_if_empty()
+                (self.place / LOGS).mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._log = opened(self.place / LOGS / f"{os.getpid()}.jsonl", "ab")
+                self._journal = SharedJournal(self.place / JOURNAL)
+            return self._journal
 
     def _make(self, redact: Redact) -> None:
         runs = self.folder.path.parent
@@ -82,46 +138,40 @@ class SessionRun:
             pass
         else:
             self.folder.write_manifest(self._manifest(), redact)
-        self.places[0].mkdir(mode=0o700, exist_ok=True)
-        if self.places[-1].is_dir():
-            left = self.places[-1] / f"{_RUN}{os.getpid()}"
+        if self._shared.is_dir():
+            left = self._shared / f"{_RUN}{os.getpid()}"
             left.write_text(str(self.folder.path.resolve()), encoding="utf-8")
-        self._journal = opened(self.folder.journal, "ab")
 
-    def add(self, item: ItemRecord, redact: Redact) -> None:
-        """Keep the record of a case for those who look at the run while it goes on, or once it was killed.
+    def log(self, redact: Redact, **event: Any) -> None:
+        """Add an event to the log of this process.
 
         Args:
-            item: the record; its index is no other case's.
             redact: takes secrets out of a JSON text.
-
-        Raises:
-            RunStoppedError: the disk refuses.
+            event: what is said.
         """
         with self._lock:
-            if self._journal is None:
-                return
-            # One process at a time is known to be at work; where it ends, another takes its place.
-            if self._held is None or self._held.closed:  # by a fork
-                with suppress(OSError):  # the folder was removed
-                    self._held = lock(self.folder.journal, "a+b")
-            left = memoryview(_line(item, redact))
-            try:
-                while left:
-                    left = left[self._journal.write(left) :]
-            except OSError as error:
-                raise refused(self.folder.journal, error) from error
+            self.journal(redact)
+            if self._log is not None:
+                self._log.write(redact(json.dumps(event, ensure_ascii=False)).encode("utf-8") + b"\n")
 
     # --- the end --------------------------------------------------------------------------------------------
 
-    def all_places(self) -> list[Path]:
+    def places(self) -> list[Path]:
         """Where any process of the session can have left cases: a fixture may have set the data folder in some."""
-        return [self.places[0], *(folder / PARTS for folder in self._elsewhere()), self.places[-1]]
+        said = [file.read_text(encoding="utf-8") for file in sorted(self._shared.glob(f"{_RUN}*"))]
+        return list(dict.fromkeys([self.folder.path.resolve(), *map(Path, said), self._shared]))
 
-    def _elsewhere(self) -> list[Path]:
-        """The folders of the run that other processes made, with settings of their own."""
-        said = [file.read_text(encoding="utf-8") for file in sorted(self.places[-1].glob(f"{_RUN}*"))]
-        return [folder for folder in map(Path, dict.fromkeys(said)) if folder != self.folder.path.resolve()]
+    def events(self) -> Iterator[dict[str, Any]]:
+        """All events of all processes, those of each in their order; a torn last line is dropped."""
+        for place in self.places():
+            for file in sorted((place / LOGS).glob("*.jsonl")):
+                yield from map(json.loads, whole_lines(file))
+
+    def items(self) -> Iterator[ItemRecord]:
+        """The records of all cases."""
+        for place in self.places():
+            for number, line in enumerate(whole_lines(place / JOURNAL), start=1):
+                yield item_from_json(line, f"{place / JOURNAL}, line {number}")
 
     def write_items(
         self, items: Iterable[ItemRecord], ranges: Mapping[str, Range], known: int | None, redact: Redact
@@ -145,7 +195,7 @@ class SessionRun:
         try:
             for item in items:
                 offset = journal.size
-                journal.append(_line(item, redact))
+                journal.append(line_of(item, "assert_test", redact)[1])
                 index.add(item, offset, item.test_item)
             journal.close()
             written.replace(self.folder.journal)
@@ -154,7 +204,7 @@ class SessionRun:
         return normalized_result(mean_of_each(index.items(known)))
 
     def write(self, record: TestRecord, manifest: dict[str, Any], used: Totals, redact: Redact) -> None:
-        """Write the other files, and forget the single calls.
+        """Write the other files, and remove what the processes left.
 
         Raises:
             RunStoppedError: the disk refuses.
@@ -162,32 +212,23 @@ class SessionRun:
         self.folder.write_manifest(manifest, redact)
         write_atomically(self.folder.totals, used.model_dump_json() + "\n")
         self.folder.write_record(record, redact)
-        self._remove(*self._elsewhere(), *self.places)
+        own = self.folder.path.resolve()
+        for place in self.places():
+            shutil.rmtree(place / LOGS if place.resolve() == own else place, ignore_errors=True)
+        (own / _TURN).unlink(missing_ok=True)
 
     def forget(self) -> None:
         """Leave nothing of a session that has no case."""
         self.close()
-        self._remove(*self._elsewhere(), self.folder.path, *self.places)
+        for place in self.places():
+            shutil.rmtree(place, ignore_errors=True)
         with suppress(OSError):  # another run lies there by now
             for above in self._made_above:
                 above.rmdir()
 
-    def _remove(self, *folders: Path) -> None:
-        for folder in folders:
-            shutil.rmtree(folder, ignore_errors=True)
-
     def close(self) -> None:
         """This process adds no more cases."""
-        for file in (self._journal, self._held):
+        for file in (self._journal, self._log):
             if file is not None:
                 file.close()
-        self._journal = self._held = None
-
-
-def place_of(places: Sequence[Path]) -> Path:
-    """The first that is there; the last where none is."""
-    return next((one for one in places if one.is_dir()), places[-1])
-
-
-def _line(item: ItemRecord, redact: Redact) -> bytes:
-    return line_of(item, "assert_test", redact)[1]
+        self._journal = self._log = None

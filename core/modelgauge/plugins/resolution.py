@@ -44,7 +44,6 @@ class Resolver:
     distributions: set[str] = field(default_factory=set)
     objects: set[str] = field(default_factory=set)
     _made: dict[tuple[str, str], Any] = field(default_factory=dict)
-    _annotators: dict[int, dict[str, CompletionAnnotator[Any]]] = field(default_factory=dict)
 
     def works(self, tests: Sequence[TestName], suts: Sequence[SUTName]) -> list[Work]:
         """Every test with every SUT, ready to run.
@@ -57,9 +56,12 @@ class Resolver:
         made_tests = self._tests(tests, suts)
         made_suts = [self.sut(sut) for sut in suts]
         data = self._data(made_tests)
+        annotators = [
+            self._annotators(test) for test in made_tests
+        ]  # one object for all SUTs, with one limit
         works = [
-            self._work(test, Respondent.of(sut), data[_owner(test)])
-            for test in made_tests
+            self._work(test, Respondent.of(sut), data[_owner(test)], own)
+            for test, own in zip(made_tests, annotators, strict=True)
             for sut in made_suts
         ]
         failures: list[ModelGaugeError] = []
@@ -74,7 +76,7 @@ class Resolver:
     def answered(self, test: TestName, respondent: Respondent) -> Work:
         """A test with answers that are there already; no SUT is made."""
         made = self._tests([test], [])[0]
-        return self._work(made, respondent, self.data(made))
+        return self._work(made, respondent, self.data(made), self._annotators(made))
 
     def test(self, test: TestName) -> PromptResponseTest:
         """A test by object or uid."""
@@ -172,17 +174,16 @@ class Resolver:
         _raise_together(failures)
         return found
 
+    def _annotators(self, test: PromptResponseTest) -> dict[str, CompletionAnnotator[Any]]:
+        return {name: self.annotator(one) for name, one in declared(test, "get_annotators").items()}
+
     def _work(
         self,
         test: PromptResponseTest,
         respondent: Respondent,
         data: Mapping[str, ResolvedDependency],
+        annotators: Mapping[str, CompletionAnnotator[Any]],
     ) -> Work:
-        if id(test) not in self._annotators:  # one object for all SUTs, with one limit
-            self._annotators[id(test)] = {
-                name: self.annotator(one) for name, one in declared(test, "get_annotators").items()
-            }
-        annotators = self._annotators[id(test)]
         return Work(
             test=test,
             respondent=respondent,

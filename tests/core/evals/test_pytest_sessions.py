@@ -337,10 +337,10 @@ def test_the_manifest_of_a_session_holds_its_options(given, session, project):
 
 
 def test_a_case_that_was_judged_before_an_interruption_is_shown(session, project, monkeypatch):
-    def interrupted(self, result):
+    def interrupted(self, *said):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("modelgauge.evals.session.Call.note", interrupted)
+    monkeypatch.setattr("modelgauge.evals.session.Session._end", interrupted)
     source = PASSING + (
         "def test_a(): assert_test(LLMTestCase('q', 'a'), [Always()])\n"
         "def test_b(): assert_test(LLMTestCase('q', 'a'), [Always()])\n"

@@ -289,6 +289,6 @@ def test_a_traceback_shows_the_frames_of_its_author_alone():
     assert without_our_frames(both) == f"{head}{theirs}KeyError: 1\n{cause}ValueError: 1"
     windows = (
         head
-        + '  File "C:\\lib\\modelgauge\\engine\\calls.py", line 9, in run\n    await it()\nValueError: 1\n'
+        + '  File "C:\\lib\\modelgauge\\engine\\calls\\call.py", line 9, in run\n    await it()\nValueError: 1\n'
     )
     assert without_our_frames(windows) == "ValueError: 1"

@@ -35,9 +35,14 @@ def surroundings(command: Sequence[str] | None, distributions: Iterable[str]) ->
         "python": platform.python_version(),
         "platform": f"{sys.platform} {platform.machine()}",
         "modelgauge": installed_version(DISTRIBUTION) or None,
-        "plugins": {name: installed_version(name) or None for name in sorted(set(distributions))},
+        "plugins": versions_of(distributions),
         "git_commit": _git_commit(),
     }
+
+
+def versions_of(distributions: Iterable[str]) -> dict[str, str | None]:
+    """The versions of installed distributions; None where one is not known."""
+    return {name: installed_version(name) or None for name in sorted(set(distributions))}
 
 
 def _git_commit() -> str | None:

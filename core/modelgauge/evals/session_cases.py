@@ -1,0 +1,301 @@
+"""The cases of which the run of a pytest session is made: what became of each, however its process ended."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord, TestItemRecord
+from modelgauge.data.results import PASSED, CallCounts, Counts
+from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.totals import Totals
+from modelgauge.evals.display import LONGEST_TITLE, Shown
+from modelgauge.evals.results import MetricData
+from modelgauge.reports.plain import one_line
+from modelgauge.stats.exact import exact_mean
+
+T = TypeVar("T")
+
+_CUT_SHORT = "Its process ended before it could say why."
+_UNJUDGED = "It was begun and not judged: it was interrupted, or its process ended."
+
+
+@dataclass(slots=True)
+class Case:
+    """One `assert_test`.
+
+    Args:
+        index: its place in the session.
+        test: the id of the test that called it.
+        repeated: the same, without the repeat.
+        repeat: which of the times it is that the test is run, from 0.
+        item: its record; None where it was not judged, since its process ended.
+        thresholds: of its metrics.
+        notes: what a reader should know of it.
+    """
+
+    index: int
+    test: str
+    repeated: str
+    repeat: int
+    item: ItemRecord | None = None
+    thresholds: Mapping[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    _shown: str | None = None
+
+    def ended(self, shown: Mapping[str, Any], notes: Iterable[str]) -> None:
+        """Take over what its process said at its end."""
+        self._shown = json.dumps(shown)
+        self.notes.extend(notes)
+
+    def shown(self, redact: Callable[[str], str]) -> Shown:
+        """What is shown of it.
+
+        Args:
+            redact: takes secrets out of a JSON text.
+        """
+        shown = Shown.from_json(redact(self._shown or self._of_record().as_json()))
+        return replace(shown, title=one_line(shown.title, LONGEST_TITLE))
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """What the scores of its metrics can be, by the names of their measurements, where it is known."""
+        data = () if self._shown is None else Shown.from_json(self._shown).metrics_data
+        return {
+            one.name if one.component is None else f"{one.component}.{one.name}": (low, high)
+            for one in data
+            if one.score_range is not None
+            for low, high in [one.score_range]
+        }
+
+    def _of_record(self) -> Shown:
+        """Describe a case whose process ended before it reported a result."""
+        error = _UNJUDGED
+        if isinstance(self.item, TestItemExceptionRecord):
+            error = f"{self.item.error_type}: {self.item.message}"
+        elif self.item is not None:
+            error = "" if self.item.measurements.get(PASSED, True) else _CUT_SHORT
+        return Shown(self.test, not error, () if error else tuple(self._passed()), error or None)
+
+    def _passed(self) -> Iterator[MetricData]:
+        """The scores of its metrics, all of which it passed."""
+        measured = self.item.measurements if isinstance(self.item, TestItemRecord) else {}
+        for name, one in self.thresholds.items():
+            if name in measured:
+                yield MetricData(name, measured[name], one["value"], True, one["higher_is_better"])
+
+
+@dataclass(slots=True)
+class Cases:
+    """All cases of a session, in the order of its tests, and what its processes said.
+
+    Args:
+        listed: the cases.
+        manifests: what judged them, and what it was made of.
+        hyperparameters: that were logged.
+        used: by all calls.
+        secrets: descriptions of those that were looked up.
+    """
+
+    listed: list[Case]
+    manifests: list[dict[str, Any]]
+    hyperparameters: dict[str, Any]
+    used: Totals
+    secrets: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, events: Iterable[Mapping[str, Any]], items: Iterable[ItemRecord]) -> "Cases":
+        """Read what all processes left.
+
+        Args:
+            events: of their logs.
+            items: of their journals.
+        """
+        cases: dict[int, Case] = {}
+        manifests, secrets = list[dict[str, Any]](), list[dict[str, Any]]()
+        hyperparameters: dict[str, Any] = {}
+        used: dict[int, Totals] = {}
+        for event in events:
+            match event:
+                case {"made": made}:
+                    manifests.append(made)
+                case {"hyperparameters": logged}:
+                    hyperparameters.update(logged)
+                case {"used": total, "process": process}:
+                    used[process] = Totals.load(total)
+                case {"secret": secret}:
+                    secrets.append(secret)
+                case _:
+                    _note(event, cases)
+        for item in items:
+            if item.index in cases:  # of a case that was refused the later line says why
+                cases[item.index].item = item
+        for one in cases.values():
+            if one.item is None:
+                one.notes.append(f"{one.test}: {_UNJUDGED}")
+        in_order = [cases[index] for index in sorted(cases)]
+        return cls(in_order, manifests, hyperparameters, _sum(used.values()), secrets)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the record should know."""
+        return [note for one in self.listed for note in one.notes]
+
+    def by_id(self) -> dict[str, list[Case]]:
+        """The repeats of each case by its id: the test's name, numbered where the test judges several cases."""
+        calls: Counter[str] = Counter()
+        found: dict[str, list[Case]] = {}
+        for one in self.listed:
+            calls[one.test] += 1
+            found.setdefault(numbered(one.repeated, calls[one.test]), []).append(one)
+        return found
+
+    def items(self) -> Iterator[ItemRecord]:
+        """The items, in order, repeats of a case as one; none of a case of which a repeat was not judged."""
+        for index, (item_id, cases) in enumerate(self.by_id().items()):
+            items = [one.item for one in cases if one.item is not None]
+            if len(items) == len(cases):
+                item = items[0] if len(items) == 1 else _joined([one.repeat for one in cases], items)
+                yield renamed(item, index, item_id)
+
+    def manifest(self) -> dict[str, Any]:
+        """What judged the cases and what it was made of, as manifests say it.
+
+        Metrics that share a name and differ (in their threshold, say, or their judges) are numbered.
+        """
+        annotators: dict[str, Any] = {}
+        judges: dict[str, Any] = {}
+        seen: set[tuple[str, str]] = set()
+        times: Counter[str] = Counter()
+        for one in self.manifests:
+            for name, made in one["annotators"].items():
+                asked = one["judges"].get(name)
+                known = (name, json.dumps([made, asked], sort_keys=True))
+                if known not in seen:
+                    seen.add(known)
+                    times[name] += 1
+                    key = numbered(name, times[name])
+                    annotators[key] = made
+                    judges.update({} if asked is None else {key: asked})
+        versions = {name: version for one in self.manifests for name, version in one["plugins"].items()}
+        inputs = _union(one["inputs"] for one in self.manifests)
+        return {"annotators": annotators, "judges": judges, "inputs": inputs, "plugins": versions}
+
+    def counts(self, items: Iterable[ItemRecord]) -> Counts:
+        """What became of all cases, those that were not judged too, and their calls.
+
+        Args:
+            items: of those that were judged.
+        """
+        tally = Tally(items=len(self.by_id()))
+        for item in items:
+            tally.count(item)
+        self.used.begin(tally)
+        return tally.frozen()
+
+
+def _note(event: Mapping[str, Any], cases: dict[int, Case]) -> None:
+    """Take over what a process said of one of its cases."""
+    match event:
+        case {"begin": index, "test": test, "repeated": repeated, "repeat": repeat}:
+            cases[index] = Case(index, test, repeated, repeat)
+        case {"judging": index, "thresholds": thresholds}:
+            cases[index].thresholds = thresholds
+        case {"end": index, "shown": shown, "notes": notes}:
+            cases[index].ended(shown, notes)
+        case {"skipped": index}:
+            del cases[index]
+
+
+def numbered(name: str, number: int) -> str:
+    """A name that occurs several times.
+
+    Args:
+        name: of the first.
+        number: from 1.
+    """
+    return name if number == 1 else f"{name}~{number}"
+
+
+def renamed(item: ItemRecord, index: int, item_id: str) -> ItemRecord:
+    """An item with another place and id."""
+    return item.replaced(index=index, test_item=item.test_item.replaced(id=item_id), digests=None)
+
+
+def agreed(several: Iterable[Mapping[str, T]]) -> dict[str, T]:
+    """The thresholds of all cases, or the ranges of scores, but for those that differ from case to case.
+
+    Args:
+        several: those of each case.
+    """
+    found: dict[str, list[T]] = {}
+    for of_case in several:
+        for name, one in of_case.items():
+            found.setdefault(name, []).append(one)
+    return {name: ones[0] for name, ones in found.items() if all(one == ones[0] for one in ones)}
+
+
+def _joined(repeats: Sequence[int], items: Sequence[ItemRecord]) -> ItemRecord:
+    """The item of a case that was judged several times: scored by the repeats that did not fail, if there are any."""
+    scored = [one for one in items if isinstance(one, TestItemRecord)]
+    measured: Sequence[ItemRecord] = scored or items
+    # A part of an app may have been called in some repeats alone; but of what failed nobody knows.
+    names = dict.fromkeys(name for one in measured for name in one.measurements)
+    kept = [name for name in names if scored or all(name in one.measurements for one in items)]
+    holding = {name: [one for one in measured if name in one.measurements] for name in kept}
+    of_all: dict[str, Any] = {
+        "interactions": tuple(
+            one.replaced(repeat=repeat)
+            for repeat, item in zip(repeats, items, strict=True)
+            for one in item.interactions
+        ),
+        "measurements": {
+            name: exact_mean([one.measurements[name] for one in held]) for name, held in holding.items()
+        },
+        "binary": tuple(name for name, held in holding.items() if all(name in one.binary for one in held)),
+        "redacted": any(one.redacted for one in items),
+    }
+    if not scored:
+        return items[0].replaced(**of_all)
+    facts = RepeatFailure.model_fields.keys() - {"repeat"}
+    failed = [
+        RepeatFailure(repeat=repeat, **{name: getattr(failure, name) for name in facts})
+        for repeat, item in zip(repeats, items, strict=True)
+        for failure in item.failures
+    ]
+    each = tuple(dict(one.measurements) for one in scored)
+    return scored[0].replaced(**of_all, repeat_measurements=each, failed_repeats=tuple(failed))
+
+
+def _union(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """All that lists and mappings of one name hold; of what else differs from case to case, None."""
+    made: dict[str, Any] = {}
+    for name, value in [pair for one in several for pair in one.items()]:
+        held = made.setdefault(name, value)
+        if isinstance(held, list) and isinstance(value, list):
+            made[name] = [*held, *(one for one in value if one not in held)]
+        elif isinstance(held, dict) and isinstance(value, dict):
+            made[name] = {**held, **value}
+        elif held != value:
+            made[name] = None
+    return made
+
+
+def _sum(several: Iterable[Totals]) -> Totals:
+    used = list(several)
+
+    def calls(name: str) -> CallCounts:
+        each = [getattr(one, name) for one in used]
+        return CallCounts(paid=sum(one.paid for one in each), cached=sum(one.cached for one in each))
+
+    return Totals(
+        ended=True,
+        seconds=round(sum(one.seconds for one in used), 3),
+        sut_calls=calls("sut_calls"),
+        annotator_calls=calls("annotator_calls"),
+        judge_calls=calls("judge_calls"),
+        attempts=sum(one.attempts for one in used),
+        tokens=sum(one.tokens for one in used),
+        cost=sum(one.cost for one in used),
+        unkept=sum(one.unkept for one in used),
+    )

@@ -1,0 +1,201 @@
+"""The loop in which the cases of a session of pytest are judged, in a thread of its own, from the first to the last.
+
+So what is opened for one case (the cache, the writer, judges with their limits) is there for the next.
+"""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import AsyncExitStack
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+
+from modelgauge.config.options import RunOptions
+from modelgauge.data.items import TestItem
+from modelgauge.data.records import ItemRecord
+from modelgauge.engine.bookkeeping.tally import Tally, current_tally
+from modelgauge.engine.calls.callee import is_cached
+from modelgauge.engine.files.journal_line import line_of
+from modelgauge.engine.files.writer import Journal
+from modelgauge.engine.switchboard import Switchboard
+from modelgauge.engine.work import Work
+from modelgauge.errors import ModelGaugeError, RunStoppedError
+from modelgauge.interfaces.annotator import current_asker
+
+_MOST_OPEN = 100
+"""Objects that stay open for further cases: metrics that a test makes anew for each case are not kept for ever."""
+
+_ENDING = 10.0
+"""Seconds that the loop gets to close everything when the session ends."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """A case to be judged.
+
+    Args:
+        work: its test, with the metrics.
+        item: the case.
+        options: of the calls.
+        journal: gets its line.
+        named: gives its record the name and the place that it has in the session.
+    """
+
+    work: Work
+    item: TestItem
+    options: RunOptions
+    journal: Journal
+    named: Callable[[ItemRecord], ItemRecord]
+    done: "Future[Judged]" = field(default_factory=Future)
+    context: Context = field(
+        default_factory=copy_context
+    )  # what the test's fixtures set holds for its metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What became of a case.
+
+    Args:
+        record: as it was judged.
+        written: as it stands in the journal, without secrets.
+        notes: what a reader of the session's record should know.
+    """
+
+    record: ItemRecord
+    written: ItemRecord
+    notes: tuple[str, ...]
+
+
+class SessionLoop:
+    """Judges cases until it is closed.
+
+    Args:
+        tally: counts the calls of all cases.
+        count: writes down what was counted; called before anything is committed.
+    """
+
+    def __init__(self, tally: Tally, count: Callable[[], None]) -> None:
+        self._tally, self._count = tally, count
+        self._boards: dict[tuple[object, ...], Switchboard] = {}
+        self._failure: ModelGaugeError | None = None
+        self._in_use: Counter[int] = Counter()
+        self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="modelgauge session", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this code runs in the loop's own thread, which cannot wait for itself."""
+        return threading.current_thread() is self._thread
+
+    def judge(self, job: Job) -> Judged:
+        """Judge a case, and wait until its record is written.
+
+        Raises:
+            RunStoppedError: no call can be sent any more, or nothing can be written.
+            KeyboardInterrupt: Ctrl-C; the case is given up.
+        """
+        self._loop.call_soon_threadsafe(self._jobs.put_nowait, job)
+        try:
+            return job.done.result()
+        finally:
+            job.done.cancel()  # has no effect on what is done
+
+    def close(self) -> None:
+        """Give up what is under way, and close all that was opened."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._jobs.put_nowait, None)
+            self._thread.join(_ENDING)
+
+    # --- in the thread -----------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        serving = self._loop.create_task(self._serve())
+        while not serving.done():
+            try:
+                self._loop.run_until_complete(serving)
+            except (
+                KeyboardInterrupt,
+                SystemExit,
+            ):  # of a metric: its case is told of it, and the others go on
+                continue
+        self._loop.close()
+
+    async def _serve(self) -> None:
+        tasks: set[asyncio.Task[None]] = set()
+        async with AsyncExitStack() as stack:
+            while (job := await self._jobs.get()) is not None:
+                try:
+                    board = await self._board(job, stack)
+                except BaseException as error:  # noqa: BLE001  whoever waits for the case is told
+                    _tell(job, error)
+                    continue
+                task = self._loop.create_task(self._judge(job, board), context=job.context)
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+                job.done.add_done_callback(
+                    lambda done, task=task: (
+                        done.cancelled()  # type: ignore[misc]
+                        and self._loop.call_soon_threadsafe(task.cancel)
+                    )
+                )
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks)
+
+    async def _board(self, job: Job, stack: AsyncExitStack) -> Switchboard:
+        """The switchboard of a job's options, with all that the job calls opened, in the task that closes it too."""
+        options, called = job.options, job.work.called()
+        key = (options.concurrency, options.first_repeat, any(is_cached(*one) for one in called))
+        if key not in self._boards:
+            board = await stack.enter_async_context(Switchboard(options, called, self._disk_failed))
+            board.services.writer.before_each_group(self._count)
+            self._boards[key] = board
+        board = self._boards[key]
+        targets = board.targets_of(job.work)
+        self._in_use.update(id(one.owner) for one in targets)
+        await board.close_idle(self._in_use, _MOST_OPEN)
+        for target in targets:
+            if (failure := await board.open(target)) is not None:
+                raise failure
+        return board
+
+    async def _judge(self, job: Job, board: Switchboard) -> None:
+        current_asker.set(board)
+        current_tally.set(self._tally)
+        try:
+            worker = await board.worker(job.work, self._tally)
+            record = await worker.process(0, job.item)
+            written, line = line_of(
+                job.named(record), job.work.test.uid, job.options.redactor.redact_json_text
+            )
+            board.services.writer.append(job.journal, line, lambda _: None)
+            await board.services.writer.drained()
+            self._check_disk()
+            unreported = (note for one in board.targets_of(job.work) for note in one.unreported.notes())
+            job.done.set_result(Judged(record, written, (*board.uncached(job.work), *unreported)))
+        except BaseException as error:  # noqa: BLE001  likewise
+            _tell(job, error)
+        finally:
+            self._in_use.subtract(id(one.owner) for one in board.targets_of(job.work))
+            self._in_use += Counter()  # without those that nobody uses
+
+    def _check_disk(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _disk_failed(self, error: ModelGaugeError) -> None:
+        self._failure = error
+        for board in self._boards.values():
+            board.services.stop(RunStoppedError(error.problem, fix=error.fix))
+
+
+def _tell(job: Job, error: BaseException) -> None:
+    if not job.done.done():
+        given_up = RunStoppedError("The case was given up.", fix="Run the test again.")
+        job.done.set_exception(given_up if isinstance(error, asyncio.CancelledError) else error)
