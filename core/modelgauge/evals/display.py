@@ -3,11 +3,11 @@
 The statistics of a run are the report's: `modelgauge show`.
 """
 
-import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from modelgauge.data.records import DatasetReference
 from modelgauge.engine.files.journal import RunFolder
@@ -50,14 +50,14 @@ class Shown:
         """Whether it only passed because none of its metrics has a threshold."""
         return bool(self.metrics_data) and all(one.success is None for one in self.metrics_data)
 
-    def as_json(self) -> str:
-        """For another process."""
-        return json.dumps(asdict(self))
+    def plain(self) -> dict[str, Any]:
+        """For another process, as JSON."""
+        data = [{name: getattr(one, name) for name in MetricData.__slots__} for one in self.metrics_data]
+        return {"title": self.title, "success": self.success, "metrics_data": data, "error": self.error}
 
     @classmethod
-    def from_json(cls, text: str) -> "Shown":
-        """What `as_json` gave."""
-        held = json.loads(text)
+    def of_plain(cls, held: dict[str, Any]) -> "Shown":
+        """Read what `plain` gave."""
         data = tuple(MetricData(**one) for one in held["metrics_data"])
         return cls(held["title"], held["success"], data, held["error"])
 

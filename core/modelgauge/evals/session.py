@@ -283,10 +283,11 @@ class Session:
             work=work,
             item=item.replaced(id=begun.item_id),
             options=runner.options,
-            journal=self._run.journal(self._redact),
             named=begun.named,
         )
         judged = self._loop_here().judge(judging)
+        self._count()
+        self._run.journal(self._redact).append(judged.line)
         result = test_result(test, judged.record)
         with self._lock:
             self._seconds += monotonic() - began
@@ -335,8 +336,7 @@ class Session:
     # --- the log of this process -------------------------------------------------------------------------------------
 
     def _end(self, begun: Begun, shown: Shown, notes: Sequence[str] = ()) -> None:
-        self._count()
-        self._log(end=begun.number, shown=asdict(shown), notes=notes)
+        self._log(end=begun.number, shown=shown.plain(), notes=notes)
 
     def _count(self) -> None:
         used = Totals.of(self._tally, self._seconds, ended=False)

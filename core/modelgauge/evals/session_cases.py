@@ -42,11 +42,11 @@ class Case:
     item: ItemRecord | None = None
     thresholds: Mapping[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    _shown: str | None = None
+    _shown: dict[str, Any] | None = None
 
-    def ended(self, shown: Mapping[str, Any], notes: Iterable[str]) -> None:
+    def ended(self, shown: dict[str, Any], notes: Iterable[str]) -> None:
         """Take over what its process said at its end."""
-        self._shown = json.dumps(shown)
+        self._shown = shown
         self.notes.extend(notes)
 
     def shown(self, redact: Callable[[str], str]) -> Shown:
@@ -55,12 +55,12 @@ class Case:
         Args:
             redact: takes secrets out of a JSON text.
         """
-        shown = Shown.from_json(redact(self._shown or self._of_record().as_json()))
+        shown = Shown.of_plain(json.loads(redact(json.dumps(self._shown or self._of_record().plain()))))
         return replace(shown, title=one_line(shown.title, LONGEST_TITLE))
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         """What the scores of its metrics can be, by the names of their measurements, where it is known."""
-        data = () if self._shown is None else Shown.from_json(self._shown).metrics_data
+        data = () if self._shown is None else Shown.of_plain(self._shown).metrics_data
         return {
             one.name if one.component is None else f"{one.component}.{one.name}": (low, high)
             for one in data

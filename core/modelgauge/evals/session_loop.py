@@ -18,7 +18,6 @@ from modelgauge.data.records import ItemRecord
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.calls.callee import is_cached
 from modelgauge.engine.files.journal_line import line_of
-from modelgauge.engine.files.writer import Journal
 from modelgauge.engine.switchboard import Switchboard
 from modelgauge.engine.work import Work
 from modelgauge.errors import ModelGaugeError, RunStoppedError
@@ -39,14 +38,12 @@ class Job:
         work: its test, with the metrics.
         item: the case.
         options: of the calls.
-        journal: gets its line.
         named: gives its record the name and the place that it has in the session.
     """
 
     work: Work
     item: TestItem
     options: RunOptions
-    journal: Journal
     named: Callable[[ItemRecord], ItemRecord]
     done: "Future[Judged]" = field(default_factory=Future)
     context: Context = field(
@@ -60,12 +57,14 @@ class Judged:
 
     Args:
         record: as it was judged.
-        written: as it stands in the journal, without secrets.
+        written: the same without secrets.
+        line: of the journal, which may be written now: all calls are committed.
         notes: what a reader of the session's record should know.
     """
 
     record: ItemRecord
     written: ItemRecord
+    line: bytes
     notes: tuple[str, ...]
 
 
@@ -93,7 +92,7 @@ class SessionLoop:
         return threading.current_thread() is self._thread
 
     def judge(self, job: Job) -> Judged:
-        """Judge a case, and wait until its record is written.
+        """Judge a case, and wait until it may be written.
 
         Raises:
             RunStoppedError: no call can be sent any more, or nothing can be written.
@@ -174,11 +173,11 @@ class SessionLoop:
             written, line = line_of(
                 job.named(record), job.work.test.uid, job.options.redactor.redact_json_text
             )
-            board.services.writer.append(job.journal, line, lambda _: None)
-            await board.services.writer.drained()
+            if board.services.writer.is_busy:
+                await board.services.writer.drained()
             self._check_disk()
             unreported = (note for one in board.targets_of(job.work) for note in one.unreported.notes())
-            job.done.set_result(Judged(record, written, (*board.uncached(job.work), *unreported)))
+            job.done.set_result(Judged(record, written, line, (*board.uncached(job.work), *unreported)))
         except BaseException as error:  # noqa: BLE001  likewise
             _tell(job, error)
         finally:

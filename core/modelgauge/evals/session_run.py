@@ -52,8 +52,6 @@ class SharedJournal:
         path: of the journal; it is made where there is none.
     """
 
-    size = 0  # nobody reads a line back before the session ends
-
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = opened(path, "ab")

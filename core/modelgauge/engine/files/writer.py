@@ -6,25 +6,15 @@ So an item stands in the journal only after its calls are committed, by construc
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from modelgauge.cache import Cache, Entry
+from modelgauge.engine.files.journal import JournalFile
 from modelgauge.engine.loop.threads import BatchThread
 from modelgauge.errors import ModelGaugeError, RunStoppedError
 
 _ROOM = 1000  # a group: what a crash can lose beside the calls in flight
 _ROOM_BYTES = 4_000_000  # of long texts fewer: they are memory, and a full disk shall stop the calls soon
 _LINGER = 0.005
-
-
-class Journal(Protocol):
-    """A file of whole lines."""
-
-    size: int
-    """Its bytes, where a line is read back by its offset."""
-
-    def append(self, data: bytes) -> None:
-        """Write whole lines: all of them, or none."""
 
 
 @dataclass(slots=True)
@@ -39,7 +29,7 @@ class _Row:
 
 @dataclass(slots=True)
 class _Line:
-    journal: Journal
+    journal: JournalFile
     data: bytes
     committed: Callable[[int], None]
     offset: int = 0
@@ -95,7 +85,7 @@ class Writer:
         """Queue a cache row."""
         self._submit(_Row(entry, committed))
 
-    def append(self, journal: Journal, line: bytes, committed: Callable[[int], None]) -> None:
+    def append(self, journal: JournalFile, line: bytes, committed: Callable[[int], None]) -> None:
         """Queue a journal line; `committed` gets the line's offset in the file."""
         self._submit(_Line(journal, line, committed))
 
@@ -116,6 +106,11 @@ class Writer:
     def is_crowded(self) -> bool:
         """Whether too much is queued."""
         return self._pending > _ROOM or self._bytes > _ROOM_BYTES
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is queued."""
+        return self._pending > 0
 
     async def drained(self) -> None:
         """Wait until all that is queued now is committed, or cannot be; what is closed queues nothing."""
@@ -151,8 +146,8 @@ class Writer:
             raise self._broken from error
 
     def _append_lines(self, lines: list[_Line]) -> None:
-        together: dict[Journal, list[bytes]] = {}
-        sizes: dict[Journal, int] = {}
+        together: dict[JournalFile, list[bytes]] = {}
+        sizes: dict[JournalFile, int] = {}
         for line in lines:
             line.offset = sizes.setdefault(line.journal, line.journal.size)
             sizes[line.journal] += len(line.data)
