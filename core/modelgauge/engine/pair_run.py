@@ -87,7 +87,7 @@ class PairRun:
         self._error: BaseException | None = None
         self._idle = 0
         self._last: asyncio.Task[None] | None = None  # the worker that did the last item
-        self._window = window_of([one.limiter for one in self.targets])
+        self._window = window_of([one.admission.limiter for one in self.targets])
         self._made: int | None = None  # items that the test makes, where that is known before they are read
         self._journal: JournalFile | None = None
         self._totals = TotalsFile(self.folder, self.tally, done.totals)
@@ -128,7 +128,7 @@ class PairRun:
         await self._stage("items", lambda: self._work_through(journal))
         self._ids.forget()
         await self.shared.writer.drained()
-        for dead in (target.dead for target in self.targets if target.dead is not None):
+        for dead in (target.admission.dead for target in self.targets if target.admission.dead is not None):
             self._fail("run", dead)  # also where no item was left to be stopped
         result = await self._stage("aggregate", self._aggregated) or {}
         record = await in_thread(lambda: self._finish(result, manifest), "record")
@@ -355,7 +355,7 @@ class PairRun:
     def _all_notes(self) -> Iterator[str]:
         yield from self.work.test.record_notes
         yield from self._notes
-        yield from dict.fromkeys(note for target in self.targets for note in target.unreported.notes())
+        yield from dict.fromkeys(note for target in self.targets for note in target.admission.notes())
         if self._ids.repeated:
             one = self._ids.repeated == 1
             repeat = "1 item repeats" if one else f"{self._ids.repeated:,} items repeat"

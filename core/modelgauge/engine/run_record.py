@@ -117,7 +117,7 @@ def changes_of(targets: Iterable[Target], earlier: Changes, before: float) -> Ch
         before: the seconds that these took.
     """
     changes = dict(earlier)
-    limiters = {target.owner.uid: target.limiter for target in targets}
+    limiters = {target.owner.uid: target.admission.limiter for target in targets}
     for uid, limiter in limiters.items():
         if isinstance(limiter, AdaptiveLimiter) and limiter.changes:
             later = (one.replaced(seconds=round(before + one.seconds, 3)) for one in limiter.changes)

@@ -176,7 +176,7 @@ class SessionLoop:
             if board.services.writer.is_busy:
                 await board.services.writer.drained()
             self._check_disk()
-            unreported = (note for one in board.targets_of(job.work) for note in one.unreported.notes())
+            unreported = (note for one in board.targets_of(job.work) for note in one.admission.notes())
             job.done.set_result(Judged(record, written, line, (*board.uncached(job.work), *unreported)))
         except BaseException as error:  # noqa: BLE001  likewise
             _tell(job, error)

@@ -39,12 +39,12 @@ async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: i
         blamed(error, called.told)
         tell_of_kept(target, error)
         if called.paid:
-            target.settle(None)
+            target.admission.settle(None)
         raise
     if called.told is not None:
         tally.note_metrics(called.told.trace)
     if called.paid:
-        target.settle(response.usage)
+        target.admission.settle(response.usage)
     return response
 
 

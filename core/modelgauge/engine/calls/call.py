@@ -10,38 +10,32 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from modelgauge.cache import Entry, Key
-from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.app_trace import Told, blamed, opened, sealed, told_in, trace_until
 from modelgauge.engine.bookkeeping.failures import add_note, message_of
 from modelgauge.engine.bookkeeping.tally import CallTally
+from modelgauge.engine.calls.admission import Admission
 from modelgauge.engine.calls.batches import BatchCollector
-from modelgauge.engine.calls.budget import tokens_of
 from modelgauge.engine.calls.callee import (
     Owner,
     declared_response,
     is_batched,
     is_immediate,
     keys_of,
-    limiter_of,
     why_unkept,
 )
-from modelgauge.engine.calls.first_calls import FirstCalls
 from modelgauge.engine.calls.flights import Flight
-from modelgauge.engine.calls.limits import Limiter, Outcome
-from modelgauge.engine.calls.rates import Rate
+from modelgauge.engine.calls.limits import Outcome
 from modelgauge.engine.calls.retries import classify, outcome_of
 from modelgauge.engine.calls.services import Services
 from modelgauge.engine.calls.slow_method_warning import Paces
-from modelgauge.engine.calls.unreported import Unreported
 from modelgauge.engine.loop.coroutines import never_waits
 from modelgauge.engine.loop.deadlines import call_timed_out
-from modelgauge.errors import CallTimeoutError, InvalidResponseError, RunStoppedError
+from modelgauge.errors import CallTimeoutError, InvalidResponseError
 from modelgauge.interfaces.codec import ResponseCodec
-from modelgauge.interfaces.retry import ErrorClass, Fatal, Retry
+from modelgauge.interfaces.retry import ErrorClass, Retry
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.observe.spans import Observation, Use, observation_of
 
-_FATAL_CALLS = 3
 _KEPT = "It was kept by an earlier run. To ask anew, raise the cache_version of '%s'."
 _FAILED = "'%s': attempt %d failed (%s: %s); the next one comes in %.1f s."
 
@@ -65,8 +59,8 @@ class Target:
         asked: the SUTs that a judge asks, by its own names: what it says depends on them.
 
     Attributes:
+        admission: lets attempts in and out.
         is_cached: whether its answers are kept.
-        unreported: the limits that it cannot be held to.
     """
 
     def __init__(
@@ -81,17 +75,8 @@ class Target:
         method = owner.evaluate if isinstance(owner, PromptResponseSUT) else owner.annotate
         batched = is_batched(owner)
         self.codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
-        self.limiter: Limiter = limiter_of(owner, services.options, batched=batched)
-        options = services.options
-        self.rate = (
-            Rate(options.requests_per_minute, options.tokens_per_minute) if is_sut else Rate(None, None)
-        )
-        services.rates.append(self.rate)
-        self.unreported = Unreported(owner.uid, options)
-        self.dead: RunStoppedError | None = None
+        self.admission = Admission(owner, services, asked, batched=batched)
         self.paces = Paces(owner)
-        self._fatal_calls = 0
-        self._succeeded = False
         keys = keys_of(owner, asked) if services.caching else None
         self.is_cached, self._keys = keys is not None, keys
         # A judge's steps hold those of the SUTs that it asks, which are timed by themselves.
@@ -101,12 +86,6 @@ class Target:
         self._send = self._sender(method, batched=batched)
         # What never waits and costs nothing needs no limits and no further attempts.
         self._immediate: Any = method if is_immediate(owner) else None
-        # Judges and cheap metrics send nothing themselves: what they ask is capped where it is asked.
-        self._is_sent = is_sut or not (owner.is_cheap or asked)
-        self._is_metered = is_sut and services.budget.is_metered
-        # Who says how many calls there shall be at once is heeded from the first.
-        chosen = services.options.concurrency is not None or owner.max_concurrency is not None
-        self._first_calls = FirstCalls(_FATAL_CALLS) if is_sut and not (batched or chosen) else None
         self._leaves_spans = is_sut and not batched  # those of a batch belong to no item
         self._observation = observation_of(owner) or observation_of(method)
 
@@ -172,15 +151,6 @@ class Target:
             if not self.services.options.max_retries or classify(self.owner, error) is None:
                 raise
         return (await self._paid(request, 1))[0]
-
-    def settle(self, usage: Usage | None) -> None:
-        """Count what a paid call cost; None where its response tells nothing, or cannot be read."""
-        self.unreported.look(usage)
-        if usage is not None:
-            self.services.budget.spend(usage)
-            self.rate.after(tokens_of(usage))
-            if self.services.budget.is_reached:
-                self.services.give_up_waiting()
 
     async def _first(self, key: Key, request: Any, tally: CallTally) -> Called:
         """Answer a request that nobody else is asking; others who ask the same wait for this."""
@@ -260,7 +230,7 @@ class Target:
         queued = services.clock()
         deadline = queued + options.call_timeout
         while True:
-            await self._admitted()
+            await self.admission.enter()
             begun = services.clock()
             deadline += begun - queued  # a call that fails because others are before it is lost for nothing
             outcome: Outcome | None = Outcome.other
@@ -272,7 +242,7 @@ class Target:
             except Exception as error:
                 verdict = classify(self.owner, error)
                 outcome = failed = outcome_of(verdict)
-                self._note_failure(verdict, error)
+                self.admission.failed(verdict, error)
                 wait = services.backoff.wait(attempt, verdict)
                 if attempt >= options.max_retries or not self._is_worth_another(
                     verdict, error, wait, begun, deadline
@@ -283,19 +253,15 @@ class Target:
                 why = options.redactor.redact(message_of(error))
                 log.info(_FAILED, self.owner.uid, attempt, failed.value, why, wait)
                 if failed is Outcome.rate_limited:  # the place is kept: no other call is sent in its stead
-                    self.limiter.note(failed)
+                    self.admission.limiter.note(failed)
                     outcome = None
                     await services.pause(wait)
             else:
-                self._succeeded, self._fatal_calls = True, 0
                 services.turns.note(services.clock() - begun)
-                self._tell_first_calls()
+                self.admission.succeeded()
                 return response, None if use is None else told_in(use, response)
             finally:
-                self.rate.ended()
-                if self._is_metered:
-                    self.services.budget.ended()
-                self.limiter.release(outcome)
+                self.admission.leave(outcome)
             if failed is not Outcome.rate_limited:
                 await services.pause(wait)
             queued = services.clock()
@@ -335,58 +301,3 @@ class Target:
         # One that takes as long as the last, where that ended by its time-out only, could not end either.
         needed = now - begun if isinstance(error, CallTimeoutError) else 0.0
         return now + wait + needed < deadline
-
-    async def _admitted(self) -> None:
-        """Wait for a place; what stops the run is found out after the wait, so that no call slips through."""
-        await self.limiter.acquire()
-        try:
-            if self._first_calls is not None and not self._first_calls.over:
-                await self._first_calls.turn()
-            if self.rate.limited:
-                self._check_allowed()  # nobody waits for a minute to learn that
-                await self.rate.before()
-            try:
-                if self._is_metered:
-                    await self.services.budget.room()
-                self._check_allowed()
-            except BaseException:
-                self.rate.ended()
-                raise
-            if self._is_sent:
-                self.services.budget.spend_call()
-            if self._is_metered:
-                self.services.budget.begun()
-        except BaseException:
-            self.limiter.release(Outcome.other)
-            raise
-
-    def _check_allowed(self) -> None:
-        stopped = self.dead or self.services.stopped
-        if stopped is not None:
-            raise stopped
-        if self._is_sent:
-            try:
-                self.services.budget.check()
-            except RunStoppedError:
-                self.services.give_up_waiting()  # a cap is everybody's
-                raise
-
-    def _note_failure(self, verdict: ErrorClass, error: Exception) -> None:
-        """Three calls in a row that say "never" end the use of this object."""
-        if not isinstance(verdict, Fatal):
-            self._tell_first_calls()
-            return
-        self._fatal_calls += 1
-        if self._fatal_calls >= _FATAL_CALLS and not self._succeeded and self.dead is None:
-            self.dead = RunStoppedError(
-                f"'{self.owner.uid}' was stopped after {_FATAL_CALLS} calls that cannot succeed: "
-                f"{message_of(error).rstrip('.')}.",
-                fix="Correct its key, its name or its options, and run the same command again. `modelgauge resume` "
-                "goes on too, but leaves the items that failed as they are.",
-            )
-            self._tell_first_calls()
-            self.rate.give_up()
-
-    def _tell_first_calls(self) -> None:
-        if self._first_calls is not None and not self._first_calls.over:
-            self._first_calls.tell()
