@@ -2,7 +2,9 @@
 
 import ast
 import re
+from graphlib import TopologicalSorter
 
+import grimp
 import pytest
 from code_tree import CORE, core_files, functions_of, name_of, plugin_files, script_files, tree_of
 
@@ -80,6 +82,12 @@ def test_folders_are_worth_having() -> None:
         if len(modules := [path for path in package.iterdir() if path.suffix == ".py" or path.is_dir()]) < 3
     }
     assert small == {}
+
+
+def test_no_modules_import_each_other() -> None:
+    graph = grimp.build_graph("modelgauge", cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    assert list(TopologicalSorter(imports).static_order())  # raises a CycleError that names them
 
 
 def test_lint_exemptions_carry_a_reason() -> None:

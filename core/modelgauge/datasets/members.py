@@ -1,12 +1,9 @@
 """The lists that a data set holds: each keeps out what does not fit, and knows its data set."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar
+from typing import Any, Generic, SupportsIndex, TypeVar
 
 from pydantic import BaseModel
-
-if TYPE_CHECKING:
-    from modelgauge.datasets.dataset import EvaluationDataset
 
 T = TypeVar("T")
 
@@ -20,9 +17,7 @@ class Members(list[T], Generic[T]):
         members: the first ones.
     """
 
-    def __init__(
-        self, dataset: "EvaluationDataset", check: Callable[[Any], None], members: Iterable[T] = ()
-    ) -> None:
+    def __init__(self, dataset: Any, check: Callable[[Any], None], members: Iterable[T] = ()) -> None:
         super().__init__()
         self.dataset = dataset
         self.check = check

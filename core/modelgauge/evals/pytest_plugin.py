@@ -67,6 +67,7 @@ class _OpenSession:
                 "cwd": os.getcwd(),  # noqa: PTH109  likewise
                 "begun": time.time(),
                 "mark": f"{os.urandom(1)[0] % 16:x}",
+                "unrepeated": UNREPEATED,
             }
             os.environ[VARIABLE] = json.dumps(where)
         self.where: dict[str, Any] = json.loads(os.environ[VARIABLE])
@@ -121,7 +122,7 @@ def place(test: str) -> Place:
 
 def _session(opened: _OpenSession) -> "Session":
     module = import_module("modelgauge.evals.session")  # here, since only those who use it shall pay
-    made: Session = module.Session(opened.where, os.environ.get(OPTIONS, "{}"), opened.args)
+    made: Session = module.Session(opened.where, os.environ.get(OPTIONS, "{}"), opened.args, place)
     return made
 
 

@@ -37,8 +37,6 @@ from modelgauge.evals.configs import Display, ErrorConfig
 from modelgauge.evals.display import Shown, rendered
 from modelgauge.evals.evaluation import EvaluationJob
 from modelgauge.evals.hyperparameters import logged_hyperparameters
-from modelgauge.evals.pytest_plugin import UNREPEATED
-from modelgauge.evals.pytest_plugin import place as place_of
 from modelgauge.evals.results import TestResult, test_result
 from modelgauge.evals.session_cases import Case, Cases, agreed, numbered, renamed
 from modelgauge.evals.session_loop import Job, SessionLoop
@@ -181,15 +179,23 @@ class Session:
         where: when and where the session began: settings and the data folder are looked up from there.
         options: of `modelgauge test run`, as JSON.
         args: the command line of pytest.
+        place_of: the place of a test in the order of the session: its number, its id without the repeat, the repeat.
     """
 
-    def __init__(self, where: Mapping[str, Any], options: str, args: Sequence[str]) -> None:
+    def __init__(
+        self,
+        where: Mapping[str, Any],
+        options: str,
+        args: Sequence[str],
+        place_of: Callable[[str], tuple[int, str, int]],
+    ) -> None:
         self.options = TestRunOptions.from_json(options)
         self.summary = ""
         self._where, self._lock = (
             where,
             threading.RLock(),
         )  # a test may call `assert_test` from threads of its own
+        self._place_of = place_of
         self._times: Counter[str] = Counter()
         self._calls = 0
         self._command = self.options.command_line() or ["pytest", *args]
@@ -219,7 +225,7 @@ class Session:
     def begin(self) -> Begun:
         """Begin an `assert_test`; from now on its case counts."""
         test = current_test() or OUTSIDE
-        place = place_of(test)
+        place, repeated, repeat = self._place_of(test)
         with self._lock:
             if self._process != os.getpid():
                 self._begin_process()
@@ -227,9 +233,9 @@ class Session:
             self._times[test] += 1
             number, time = self._calls, self._times[test]
         # In the order of the tests, and no other process's.
-        index = (place.number << 40) + (number << 22) + (os.getpid() & (1 << 22) - 1)
-        self._log(begin=index, test=test, repeated=place.test, repeat=place.repeat)
-        return Begun(index, numbered(test, time), test, place.repeat)
+        index = (place << 40) + (number << 22) + (os.getpid() & (1 << 22) - 1)
+        self._log(begin=index, test=test, repeated=repeated, repeat=repeat)
+        return Begun(index, numbered(test, time), test, repeat)
 
     def runner(self, begun: Begun, options: Mapping[str, Any]) -> tuple[Runner, Resolver]:
         """What makes the metrics and judges of a case: judges that are named are one object for all cases.
@@ -408,7 +414,7 @@ class Session:
 
     def _unrepeated(self) -> list[str]:
         """What `--repeat` could not repeat."""
-        file = Path(self._where["folder"]) / UNREPEATED
+        file = Path(self._where["folder"], self._where["unrepeated"])
         tests = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         if not tests:
             return []

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import update_wrapper, wraps
 from numbers import Real
 from types import MethodType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+from typing import Any, TypedDict, TypeVar, cast
 
 from modelgauge.data.results import PASSED
 from modelgauge.errors import (
@@ -27,9 +27,6 @@ from modelgauge.metrics.judges import Combine, JudgeLike
 from modelgauge.plugins.names import decode
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.shortening import beginning
-
-if TYPE_CHECKING:
-    from modelgauge.metrics.base import Metric
 
 EnumT = TypeVar("EnumT", bound=StrEnum)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -107,7 +104,7 @@ def _missing(cls: type, kwargs: Mapping[str, Any]) -> list[str]:
     return [name for name in must if name not in kwargs]
 
 
-def check_settings(metric: "Metric") -> None:
+def check_settings(metric: Any) -> None:
     """Refuse a metric that was made with what cannot be.
 
     Raises:
@@ -301,7 +298,7 @@ class Unchanging:
         return self._is_sealed and not name.startswith("_") and not is_method
 
 
-def check_flags(metric: "Metric", **flags: Any) -> None:
+def check_flags(metric: Any, **flags: Any) -> None:
     """Refuse switches of a metric that are neither True nor False: 'no' would be taken for True.
 
     Args:
