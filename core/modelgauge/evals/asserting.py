@@ -1,10 +1,10 @@
 """`assert_test`: one test case, or one use of an observed app, in a test of pytest or anywhere else."""
 
 import sys
-from collections.abc import Callable, Collection, Sequence, Sized
+from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from itertools import zip_longest
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 from modelgauge.api import Runner
 from modelgauge.data.test_cases import Golden
@@ -12,7 +12,7 @@ from modelgauge.engine.bookkeeping.failures import as_exception
 from modelgauge.errors import CallError, ModelGaugeError
 from modelgauge.evals import pytest_plugin
 from modelgauge.evals.apps import answered_goldens, check_app
-from modelgauge.evals.configs import AsyncConfig
+from modelgauge.evals.configs import AsyncConfig, TestRunOptions
 from modelgauge.evals.evaluation import (
     AnyMetric,
     EvaluationJob,
@@ -25,9 +25,11 @@ from modelgauge.evals.evaluation import (
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.recorded_answers import AnsweredCase
 from modelgauge.evals.results import TestResult
-from modelgauge.evals.session import TestRunOptions
 from modelgauge.metrics.cases import TestCase, called
 from modelgauge.observe import observed
+
+Asked: TypeAlias = tuple[TestCase | None, Golden | None, Callable[[str], Any] | None]
+"""A test case; or a golden and the app that answers it."""
 
 
 def assert_test(
@@ -69,21 +71,12 @@ def assert_test(
         _check_mode(test_case, metrics, golden, observed_callback)
         chosen = TestRunOptions() if session is None else session.options
         options: dict[str, Any] = AsyncConfig(run_async=run_async).options()
-        items = Items()
+        asked = (test_case, golden, observed_callback)
         if session is None or begun is None:
-            runner = Runner(
-                hyperparameters=logged_hyperparameters(),
-                observers=[items],
-                progress=display_progress,
-                **options,
-            )
+            result, shown_by = _judged_alone(asked, metrics, {**options, "progress": display_progress})
         else:
             runner, resolver = session.runner(begun, options)
-        job = _job(test_case, (golden, observed_callback), metrics, chosen, runner)
-        if session is None or begun is None:
-            ran = job.run(runner, items)
-            result, shown_by = ran.test_results[0], ran.shown_by
-        else:
+            job = _job(asked, metrics, chosen, runner)
             result, shown_by = session.judge(begun, job, runner, resolver), None
     except Exception as error:  # noqa: BLE001  an app may raise anything
         if session is not None and begun is not None:
@@ -96,15 +89,24 @@ def assert_test(
     _assert_passed(result, chosen, shown_by)
 
 
+def _judged_alone(
+    asked: Asked, metrics: AnyMetric | Sequence[AnyMetric] | None, options: Mapping[str, Any]
+) -> tuple[TestResult, str | None]:
+    """What becomes of a case outside of pytest, in a run of its own, and the command that shows it."""
+    items = Items()
+    runner = Runner(hyperparameters=logged_hyperparameters(), observers=[items], **options)
+    result = _job(asked, metrics, TestRunOptions(), runner).run(runner, items)
+    return result.test_results[0], result.shown_by
+
+
 def _job(
-    test_case: TestCase | None,
-    asked: tuple[Golden | None, Callable[[str], Any] | None],
+    asked: Asked,
     metrics: AnyMetric | Sequence[AnyMetric] | None,
     chosen: TestRunOptions,
     runner: Runner,
 ) -> EvaluationJob:
     """What is to be judged, as given in one of the two modes; an app is used here."""
-    golden, callback = asked
+    test_case, golden, callback = asked
     judges = metrics_of(metrics, runner)
     if golden is not None and callback is not None:
         judging = judging_by(runner, judges, skip=chosen.skip_on_missing_params)

@@ -1,8 +1,13 @@
-"""The options of `evaluate`, in the groups that users know. Those of the engine are in `Runner`."""
+"""The options of `evaluate`, in the groups that users know, and of `modelgauge test run`.
+
+Those of the engine are in `Runner`.
+"""
 
 import inspect
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from modelgauge.api import Runner
@@ -171,3 +176,52 @@ class Configs:
             "caching": self.cache_config.use_cache,
             **self.async_config.options(),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class TestRunOptions:
+    """The options of `modelgauge test run` that concern `assert_test`.
+
+    Args:
+        repeat: how often each test is run.
+        use_cache: False has everything judged anew.
+        ignore_errors: a metric without a score fails its case, instead of raising its error.
+        skip_on_missing_params: leave out metrics that need what a case does not have.
+        display: which cases are listed at the end.
+        identifier: what the user calls this run.
+        told: the file where the folder of the run's record is told to the command.
+        command: the file in which its command line stands.
+    """
+
+    __test__ = False
+
+    repeat: int = 1
+    use_cache: bool = True
+    ignore_errors: bool = False
+    skip_on_missing_params: bool = False
+    display: Display = "all"
+    identifier: str | None = None
+    told: str | None = None
+    command: str | None = None
+
+    def errors(self) -> ErrorConfig:
+        """What becomes of cases that cannot be judged."""
+        return ErrorConfig(self.ignore_errors, self.skip_on_missing_params)
+
+    def command_line(self) -> list[str] | None:
+        """That of `modelgauge test run`; None where pytest was called itself."""
+        return None if self.command is None else json.loads(Path(self.command).read_text(encoding="utf-8"))
+
+    def recorded(self) -> dict[str, Any]:
+        """What of it a manifest says."""
+        return {name: value for name, value in asdict(self).items() if name not in ("told", "command")}
+
+    def as_json(self) -> str:
+        """For the processes of the session."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "TestRunOptions":
+        """What `as_json` gave."""
+        known = {one.name for one in fields(cls)}
+        return cls(**{name: value for name, value in json.loads(text).items() if name in known})

@@ -65,10 +65,8 @@ def evaluate(
             answered all goldens; what must survive a kill is for `modelgauge run-test --dataset … --sut …`.
         hyperparameters: what the app was set to; laid over what `log_hyperparameters` said.
         identifier: what you call this run.
-        async_config: how much is done at once.
-        display_config: what is shown.
-        cache_config: what is kept.
-        error_config: what becomes of cases that cannot be judged.
+        async_config, display_config: how much is done at once; what is shown.
+        cache_config, error_config: what is kept; what becomes of cases that cannot be judged.
         options: single options of these four (`ignore_errors=True`), and those of `Runner` (`data_dir=…`). With
             `max_test_items` only as many cases or goldens are judged; the result says how many were left out.
 

@@ -9,7 +9,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -19,89 +19,31 @@ from modelgauge.config.secrets import SecretDescription, SecretStore
 from modelgauge.config.settings import load_settings
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import TextPrompt
-from modelgauge.data.records import SCHEMA_VERSION, ItemRecord, Stage, TestRecord
-from modelgauge.data.results import GIVEN, Counts
+from modelgauge.data.records import ItemRecord, Stage
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.datasets.dataset_test import prompt_of
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.files.journal import RUNS
 from modelgauge.engine.files.journal_line import line_of
-from modelgauge.engine.files.manifest import surroundings
 from modelgauge.engine.observers import Observers
 from modelgauge.engine.run_record import made_of
 from modelgauge.engine.totals import Totals
 from modelgauge.errors import MissingParameterError, SettingsError
 from modelgauge.evals.app_uses import is_skip
-from modelgauge.evals.configs import Display, ErrorConfig
-from modelgauge.evals.display import Shown, rendered
+from modelgauge.evals.configs import TestRunOptions
+from modelgauge.evals.display import Shown
 from modelgauge.evals.evaluation import EvaluationJob
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.results import TestResult, test_result
-from modelgauge.evals.session_cases import Case, Cases, agreed, numbered, renamed
+from modelgauge.evals.session_cases import Cases, numbered, renamed
 from modelgauge.evals.session_loop import Job, SessionLoop
+from modelgauge.evals.session_record import OUTSIDE, SessionRecord
 from modelgauge.evals.session_run import SessionRun
 from modelgauge.metrics.cases import title_of
 from modelgauge.plugins.discovery import Plugins, discover
 from modelgauge.plugins.observing import PluginObserver
 from modelgauge.plugins.resolution import Resolver
-from modelgauge.reports.plain import counted
-
-UID = "pytest"
-"""How the record of a session calls its test, where the user gave no identifier."""
-
-
-OUTSIDE = "no test"
-"""What stands for the test of cases that are judged while tests are collected, say."""
-
-
-@dataclass(frozen=True, slots=True)
-class TestRunOptions:
-    """The options of `modelgauge test run` that concern `assert_test`.
-
-    Args:
-        repeat: how often each test is run.
-        use_cache: False has everything judged anew.
-        ignore_errors: a metric without a score fails its case, instead of raising its error.
-        skip_on_missing_params: leave out metrics that need what a case does not have.
-        display: which cases are listed at the end.
-        identifier: what the user calls this run.
-        told: the file where the folder of the run's record is told to the command.
-        command: the file in which its command line stands.
-    """
-
-    __test__ = False
-
-    repeat: int = 1
-    use_cache: bool = True
-    ignore_errors: bool = False
-    skip_on_missing_params: bool = False
-    display: Display = "all"
-    identifier: str | None = None
-    told: str | None = None
-    command: str | None = None
-
-    def errors(self) -> ErrorConfig:
-        """What becomes of cases that cannot be judged."""
-        return ErrorConfig(self.ignore_errors, self.skip_on_missing_params)
-
-    def command_line(self) -> list[str] | None:
-        """That of `modelgauge test run`; None where pytest was called itself."""
-        return None if self.command is None else json.loads(Path(self.command).read_text(encoding="utf-8"))
-
-    def recorded(self) -> dict[str, Any]:
-        """What of it a manifest says."""
-        return {name: value for name, value in asdict(self).items() if name not in ("told", "command")}
-
-    def as_json(self) -> str:
-        """For the processes of the session."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> "TestRunOptions":
-        """What `as_json` gave."""
-        known = {one.name for one in fields(cls)}
-        return cls(**{name: value for name, value in json.loads(text).items() if name in known})
 
 
 class SessionSecrets(SecretStore):
@@ -198,7 +140,7 @@ class Session:
         self._place_of = place_of
         self._times: Counter[str] = Counter()
         self._calls = 0
-        self._command = self.options.command_line() or ["pytest", *args]
+        self._record = SessionRecord(self.options, self.options.command_line() or ["pytest", *args])
         self._settings = load_settings(where["cwd"])
         self._plugins: Plugins | None = None
         self._observers = Observers([])
@@ -207,7 +149,9 @@ class Session:
     def _begin_process(self) -> None:
         """Start without what the parent of a forked process has open."""
         self._process = os.getpid()
-        self._run = SessionRun(self._where, self._settings.data_dir / RUNS, self._first_manifest)
+        self._run = SessionRun(
+            self._where, self._settings.data_dir / RUNS, lambda: self._record.first_manifest(self._run)
+        )
         self._secrets = SessionSecrets(self._settings.secrets_file, lambda one: self._log(secret=asdict(one)))
         self._redact = self._secrets.redactor.redact_json_text
         self._tally, self._seconds = Tally(), 0.0
@@ -371,28 +315,12 @@ class Session:
         if not cases.listed:
             self._run.forget()
             return
-        notes = [
-            *cases.notes,
-            *self._secrets.learn(cases.secrets),
-            *self._unrepeated(),
-            *_interrupted(cases.listed, collected),
-        ]
-        items = list(cases.items())
-        ranges = agreed(one.ranges() for one in cases.listed)
-        number = len(cases.by_id())
-        known = number if collected is None else None  # of those that were not begun, nobody knows
-        result = self._run.write_items(items, ranges, known, self._redact)
-        record = self._record(cases, cases.counts(items), result=result, notes=notes)
-        record = record.replaced(cancelled=collected is not None)
-        self._run.write(record, {**self._manifest(record), **cases.manifest()}, cases.used, self._redact)
-        shown = told_apart(
-            [(self._secrets.redact(one.test), one.shown(self._redact)) for one in cases.listed]
-        )
-        folder = self._run.folder
-        told = folder.read_record().notes  # without secrets
-        self.summary = rendered(shown, folder.path, self.options.display, told, cases=number)
+        notes = [*self._secrets.learn(cases.secrets), *self._unrepeated()]
+        for one in cases.listed:
+            one.test = self._secrets.redact(one.test)
+        self.summary = self._record.write(self._run, cases, notes, collected, self._redact)
         if self.options.told is not None:
-            Path(self.options.told).write_text(str(folder.path), encoding="utf-8")
+            Path(self.options.told).write_text(str(self._run.folder.path), encoding="utf-8")
 
     def close(self) -> None:
         """End the session in this process."""
@@ -404,14 +332,6 @@ class Session:
             self._loop.close()
             self._loop = None
 
-    def _first_manifest(self) -> dict[str, Any]:
-        """What is known of the run when it begins."""
-        return self._manifest(self._record(Cases.of((), ()), Counts(), result={}, notes=()))
-
-    def _manifest(self, record: TestRecord) -> dict[str, Any]:
-        said = record.model_dump(mode="json", exclude={"counts", "result", "seconds", "spent"})
-        return {**said, **surroundings(self._command, []), "options": self.options.recorded()}
-
     def _unrepeated(self) -> list[str]:
         """What `--repeat` could not repeat."""
         file = Path(self._where["folder"], self._where["unrepeated"])
@@ -422,66 +342,6 @@ class Session:
         why = "it works by parameters, which methods of unittest.TestCase cannot have"
         fix = "Write them as functions, or as methods of a plain class."
         return [f"--repeat {self.options.repeat} did not repeat {tests[0]}{more}: {why}. {fix}"]
-
-    def _record(
-        self, cases: Cases, counts: Counts, *, result: dict[str, Any], notes: Iterable[str]
-    ) -> TestRecord:
-        uid = self.options.identifier or UID
-        made = {"uid": uid, "class_name": UID, "cache_version": 0, "arguments": {}, "opaque": []}
-        given = {**made, "uid": GIVEN, "class_name": GIVEN}
-        return TestRecord(
-            schema_version=SCHEMA_VERSION,
-            run_id=self._run.folder.run_id,
-            invocation_id=self._run.folder.run_id,  # of a command with this run alone
-            run_timestamp=self._run.began.isoformat(timespec="seconds"),
-            test_uid=uid,
-            test_initialization=made,
-            sut_uid=GIVEN,
-            sut_initialization=given,
-            hyperparameters=cases.hyperparameters,
-            identifier=self.options.identifier,
-            repeats=self.options.repeat,
-            thresholds=agreed(one.thresholds for one in cases.listed),
-            counts=counts,
-            result=result,
-            seconds=cases.used.seconds,
-            spent=cases.used.spent,
-            notes=tuple(dict.fromkeys(notes)),
-        )
-
-
-def _interrupted(cases: Sequence[Case], collected: int | None) -> list[str]:
-    """What a reader should know of a session that was interrupted."""
-    if collected is None:
-        return []
-    tests = counted(collected, "test") if collected else "tests, nobody knows how many"
-    judged = len({one.test for one in cases} - {OUTSIDE})
-    return [f"The session was interrupted: pytest had collected {tests}. There are cases of {judged:,} here."]
-
-
-def told_apart(shown: Sequence[tuple[str, Shown]]) -> list[Shown]:
-    """Cases, of which those with one title are told apart by their tests.
-
-    Args:
-        shown: each with the id of its test.
-    """
-    times = Counter(one.title for _, one in shown)
-    short = Counter(_within_file(test) for test in {test for test, _ in shown})
-    made: list[Shown] = []
-    numbers: Counter[str] = Counter()
-    for test, one in shown:
-        numbers[test] += 1
-        if times[one.title] > 1:
-            named = _within_file(test) if short[_within_file(test)] == 1 else test
-            number = "" if numbers[test] == 1 else f"~{numbers[test]}"
-            made.append(replace(one, title=f"{one.title} ({named}{number})"))
-        else:
-            made.append(one)
-    return made
-
-
-def _within_file(test: str) -> str:
-    return test.partition("::")[2] or test
 
 
 def current_test() -> str | None:

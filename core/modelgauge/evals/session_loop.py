@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
+from functools import partial
 
 from modelgauge.config.options import RunOptions
 from modelgauge.data.items import TestItem
@@ -39,6 +40,8 @@ class Job:
         item: the case.
         options: of the calls.
         named: gives its record the name and the place that it has in the session.
+        done: gets what becomes of it.
+        context: of the test: what its fixtures set holds for its metrics too.
     """
 
     work: Work
@@ -46,9 +49,7 @@ class Job:
     options: RunOptions
     named: Callable[[ItemRecord], ItemRecord]
     done: "Future[Judged]" = field(default_factory=Future)
-    context: Context = field(
-        default_factory=copy_context
-    )  # what the test's fixtures set holds for its metrics
+    context: Context = field(default_factory=copy_context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +137,7 @@ class SessionLoop:
                 task = self._loop.create_task(self._judge(job, board), context=job.context)
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
-                job.done.add_done_callback(
-                    lambda done, task=task: (
-                        done.cancelled()  # type: ignore[misc]
-                        and self._loop.call_soon_threadsafe(task.cancel)
-                    )
-                )
+                job.done.add_done_callback(partial(self._cancel, task))
             for task in tasks:
                 task.cancel()
             if tasks:
@@ -183,6 +179,11 @@ class SessionLoop:
         finally:
             self._in_use.subtract(id(one.owner) for one in board.targets_of(job.work))
             self._in_use += Counter()  # without those that nobody uses
+
+    def _cancel(self, task: "asyncio.Task[None]", done: "Future[Judged]") -> None:
+        """Give a case up for which nobody waits any more."""
+        if done.cancelled():
+            self._loop.call_soon_threadsafe(task.cancel)
 
     def _check_disk(self) -> None:
         if self._failure is not None:

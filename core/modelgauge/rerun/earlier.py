@@ -17,7 +17,7 @@ from modelgauge.data.results import GIVEN
 from modelgauge.engine.files.journal import MANIFEST, RunFolder
 from modelgauge.engine.files.manifest import is_signed
 from modelgauge.errors import InvalidDataError, RecordError
-from modelgauge.evals.session import UID as PYTEST
+from modelgauge.evals.session_record import UID as PYTEST
 from modelgauge.files.regular import real_path
 
 AnyPart = TypeVar("AnyPart", bound="Part")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modelgauge.cli.app import App
-    from modelgauge.evals.session import TestRunOptions
+    from modelgauge.evals.configs import TestRunOptions
 
 FAILED = 1
 _STDERR = 2  # the file descriptor
@@ -107,7 +107,7 @@ def run(
             "-n runs tests in several processes, which needs pytest-xdist, and that is not installed.",
             fix="Install it: pip install pytest-xdist; or leave out -n.",
         )
-    from modelgauge.evals.session import TestRunOptions
+    from modelgauge.evals.configs import TestRunOptions
 
     app.configure(judge=judge)
     _check_names(app)
