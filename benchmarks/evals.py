@@ -1,4 +1,5 @@
-"""How many test cases `evaluate` judges a second by a trivial metric, and 1,000 judged ones beside a bare client.
+"""How many test cases `evaluate` and `assert_test` judge a second by a trivial metric, and 1,000 judged ones beside
+a bare client.
 
 The judge answers over HTTP, from a server on the loopback interface; and, to tell what is the engine's own share, from
 a function of this process.
@@ -7,8 +8,11 @@ Run it on an idle machine: python benchmarks/evals.py
 """
 
 import asyncio
+import subprocess
+import sys
 import tempfile
 import time
+from pathlib import Path
 
 from common import header, medians
 from over_http import CALLS, CONCURRENCY, LATENCY, ChatServer, Plan, bare_calls
@@ -47,6 +51,29 @@ def cases(number):
     return [LLMTestCase(f"question {place}", "yes", "yes") for place in range(number)]
 
 
+ASSERTING = f"""
+import time
+from pathlib import Path
+from modelgauge.evals import LLMTestCase, assert_test
+from modelgauge.metrics import ExactMatchMetric
+
+def test_many():
+    begun = time.perf_counter()
+    for place in range({CASES}):
+        assert_test(LLMTestCase(f"question {{place}}", "yes", "yes"), [ExactMatchMetric()])
+    Path("seconds").write_text(str(time.perf_counter() - begun))
+"""
+
+
+def seconds_of_pytest():
+    """`assert_test` of 10,000 cases in one process of pytest."""
+    with tempfile.TemporaryDirectory(prefix="modelgauge-benchmark-") as folder:
+        Path(folder, "test_many.py").write_text(ASSERTING, encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_many.py"]
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        return float(Path(folder, "seconds").read_text(encoding="utf-8"))
+
+
 def seconds(given, metric, **options):
     with tempfile.TemporaryDirectory(prefix="modelgauge-benchmark-") as folder:
         begun = time.perf_counter()
@@ -76,6 +103,11 @@ def trivial():
             f"{name}: median {CASES / taken[RUNS // 2]:,.0f}, best {CASES / taken[0]:,.0f} cases a second",
             flush=True,
         )
+    taken = sorted(seconds_of_pytest() for _ in range(RUNS))
+    print(
+        f"assert_test: median {CASES / taken[RUNS // 2]:,.0f}, best {CASES / taken[0]:,.0f} cases a second",
+        flush=True,
+    )
 
 
 def judged(name, bare, judge):

@@ -53,7 +53,7 @@ def assert_test(
             one may take as long as a call of a SUT (MODELGAUGE_TIMEOUT), a plain one in this thread is not ended. Its
             metrics stand in `@observe(metrics=[…])`; where there are none at all, answer relevancy judges.
         run_async: False judges by one metric after the other.
-        display_progress: show a progress bar, on a terminal.
+        display_progress: show a progress bar, on a terminal, outside of pytest.
 
     Raises:
         AssertionError: a metric failed; every failing one is named, with its reason.
