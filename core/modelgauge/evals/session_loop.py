@@ -6,7 +6,7 @@ So what is opened for one case (the cache, the writer, judges with their limits)
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from contextvars import Context, copy_context
@@ -17,6 +17,7 @@ from modelgauge.config.options import RunOptions
 from modelgauge.data.items import TestItem
 from modelgauge.data.records import ItemRecord
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
+from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.callee import is_cached
 from modelgauge.engine.files.journal_line import line_of
 from modelgauge.engine.switchboard import Switchboard
@@ -42,6 +43,7 @@ class Job:
         named: gives its record the name and the place that it has in the session.
         done: gets what becomes of it.
         context: of the test: what its fixtures set holds for its metrics too.
+        targets: all that is called for it.
     """
 
     work: Work
@@ -50,6 +52,7 @@ class Job:
     named: Callable[[ItemRecord], ItemRecord]
     done: "Future[Judged]" = field(default_factory=Future)
     context: Context = field(default_factory=copy_context)
+    targets: Sequence[Target] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,7 @@ class SessionLoop:
                 try:
                     board = await self._board(job, stack)
                 except BaseException as error:  # noqa: BLE001  whoever waits for the case is told
+                    self._release(job)
                     _tell(job, error)
                     continue
                 task = self._loop.create_task(self._judge(job, board), context=job.context)
@@ -152,10 +156,10 @@ class SessionLoop:
             board.services.writer.before_each_group(self._count)
             self._boards[key] = board
         board = self._boards[key]
-        targets = board.targets_of(job.work)
-        self._in_use.update(id(one.owner) for one in targets)
+        job.targets = board.targets_of(job.work)
+        self._in_use.update(id(one.owner) for one in job.targets)
         await board.close_idle(self._in_use, _MOST_OPEN)
-        for target in targets:
+        for target in job.targets:
             if (failure := await board.open(target)) is not None:
                 raise failure
         return board
@@ -172,13 +176,16 @@ class SessionLoop:
             if board.services.writer.is_busy:
                 await board.services.writer.drained()
             self._check_disk()
-            unreported = (note for one in board.targets_of(job.work) for note in one.admission.notes())
+            unreported = (note for one in job.targets for note in one.admission.notes())
             job.done.set_result(Judged(record, written, line, (*board.uncached(job.work), *unreported)))
         except BaseException as error:  # noqa: BLE001  likewise
             _tell(job, error)
         finally:
-            self._in_use.subtract(id(one.owner) for one in board.targets_of(job.work))
-            self._in_use += Counter()  # without those that nobody uses
+            self._release(job)
+
+    def _release(self, job: Job) -> None:
+        self._in_use.subtract(id(one.owner) for one in job.targets)
+        self._in_use += Counter()  # without those that nobody uses
 
     def _cancel(self, task: "asyncio.Task[None]", done: "Future[Judged]") -> None:
         """Give a case up for which nobody waits any more."""

@@ -53,7 +53,8 @@ class Admission:
         self._rate = (
             Rate(options.requests_per_minute, options.tokens_per_minute) if is_sut else Rate(None, None)
         )
-        services.rates.append(self._rate)
+        if self._rate.limited:
+            services.rates.append(self._rate)
         # Judges and cheap metrics send nothing themselves: what they ask is capped where it is asked.
         self._is_sent = is_sut or not (owner.is_cheap or asked)
         self._is_metered = is_sut and services.budget.is_metered
