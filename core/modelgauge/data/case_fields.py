@@ -3,10 +3,19 @@
 The classes that people use are in `test_cases`.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self, TypedDict
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationError,
+)
 from pydantic_core import PydanticCustomError
 
 from modelgauge.data.base import Frozen, Text, explain, unshared
@@ -14,6 +23,9 @@ from modelgauge.data.responses import OwnJsonObject, ToolCall
 from modelgauge.errors import InvalidDataError
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.shortening import quoted
+
+RUNTIME_FIELDS = ("actual_output", "retrieval_context", "tools_called", "token_cost", "completion_time")
+"""What only a run of the app can say; the other fields are inputs, references and notes."""
 
 _LONGEST_NAME = 60
 
@@ -43,6 +55,13 @@ Own = AfterValidator(unshared)
 
 Texts = Annotated[list[Text], Ordered]
 Tools = Annotated[list[ToolCall], Ordered, Own]
+
+Metadata = Annotated[
+    OwnJsonObject | None, Field(validation_alias=AliasChoices("metadata", "additional_metadata"))
+]
+AdditionalMetadata = Annotated[
+    OwnJsonObject | None, Field(validation_alias=AliasChoices("additional_metadata", "metadata"))
+]
 
 
 class _Copied(Frozen):
@@ -190,6 +209,18 @@ class Editable(_Copied):
 
     what_it_is: ClassVar[str] = "golden"
 
+    def __init__(self, /, *args: Any, **data: Any) -> None:
+        super().__init__(*args, **data)
+        self._check_together(self.__dict__)
+        _warn_of_prefilled(prefilled(self))
+
+    # As in Frozen: values that are read back (from a record, from a file) do not warn one by one.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    @classmethod
+    def _check_together(cls, fields: Mapping[str, Any]) -> None:
+        """Refuse fields that do not go together."""
+
     def __setattr__(self, name: str, value: Any) -> None:
         fields = type(self).model_fields
         if name not in fields and not name.startswith("_"):
@@ -197,10 +228,26 @@ class Editable(_Copied):
                 f"{type(self).__name__} has no field '{name}'.",
                 fix=f"{did_you_mean(name, fields)}The fields are: {', '.join(fields)}.",
             )
+        self._check_together({**self.__dict__, name: value})
         try:
             super().__setattr__(name, value)
         except ValidationError as error:
             raise explain(error, type(self)) from None
+        _warn_of_prefilled([one for one in prefilled(self) if one == name])
+
+
+def prefilled(golden: Editable) -> list[str]:
+    """The runtime fields of a golden that hold something, although only a run of the app can say it."""
+    return [name for name in RUNTIME_FIELDS if getattr(golden, name, None) is not None]
+
+
+def _warn_of_prefilled(names: Sequence[str]) -> None:
+    if names:
+        warnings.warn(
+            f"A golden with {' and '.join(names)}: that is for the app to say when it runs, and belongs to a "
+            "test case. Leave it out, or make a test case.",
+            stacklevel=3,
+        )
 
 
 def holds_more_than_texts(case: Frozen) -> bool:

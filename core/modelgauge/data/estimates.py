@@ -1,11 +1,14 @@
 """Numbers with their uncertainty: `Estimate` for a set of items, `Score` for one answer."""
 
+import math
+import operator
+from collections.abc import Callable
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import FiniteFloat
 
 from modelgauge.data.base import Count, Frozen, Text
-from modelgauge.data.numeric import Numeric
 from modelgauge.data.responses import JsonObject
 
 
@@ -55,7 +58,48 @@ class Estimate(Frozen):
         return self.value
 
 
-class Score(Frozen, Numeric):
+def _of_value(operation: Callable[..., Any], *, turned: bool = False) -> Any:
+    """A method that applies an operation to the value; `turned`, with the value on its right."""
+    if turned:
+        return lambda self, other: operation(other, self.value)
+    return lambda self, *others: operation(self.value, *others)
+
+
+class _Numeric(Real):
+    """A real number to Python and to all that asks for one: `statistics`, `math`, `round`, `pytest.approx`.
+
+    Whoever inherits it has a `value`. What is calculated with it is a plain number. Equality and hash are its own.
+    """
+
+    __slots__ = ()
+
+    value: float
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def as_integer_ratio(self) -> tuple[int, int]:
+        """As that of a float, which `statistics` asks for."""
+        return self.value.as_integer_ratio()
+
+    __trunc__, __floor__, __ceil__ = map(_of_value, (math.trunc, math.floor, math.ceil))
+    __round__ = _of_value(round)
+    __abs__, __neg__, __pos__ = map(_of_value, (abs, operator.neg, operator.pos))
+    __lt__, __le__, __gt__, __ge__ = map(_of_value, (operator.lt, operator.le, operator.gt, operator.ge))
+    # With another `_Numeric` on the right, Python asks that one for its share of the work.
+    __add__, __radd__ = _of_value(operator.add), _of_value(operator.add, turned=True)
+    __sub__, __rsub__ = _of_value(operator.sub), _of_value(operator.sub, turned=True)
+    __mul__, __rmul__ = _of_value(operator.mul), _of_value(operator.mul, turned=True)
+    __truediv__, __rtruediv__ = _of_value(operator.truediv), _of_value(operator.truediv, turned=True)
+    __floordiv__, __rfloordiv__ = _of_value(operator.floordiv), _of_value(operator.floordiv, turned=True)
+    __mod__, __rmod__ = _of_value(operator.mod), _of_value(operator.mod, turned=True)
+    __pow__, __rpow__ = _of_value(operator.pow), _of_value(operator.pow, turned=True)
+
+
+class Score(Frozen, _Numeric):
     """A metric's judgement of one answer: a number that knows why.
 
     It compares and calculates like its value: `score == 0.5`, `score + 1`, `max(scores)`; what is calculated is a

@@ -4,20 +4,21 @@ Test cases are frozen: a record of what happened. Goldens are editable: a data s
 gathered and read from files lives in `modelgauge.evals`; how they are judged, in `modelgauge.metrics`.
 """
 
-import warnings
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Unpack
 
-from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.case_fields import (
+    AdditionalMetadata,
     Conversation,
     ConversationArguments,
     Editable,
     Exchange,
     ExchangeArguments,
+    Metadata,
     Ordered,
     Own,
     Texts,
@@ -25,18 +26,16 @@ from modelgauge.data.case_fields import (
     WithAdditionalMetadata,
     WithMetadata,
 )
-from modelgauge.data.responses import OwnJsonObject, ToolCall
 from modelgauge.errors import InvalidDataError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from modelgauge.data.responses import ToolCall
 
-RUNTIME_FIELDS = ("actual_output", "retrieval_context", "tools_called", "token_cost", "completion_time")
-"""What only a run of the app can say; the other fields are inputs, references and notes."""
 
 IN_METADATA = ("retrieval_context", "token_cost", "completion_time")
-"""Those of them that the metadata of a completion may hold; it has fields of its own for the other two."""
+"""Runtime fields that are stored in a completion's metadata; it has fields of its own for the other two."""
 
 
 class LLMTestCaseParams(StrEnum):
@@ -104,9 +103,7 @@ class LLMTestCase(Exchange, WithMetadata):
     positional_fields: ClassVar[tuple[str, ...]] = ("input", "actual_output", "expected_output")
     comes_back: ClassVar[bool] = True
 
-    metadata: OwnJsonObject | None = Field(
-        default=None, validation_alias=AliasChoices("metadata", "additional_metadata")
-    )
+    metadata: Metadata = None
 
     if TYPE_CHECKING:
 
@@ -141,9 +138,7 @@ class Turn(Frozen, WithMetadata):
     user_id: Text | None = None
     retrieval_context: Texts | None = None
     tools_called: Tools | None = None
-    metadata: OwnJsonObject | None = Field(
-        default=None, validation_alias=AliasChoices("metadata", "additional_metadata")
-    )
+    metadata: Metadata = None
 
     if TYPE_CHECKING:
 
@@ -209,9 +204,7 @@ class ConversationalTestCase(Conversation, WithMetadata):
     positional_fields: ClassVar[tuple[str, ...]] = ("turns",)
 
     turns: Turns
-    metadata: OwnJsonObject | None = Field(
-        default=None, validation_alias=AliasChoices("metadata", "additional_metadata")
-    )
+    metadata: Metadata = None
 
     if TYPE_CHECKING:
 
@@ -248,9 +241,7 @@ class Golden(Exchange, Editable, WithAdditionalMetadata):
 
     positional_fields: ClassVar[tuple[str, ...]] = ("input",)
 
-    additional_metadata: OwnJsonObject | None = Field(
-        default=None, validation_alias=AliasChoices("additional_metadata", "metadata")
-    )
+    additional_metadata: AdditionalMetadata = None
     source_file: Text | None = None
 
     if TYPE_CHECKING:
@@ -264,19 +255,6 @@ class Golden(Exchange, Editable, WithAdditionalMetadata):
             source_file: str | None = None,
             **fields: Unpack[ExchangeArguments],
         ) -> None: ...
-
-    else:
-
-        def __init__(self, /, *args: Any, **data: Any) -> None:
-            super().__init__(*args, **data)
-            _warn_of_prefilled(self)
-
-        # As in Frozen: values that are read back (from a record, from a file) do not warn one by one.
-        __init__.__pydantic_base_init__ = True
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            super().__setattr__(name, value)
-            _warn_of_prefilled(self, name)
 
     def to_test_case(self, actual_output: str | None = None, **fields: Any) -> LLMTestCase:
         """The test case of one run of the app.
@@ -315,9 +293,7 @@ class ConversationalGolden(Conversation, Editable, WithAdditionalMetadata):
     positional_fields: ClassVar[tuple[str, ...]] = ("scenario",)
 
     turns: Turns | None = None
-    additional_metadata: OwnJsonObject | None = Field(
-        default=None, validation_alias=AliasChoices("additional_metadata", "metadata")
-    )
+    additional_metadata: AdditionalMetadata = None
     source_file: Text | None = None
 
     if TYPE_CHECKING:
@@ -331,20 +307,14 @@ class ConversationalGolden(Conversation, Editable, WithAdditionalMetadata):
             **fields: Unpack[ConversationArguments],
         ) -> None: ...
 
-    else:
-
-        def __init__(self, /, *args: Any, **data: Any) -> None:
-            super().__init__(*args, **data)
-            _check_begun(self.scenario, self.turns)
-            _warn_of_prefilled(self)
-
-        __init__.__pydantic_base_init__ = True
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            left = {"scenario": self.scenario, "turns": self.turns, name: value}
-            _check_begun(left["scenario"], left["turns"])
-            super().__setattr__(name, value)
-            _warn_of_prefilled(self, name)
+    @classmethod
+    def _check_together(cls, fields: Mapping[str, Any]) -> None:
+        """Refuse a golden that does not say how to begin."""
+        if fields["scenario"] is None and fields["turns"] is None:
+            raise InvalidDataError(
+                "ConversationalGolden: there is neither 'scenario' nor 'turns'.",
+                fix="Say in scenario what the conversation is about, or give its first turns.",
+            )
 
     def to_test_case(
         self, turns: "Sequence[Turn | LLMTestCase] | None" = None, **fields: Any
@@ -362,30 +332,6 @@ class ConversationalGolden(Conversation, Editable, WithAdditionalMetadata):
         if turns is not None:
             fields["turns"] = turns
         return ConversationalTestCase(**_carried(self, ConversationalTestCase, fields))
-
-
-def prefilled(golden: Golden | ConversationalGolden) -> list[str]:
-    """The runtime fields of a golden that hold something, although only a run of the app can say it."""
-    return [name for name in RUNTIME_FIELDS if getattr(golden, name, None) is not None]
-
-
-def _check_begun(scenario: object, turns: object) -> None:
-    """Refuse a conversational golden that does not say how to begin."""
-    if scenario is None and turns is None:
-        raise InvalidDataError(
-            "ConversationalGolden: there is neither 'scenario' nor 'turns'.",
-            fix="Say in scenario what the conversation is about, or give its first turns.",
-        )
-
-
-def _warn_of_prefilled(golden: Golden | ConversationalGolden, assigned: str | None = None) -> None:
-    """Warn of the runtime fields that hold something: of all, or of the one that was just assigned."""
-    if names := [name for name in prefilled(golden) if assigned in (None, name)]:
-        warnings.warn(
-            f"A golden with {' and '.join(names)}: that is for the app to say when it runs, and belongs to a "
-            "test case. Leave it out, or make a test case.",
-            stacklevel=3,
-        )
 
 
 def _carried(

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from modelgauge.data.case_fields import RUNTIME_FIELDS
 from modelgauge.data.json_values import canonical_json
 from modelgauge.data.test_cases import (
-    RUNTIME_FIELDS,
     ConversationalGolden,
     ConversationalTestCase,
     Golden,

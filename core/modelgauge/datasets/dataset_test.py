@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from modelgauge.data.base import of_valid
+from modelgauge.data.case_fields import RUNTIME_FIELDS
 from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import class_name
@@ -18,7 +19,6 @@ from modelgauge.data.measured import PromptInteractionAnnotations, TestItemAnnot
 from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, ChatRole, TextPrompt
 from modelgauge.data.results import PASSED
 from modelgauge.data.test_cases import (
-    RUNTIME_FIELDS,
     ConversationalGolden,
     ConversationalTestCase,
     Golden,

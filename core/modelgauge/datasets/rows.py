@@ -12,14 +12,13 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from modelgauge.data.base import explain_lines
+from modelgauge.data.case_fields import RUNTIME_FIELDS, prefilled
 from modelgauge.data.json_values import inexact_parts, is_exact
 from modelgauge.data.test_cases import (
-    RUNTIME_FIELDS,
     ConversationalGolden,
     ConversationalTestCase,
     Golden,
     LLMTestCase,
-    prefilled,
 )
 from modelgauge.datasets.fields import (
     ALIASES,

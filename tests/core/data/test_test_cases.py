@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modelgauge.data.case_fields import RUNTIME_FIELDS
 from modelgauge.data.json_values import check_exact
 from modelgauge.data.responses import ToolCall
 from modelgauge.data.test_cases import (
-    RUNTIME_FIELDS,
     ConversationalGolden,
     ConversationalTestCase,
     Golden,

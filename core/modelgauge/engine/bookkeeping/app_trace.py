@@ -8,9 +8,10 @@ from json import JSONDecoder
 from typing import Any
 
 from modelgauge.data.base import Frozen
+from modelgauge.data.case_fields import RUNTIME_FIELDS
 from modelgauge.data.responses import JsonObject, SUTResponse, ToolCall
 from modelgauge.data.spans import TRACE, Trace
-from modelgauge.data.test_cases import IN_METADATA, RUNTIME_FIELDS
+from modelgauge.data.test_cases import IN_METADATA
 from modelgauge.observe.spans import OpenTrace, Use, as_text
 
 _ON_ERRORS = "__modelgauge_trace__"
