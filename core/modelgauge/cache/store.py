@@ -4,12 +4,12 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import diskcache
 
@@ -22,6 +22,7 @@ from modelgauge.errors import CacheError
 from modelgauge.files.regular import opened
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _GROUP = 500  # entries taken over at once
 _DISK_ERRORS = (OSError, sqlite3.Error, diskcache.Timeout)
@@ -91,17 +92,8 @@ class DiskCache:
         Raises:
             CacheError: the database cannot be read.
         """
-        store = self._store
-        try:
-            try:
-                return self._read(digest)
-            except sqlite3.DatabaseError as error:
-                if not is_damage(error):
-                    raise
-                self._begin_anew(error, store)
-                return self._read(digest)
-        except _DISK_ERRORS as error:
-            raise self._unreadable(error) from error
+        with self._reading():
+            return self._past_damage(lambda: self._read(digest))
 
     def put_many(self, entries: Sequence[Entry]) -> None:
         """Store entries in one transaction, and give their leases back.
@@ -109,15 +101,8 @@ class DiskCache:
         Raises:
             CacheError: the disk is full or the database cannot be written; nothing of the group is stored.
         """
-        store = self._store
         try:
-            try:
-                self._put_many(entries)
-            except sqlite3.DatabaseError as error:
-                if not is_damage(error):
-                    raise
-                self._begin_anew(error, store)
-                self._put_many(entries)
+            self._past_damage(lambda: self._put_many(entries))
             self.leases.give_back([entry.key.digest for entry in entries])
         except _DISK_ERRORS as error:
             raise CacheError(
@@ -252,13 +237,24 @@ class DiskCache:
             self._follow()
             with self._store.transact():
                 for entry in entries:
-                    self._set(entry.key.digest, pack(entry))
+                    packed = pack(entry)
+                    if 4 * len(packed) > LARGEST and len(packed.encode("utf-8")) > LARGEST:
+                        log.warning(
+                            "A response of more than %d MB is not kept in the cache.", LARGEST // 2**20
+                        )
+                    else:
+                        self._store.set(entry.key.digest, packed)
 
-    def _set(self, digest: str, packed: str) -> None:
-        if 4 * len(packed) > LARGEST and len(packed.encode("utf-8")) > LARGEST:
-            log.warning("A response of more than %d MB is not kept in the cache.", LARGEST // 2**20)
-        else:
-            self._store.set(digest, packed)
+    def _past_damage(self, work: Callable[[], T]) -> T:
+        """Read or write; where the database turns out to be damaged, once more in a new one."""
+        store = self._store
+        try:
+            return work()
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            self._begin_anew(error, store)
+            return work()
 
     def _take_out(self, row: Row, why: str) -> None:
         """Take out a row, unless another process has written it anew by now; inside `exclusive`."""
@@ -305,13 +301,10 @@ class DiskCache:
         try:
             yield
         except _DISK_ERRORS as error:
-            raise self._unreadable(error) from error
-
-    def _unreadable(self, error: Exception) -> CacheError:
-        return CacheError(
-            f"The cache in {self.directory} cannot be read: {_cause(error)}.",
-            fix="Run `modelgauge cache verify`.",
-        )
+            raise CacheError(
+                f"The cache in {self.directory} cannot be read: {_cause(error)}.",
+                fix="Run `modelgauge cache verify`.",
+            ) from error
 
     def _report(self, key: str, why: str, value: Any) -> None:
         self.damaged += 1

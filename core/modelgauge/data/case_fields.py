@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self, TypedDict
 
 from pydantic import (
-    AfterValidator,
     AliasChoices,
     BeforeValidator,
     ConfigDict,
@@ -18,8 +17,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from modelgauge.data.base import Frozen, Text, explain, unshared
-from modelgauge.data.responses import OwnJsonObject, ToolCall
+from modelgauge.data.base import Frozen, Text, explain
+from modelgauge.data.responses import Own, OwnJsonObject, ToolCall
 from modelgauge.errors import InvalidDataError
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.shortening import quoted
@@ -50,9 +49,6 @@ def _in_order(value: Any) -> Any:
 
 
 Ordered = BeforeValidator(_in_order)
-Own = AfterValidator(unshared)
-"""Of lists and mappings: what their giver changes later does not change them."""
-
 Texts = Annotated[list[Text], Ordered]
 Tools = Annotated[list[ToolCall], Ordered, Own]
 

@@ -85,10 +85,22 @@ class _Numeric(Real):
         """As that of a float, which `statistics` asks for."""
         return self.value.as_integer_ratio()
 
-    __trunc__, __floor__, __ceil__ = map(_of_value, (math.trunc, math.floor, math.ceil))
-    __round__ = _of_value(round)
-    __abs__, __neg__, __pos__ = map(_of_value, (abs, operator.neg, operator.pos))
-    __lt__, __le__, __gt__, __ge__ = map(_of_value, (operator.lt, operator.le, operator.gt, operator.ge))
+    __trunc__, __floor__, __ceil__ = _of_value(math.trunc), _of_value(math.floor), _of_value(math.ceil)
+    __round__, __abs__ = _of_value(round), _of_value(abs)
+    __neg__, __pos__ = _of_value(operator.neg), _of_value(operator.pos)
+
+    def __lt__(self, other: Any) -> bool:
+        return bool(self.value < other)
+
+    def __le__(self, other: Any) -> bool:
+        return bool(self.value <= other)
+
+    def __gt__(self, other: Any) -> bool:
+        return bool(self.value > other)
+
+    def __ge__(self, other: Any) -> bool:
+        return bool(self.value >= other)
+
     # With another `_Numeric` on the right, Python asks that one for its share of the work.
     __add__, __radd__ = _of_value(operator.add), _of_value(operator.add, turned=True)
     __sub__, __rsub__ = _of_value(operator.sub), _of_value(operator.sub, turned=True)

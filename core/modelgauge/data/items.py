@@ -5,24 +5,28 @@ from collections.abc import Iterable, Mapping
 from json.encoder import encode_basestring_ascii as quoted
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from modelgauge.data.base import Frozen, Text, typed
-from modelgauge.data.json_values import check_exact
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, PromptField, TextPrompt
+from modelgauge.data.responses import JsonValue
 
 T = TypeVar("T")
 
 
-def _exact_context(value: Any) -> Any:
-    return check_exact(value, "context")
+class _WithContext:
+    """What has a field `context`: what the author needs to judge an answer. A SUT never sees it."""
+
+    def context_as(self: Any, cls: type[T]) -> T:
+        """The context as an object of this class, also where it was read back from a record.
+
+        Raises:
+            InvalidDataError: the context does not fit the class.
+        """
+        return typed(self.context, cls)
 
 
-Context = Annotated[Any, AfterValidator(_exact_context)]
-"""Any JSON value or pydantic model: what the author needs to judge an answer. A SUT never sees it."""
-
-
-class PromptWithContext(Frozen):
+class PromptWithContext(Frozen, _WithContext):
     """A prompt, and what belongs to it but is not sent.
 
     Args:
@@ -35,21 +39,13 @@ class PromptWithContext(Frozen):
 
     prompt: PromptField
     source_id: Text | None = None
-    context: Context = None
+    context: JsonValue = None
 
     if TYPE_CHECKING:
 
         def __init__(
             self, prompt: AnyPrompt | str, source_id: str | None = None, context: Any = None
         ) -> None: ...
-
-    def context_as(self, cls: type[T]) -> T:
-        """The context as an object of this class, also where it was read back from a record.
-
-        Raises:
-            InvalidDataError: the context does not fit the class.
-        """
-        return typed(self.context, cls)
 
 
 def _as_prompts(value: Any) -> Any:
@@ -75,7 +71,7 @@ def _with_context(value: Any) -> Any:
     return value
 
 
-class TestItem(Frozen):
+class TestItem(Frozen, _WithContext):
     """The smallest unit that can be judged: one or more prompts.
 
     Args:
@@ -88,7 +84,7 @@ class TestItem(Frozen):
     positional_fields: ClassVar[tuple[str, ...]] = ("prompts", "context", "id")
 
     prompts: Annotated[tuple[PromptWithContext, ...], Field(min_length=1), BeforeValidator(_as_prompts)]
-    context: Context = None
+    context: JsonValue = None
     id: Annotated[str, Field(min_length=1)] | None = None
 
     if TYPE_CHECKING:
@@ -99,14 +95,6 @@ class TestItem(Frozen):
             context: Any = None,
             id: str | None = None,  # noqa: A002  the field's name
         ) -> None: ...
-
-    def context_as(self, cls: type[T]) -> T:
-        """The context as an object of this class, also where it was read back from a record.
-
-        Raises:
-            InvalidDataError: the context does not fit the class.
-        """
-        return typed(self.context, cls)
 
 
 _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]

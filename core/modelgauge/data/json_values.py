@@ -95,8 +95,7 @@ def _why(value: Any) -> str:
         return f"is {value}"
     if kind is int:
         return "is an int of more than 4,000 digits"
-    article = "an" if kind.__name__[:1] in "aeiouAEIO" else "a"
-    return _TOO_DEEP if kind in (dict, list) else f"is {article} {kind.__name__}"
+    return _TOO_DEEP if kind in (dict, list) else f"is {a_class(kind)}"
 
 
 def _fits_utf8(text: str) -> bool:
@@ -174,20 +173,17 @@ def text_of_plain(value: Any) -> str:
     return text
 
 
-def plain(value: Any, other: "Callable[[Any], Any] | None" = None) -> Any:
+def plain(value: Any, other: Callable[[Any], Any] | None = None, level: int = 0) -> Any:
     """A value as JSON, in which everything that is not JSON by itself is tagged: no two values become one.
 
     Args:
         value: JSON, models, dataclasses, tuples, sets, enums, bytes, dates, decimals, paths.
         other: makes JSON of what is none of these, or returns NotImplemented; without it, that is an error.
+        level: of nesting at which it stands.
 
     Raises:
         InvalidDataError: a part is none of these.
     """
-    return _plain(value, other, 0)
-
-
-def _plain(value: Any, other: Callable[[Any], Any] | None, level: int) -> Any:
     kind = type(value)
     if kind is str or value is None or kind is bool or kind is int or kind is float:
         return value
@@ -199,7 +195,7 @@ def _plain(value: Any, other: Callable[[Any], Any] | None, level: int) -> Any:
     if kind is dict:
         return _plain_dict(value, other, level)
     if kind is list:
-        return [_plain(part, other, level) for part in value]
+        return [plain(part, other, level) for part in value]
     if isinstance(value, BaseModel):
         return _plain_model(value, other, level)
     return _plain_object(value, other, level)
@@ -212,19 +208,19 @@ def _plain_dict(value: dict[Any, Any], other: Callable[[Any], Any] | None, level
         if type(key) is not str:
             raise _not_json(value, f"it has a key of type {type(key).__name__}, not str")
         tagged = tagged or key.startswith("$")
-        made[key] = _plain(part, other, level)
+        made[key] = plain(part, other, level)
     return {"$dict": made} if tagged else made  # so that no dict can pose as one of our own tags
 
 
 def _plain_model(value: BaseModel, other: Callable[[Any], Any] | None, level: int) -> dict[str, Any]:
     held = value.__dict__  # besides the fields, what cached properties have left there
-    fields = {name: _plain(held[name], other, level) for name in type(value).model_fields if name in held}
+    fields = {name: plain(held[name], other, level) for name in type(value).model_fields if name in held}
     made: dict[str, Any] = {"$model": class_name(type(value)), "fields": fields}
     if value.__pydantic_extra__:
-        made["extra"] = {name: _plain(part, other, level) for name, part in value.__pydantic_extra__.items()}
+        made["extra"] = {name: plain(part, other, level) for name, part in value.__pydantic_extra__.items()}
     if value.__pydantic_private__:
         made["private"] = {
-            name: _plain(part, other, level) for name, part in value.__pydantic_private__.items()
+            name: plain(part, other, level) for name, part in value.__pydantic_private__.items()
         }
     return made
 
@@ -233,21 +229,21 @@ def _plain_object(value: Any, other: Callable[[Any], Any] | None, level: int) ->
     cls = type(value)
     name = class_name(cls)
     if cls is tuple:
-        return {"$tuple": [_plain(part, other, level) for part in value]}
+        return {"$tuple": [plain(part, other, level) for part in value]}
     if isinstance(value, Enum):
-        return {"$enum": name, "value": _plain(value.value, other, level)}
+        return {"$enum": name, "value": plain(value.value, other, level)}
     if is_dataclass(cls):
-        held = {field.name: _plain(getattr(value, field.name), other, level) for field in fields(cls)}
+        held = {field.name: plain(getattr(value, field.name), other, level) for field in fields(cls)}
         return {"$dataclass": name, "fields": held}
     if isinstance(value, set | frozenset):
-        parts = [_plain(part, other, level) for part in value]
+        parts = [plain(part, other, level) for part in value]
         return {"$set": name, "of": sorted(parts, key=text_of_plain)}
     for kind, text in _BY_TEXT.items():
         if isinstance(value, kind):
             return {"$text": name, "text": text(value)}
     for base in _SUBCLASSED:
         if isinstance(value, base):  # a named tuple, an OrderedDict, a numpy float
-            return {"$subclass": name, "value": _plain(base(value), other, level)}
+            return {"$subclass": name, "value": plain(base(value), other, level)}
     raise _not_json(value, "nothing says what makes two of them equal")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 from pydantic import AfterValidator, Discriminator, Field, SerializeAsAny, Tag
 
 from modelgauge.data.base import Frozen, Text
-from modelgauge.data.json_values import check_exact
+from modelgauge.data.responses import JsonObject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,10 +18,6 @@ class ChatRole(StrEnum):
     user = "user"
     assistant = "assistant"
     system = "system"
-
-
-def _exact(value: Any) -> Any:
-    return check_exact(value, "response_schema")
 
 
 class SUTOptions(Frozen):
@@ -53,7 +49,7 @@ class SUTOptions(Frozen):
     frequency_penalty: Annotated[float, Field(allow_inf_nan=False)] | None = None
     random: int | Text | None = None
     top_logprobs: Annotated[int, Field(ge=0)] | None = None
-    response_schema: Annotated[dict[str, Any], AfterValidator(_exact)] | None = None
+    response_schema: JsonObject | None = None
 
     def overlaid(self, over: "SUTOptions") -> "SUTOptions":
         """These options, with those of `over` that are asked for in their place."""

@@ -16,15 +16,17 @@ def _exact(value: Any, info: ValidationInfo) -> Any:
     return check_exact(value, info.field_name or "a value")
 
 
-def _own(value: Any, info: ValidationInfo) -> Any:
-    return unshared(_exact(value, info))
-
+JsonValue = Annotated[Any, AfterValidator(_exact)]
+"""Any JSON value or pydantic model that is the same after JSON."""
 
 JsonObject = Annotated[dict[str, Any], AfterValidator(_exact)]
 """A dict that is the same after JSON."""
 
-OwnJsonObject = Annotated[dict[str, Any], AfterValidator(_own)]
-"""Likewise, and nothing that changes the caller's dict later changes it."""
+Own = AfterValidator(unshared)
+"""Of lists and mappings: a copy, so that later changes to the caller's value do not reach it."""
+
+OwnJsonObject = Annotated[JsonObject, Own]
+"""A JSON object, copied, so that later changes to the caller's dict do not reach it."""
 
 
 def _hashable(value: Any) -> Any:
@@ -70,7 +72,7 @@ class ToolCall(Frozen):
     name: Text
     description: Text | None = None
     reasoning: Text | None = None
-    output: Annotated[Any, AfterValidator(_own)] = None
+    output: Annotated[JsonValue, Own] = None
     input_parameters: OwnJsonObject | None = Field(
         default=None, validation_alias=AliasChoices("input_parameters", "input", "inputParameters")
     )

@@ -3,13 +3,10 @@
 `modelgauge.evals` makes them.
 """
 
-from typing import Annotated, Any
-
-from pydantic import AfterValidator, Field, FiniteFloat
+from pydantic import Field, FiniteFloat
 
 from modelgauge.data.base import Count, Frozen, Text
-from modelgauge.data.json_values import check_exact
-from modelgauge.data.responses import JsonObject
+from modelgauge.data.responses import JsonObject, JsonValue
 from modelgauge.data.test_cases import LLMTestCase
 
 TRACE = "trace"
@@ -17,13 +14,6 @@ TRACE = "trace"
 
 SPAN = "span"
 """The name under which the metadata of a completion that stands for a part of an app holds the name of its span."""
-
-
-def _exact(value: Any) -> Any:
-    return check_exact(value, "a span")
-
-
-Shown = Annotated[Any, AfterValidator(_exact)]
 
 
 class Span(Frozen):
@@ -51,8 +41,8 @@ class Span(Frozen):
     type: Text | None = None
     start: FiniteFloat
     seconds: FiniteFloat | None = None
-    input: Shown = None
-    output: Shown = None
+    input: JsonValue = None
+    output: JsonValue = None
     error: Text | None = None
     metadata: JsonObject = Field(default_factory=dict)
     tags: tuple[Text, ...] = ()
@@ -82,8 +72,8 @@ class Trace(Frozen):
     name: Text
     started: str
     seconds: FiniteFloat
-    input: Shown = None
-    output: Shown = None
+    input: JsonValue = None
+    output: JsonValue = None
     thread_id: Text | None = None
     user_id: Text | None = None
     metadata: JsonObject = Field(default_factory=dict)

@@ -20,12 +20,12 @@ from modelgauge.data.case_fields import (
     ExchangeArguments,
     Metadata,
     Ordered,
-    Own,
     Texts,
     Tools,
     WithAdditionalMetadata,
     WithMetadata,
 )
+from modelgauge.data.responses import Own
 from modelgauge.errors import InvalidDataError
 
 if TYPE_CHECKING:

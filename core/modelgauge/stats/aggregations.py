@@ -133,27 +133,21 @@ def total(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estima
         raise InvalidDataError(
             f"The sum of measurement '{name}' exceeds the largest float.", fix="Measure in a larger unit."
         ) from None
-    return Estimate(
-        value=value,
-        n=len(values),
-        bounds=_bounds(items, name, value, values, math.fsum),
-    )
+    return Estimate(value=value, n=len(values), bounds=_bounds(items, name, value, values, math.fsum))
 
 
 def minimum(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estimate:
     """The smallest value of a measurement. Raises as `mean`."""
     items, values = _values(items, name, missing, "minimum")
     value = float(values.min())
-    bounds = _bounds(items, name, value, values, np.min)
-    return Estimate(value=value, n=len(values), bounds=bounds)
+    return Estimate(value=value, n=len(values), bounds=_bounds(items, name, value, values, np.min))
 
 
 def maximum(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estimate:
     """The largest value of a measurement. Raises as `mean`."""
     items, values = _values(items, name, missing, "maximum")
     value = float(values.max())
-    bounds = _bounds(items, name, value, values, np.max)
-    return Estimate(value=value, n=len(values), bounds=bounds)
+    return Estimate(value=value, n=len(values), bounds=_bounds(items, name, value, values, np.max))
 
 
 def median(items: MeasuredItems, name: str, *, missing: Missing = None) -> Estimate:

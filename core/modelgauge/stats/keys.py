@@ -1,6 +1,5 @@
 """How items are told apart: by a key of their context, or by a function of the item."""
 
-import difflib
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -9,6 +8,7 @@ from modelgauge.data.items import TestItem
 from modelgauge.data.measured import MeasuredTestItem
 from modelgauge.errors import InvalidDataError
 from modelgauge.wording.articles import a_thing
+from modelgauge.wording.did_you_mean import did_you_mean
 
 Key: TypeAlias = str | Callable[[MeasuredTestItem], Hashable]
 """How items are told apart: a key (or attribute) of their context, or a function of the item."""
@@ -55,10 +55,10 @@ def key_function(key: Key) -> Callable[[MeasuredTestItem], Hashable]:
 
 def _no_key(key: str, item: MeasuredTestItem, context: Any) -> InvalidDataError:
     known = context if isinstance(context, Mapping) else {}
-    near = difflib.get_close_matches(key, [str(name) for name in known], n=1)
+    near = did_you_mean(key, map(str, known)).strip()
     return InvalidDataError(
         f"The context of item '{item.test_item.id}' has no '{key}'; it has: {items_of(known)}.",
-        fix=f"Did you mean '{near[0]}'?" if near else "Give a function of the item instead of a key.",
+        fix=near or "Give a function of the item instead of a key.",
     )
 
 

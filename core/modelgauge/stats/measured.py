@@ -4,7 +4,6 @@ What is computed from it lives in `aggregations`. The engine subclasses it with 
 interface layer imports this module, so numpy is loaded when the first column is asked for, not before.
 """
 
-import difflib
 import importlib
 import math
 from abc import abstractmethod
@@ -17,6 +16,7 @@ from modelgauge.data.items import TestItem
 from modelgauge.data.measured import MeasuredTestItem
 from modelgauge.errors import InvalidDataError, UnknownNameError
 from modelgauge.stats.keys import Key, group_of_failed, key_function
+from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,6 +48,9 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
     shared: "Sequence[Hashable] | NDArray[np.int64] | None" = None
     failed_shares: "NDArray[np.float64] | None" = None
     population: int | None = None
+    _failed: Sequence[TestItem] = ()
+    _unplaced: int = 0
+    _unfinished: int | None = 0
 
     @staticmethod
     def of(
@@ -106,20 +109,20 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
 
     @property
     @abstractmethod
-    def failed(self) -> Sequence[TestItem]:
-        """The items that could not be scored. What was measured of some in part is among `having` of its name."""
-
-    @property
-    @abstractmethod
     def ranges(self) -> Mapping[str, Range]:
         """Measurement name to its (lowest, highest) possible value, for those of which it is known."""
 
     # --- what all have --------------------------------------------------------------------------------------
 
     @property
+    def failed(self) -> Sequence[TestItem]:
+        """The items that could not be scored. What was measured of some in part is among `having` of its name."""
+        return self._failed
+
+    @property
     def unplaced(self) -> int:
         """How many failed items may or may not belong to this view; no bounds are known if there are any."""
-        return 0
+        return self._unplaced
 
     @property
     def unfinished(self) -> int | None:
@@ -127,7 +130,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
 
         They count as missing, like failed items. Which slice or group they belong to is not known.
         """
-        return 0
+        return self._unfinished
 
     @property
     def missing(self) -> int | None:
@@ -142,12 +145,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         """An item, or a view of some; a failed item has no place in the order, so a slice holds none."""
         if isinstance(index, slice):
             places = range(len(self))[index]
-            return self._view(
-                places,
-                failed=(),
-                unplaced=self.unplaced + len(self.failed),
-                unfinished=self._unfinished_of_part(),
-            )
+            return _View(self, places, (), self.unplaced + len(self.failed), self._unfinished_of_part())
         return self._item(range(len(self))[index])
 
     def __repr__(self) -> str:
@@ -190,13 +188,8 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         absent = _numpy().isnan(self._column_values(name))
         if not absent.any():  # the usual case: the places of a million items are memory
             return self
-        places = _numpy().flatnonzero(~absent)
-        return self._view(
-            array("q", places.astype("int64").tobytes()),
-            failed=self.failed,
-            unplaced=self.unplaced,
-            unfinished=self.unfinished,
-        )
+        places = array("q", _numpy().flatnonzero(~absent).astype("int64").tobytes())
+        return _View(self, places, self.failed, self.unplaced, self.unfinished)
 
     def group_by(self, key: Key) -> "dict[Hashable, MeasuredItems]":
         """Views of the items that share a key, in order of the key's first appearance.
@@ -227,13 +220,9 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
                 unplaced += 1
             else:
                 failed.setdefault(group, []).append(test_item)
+        unfinished = self._unfinished_of_part()
         return {
-            group: self._view(
-                indices,
-                failed=tuple(failed[group]),
-                unplaced=unplaced,
-                unfinished=self._unfinished_of_part(),
-            )
+            group: _View(self, indices, tuple(failed[group]), unplaced, unfinished)
             for group, indices in places.items()
         }
 
@@ -241,22 +230,16 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         """Nobody knows how many unfinished items belong to a part of this, unless there are none."""
         return 0 if self.unfinished == 0 else None
 
-    def _view(
-        self, places: Sequence[int], *, failed: Sequence[TestItem], unplaced: int, unfinished: int | None
-    ) -> "MeasuredItems":
-        return _View(self, places, failed, unplaced, unfinished)
-
     def _by_name(self) -> dict[str, None]:
         return dict.fromkeys([*self.names, *self.ranges])
 
     def _check_name(self, name: str) -> None:
         if not len(self) or name in self.names or name in self.ranges:
             return
-        near = difflib.get_close_matches(name, self._by_name(), n=1)
+        known = self._by_name()
         raise UnknownNameError(
             f"No item has a measurement '{name}'.",
-            fix=(f"Did you mean '{near[0]}'? " if near else "")
-            + f"The measurements are: {items_of(self._by_name())}.",
+            fix=f"{did_you_mean(name, known)}The measurements are: {items_of(known)}.",
         )
 
     def _incomplete(self, name: str, places: Sequence[int]) -> InvalidDataError:
@@ -284,10 +267,7 @@ class _InMemory(MeasuredItems):
                     f"The range of measurement '{name}' is ({low}, {high}).",
                     fix="Give its lowest and its highest possible value: (0, 1), or (0, math.inf).",
                 )
-        self._items = items
-        self._failed = failed
-        self._unfinished = unfinished
-        self._ranges = ranges
+        self._items, self._failed, self._unfinished, self._ranges = items, failed, unfinished, ranges
         self._names = tuple(dict.fromkeys(name for item in items for name in item.measurements))
 
     def __len__(self) -> int:
@@ -310,20 +290,15 @@ class _InMemory(MeasuredItems):
         return self._names
 
     @property
-    def failed(self) -> Sequence[TestItem]:
-        return self._failed
-
-    @property
-    def unfinished(self) -> int | None:
-        return self._unfinished
-
-    @property
     def ranges(self) -> Mapping[str, Range]:
         return self._ranges
 
 
 class _View(MeasuredItems):
     """Some items of a whole, by their places in it; a view of a view points into the whole as well."""
+
+    _whole: MeasuredItems
+    _places: Sequence[int]
 
     def __init__(
         self,
@@ -333,11 +308,11 @@ class _View(MeasuredItems):
         unplaced: int,
         unfinished: int | None,
     ) -> None:
-        self._whole = whole
-        self._places = places
-        self._failed = failed
-        self._unplaced = unplaced
-        self._unfinished = unfinished
+        if isinstance(whole, _View):
+            places = array("q", [whole._places[place] for place in places])  # noqa: SLF001 - one class
+            whole = whole._whole  # noqa: SLF001 - likewise
+        self._whole, self._places = whole, places
+        self._failed, self._unplaced, self._unfinished = failed, unplaced, unfinished
         if whole.shared is not None:
             self.shared = [whole.shared[place] for place in places]
         if whole.population is not None:  # rounded up: a part is measured in full only where the whole is
@@ -355,31 +330,13 @@ class _View(MeasuredItems):
         values: NDArray[np.float64] = column[_numpy().asarray(self._places, dtype=int)]
         return values
 
-    def _view(
-        self, places: Sequence[int], *, failed: Sequence[TestItem], unplaced: int, unfinished: int | None
-    ) -> MeasuredItems:
-        of_whole = array("q", [self._places[place] for place in places])
-        return _View(self._whole, of_whole, failed, unplaced, unfinished)
-
     @property
     def names(self) -> tuple[str, ...]:
         return self._whole.names
 
     @property
-    def failed(self) -> Sequence[TestItem]:
-        return self._failed
-
-    @property
     def ranges(self) -> Mapping[str, Range]:
         return self._whole.ranges
-
-    @property
-    def unplaced(self) -> int:
-        return self._unplaced
-
-    @property
-    def unfinished(self) -> int | None:
-        return self._unfinished
 
 
 def _fill(missing: Missing) -> float | None:

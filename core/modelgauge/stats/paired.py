@@ -8,7 +8,6 @@ second's. Rendering a comparison is not done here.
 
 import math
 from collections.abc import Hashable, Sequence
-from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -108,20 +107,13 @@ def pairs_of(first: MeasuredItems, second: MeasuredItems, name: str, *, cluster:
     ids = tuple(item_id for item_id in mine if item_id in theirs)
     held = first.having(name)
     clusters: tuple[Hashable, ...] | None = None
-    if cluster is not None or held.shared is not None:
-        key = (lambda _: None) if cluster is None else key_function(cluster)
-        shared = repeat(None) if held.shared is None else held.shared
-        labels = {
-            item.test_item.id: (key(item), label)
-            for item, label in zip(held, shared, strict=False)
-            if item.test_item.id in theirs
-        }
-        clusters = tuple(labels[item_id][0] for item_id in ids)
-        if held.shared is not None:
-            joined = joined_clusters(
-                [labels[item_id][1] for item_id in ids], None if cluster is None else clusters
-            )
-            clusters = None if joined is None else tuple(joined.tolist())
+    if cluster is not None:
+        key = key_function(cluster)
+        clusters = tuple([key(item) for item in held if item.test_item.id in theirs])
+    if held.shared is not None:
+        shared = [label for item, label in zip(held, held.shared, strict=True) if item.test_item.id in theirs]
+        joined = joined_clusters(shared, clusters)
+        clusters = None if joined is None else tuple(joined.tolist())
     return Pairs(
         ids,
         np.array([mine[item_id] for item_id in ids], dtype=np.float64),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from modelgauge.data.json_values import is_exact
 from modelgauge.data.prompts import ChatMessage, ChatPrompt, ChatRole, SUTOptions
 from modelgauge.errors import InputFileError, InvalidDataError
 from modelgauge.files.regular import bytes_of
@@ -126,14 +127,10 @@ def _json(text: str, source: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputFileError(
-            f"{source}, line {error.lineno}, column {error.colno} is not JSON: {error.msg}.",
-            fix=f"Write a list of messages: {_EXAMPLE}",
-        ) from error
+        problem = f", line {error.lineno}, column {error.colno} is not JSON: {error.msg}."
     except (RecursionError, ValueError) as error:  # nested too deeply; a number of more than 4,300 digits
-        raise InputFileError(
-            f"{source} cannot be read as JSON: {error}.", fix=f"Write a list of messages: {_EXAMPLE}"
-        ) from error
+        problem = f" cannot be read as JSON: {error}."
+    raise InputFileError(f"{source}{problem}", fix=f"Write a list of messages: {_EXAMPLE}")
 
 
 def _parts(data: Any, source: str, skipped: set[str]) -> tuple[list[Any], SUTOptions]:
@@ -168,16 +165,7 @@ def _message(entry: Any, where: str, skipped: set[str]) -> ChatMessage:
         raise InputFileError(f"{where} has the role {role!r:.80}.", fix=f"Use one of {_ROLES}.")
     if not isinstance(text, str):
         raise InputFileError(f"{where}: its '{given[0]}' is not a string.", fix="Write the message's text.")
-    if not _is_utf8(text):
+    if not is_exact(text):  # JSON can spell a text that cannot be sent or stored: "\\ud800"
         raise InputFileError(f"{where} holds half a surrogate pair.", fix="Write text that UTF-8 can hold.")
     skipped.update(entry.keys() - {"role", "content", "text"})
     return ChatMessage(role=ChatRole(role), text=text)
-
-
-def _is_utf8(text: str) -> bool:
-    r"""Whether a text can be sent and stored; JSON can spell one that cannot: `"\ud800"`."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
