@@ -48,16 +48,16 @@ if TYPE_CHECKING:
     from modelgauge.dependencies import PackageData as PackageData
     from modelgauge.dependencies import WebData as WebData
     from modelgauge.interfaces.annotator import CompletionAnnotator as CompletionAnnotator
-    from modelgauge.interfaces.capabilities import AcceptsChatPrompt as AcceptsChatPrompt
-    from modelgauge.interfaces.capabilities import AcceptsTextPrompt as AcceptsTextPrompt
-    from modelgauge.interfaces.capabilities import (
+    from modelgauge.interfaces.sut import AcceptsChatPrompt as AcceptsChatPrompt
+    from modelgauge.interfaces.sut import AcceptsTextPrompt as AcceptsTextPrompt
+    from modelgauge.interfaces.sut import Fatal as Fatal
+    from modelgauge.interfaces.sut import (
         ProducesPerTokenLogProbabilities as ProducesPerTokenLogProbabilities,
     )
-    from modelgauge.interfaces.capabilities import ProducesStructuredOutput as ProducesStructuredOutput
-    from modelgauge.interfaces.capabilities import SUTCapability as SUTCapability
-    from modelgauge.interfaces.retry import Fatal as Fatal
-    from modelgauge.interfaces.retry import Retry as Retry
+    from modelgauge.interfaces.sut import ProducesStructuredOutput as ProducesStructuredOutput
     from modelgauge.interfaces.sut import PromptResponseSUT as PromptResponseSUT
+    from modelgauge.interfaces.sut import Retry as Retry
+    from modelgauge.interfaces.sut import SUTCapability as SUTCapability
     from modelgauge.interfaces.test import PromptResponseTest as PromptResponseTest
     from modelgauge.plugins.hookspecs import hookimpl as hookimpl
     from modelgauge.plugins.registry import Register as Register
@@ -88,12 +88,10 @@ else:
             "modelgauge.data.thresholds": "Threshold",
             "modelgauge.dependencies": "ExternalData LocalData PackageData WebData",
             "modelgauge.interfaces.annotator": "CompletionAnnotator",
-            "modelgauge.interfaces.capabilities": (
-                "AcceptsChatPrompt AcceptsTextPrompt ProducesPerTokenLogProbabilities "
-                "ProducesStructuredOutput SUTCapability"
+            "modelgauge.interfaces.sut": (
+                "AcceptsChatPrompt AcceptsTextPrompt Fatal ProducesPerTokenLogProbabilities "
+                "ProducesStructuredOutput PromptResponseSUT Retry SUTCapability"
             ),
-            "modelgauge.interfaces.retry": "Fatal Retry",
-            "modelgauge.interfaces.sut": "PromptResponseSUT",
             "modelgauge.interfaces.test": "PromptResponseTest",
             "modelgauge.plugins.hookspecs": "hookimpl",
             "modelgauge.plugins.registry": "Register",

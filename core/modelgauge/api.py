@@ -30,9 +30,8 @@ from modelgauge.errors import InvalidOptionError, ModelGaugeError, RecordError, 
 from modelgauge.files.regular import real_path
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.judges import default_judge_name
-from modelgauge.plugins.discovery import Plugins, discover
+from modelgauge.plugins.discovery import PluginObserver, Plugins, discover
 from modelgauge.plugins.local_plugins import module_name
-from modelgauge.plugins.observing import PluginObserver
 from modelgauge.plugins.resolution import Resolver, SUTName, TestName
 from modelgauge.wording.did_you_mean import did_you_mean
 

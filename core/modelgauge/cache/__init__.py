@@ -1,7 +1,6 @@
 """The cache of responses: `keys` says what they depend on, `store` keeps them, `leases` shares them."""
 
-from modelgauge.cache.explaining import Difference, Explanation, explain
-from modelgauge.cache.inspection import Verdict, verify
+from modelgauge.cache.explaining import Difference, Explanation, Verdict, explain, verify
 from modelgauge.cache.keys import DamagedEntryError, Entry, Key, KeyMaker, pack, unpack, was_redacted
 from modelgauge.cache.leases import Leases
 from modelgauge.cache.store import Cache, DiskCache

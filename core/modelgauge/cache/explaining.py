@@ -1,14 +1,18 @@
-"""Why there is, or is not, an answer to a request in a cache: the entry that is nearest to it, and what differs.
+"""Looking into a cache: is it sound, and why there is, or is not, an answer to a request.
 
+The entry that is nearest to the request says what differs.
 A key is JSON; what differs is said in the words of those who ask: the argument of a constructor, the prompt's text.
 """
 
 import json
+import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from itertools import takewhile, zip_longest
 from typing import Any, Literal, NamedTuple
 
-from modelgauge.cache.keys import Key
+from modelgauge.cache.keys import DamagedEntryError, Key
+from modelgauge.cache.rows import Row, sound_entry
 from modelgauge.cache.store import DiskCache
 from modelgauge.data.base import Frozen
 
@@ -23,6 +27,49 @@ _CONTENT = "$content"  # of what has no fields
 _OTHER_QUESTION = 3  # differences of another kind: an entry of another prompt says little of this one
 
 Path = tuple[str | int, ...]
+
+
+class Verdict(Frozen):
+    """What `verify` found.
+
+    Args:
+        sound: entries that are as they were written.
+        damaged: entries that were not, and stand in the quarantine now.
+        structure: what SQLite says of the file; "ok" where it is sound.
+    """
+
+    sound: int
+    damaged: int
+    structure: str
+
+
+def verify(cache: DiskCache) -> Verdict:
+    """Read every entry, check it against its key and checksum, and quarantine what is damaged.
+
+    Where the file's structure is damaged, it is set aside as a whole, and its sound entries begin a new one.
+    """
+    structure = _structure(cache)
+    if structure != "ok":
+        cache.set_aside(structure)
+    bad: list[tuple[Row, str]] = []
+    sound = 0
+    for row in cache.rows():
+        try:
+            sound_entry(row)
+            sound += 1
+        except DamagedEntryError as error:
+            bad.append((row, str(error)))
+    for row, why in bad:
+        cache.quarantine_row(row, why)
+    return Verdict(sound=sound, damaged=len(bad), structure=structure)
+
+
+def _structure(cache: DiskCache) -> str:
+    with closing(sqlite3.connect(cache.database)) as connection:
+        try:
+            return "; ".join(str(line) for (line,) in connection.execute("PRAGMA integrity_check(10)"))
+        except sqlite3.DatabaseError as error:
+            return str(error)
 
 
 class Difference(Frozen):
@@ -71,17 +118,17 @@ def explain(cache: DiskCache, key: Key, texts: Mapping[str, str] | None = None) 
     """
     if cache.get(key.digest) is not None:
         return Explanation(key=key.digest, hit=True, nearest=key.digest)
-    words = _Words(texts or {})
+    texts = texts or {}
     asked = _named(key.parts)
     nearest: tuple[tuple[int, int], str, list[_Change]] | None = None
     for entry in cache.entries():
         changes = list(_changes(asked, _named(entry.key.parts)))
-        distance = sum(words.distance(change) for change in changes), -sum(map(_alike, changes))
+        distance = sum(_distance(change, texts) for change in changes), -sum(map(_alike, changes))
         if nearest is None or distance < nearest[0]:
             nearest = (distance, entry.key.digest, changes)
     if nearest is None:
         return Explanation(key=key.digest, hit=False)
-    told = tuple(words.told(change) for change in nearest[2])
+    told = tuple(_told(change, texts) for change in nearest[2])
     return Explanation(key=key.digest, hit=False, nearest=nearest[1], differences=told)
 
 
@@ -152,43 +199,35 @@ def _untagged(value: Any) -> Any:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-class _Words:
-    """Says what a change is.
+def _told(change: _Change, texts: Mapping[str, str]) -> Difference:
+    """A change in words."""
+    path, asked, cached = change
+    absent: Literal["asked", "cached"] | None = None
+    if asked is _ABSENT or cached is _ABSENT:
+        absent = "asked" if asked is _ABSENT else "cached"
+    written, same = _written(change, texts)
+    return Difference(
+        part=_words(path) + (f" ({written} {'is the same' if same else 'differs'})" if written else ""),
+        asked=None if asked is _ABSENT else asked,
+        cached=None if cached is _ABSENT else cached,
+        absent=absent,
+    )
 
-    Args:
-        texts: as for `explain`.
-    """
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self._texts = texts
+def _distance(change: _Change, texts: Mapping[str, str]) -> int:
+    """How much a change counts."""
+    written, same = _written(change, texts)
+    return _OTHER_QUESTION if written and not same else 1
 
-    def told(self, change: _Change) -> Difference:
-        """A change for the user."""
-        path, asked, cached = change
-        absent: Literal["asked", "cached"] | None = None
-        if asked is _ABSENT or cached is _ABSENT:
-            absent = "asked" if asked is _ABSENT else "cached"
-        written, same = self._written(change)
-        return Difference(
-            part=_words(path) + (f" ({written} {'is the same' if same else 'differs'})" if written else ""),
-            asked=None if asked is _ABSENT else asked,
-            cached=None if cached is _ABSENT else cached,
-            absent=absent,
-        )
 
-    def distance(self, change: _Change) -> int:
-        """How much a change counts."""
-        written, same = self._written(change)
-        return _OTHER_QUESTION if written and not same else 1
-
-    def _written(self, change: _Change) -> tuple[str, bool]:
-        """What of the user's own texts stands in a part of the request, and whether it stands in the entry's too."""
-        path, asked, cached = change
-        if path[:1] == ("request",) and isinstance(asked, str):
-            for name, text in self._texts.items():
-                if text and text in asked:
-                    return name, isinstance(cached, str) and text in cached
-        return "", False
+def _written(change: _Change, texts: Mapping[str, str]) -> tuple[str, bool]:
+    """What of the user's own texts stands in a part of the request, and whether it stands in the entry's too."""
+    path, asked, cached = change
+    if path[:1] == ("request",) and isinstance(asked, str):
+        for name, text in texts.items():
+            if text and text in asked:
+                return name, isinstance(cached, str) and text in cached
+    return "", False
 
 
 def _words(path: Path) -> str:

@@ -13,10 +13,19 @@ from typing import Any, Protocol, TypeVar
 
 import diskcache
 
-from modelgauge.cache.damage import file_at, is_damage, why_unreadable
 from modelgauge.cache.keys import DamagedEntryError, Entry, pack, unpack, was_redacted
 from modelgauge.cache.leases import Leases
-from modelgauge.cache.rows import Row, connected, row_at, rows_of, salvaged, sound_entry
+from modelgauge.cache.rows import (
+    Row,
+    connected,
+    file_at,
+    is_damage,
+    row_at,
+    rows_of,
+    salvaged,
+    sound_entry,
+    why_unreadable,
+)
 from modelgauge.cache.text_disk import LARGEST, Store, check_database, check_files
 from modelgauge.errors import CacheError
 from modelgauge.files.regular import opened

@@ -20,8 +20,14 @@ from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.engine.calls.callee import Asked, Owner, keys_of, learn_secrets, why_unkept
 from modelgauge.errors import IncompatibleError, RunStoppedError, UsageError
 from modelgauge.interfaces.annotator import CompletionAnnotator
-from modelgauge.interfaces.capabilities import AcceptsChatPrompt, AcceptsTextPrompt, SUTCapability
-from modelgauge.interfaces.sut import PromptResponseSUT, capabilities_of, request_for
+from modelgauge.interfaces.sut import (
+    AcceptsChatPrompt,
+    AcceptsTextPrompt,
+    PromptResponseSUT,
+    SUTCapability,
+    capabilities_of,
+    request_for,
+)
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.plugins.resolution import AnnotatorName, SUTName
 

@@ -30,8 +30,8 @@ from modelgauge.datasets.dataset import EvaluationDataset
 from modelgauge.datasets.links import reference_to
 from modelgauge.datasets.rows import Member
 from modelgauge.errors import InvalidDataError
-from modelgauge.interfaces.capabilities import AcceptsChatPrompt, AcceptsTextPrompt
 from modelgauge.interfaces.identity import Initialization, overrides
+from modelgauge.interfaces.sut import AcceptsChatPrompt, AcceptsTextPrompt
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import Origin, check_case, turns_asked

@@ -26,7 +26,7 @@ from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.recorded_answers import AnsweredCase
 from modelgauge.evals.results import TestResult
 from modelgauge.metrics.cases import TestCase, called
-from modelgauge.observe import observed
+from modelgauge.observe import tracing
 
 Asked: TypeAlias = tuple[TestCase | None, Golden | None, Callable[[str], Any] | None]
 """A test case; or a golden and the app that answers it."""
@@ -145,7 +145,7 @@ def _was_called_wrongly(error: BaseException) -> bool:
     while step is not None and step.tb_next is not None:
         step = step.tb_next
     name = "" if step is None else step.tb_frame.f_globals.get("__name__")
-    return isinstance(error, TypeError) and name == observed.__name__
+    return isinstance(error, TypeError) and name == tracing.__name__
 
 
 def _steps(error: BaseException, left_out: Collection[str]) -> list[TracebackType]:

@@ -41,8 +41,7 @@ from modelgauge.evals.session_loop import Job, SessionLoop
 from modelgauge.evals.session_record import OUTSIDE, SessionRecord
 from modelgauge.evals.session_run import SessionRun
 from modelgauge.metrics.cases import title_of
-from modelgauge.plugins.discovery import Plugins, discover
-from modelgauge.plugins.observing import PluginObserver
+from modelgauge.plugins.discovery import PluginObserver, Plugins, discover
 from modelgauge.plugins.resolution import Resolver
 
 

@@ -9,10 +9,8 @@ from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
 from modelgauge.errors import DefinitionError, UnknownNameError
-from modelgauge.interfaces.capabilities import SUTCapability
 from modelgauge.interfaces.identity import Identified, interface_method
-from modelgauge.interfaces.retry import ErrorClass
-from modelgauge.interfaces.sut import PromptResponseSUT, capabilities_of
+from modelgauge.interfaces.sut import ErrorClass, PromptResponseSUT, SUTCapability, capabilities_of
 
 AnnotationT = TypeVar("AnnotationT")
 

@@ -1,22 +1,93 @@
-"""The interface of systems under test."""
+"""The interface of systems under test: what they can do, how they are asked, and what their errors mean."""
 
 from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
 from modelgauge.data.responses import SUTResponse
 from modelgauge.errors import DefinitionError, IncompatibleError
-from modelgauge.interfaces.capabilities import (
-    AcceptsChatPrompt,
-    AcceptsTextPrompt,
-    SUTCapability,
-    check_capabilities,
-)
 from modelgauge.interfaces.identity import Identified, interface_method, overrides
-from modelgauge.interfaces.retry import ErrorClass
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
+
+
+# --- what a SUT can do: marker classes, compared by identity -------------------------------------------
+
+
+class SUTCapability:
+    """Base of all capabilities.
+
+    `methods` names what a SUT must define to have the capability; defining all of them declares it.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ()
+
+
+class AcceptsTextPrompt(SUTCapability):
+    """The SUT takes a `TextPrompt`: it defines `translate_text_prompt`."""
+
+    methods = ("translate_text_prompt",)
+
+
+class AcceptsChatPrompt(SUTCapability):
+    """The SUT takes a `ChatPrompt`: it defines `translate_chat_prompt`."""
+
+    methods = ("translate_chat_prompt",)
+
+
+class ProducesPerTokenLogProbabilities(SUTCapability):
+    """The SUT returns `top_logprobs` where `SUTOptions.top_logprobs` asks for them."""
+
+
+class ProducesStructuredOutput(SUTCapability):
+    """The SUT answers in JSON that fits `SUTOptions.response_schema` where a prompt has one."""
+
+
+def check_capabilities(owner: type, attribute: str, declared: object) -> None:
+    """Refuse a class attribute that is no collection of capabilities.
+
+    Raises:
+        DefinitionError: it is not.
+    """
+    if isinstance(declared, tuple | list | set | frozenset) and all(
+        isinstance(one, type) and issubclass(one, SUTCapability) for one in declared
+    ):
+        return
+    raise DefinitionError(
+        f"{owner.__qualname__}.{attribute} is {declared!r}, not a tuple of capabilities.",
+        fix=f"Write {attribute} = (AcceptsTextPrompt,)",
+    )
+
+
+# --- what `classify_error` of a SUT or an annotator returns --------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The call may succeed if it is made again.
+
+    Args:
+        after: seconds that the server asks to wait; None leaves it to the engine's back-off.
+        rate_limited: the server refused for too many requests (429): concurrency is cut.
+    """
+
+    after: float | None = None
+    rate_limited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fatal:
+    """No call of this object can succeed (a bad key, an unknown model); after three of them in a row the run
+    of this object stops."""
+
+
+ErrorClass = Retry | Fatal | None
+
+
+# --- the interface -------------------------------------------------------------------------------------
+
 
 _IMPLIED: tuple[type[SUTCapability], ...] = (AcceptsTextPrompt, AcceptsChatPrompt)
 

@@ -13,8 +13,8 @@ from modelgauge.data.records import DatasetReference
 from modelgauge.data.thresholds import Threshold
 from modelgauge.dependencies import ExternalData
 from modelgauge.interfaces.annotator import CompletionAnnotator
-from modelgauge.interfaces.capabilities import AcceptsTextPrompt, SUTCapability, check_capabilities
 from modelgauge.interfaces.identity import Identified, interface_method
+from modelgauge.interfaces.sut import AcceptsTextPrompt, SUTCapability, check_capabilities
 from modelgauge.stats.measured import MeasuredItems
 
 

@@ -29,7 +29,7 @@ from modelgauge.data.responses import SUTCompletion, TokenProbability
 from modelgauge.data.test_cases import LLMTestCase, LLMTestCaseParams
 from modelgauge.data.thresholds import reaches
 from modelgauge.errors import CallError, InvalidDataError, InvalidOptionError, MissingLogProbabilitiesError
-from modelgauge.interfaces.capabilities import ProducesPerTokenLogProbabilities
+from modelgauge.interfaces.sut import ProducesPerTokenLogProbabilities
 from modelgauge.metrics.definition import MetricSettings, check_flags, members_of, say_once
 from modelgauge.metrics.judges import JUDGE
 from modelgauge.metrics.procedure import JudgeMetric

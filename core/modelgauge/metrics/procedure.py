@@ -25,7 +25,7 @@ from modelgauge.data.estimates import Score
 from modelgauge.data.prompts import SUTOptions, TextPrompt
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.errors import DefinitionError, InvalidResponseError
-from modelgauge.interfaces.capabilities import ProducesStructuredOutput
+from modelgauge.interfaces.sut import ProducesStructuredOutput
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judges import JUDGE
 from modelgauge.metrics.questions import Instructions, as_text, material_of, question, repair, wording

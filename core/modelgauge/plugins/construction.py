@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from modelgauge.config.secrets import InjectSecret, Secret
 from modelgauge.config.targets import describe
 from modelgauge.errors import ArgumentError, InvalidOptionError, ModelGaugeError, PluginError
-from modelgauge.plugins.conversion import convert, describe_type, spelling
-from modelgauge.plugins.names import decode, join_name
+from modelgauge.plugins.names import convert, decode, describe_type, join_name, spelling
 from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pluggy import HookImpl, HookimplOpts
 
     from modelgauge.config.entry_points import PluginEntryPoint
+    from modelgauge.data.records import ItemRecord, TestRecord
 
 _HOOK_PREFIX = f"{PROJECT_NAME}_"
 
@@ -243,6 +244,31 @@ class Plugins:
         # Imported when something failed: what the happy path does not need, it does not pay for.
         formatted = "".join(import_module("traceback").format_exception(error))
         self.failures.append(PluginFailure(name, distribution, cause, formatted, seconds, version))
+
+
+class PluginObserver:
+    """Calls the `modelgauge_run_…` and `modelgauge_item_…` hooks; a plugin that raises is kept in `plugins.failures`.
+
+    Args:
+        plugins: those that may observe.
+    """
+
+    def __init__(self, plugins: Plugins) -> None:
+        self._plugins = plugins
+        self._watches_items = plugins.observes("modelgauge_item_finished")
+
+    def run_started(self, run: Mapping[str, Any]) -> None:
+        """Tell plugins that a run starts."""
+        self._plugins.notify("modelgauge_run_started", run=run)
+
+    def item_finished(self, run_id: str, record: ItemRecord) -> None:
+        """Tell plugins that an item is done."""
+        if self._watches_items:
+            self._plugins.notify("modelgauge_item_finished", run_id=run_id, record=record)
+
+    def run_finished(self, record: TestRecord) -> None:
+        """Tell plugins that a run has its record."""
+        self._plugins.notify("modelgauge_run_finished", record=record)
 
 
 def discover(plugins: Iterable[str] = (), entry_points: Iterable[PluginEntryPoint] | None = None) -> Plugins:

@@ -1,16 +1,27 @@
-"""Names as users write them: `uid`, `provider/model`, either with `?key=value&…`. Their syntax only.
+"""Names as users write them, `uid` or `provider/model`, either with `?key=value&…`; and the values of options.
 
-Which names exist is the registry's; what the values of options mean is the constructor's, see `construct.py`.
+A value is read by a constructor's type hint. Lists are written with commas (`stop=a,b`; a comma inside an element
+is `%2C`), not as JSON. Types that are not listed here are read by pydantic, from text (a date) or from JSON (a
+model). Which names exist is the registry's; what a constructor takes is in `construction.py`.
 """
 
 from __future__ import annotations
 
+import types
+import typing
+from collections import abc
+from enum import Enum
+from importlib import import_module
+from os import PathLike
+from pathlib import Path, PurePath
+from typing import Any, Literal, Union
 from urllib.parse import quote, unquote
 
+from modelgauge.config.settings import BOOLEANS
 from modelgauge.errors import InvalidOptionError
 
 # What a value holds as it is, so that URLs and paths stay readable.
-_PLAIN = "/:@$!*'();=~"
+_AS_IT_IS = "/:@$!*'();=~"
 
 
 def uid_problem(uid: object) -> str | None:
@@ -75,4 +86,188 @@ def decode(text: str) -> str:
 
 def encode(text: str, *, within_list: bool = False) -> str:
     """Percent-encode a value, or one element of a list, in its one spelling."""
-    return quote(text, safe=_PLAIN if within_list else _PLAIN + ",")
+    return quote(text, safe=_AS_IT_IS if within_list else _AS_IT_IS + ",")
+
+
+# --- values of options --------------------------------------------------------------------------------
+
+_SEQUENCES: dict[Any, type] = {
+    list: list,
+    tuple: tuple,
+    set: set,
+    frozenset: frozenset,
+    abc.Sequence: list,
+    abc.MutableSequence: list,
+    abc.Collection: list,
+    abc.Iterable: list,
+    abc.Set: set,
+}
+_ANYTHING = (Any, object, str, None)
+
+
+def convert(written: str, hint: Any) -> Any:
+    """Convert an option.
+
+    Args:
+        written: the value as it stands in the name, still percent-encoded.
+        hint: the type that is wanted.
+
+    Raises:
+        ValueError: it does not convert.
+    """
+    hint = _plain(hint)
+    if _is_union(hint):
+        return _convert_to_one_of(written, typing.get_args(hint))
+    if is_list(hint):
+        return _convert_list(written, hint)
+    return _convert_scalar(decode(written), hint)
+
+
+def spelling(written: str, hint: Any) -> str:
+    """The one way to write this value: only what must be percent-encoded is."""
+    hint = _plain(hint)
+    members = typing.get_args(hint) if _is_union(hint) else (hint,)
+    if any(is_list(_plain(member)) for member in members):
+        return ",".join(encode(decode(part), within_list=True) for part in written.split(","))
+    return encode(decode(written))
+
+
+def describe_type(hint: Any) -> str:
+    """A type in the words of an error message: `float`, `int or none`, `list of text`, `one of 'a', 'b'`."""
+    hint = _plain(hint)
+    arguments = typing.get_args(hint)
+    words = {type(None): "none", Any: "text", object: "text", str: "text"} if _hashable(hint) else {}
+    if _is_union(hint):
+        return " or ".join(describe_type(member) for member in arguments)
+    if typing.get_origin(hint) is Literal:
+        return f"one of {', '.join(repr(_text_of(member)) for member in arguments)}"
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return f"one of {', '.join(repr(_text_of(member.value)) for member in hint)}"
+    if is_list(hint):
+        elements = dict.fromkeys(describe_type(part) for part in arguments if part is not Ellipsis)
+        return f"list of {', '.join(elements) or 'text'}"
+    return words.get(hint) or getattr(hint, "__name__", None) or str(hint)
+
+
+def is_list(hint: Any) -> bool:
+    """Whether values of this type are written with commas."""
+    return (typing.get_origin(hint) or hint) in _SEQUENCES
+
+
+def _plain(hint: Any) -> Any:
+    """The type behind a NewType or a type alias."""
+    while True:
+        behind = getattr(hint, "__supertype__", None) or (
+            getattr(hint, "__value__", None) if type(hint).__name__ == "TypeAliasType" else None
+        )
+        if behind is None:
+            return hint
+        hint = behind
+
+
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (Union, types.UnionType)
+
+
+def _convert_to_one_of(written: str, members: tuple[Any, ...]) -> Any:
+    """The narrowest member that takes the text: lists if there is a comma, numbers before words, str last."""
+    order = {int: 1, float: 2, bool: 3, type(None): 4, str: 6}
+
+    def rank(member: Any) -> int:
+        plain = _plain(member)
+        if is_list(plain):
+            return 0 if "," in written else 7
+        return 0 if typing.get_origin(plain) is Literal else order.get(plain, 5) if _hashable(plain) else 5
+
+    if any(is_list(_plain(member)) for member in members):
+        _refuse_json(written)
+    for member in sorted(members, key=rank):
+        try:
+            return convert(written, member)
+        except ValueError:
+            continue
+    raise ValueError(written)
+
+
+def _refuse_json(written: str) -> None:
+    """Refuse a list as JSON has it, which would be cut at its commas; a text that looks like one begins with %5B."""
+    if written.startswith("[") and written.endswith("]"):
+        raise ValueError(written)
+
+
+def _hashable(hint: Any) -> bool:
+    return isinstance(hint, abc.Hashable)
+
+
+def _convert_list(written: str, hint: Any) -> Any:
+    _refuse_json(written)
+    made = _SEQUENCES[typing.get_origin(hint) or hint]
+    parts = written.split(",") if written else []
+    elements = typing.get_args(hint) or (str,)
+    if made is tuple and Ellipsis not in elements and typing.get_args(hint):
+        if len(parts) != len(elements):
+            raise ValueError(written)
+        return tuple(convert(part, element) for part, element in zip(parts, elements, strict=True))
+    return made(convert(part, elements[0]) for part in parts)
+
+
+def _convert_scalar(text: str, hint: Any) -> Any:
+    if hint in _ANYTHING:
+        return text
+    for scalar, read in _SCALARS.items():
+        if hint is scalar:
+            return read(text)
+    if typing.get_origin(hint) is Literal:
+        return _choose(text, {_text_of(member): member for member in typing.get_args(hint)})
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _choose(text, {**hint.__members__, **{_text_of(member.value): member for member in hint}})
+    return _convert_by_pydantic(text, hint)
+
+
+def _boolean(text: str) -> bool:
+    return bool(_choose(text.lower(), BOOLEANS))
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not abs(value) < float("inf"):  # also false of NaN, which equals nothing and has no JSON
+        raise ValueError(text)
+    return value
+
+
+def _none(text: str) -> None:
+    _choose(text.lower(), {"none": None, "null": None})
+
+
+_SCALARS: dict[Any, abc.Callable[[str], Any]] = {
+    bool: _boolean,
+    int: int,
+    float: _finite,
+    type(None): _none,
+    Path: Path,
+    PurePath: PurePath,
+    PathLike: Path,
+}
+
+
+def _choose(text: str, choices: dict[str, Any]) -> Any:
+    if text not in choices:
+        raise ValueError(text)
+    return choices[text]
+
+
+def _text_of(member: object) -> str:
+    return str(member).lower() if isinstance(member, bool | None) else str(member)
+
+
+def _convert_by_pydantic(text: str, hint: Any) -> Any:
+    # Imported for the rare type that needs it; whoever has such a hint has imported pydantic already.
+    pydantic = import_module("pydantic")
+    try:
+        adapter = pydantic.TypeAdapter(hint)
+    except pydantic.PydanticUserError as error:
+        raise ValueError(text) from error
+    try:
+        return adapter.validate_python(text)
+    except pydantic.ValidationError:
+        return adapter.validate_json(text)

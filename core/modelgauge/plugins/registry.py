@@ -1,7 +1,7 @@
 """The uids of one kind (tests, SUTs, annotators or metrics) and how each is made, lazily.
 
 A `Registry` is filled by discovery and passed on; there is no global one. Listing imports no target. The
-syntax of names is in `names.py`, making an object in `construct.py`, finding plugins in `discovery.py`.
+syntax of names is in `names.py`, making an object in `construction.py`, finding plugins in `discovery.py`.
 """
 
 from __future__ import annotations

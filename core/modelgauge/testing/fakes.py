@@ -20,8 +20,7 @@ from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse, TokenProbability, TopTokens
 from modelgauge.errors import MissingAnswerError
 from modelgauge.interfaces.annotator import Annotator, CompletionAnnotator
-from modelgauge.interfaces.capabilities import AcceptsTextPrompt, SUTCapability
-from modelgauge.interfaces.sut import PromptResponseSUT
+from modelgauge.interfaces.sut import AcceptsTextPrompt, PromptResponseSUT, SUTCapability
 from modelgauge.interfaces.test import PromptResponseTest
 
 Reply = str | SUTCompletion | SUTResponse | Exception

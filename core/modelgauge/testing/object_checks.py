@@ -13,9 +13,12 @@ from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import TestRecord
 from modelgauge.engine.calls.callee import declared_response
 from modelgauge.errors import DefinitionError, MissingSecretError, ModelGaugeError
-from modelgauge.interfaces.capabilities import ProducesPerTokenLogProbabilities, ProducesStructuredOutput
 from modelgauge.interfaces.codec import ResponseCodec
-from modelgauge.interfaces.sut import capabilities_of
+from modelgauge.interfaces.sut import (
+    ProducesPerTokenLogProbabilities,
+    ProducesStructuredOutput,
+    capabilities_of,
+)
 from modelgauge.testing.fakes import FakeSUT, FakeTest
 from modelgauge.testing.report import Case, Caution, Problem, Status, message_of, rule_id, trace_of
 from modelgauge.testing.samples import OPTIONS

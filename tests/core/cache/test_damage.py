@@ -10,7 +10,7 @@ import pytest
 from cache_entries import ENTRIES, MAKER, recompute
 
 from modelgauge.cache import DiskCache, Entry, verify
-from modelgauge.cache.damage import file_at, is_damage, why_unreadable
+from modelgauge.cache.rows import file_at, is_damage, why_unreadable
 from modelgauge.errors import CacheError
 
 # --- which errors tell of damage ------------------------------------------------------------------------------------

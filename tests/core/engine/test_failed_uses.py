@@ -18,7 +18,7 @@ from modelgauge import (
 from modelgauge.config.secrets import SecretStore
 from modelgauge.data.records import item_from_json
 from modelgauge.evals import observe, update_current_trace
-from modelgauge.interfaces.retry import Fatal, Retry
+from modelgauge.interfaces.sut import Fatal, Retry
 
 
 @observe(type="retriever")

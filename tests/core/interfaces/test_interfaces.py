@@ -12,14 +12,17 @@ from modelgauge.data.prompts import ChatMessage, ChatPrompt, TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.errors import DefinitionError, IncompatibleError
 from modelgauge.interfaces.annotator import CompletionAnnotator, current_asker
-from modelgauge.interfaces.capabilities import (
+from modelgauge.interfaces.identity import overrides
+from modelgauge.interfaces.sut import (
     AcceptsChatPrompt,
     AcceptsTextPrompt,
     ProducesPerTokenLogProbabilities,
+    PromptResponseSUT,
     SUTCapability,
+    capabilities_of,
+    check_sut,
+    request_for,
 )
-from modelgauge.interfaces.identity import overrides
-from modelgauge.interfaces.sut import PromptResponseSUT, capabilities_of, check_sut, request_for
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.stats.measured import MeasuredItems
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from modelgauge.plugins.conversion import convert, describe_type, spelling
-from modelgauge.plugins.names import encode
+from modelgauge.plugins.names import convert, describe_type, encode, spelling
 
 
 class Color(Enum):

@@ -24,7 +24,7 @@ from modelgauge.errors import (
     UnknownNameError,
     UsageError,
 )
-from modelgauge.interfaces.capabilities import AcceptsChatPrompt
+from modelgauge.interfaces.sut import AcceptsChatPrompt
 from modelgauge.metrics import ExactMatchMetric
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.plugins.resolution import Resolver

@@ -14,8 +14,7 @@ from modelgauge.engine.calls.limits import Limiter, Outcome
 from modelgauge.engine.calls.rates import Rate
 from modelgauge.engine.calls.services import Services
 from modelgauge.errors import RunStoppedError
-from modelgauge.interfaces.retry import ErrorClass, Fatal
-from modelgauge.interfaces.sut import PromptResponseSUT
+from modelgauge.interfaces.sut import ErrorClass, Fatal, PromptResponseSUT
 
 _FATAL_CALLS = 3
 _PATIENCE = 0.5  # seconds; longer than a server takes to refuse a key, and slow answers are not waited for

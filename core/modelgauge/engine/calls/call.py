@@ -32,8 +32,7 @@ from modelgauge.engine.loop.coroutines import never_waits
 from modelgauge.engine.loop.deadlines import call_timed_out
 from modelgauge.errors import CallTimeoutError, InvalidResponseError
 from modelgauge.interfaces.codec import ResponseCodec
-from modelgauge.interfaces.retry import ErrorClass, Retry
-from modelgauge.interfaces.sut import PromptResponseSUT
+from modelgauge.interfaces.sut import ErrorClass, PromptResponseSUT, Retry
 from modelgauge.observe.spans import Observation, Use, observation_of
 
 _KEPT = "It was kept by an earlier run. To ask anew, raise the cache_version of '%s'."

@@ -8,7 +8,7 @@ from typing import Any
 
 from modelgauge.engine.calls.limits import Outcome
 from modelgauge.errors import CallTimeoutError, DefinitionError, InvalidResponseError, RunStoppedError
-from modelgauge.interfaces.retry import ErrorClass, Fatal, Retry
+from modelgauge.interfaces.sut import ErrorClass, Fatal, Retry
 
 _LASTING = (  # the same file, and the same certificate, will be there the next time
     FileExistsError,
