@@ -101,17 +101,15 @@ def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
-        return {redact(name): _redacted_under(name, inner, redact) for name, inner in value.items()}
+        return {
+            redact(name): redact(_IN_HEADER + inner).removeprefix(_IN_HEADER)
+            if isinstance(inner, str) and _IS_HEADER.search(name)
+            else _redacted(inner, redact)
+            for name, inner in value.items()
+        }
     if isinstance(value, list | tuple):
         return [_redacted(inner, redact) for inner in value]
     return value
-
-
-def _redacted_under(name: str, value: Any, redact: Callable[[str], str]) -> Any:
-    """What stands under a name, which may be that of a header."""
-    if isinstance(value, str) and _IS_HEADER.search(name):
-        return redact(_IN_HEADER + value).removeprefix(_IN_HEADER)
-    return _redacted(value, redact)
 
 
 def _without_userinfo(match: re.Match[str]) -> str:

@@ -184,7 +184,12 @@ def load_settings(
     table = {info.name: info for info in list_settings()}
     env = os.environ if env is None else env
     here = None if cwd is None else Path(cwd)
-    file = find_settings_file(_working_directory() if here is None else here)
+    try:
+        file = find_settings_file(here or Path.cwd())
+    except FileNotFoundError as error:
+        raise SettingsError(
+            "The working directory is not there any more.", fix="Change into a folder that is: cd"
+        ) from error
     values: dict[str, Any] = {} if here is None else {"data_dir": here / Settings.data_dir}
     values["secrets_file"] = (file.parent if file else here or Path()) / SECRETS_FILE
     layers: list[Iterator[tuple[SettingInfo, object, Source]]] = [
@@ -202,15 +207,6 @@ def load_settings(
             )
         values[info.name] = value
     return Settings(**values, file=file)
-
-
-def _working_directory() -> Path:
-    try:
-        return Path.cwd()
-    except FileNotFoundError as error:
-        raise SettingsError(
-            "The working directory is not there any more.", fix="Change into a folder that is: cd"
-        ) from error
 
 
 def find_settings_file(cwd: Path) -> Path | None:

@@ -373,7 +373,7 @@ def typed(value: Any, cls: type[T]) -> T:
         why = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else str(error)
         raise InvalidDataError(
             f"{capitalized(a_thing(value))} does not fit {getattr(cls, '__name__', cls)}: {why}.",
-            fix=f"Ask for the class that was recorded; the value is {_short(value)}.",
+            fix=f"Ask for the class that was recorded; the value is {beginning(repr(value), 200)}.",
         ) from None
     return result
 
@@ -383,10 +383,6 @@ def _is_one(value: Any, cls: type[T]) -> TypeGuard[T]:
         return isinstance(value, cls)
     except TypeError:  # list[int], say, which only pydantic can check
         return False
-
-
-def _short(value: Any) -> str:
-    return beginning(repr(value), 200)
 
 
 def items_of(mapping: Mapping[str, Any]) -> str:

@@ -60,11 +60,9 @@ class SUTOptions(Frozen):
 _NO_OPTIONS = SUTOptions()
 
 
-def _nothing_asked(options: SUTOptions) -> bool:
-    return options is _NO_OPTIONS or options == _NO_OPTIONS
-
-
-Options = Annotated[SUTOptions, Field(exclude_if=_nothing_asked)]
+Options = Annotated[
+    SUTOptions, Field(exclude_if=lambda options: options is _NO_OPTIONS or options == _NO_OPTIONS)
+]
 """Left out of JSON where nothing is asked for: most prompts of most tests."""
 
 
@@ -152,17 +150,13 @@ def _kind(value: Any) -> str:
     return "<chat>" if isinstance(value, ChatPrompt) else "<str>" if isinstance(value, str) else "<text>"
 
 
-def _of_text(text: str) -> TextPrompt:
-    return TextPrompt(text)
-
-
 if TYPE_CHECKING:
     PromptField: TypeAlias = AnyPrompt
 else:
     PromptField = Annotated[
         Annotated[TextPrompt, Tag("<text>")]
         | Annotated[ChatPrompt, Tag("<chat>")]
-        | Annotated[str, AfterValidator(_of_text), Tag("<str>")],
+        | Annotated[str, AfterValidator(TextPrompt), Tag("<str>")],
         Discriminator(_kind),
         SerializeAsAny(),
     ]

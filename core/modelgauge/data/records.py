@@ -172,6 +172,7 @@ class RunFailure(Frozen):
 
 
 ItemRecord = TestItemRecord | TestItemExceptionRecord
+RecordT = TypeVar("RecordT", TestItemRecord, TestItemExceptionRecord)
 
 
 class TestRecord(Frozen):
@@ -252,13 +253,15 @@ class TestRecord(Frozen):
     @property
     def test_item_records(self) -> tuple[TestItemRecord, ...]:
         """The scored items, in the order of the test."""
-        found = [item for item in self.iter_items() if isinstance(item, TestItemRecord)]
-        return tuple(sorted(found, key=lambda item: item.index))
+        return self._in_order(TestItemRecord)
 
     @property
     def test_item_exceptions(self) -> tuple[TestItemExceptionRecord, ...]:
         """The items that could not be scored, in the order of the test."""
-        found = [item for item in self.iter_items() if isinstance(item, TestItemExceptionRecord)]
+        return self._in_order(TestItemExceptionRecord)
+
+    def _in_order(self, kind: type[RecordT]) -> tuple[RecordT, ...]:
+        found = [item for item in self.iter_items() if isinstance(item, kind)]
         return tuple(sorted(found, key=lambda item: item.index))
 
     def __eq__(self, other: object) -> bool:

@@ -74,7 +74,8 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
             DefinitionError: it was called outside a run's `annotate`, or no SUT has this name.
             CallError: the SUT failed.
         """
-        return await self._asker().ask(self, self._asked_name(name), _as_prompt(prompt))
+        asked = PromptWithContext(prompt).prompt if isinstance(prompt, str) else prompt
+        return await self._asker().ask(self, self._asked_name(name), asked)
 
     def sut_capabilities(self, name: str) -> frozenset[type[SUTCapability]]:
         """What one of the SUTs of `get_suts` can do, those that are named by a uid included.
@@ -161,8 +162,6 @@ def request_of(
         completion: what is judged.
         cost: in US dollars; None where the SUT does not say.
     """
-    if cost is None:
-        return annotator.translate_request(prompt, completion)
     token = judged_cost.set(cost)
     try:
         return annotator.translate_request(prompt, completion)
@@ -178,10 +177,6 @@ def cost_of_each(usage: Usage | None, completions: int) -> float | None:
         completions: how many it has.
     """
     return None if usage is None or usage.cost_usd is None else usage.cost_usd / completions
-
-
-def _as_prompt(prompt: AnyPrompt | str) -> AnyPrompt:
-    return PromptWithContext(prompt).prompt if isinstance(prompt, str) else prompt
 
 
 Annotator = CompletionAnnotator[Any]

@@ -65,7 +65,10 @@ class ResponseCodec:
         bad = None
         try:
             if isinstance(response, BaseModel):
-                return self._dump_model(response)
+                if self._adapter is None:
+                    return response.model_dump_json()
+                # As the declared class has it: what only a subclass has could not be read back.
+                return self._adapter.dump_json(response, warnings="error").decode()
             flat = _without_models(response)
             bad = next(inexact_parts(flat), None)
             if bad is None:
@@ -79,12 +82,6 @@ class ResponseCodec:
         if text is None:
             raise self._refused(response, f"{bad}, so JSON would change or refuse it")
         return text
-
-    def _dump_model(self, response: BaseModel) -> str:
-        """A model as the declared class has it: what only a subclass has could not be read back."""
-        if self._adapter is None:
-            return response.model_dump_json()
-        return self._adapter.dump_json(response, warnings="error").decode()
 
     def _dump_declared(self, response: Any) -> str | None:
         """What is no plain JSON, but comes back from it as the declared type: a dataclass, a tuple, a set."""
@@ -100,7 +97,13 @@ class ResponseCodec:
             InvalidResponseError: it does not fit the class.
         """
         if self._adapter is None or (self._str_stays and text.startswith('"')):
-            return self._load_json(text)
+            try:
+                value = from_json(text, allow_inf_nan=False)
+            except ValueError as error:
+                raise self._refused(text, str(error)) from None
+            if self.kind is str and not isinstance(value, str):
+                raise self._of_other_kind(value)
+            return value
         try:
             return self._adapter.validate_json(text, by_alias=True, by_name=True)
         except ValidationError as error:
@@ -118,22 +121,14 @@ class ResponseCodec:
             names = {kind.__name__ for kind in (self.kind, *get_args(self.kind)) if isinstance(kind, type)}
             where = ".".join(str(part) for part in lines[0]["loc"] if part not in names)
             inside = f", and does not fit: {where + ': ' if where else ''}{lines[0]['msg']}"
+        return self._of_other_kind(value, inside)
+
+    def _of_other_kind(self, value: Any, inside: str = "") -> InvalidResponseError:
+        shown = "None" if value is None else f"{a_thing(value)} ({beginning(repr(value), 60)})"
         return InvalidResponseError(
-            f"{self.owner} returned {_shown(value)}, where it must return {in_words(self.kind)}{inside}.",
+            f"{self.owner} returned {shown}, where it must return {in_words(self.kind)}{inside}.",
             fix="Return that, or correct the method's return annotation.",
         )
-
-    def _load_json(self, text: str) -> Any:
-        try:
-            value = from_json(text, allow_inf_nan=False)
-        except ValueError as error:
-            raise self._refused(text, str(error)) from None
-        if self.kind is str and not isinstance(value, str):
-            raise InvalidResponseError(
-                f"{self.owner} returned {_shown(value)}, where it must return {in_words(str)}.",
-                fix="Return that, or correct the method's return annotation.",
-            )
-        return value
 
     def _refused(self, response: Any, why: str) -> InvalidResponseError:
         wanted = "a JSON value or a pydantic model" if self.kind is Any else in_words(self.kind)
@@ -154,13 +149,6 @@ def in_words(kind: Any) -> str:
         return _WORDS[kind]
     name = kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
     return with_article(name)
-
-
-def _shown(value: Any) -> str:
-    """A JSON value as a message shows it: its type, and how it begins."""
-    if value is None:
-        return "None"
-    return f"{a_thing(value)} ({beginning(repr(value), 60)})"
 
 
 def _without_models(value: Any) -> Any:

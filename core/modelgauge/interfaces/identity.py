@@ -105,7 +105,7 @@ class Identified:
         """How this object was made."""
         captured = getattr(self, "_arguments", None) or {}
         return Initialization(
-            uid=self._checked_uid(),
+            uid=_checked_uid(type(self), getattr(self, "uid", None)),
             class_name=identity_name(type(self)),
             cache_version=self.cache_version,
             arguments={name: argument.shown for name, argument in captured.items()},
@@ -142,14 +142,6 @@ class Identified:
         if opaque:
             return f"'{self.uid}' was made with arguments that have no exact JSON: {', '.join(opaque)}"
         return next((why for one in (asked or {}).values() if (why := one.why_uncacheable())), None)
-
-    def _checked_uid(self) -> str:
-        uid: object = getattr(self, "uid", None)
-        if not isinstance(uid, str) or not uid:
-            raise DefinitionError(
-                f"A {type(self).__qualname__} has the uid {uid!r}.", fix=_uid_fix(type(self))
-            )
-        return uid
 
 
 def secrets_of(made: Identified) -> list[Secret]:
@@ -225,9 +217,7 @@ def _capture(
     uid = _take_uid(parameter, passed) if parameter is not None else None
     if uid is None:
         uid = default_uid
-    if not isinstance(uid, str) or not uid:
-        raise DefinitionError(f"{cls.__qualname__} was made with uid {uid!r}.", fix=_uid_fix(cls))
-    return uid, {name: _frozen(value) for name, value in sorted(passed.items())}
+    return _checked_uid(cls, uid), {name: _frozen(value) for name, value in sorted(passed.items())}
 
 
 def _take_uid(parameter: inspect.Parameter, passed: dict[str, Any]) -> Any:
@@ -243,8 +233,13 @@ def _take_uid(parameter: inspect.Parameter, passed: dict[str, Any]) -> Any:
     return handed_on[0]
 
 
-def _uid_fix(cls: type) -> str:
-    return f'The first argument of a constructor is the uid, a name: {cls.__qualname__}("my_name").'
+def _checked_uid(cls: type, uid: object) -> str:
+    if isinstance(uid, str) and uid:
+        return uid
+    raise DefinitionError(
+        f"{cls.__qualname__} was made with uid {uid!r}.",
+        fix=f'The first argument of a constructor is the uid, a name: {cls.__qualname__}("my_name").',
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -291,7 +286,9 @@ def _frozen(value: Any) -> _Argument:
             return {"$secret": part.description().name}
         if isinstance(part, Identified):
             secrets.extend(secrets_of(part))
-            return _nested(part, opaque)
+            if part.why_uncacheable() is not None:
+                opaque.append(part.uid)
+            return {"$object": part.identity()}
         return NotImplemented
 
     try:
@@ -301,13 +298,6 @@ def _frozen(value: Any) -> _Argument:
         named = value if hasattr(value, "__qualname__") and hasattr(value, "__module__") else type(value)
         return _Argument({"$opaque": class_name(named)}, exact=False, secrets=tuple(secrets))
     return _Argument(shown, exact=not opaque, secrets=tuple(secrets))
-
-
-def _nested(part: Identified, opaque: list[str]) -> dict[str, Any]:
-    """Another test, SUT or annotator among the arguments."""
-    if part.why_uncacheable() is not None:
-        opaque.append(part.uid)
-    return {"$object": part.identity()}
 
 
 @lru_cache(maxsize=1024)

@@ -124,25 +124,15 @@ class Plugins:
             arguments: as the hook is specified.
         """
         for implementation in self._implementations(hook):
-            try:
-                _call(implementation, arguments)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # noqa: BLE001  a plugin can never break a run, whatever it raises
-                self._hook_failed(implementation.plugin_name, hook, error)
+            self._guarded(implementation, arguments)
 
     def register_commands(self, cli: click.Group) -> None:
         """Let every plugin add its commands; where one raises, those that it added are taken back."""
         for implementation in self._implementations("modelgauge_register_commands"):
             before = dict(cli.commands)
-            try:
-                _call(implementation, {"cli": cli})
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # noqa: BLE001  a plugin can never break the command line
+            if not self._guarded(implementation, {"cli": cli}):
                 cli.commands.clear()
                 cli.commands.update(before)
-                self._hook_failed(implementation.plugin_name, "modelgauge_register_commands", error)
 
     def add(self, plugin: object, name: str, distribution: str, *, started: float, version: str = "") -> None:
         """Call a plugin's registration hooks and keep what it registered: all of it, or nothing.
@@ -162,7 +152,7 @@ class Plugins:
         """
         if self.manager.is_registered(plugin):
             return
-        registered_name = _key(distribution, name)
+        registered_name = f"{distribution}\0{name}"  # entry points of two distributions may be called alike
         try:
             self._register(plugin, registered_name)
             hooks = self._check_hooks(plugin)
@@ -185,10 +175,12 @@ class Plugins:
     def fail(
         self, name: str, distribution: str, error: BaseException, *, started: float, version: str = ""
     ) -> None:
-        """Keep a failure in mind."""
+        """Record that a plugin could not be loaded, and why."""
         self._failed_names.append(name)
         seconds = time.perf_counter() - started
-        self._keep_failure(name, distribution, _cause(error), error, seconds=seconds, version=version)
+        self.failures.append(
+            PluginFailure(name, distribution, _cause(error), _formatted(error), seconds, version)
+        )
 
     def _register(self, plugin: object, registered_name: str) -> None:
         try:
@@ -224,26 +216,21 @@ class Plugins:
         found = getattr(self.manager.hook, hook).get_hookimpls()
         return [each for each in reversed(found) if plugin is None or each.plugin is plugin]
 
-    def _hook_failed(self, registered_name: str, hook: str, error: BaseException) -> None:
-        if (registered_name, hook) in self._failed_hooks:
-            return
-        self._failed_hooks.add((registered_name, hook))
-        distribution, _, name = registered_name.partition("\0")
-        self._keep_failure(name, distribution, f"{hook}: {_cause(error)}", error)
-
-    def _keep_failure(
-        self,
-        name: str,
-        distribution: str,
-        cause: str,
-        error: BaseException,
-        *,
-        seconds: float = 0.0,
-        version: str = "",
-    ) -> None:
-        # Imported when something failed: what the happy path does not need, it does not pay for.
-        formatted = "".join(import_module("traceback").format_exception(error))
-        self.failures.append(PluginFailure(name, distribution, cause, formatted, seconds, version))
+    def _guarded(self, implementation: HookImpl, arguments: Mapping[str, object]) -> bool:
+        """Call a hook, and say whether it did not raise; what it raises is kept once."""
+        try:
+            _call(implementation, arguments)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  a plugin can never break a run, whatever it raises
+            hook = str(implementation.function.__name__)
+            if (implementation.plugin_name, hook) not in self._failed_hooks:
+                self._failed_hooks.add((implementation.plugin_name, hook))
+                distribution, _, name = implementation.plugin_name.partition("\0")
+                cause = f"{hook}: {_cause(error)}"
+                self.failures.append(PluginFailure(name, distribution, cause, _formatted(error)))
+            return False
+        return True
 
 
 class PluginObserver:
@@ -327,15 +314,15 @@ def _call(implementation: HookImpl, arguments: Mapping[str, object]) -> None:
     implementation.function(*(arguments[name] for name in implementation.argnames))
 
 
-def _key(distribution: str, name: str) -> str:
-    """The name of a plugin in the manager: entry points of two distributions may be called alike."""
-    return f"{distribution}\0{name}"
-
-
 def _cause(error: BaseException) -> str:
     if isinstance(error, ModelGaugeError):
         return " ".join(str(error).split())
     return describe(error)
+
+
+def _formatted(error: BaseException) -> str:
+    # Imported when something failed: what the happy path does not need, it does not pay for.
+    return "".join(import_module("traceback").format_exception(error))
 
 
 def _unmarked_hooks(plugin: object, known: Iterable[str]) -> list[str]:

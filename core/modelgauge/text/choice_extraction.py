@@ -162,10 +162,7 @@ class _Completion:
         return _DENIAL.search(before) is not None or (is_word and _DENIED_KIND.search(before) is not None)
 
     def concluded(self) -> str | None:
-        found = set(self._conclusions())
-        if not found:
-            return None
-        return found.pop() if len(found) == 1 else ""
+        return _agreed(set(self._conclusions()))
 
     def opened(self) -> str | None:
         lines = self.text.split("\n")
@@ -177,9 +174,7 @@ class _Completion:
             named = self._label(_end(_LEAD, self.text, 0), lower=False)
             if named is not None and not _VERB.match(self.text, named.end):
                 found.add(self._one(named))
-        if not found:
-            return None
-        return found.pop() if len(found) == 1 else ""
+        return _agreed(found)
 
     def _conclusions(self) -> Iterator[str]:
         for match in _CONCLUSION.finditer(self.text):
@@ -248,6 +243,11 @@ class _Completion:
 
     def _scored(self, letter: str) -> str:
         return letter.upper() if letter.upper() in self.letters else ""
+
+
+def _agreed(found: set[str | None]) -> str | None:
+    """The only one; empty where there are several, None where there is none."""
+    return None if not found else found.pop() if len(found) == 1 else ""
 
 
 def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
