@@ -17,7 +17,6 @@ from modelgauge.data.thresholds import Threshold
 from modelgauge.errors import InvalidDataError, RecordError
 
 SCHEMA_VERSION = 1
-
 T = TypeVar("T")
 Stage = Literal["sut", "annotator", "measure"]
 RunStage = Literal["items", "aggregate", "run"]
