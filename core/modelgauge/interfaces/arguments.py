@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, TypeAlias, TypeVar, cast
 
 from modelgauge.errors import ArgumentError
@@ -12,7 +12,7 @@ T = TypeVar("T", bound=Callable[..., Any])
 
 Callee: TypeAlias = type | Callable[..., Any]
 
-_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def unbound_arguments(callee: Callee, error: TypeError, named: Collection[str]) -> ArgumentError:
@@ -31,7 +31,7 @@ def unbound_arguments(callee: Callee, error: TypeError, named: Collection[str]) 
     if "too many positional" in str(error):
         written: Any = callee.__init__ if isinstance(callee, type) else callee  # type: ignore[misc]  # as it is there
         parameters = inspect.signature(written).parameters.values()
-        by_position = [one.name for one in parameters if one.kind is _BY_NAME[0] and one.name in known]
+        by_position = [one.name for one in parameters if one.kind is BY_NAME[0] and one.name in known]
         if by_position and len(by_position) < len(known):
             suggestion = f"Name all but {', '.join(by_position)}. "
     return _error(callee, str(error), suggestion, known)
@@ -97,12 +97,24 @@ def _known(cls: Callee) -> tuple[list[str], bool]:
         return [name for name in inspect.signature(cls).parameters if name != "self"], False
     names: dict[str, None] = {}
     takes_any = False
-    for base in cls.__mro__[:-1]:
-        if "__init__" not in vars(base):
-            continue
-        parameters = list(inspect.signature(vars(base)["__init__"]).parameters.values())[1:]
-        names.update((one.name, None) for one in parameters if one.kind in _BY_NAME)
-        takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
-        if not takes_any:
-            break
+    for _, parameters, takes_any in constructors(cls):  # noqa: B007  the last one says
+        names.update((one.name, None) for one in parameters if one.kind in BY_NAME)
     return list(names), takes_any
+
+
+def constructors(
+    target: Callee,
+) -> Iterator[tuple[Callable[..., Any], list[inspect.Parameter], bool]]:
+    """The constructor of a class, and those that its `**kwargs` hand on to, or another callable.
+
+    Each with its parameters without `self`, and whether it takes any other name.
+    """
+    inits: list[Any] = [target]
+    if isinstance(target, type):
+        inits = [vars(base)["__init__"] for base in target.__mro__[:-1] if "__init__" in vars(base)]
+    for function in inits:
+        parameters = list(inspect.signature(function).parameters.values())[isinstance(target, type) :]
+        takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
+        yield function, parameters, takes_any
+        if not takes_any:
+            return

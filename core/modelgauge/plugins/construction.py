@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 from modelgauge.config.secrets import InjectSecret, Secret
 from modelgauge.config.targets import describe
 from modelgauge.errors import ArgumentError, InvalidOptionError, ModelGaugeError, PluginError
+from modelgauge.interfaces.arguments import BY_NAME, constructors
 from modelgauge.plugins.names import convert, decode, describe_type, join_name, spelling
 from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from modelgauge.config.secrets import SecretStore
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +65,14 @@ def parameters_of(target: Callable[..., Any]) -> Parameters:
     positional: tuple[str, ...] | None = None
     own: frozenset[str] = frozenset()
     takes_any = False
-    for function, signature in _signatures(target):
-        parameters = list(signature.parameters.values())
+    for function, parameters, takes_any in constructors(target):  # noqa: B007  the last one says
         after_uid = parameters[1:] if parameters and parameters[0].kind in _POSITIONAL else parameters
         for parameter in after_uid:
-            if parameter.kind in _BY_NAME and parameter.name not in by_name:
+            if parameter.kind in BY_NAME and parameter.name not in by_name:
                 by_name[parameter.name] = _parameter(function, parameter)
         if positional is None:
             positional = tuple(parameter.name for parameter in after_uid if parameter.kind in _POSITIONAL)
             own = frozenset(by_name)
-        takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
-        if not takes_any:
-            break
     return Parameters(by_name, positional or (), own, takes_any)
 
 
@@ -136,18 +132,6 @@ def construct(
             raise
         problem = f"{owner} cannot be made: {secrets.redact(describe(error))}."
         raise PluginError(problem, fix="Correct its options, or what its plugin registers.") from error
-
-
-def _signatures(target: Callable[..., Any]) -> Iterator[tuple[Callable[..., Any], inspect.Signature]]:
-    """The signature of the constructor, then of those that it overrides; without `self`."""
-    if not isinstance(target, type):
-        yield target, inspect.signature(target)
-        return
-    for cls in target.__mro__[:-1]:
-        init = vars(cls).get("__init__")
-        if init is not None:
-            signature = inspect.signature(init)
-            yield init, signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
 def _parameter(function: Callable[..., Any], parameter: inspect.Parameter) -> Parameter:
