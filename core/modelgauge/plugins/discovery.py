@@ -124,13 +124,14 @@ class Plugins:
             arguments: as the hook is specified.
         """
         for implementation in self._implementations(hook):
-            self._guarded(implementation, arguments)
+            self._guarded(implementation, hook, arguments)
 
     def register_commands(self, cli: click.Group) -> None:
         """Let every plugin add its commands; where one raises, those that it added are taken back."""
-        for implementation in self._implementations("modelgauge_register_commands"):
+        hook = "modelgauge_register_commands"
+        for implementation in self._implementations(hook):
             before = dict(cli.commands)
-            if not self._guarded(implementation, {"cli": cli}):
+            if not self._guarded(implementation, hook, {"cli": cli}):
                 cli.commands.clear()
                 cli.commands.update(before)
 
@@ -216,14 +217,13 @@ class Plugins:
         found = getattr(self.manager.hook, hook).get_hookimpls()
         return [each for each in reversed(found) if plugin is None or each.plugin is plugin]
 
-    def _guarded(self, implementation: HookImpl, arguments: Mapping[str, object]) -> bool:
+    def _guarded(self, implementation: HookImpl, hook: str, arguments: Mapping[str, object]) -> bool:
         """Call a hook, and say whether it did not raise; what it raises is kept once."""
         try:
             _call(implementation, arguments)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  a plugin can never break a run, whatever it raises
-            hook = str(implementation.function.__name__)
             if (implementation.plugin_name, hook) not in self._failed_hooks:
                 self._failed_hooks.add((implementation.plugin_name, hook))
                 distribution, _, name = implementation.plugin_name.partition("\0")
