@@ -1,6 +1,6 @@
 """Follows a page of the documentation as a reader would: from top to bottom, in an empty folder.
 
-What a fenced block means is told by its language, and by what stands behind it:
+The language of a fenced block, and what stands behind it, say what the block means:
 
     python                  is run; the blocks of a page share their names. What it prints is shown in the
                             `text` block right after it, and must be the same.
@@ -8,11 +8,15 @@ What a fenced block means is told by its language, and by what stands behind it:
     console                 `$ ` begins a command; what follows is what it prints, if anything is shown.
                             With `exit=2`, the last command ends with that exit code.
     sh                      commands without what they print, one a line.
+    sh terminal=2           one command that goes on in another terminal until the page ends. The page goes on
+                            when it has printed a line.
     toml, json, jsonl       parse.
     text                    is shown, and not run.
 
-In shown output, `...` stands for anything, and any run id or duration for any other. Commands run without
-a shell, offline; `uv run` before one is left out, since the environment of the tests is what it would make.
+In shown output, `...` stands for anything, and any run id or duration for any other. A command or Python that
+names a run id gets the run that was shown under this id last. The port 11434 of a page becomes a free one. Commands
+run without a shell, offline, and `export NAME=value` holds for the rest of the page; `uv run` before a command is
+left out, since the environment of the tests is what it would make.
 Commands that set up an environment are not run here but by `.ci/run`, see `SET_UP`.
 """
 
@@ -22,13 +26,14 @@ import json
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import sysconfig
 import textwrap
 import tomllib
 import venv
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -42,6 +47,7 @@ _ATTRIBUTE = re.compile(r'(\w+)=(?:"([^"]*)"|(\S+))')
 _RUN_ID = re.compile(r"\b\d{8}-\d{6}-[0-9a-f]{6}\b")
 _DURATION = re.compile(r"\b\d+(?:\.\d+)? ?m?s\b")
 _SECONDS = 120
+_PORT = "11434"  # five digits, as free ports have, so that tables keep their widths
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ def pages() -> list[Path]:
 
 
 def unnamed_files(text: str) -> list[str]:
-    """The files whose names are told only in a title, which readers of the page do not see.
+    """The files whose names stand only in a title, which readers of the page do not see.
 
     Args:
         text: of a page.
@@ -117,12 +123,19 @@ def blocks_of(file: Path) -> list[Block]:
 
 def same_output(expected: str, printed: str) -> bool:
     """Whether output is as shown, `...` being anything; white space at the ends of lines does not count."""
-    pattern = ".*?".join(re.escape(part) for part in _comparable(expected).split("..."))
-    return re.fullmatch(pattern, _comparable(printed), re.DOTALL) is not None
+    return _match(expected, printed) is not None
+
+
+def _match(expected: str, printed: str) -> re.Match[str] | None:
+    """How output is as shown; each run id that is shown is a group."""
+    parts = re.split(rf"(\.\.\.|{_RUN_ID.pattern})", _comparable(expected))
+    patterns = [".*?" if part == "..." else re.escape(part) for part in parts]
+    patterns[1::2] = [one if one == ".*?" else f"({_RUN_ID.pattern})" for one in patterns[1::2]]
+    return re.fullmatch("".join(patterns), _comparable(printed), re.DOTALL)
 
 
 def _comparable(text: str) -> str:
-    text = _DURATION.sub("DURATION", _RUN_ID.sub("RUN-ID", text))
+    text = _DURATION.sub("DURATION", text)
     return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
 
 
@@ -137,21 +150,29 @@ class Reader:
     folder: Path
     _environment: Environment | None = None
     _interpreter: subprocess.Popen[str] | None = None
+    _terminals: list[subprocess.Popen[str]] = field(default_factory=list)
+    _runs: dict[str, str] = field(default_factory=dict)  # run ids of the page, and what they are here
 
     def follow(self, blocks: list[Block]) -> int:
         """Do what the blocks say; returns how many it did."""
-        done = 0
+        done, port = 0, _free_port()
+        blocks = [replace(block, text=block.text.replace(_PORT, port)) for block in blocks]
         try:
             for block, following in pairwise([*blocks, None]):
                 if "title" in block.attributes:
                     self._write(block)
                 elif block.language == "python":
                     self._run_python(block, following)
+                elif "terminal" in block.attributes:
+                    self._start(block)
                 elif block.language in ("console", "sh"):
                     self._run_commands(block)
                 _check(block)
                 done += block.is_done
         finally:
+            for terminal in self._terminals:
+                terminal.kill()
+                terminal.communicate()
             if self._interpreter is not None:
                 self._interpreter.communicate()
         return done
@@ -166,7 +187,9 @@ class Reader:
     def _run_python(self, block: Block, following: Block | None) -> None:
         if self._interpreter is None:
             self._interpreter = self.environment(block).interpreter(self.folder)
-        source = "\n" * block.line + block.text  # so that a traceback names the line of the page
+        source = "\n" * block.line + self._of_here(
+            block.text
+        )  # so that a traceback names the line of the page
         self._interpreter.stdin.write(json.dumps({"source": source, "file": block.page}) + "\n")
         self._interpreter.stdin.flush()
         answer = json.loads(self._interpreter.stdout.readline())
@@ -174,7 +197,7 @@ class Reader:
         is_output = following is not None and following.language == "text" and following.is_next
         shown, printed = following.text if is_output else "", answer["printed"]
         if printed or shown:
-            assert same_output(shown, printed), f"{block.where} printed:\n{printed}\nbut shown is:\n{shown}"
+            self._compare(shown, printed, f"{block.where} printed")
 
     def _run_commands(self, block: Block) -> None:
         commands = commands_of(block)
@@ -183,11 +206,28 @@ class Reader:
             if command in SET_UP:
                 continue
             expected = int(block.attributes.get("exit", 0)) if place == len(commands) else 0
-            done = self.environment(block).run(command, self.folder)
+            if command.startswith("export "):
+                self.environment(block).variables.update([command.removeprefix("export ").split("=", 1)])
+                continue
+            done = self.environment(block).run(self._of_here(command), self.folder)
             assert done.returncode == expected, f"{block.where}: {command}\n{done.stdout}"
-            assert not shown or same_output(shown, done.stdout), (
-                f"{block.where}: {command} printed:\n{done.stdout}\nbut shown is:\n{shown}"
-            )
+            if shown:
+                self._compare(shown, done.stdout, f"{block.where}: {command} printed")
+
+    def _start(self, block: Block) -> None:
+        """Start a command that goes on, and wait for its first line."""
+        [(command, _)] = commands_of(block)
+        self._terminals.append(self.environment(block).start(command, self.folder))
+        assert self._terminals[-1].stdout.readline(), f"{block.where}: {command} printed nothing"
+
+    def _compare(self, shown: str, printed: str, what: str) -> None:
+        found = _match(shown, printed)
+        assert found is not None, f"{what}:\n{printed}\nbut shown is:\n{shown}"
+        self._runs.update(zip(_RUN_ID.findall(shown), found.groups(), strict=True))
+
+    def _of_here(self, text: str) -> str:
+        """A text of the page with the ids of the runs that were made here."""
+        return _RUN_ID.sub(lambda found: self._runs.get(found[0], found[0]), text)
 
     def environment(self, block: Block) -> Environment:
         """Where commands run: what the tests run in, or one that the page may install into."""
@@ -216,14 +256,14 @@ class Environment:
     """An interpreter with modelgauge, and how commands of a page are run with it."""
 
     python: Path = Path(sys.executable)
+    variables: dict[str, str] = field(default_factory=dict)
 
     def run(self, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
         """Run one command, stdout and stderr together."""
-        line = self._line(shlex.split(command.removeprefix("uv run ")))
         return subprocess.run(
-            line,
+            self._line(command),
             cwd=folder,
-            env=_clean_environment(),
+            env=self._variables(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -232,19 +272,31 @@ class Environment:
             check=False,
         )
 
+    def start(self, command: str, folder: Path) -> subprocess.Popen[str]:
+        """Start a command that goes on."""
+        return subprocess.Popen(
+            self._line(command),
+            cwd=folder,
+            env=self._variables(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+        )
+
     def interpreter(self, folder: Path) -> subprocess.Popen[str]:
         """Start the Python of a page."""
         return subprocess.Popen(
             [str(self.python), str(Path(__file__).with_name("page_interpreter.py"))],
             cwd=folder,
-            env=_clean_environment(),
+            env=self._variables(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             encoding="utf-8",
         )
 
-    def _line(self, words: list[str]) -> list[str]:
-        program, *arguments = words
+    def _line(self, command: str) -> list[str]:
+        program, *arguments = shlex.split(command.removeprefix("uv run "))
         if program == "modelgauge" and self.python == Path(sys.executable):
             return [str(next(Path(sysconfig.get_path("scripts")).glob("modelgauge*"))), *arguments]
         if program == "pip":
@@ -252,6 +304,12 @@ class Environment:
         if program in ("modelgauge", "pip", "pytest"):
             return [str(self.python), "-m", program, *arguments]
         return [str(self.python) if program == "python" else program, *arguments]
+
+    def _variables(self) -> dict[str, str]:
+        astray = ("PIP_", "PYTHON", "MODELGAUGE_", "VIRTUAL_ENV", "COLUMNS", "DEMO_", "OPENAI_")
+        clean = {name: value for name, value in os.environ.items() if not name.upper().startswith(astray)}
+        ours = {"MODELGAUGE_OFFLINE": "1", "PIP_CONFIG_FILE": os.devnull, "NO_COLOR": "1", "PYTHONUTF8": "1"}
+        return {**clean, **ours, **self.variables}
 
 
 def _installable(folder: Path) -> Environment:
@@ -264,11 +322,9 @@ def _installable(folder: Path) -> Environment:
     return Environment(next(Path(paths["scripts"]).glob("python*")))
 
 
-def _clean_environment() -> dict[str, str]:
-    astray = ("PIP_", "PYTHON", "MODELGAUGE_", "VIRTUAL_ENV", "COLUMNS", "DEMO_")
-    clean = {name: value for name, value in os.environ.items() if not name.upper().startswith(astray)}
-    told = {"MODELGAUGE_OFFLINE": "1", "PIP_CONFIG_FILE": os.devnull, "NO_COLOR": "1", "PYTHONUTF8": "1"}
-    return {**clean, **told}
+def _free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return str(server.getsockname()[1])
 
 
 def _check(block: Block) -> None:

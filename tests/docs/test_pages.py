@@ -165,6 +165,36 @@ def test_a_page_may_write_files_and_use_them(tmp_path) -> None:
     assert done == 4
 
 
+def test_a_command_may_name_a_run_that_was_shown(tmp_path) -> None:
+    shown = "...\nrecord  run_data/runs/20260131-120000-a1b2c3\n..."
+    done = Reader(tmp_path).follow(
+        [
+            block("console", f"$ modelgauge run-test --sut demo_yes_no --test demo_01\n{shown}"),
+            block("sh", "modelgauge show 20260131-120000-a1b2c3"),
+            block(
+                "python",
+                "import pathlib; print(pathlib.Path('run_data/runs/20260131-120000-a1b2c3').is_dir())",
+            ),
+            block("text", "True"),
+        ]
+    )
+    assert done == 3
+
+
+def test_a_page_may_set_a_variable_and_use_a_second_terminal(tmp_path) -> None:
+    serve = "import socket, time; s = socket.create_server(('127.0.0.1', 11434)); print(1, flush=True); time.sleep(60)"
+    ask = "import os, socket; socket.create_connection(('127.0.0.1', 11434)); print(os.environ['WHO'])"
+    done = Reader(tmp_path).follow(
+        [
+            block("python", f"{serve}\n", title="serve.py"),
+            block("sh", "python serve.py", terminal="2"),
+            block("sh", "export WHO=me"),
+            block("console", f'$ python -c "{ask}"\nme'),
+        ]
+    )
+    assert done == 4
+
+
 # --- architecture.md ----------------------------------------------------------------------------------------
 
 
