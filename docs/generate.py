@@ -52,10 +52,10 @@ _SETTINGS = """\
 
 Generated from `modelgauge.config.settings`.
 
-A setting is said in `{settings}`, found in the working directory or the nearest folder above it, in the
-environment, or by an option of a command; the later wins. An empty variable is no value. Relative paths in
-the file start at the file's folder, others at the working directory. `{secrets}` stands beside the file, and
-nobody but its owner may be able to read it.
+A setting comes from `{settings}` in the working directory or the nearest folder above it, from the environment, or
+from an option of a command. The later of these wins. An empty variable counts as not set. Relative paths in the file
+start at the file's folder, other relative paths at the working directory. `{secrets}` is in the same folder as the
+file, and only its owner may have the right to read it.
 
 {table}
 
@@ -70,9 +70,9 @@ plugins = ["my_test.py"]
 model = "openai/gpt-4o"
 ```
 
-A file of another user, or one that everybody can write, is refused where it names plugins or an address: `{trusted}`
-holds the folders whose settings and runs are trusted all the same, separated as in `PATH`. It stands in the environment
-only.
+If the file names plugins or an address, it must belong to you, and others must have no right to write it. Otherwise
+it is refused. `{trusted}` names folders whose settings and runs are trusted anyway, separated as in `PATH`. It is read
+from the environment only.
 
 Options of a single run (seeds, caps, repeats) are options of the command and of `Runner`, see the
 [command line](cli.md) and the [Python API](api.md#options-of-a-run).
@@ -80,13 +80,14 @@ Options of a single run (seeds, caps, repeats) are options of the command and of
 _API_HEAD = """\
 # Python API
 
-Generated from the public names of `modelgauge`. The page of each module tells the rest: signatures, arguments, errors,
-and the source of each formula; so does `help(modelgauge.NAME)`. What is not listed here may change at any time."""
+Generated from the public names of `modelgauge`. The page of each module has the details: signatures, arguments, errors,
+and the source of each formula. `help(modelgauge.NAME)` shows the same. Names that are not listed here may change at any
+time."""
 _OPTIONS_HEAD = """\
 ## Options of a run
 
-What `run_test`, `Runner`, `resume` and `rescore` take by name. `concurrency`, `max_retries` and `attempt_timeout`
-are what the [settings](settings.md) say, where these say anything."""
+Keyword arguments of `run_test`, `Runner`, `resume` and `rescore`. The [settings](settings.md) can change the defaults of
+`concurrency`, `max_retries` and `attempt_timeout`."""
 
 
 # --- pages ------------------------------------------------------------------------------------------------
@@ -172,11 +173,10 @@ _API = {
     "modelgauge.stats": "Aggregations with error bars, intervals, comparisons.",
     "modelgauge.text": "Chats, multiple choice, reasoning blocks, answers.",
     "modelgauge.evals": "Test cases, data sets, `evaluate` and `assert_test`, for people who test their own app.",
-    "modelgauge.metrics": "What judges a test case, and what new metrics are made of.",
+    "modelgauge.metrics": "Metrics for test cases, and the parts of new metrics.",
     "modelgauge.testing": "Fakes for tests, and the conformance kit for plugins.",
-    "modelgauge.errors": "One tree. The message of each error ends with what mends it. "
-    "Those of wrong use can be caught as what Python raises for it: they are a `ValueError`, and where arguments or "
-    "a class have the wrong form a `TypeError` too.",
+    "modelgauge.errors": "One tree. The message of each error ends with the fix. Errors of wrong use are also a "
+    "`ValueError`. If arguments or a class have the wrong form, they are a `TypeError` too.",
 }
 DETAILED = [module for module in _API if module != "modelgauge.errors"]  # of which the table says all
 
