@@ -86,8 +86,8 @@ time."""
 _OPTIONS_HEAD = """\
 ## Options of a run
 
-Keyword arguments of `run_test`, `Runner`, `resume` and `rescore`. The [settings](settings.md) can change the defaults of
-`concurrency`, `max_retries` and `attempt_timeout`."""
+Keyword arguments of `run_test`, `Runner`, `resume` and `rescore`. The [settings](settings.md) can change the defaults
+of `concurrency`, `max_retries` and `attempt_timeout`."""
 
 
 # --- pages ------------------------------------------------------------------------------------------------
