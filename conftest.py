@@ -1,8 +1,10 @@
-"""For all tests: the same examples of hypothesis each time, and a folder of configuration that is nobody's.
+"""For all tests: the same examples of hypothesis each time, folders of compiled modules and of configuration.
 
 `--hypothesis-profile=random` tries new examples.
 """
 
+import os
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -18,6 +20,17 @@ for name in ("fixed", "random"):
         suppress_health_check=[HealthCheck.too_slow],
     )
 settings.load_profile("fixed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where Python must write no bytecode beside sources, let all processes share one folder of it.
+
+    Else each of the many processes that tests start would compile every module again.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        folder = tempfile.TemporaryDirectory(prefix="modelgauge-bytecode-", ignore_cleanup_errors=True)
+        config.add_cleanup(folder.cleanup)
+        os.environ["PYTHONPYCACHEPREFIX"] = folder.name
 
 
 @pytest.fixture(scope="session", autouse=True)

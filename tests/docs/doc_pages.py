@@ -307,7 +307,11 @@ class Environment:
 
     def _variables(self) -> dict[str, str]:
         astray = ("PIP_", "PYTHON", "MODELGAUGE_", "VIRTUAL_ENV", "COLUMNS", "DEMO_", "OPENAI_")
-        clean = {name: value for name, value in os.environ.items() if not name.upper().startswith(astray)}
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if name == "PYTHONPYCACHEPREFIX" or not name.upper().startswith(astray)
+        }
         ours = {"MODELGAUGE_OFFLINE": "1", "PIP_CONFIG_FILE": os.devnull, "NO_COLOR": "1", "PYTHONUTF8": "1"}
         return {**clean, **ours, **self.variables}
 

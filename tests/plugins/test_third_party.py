@@ -116,7 +116,11 @@ class Environment:
 def _environ() -> dict[str, str]:
     """The environment without what would lead pip, Python or modelgauge astray."""
     astray = ("PIP_", "PYTHON", "MODELGAUGE_", "VIRTUAL_ENV")
-    clean = {name: value for name, value in os.environ.items() if not name.upper().startswith(astray)}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "PYTHONPYCACHEPREFIX" or not name.upper().startswith(astray)
+    }
     return {**clean, "PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONUTF8": "1"}
 
 
