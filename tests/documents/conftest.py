@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import VARIABLES
 from pytest_sessions import outside_of_any_session
 
 HERE = Path(__file__).resolve().parent
@@ -69,7 +70,7 @@ class Reader:
         done = subprocess.run(
             [sys.executable, "-m", "modelgauge", *arguments, "-p", "no:cacheprovider"],
             cwd=self.folder,
-            env={**env, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"},
+            env={**env, **VARIABLES},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",

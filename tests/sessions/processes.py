@@ -4,12 +4,19 @@ import os
 import subprocess
 import sys
 
+# Hypothesis is the tests' own; at the end of each session its plugin for pytest would load all of it.
+VARIABLES = {
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONIOENCODING": "utf-8",
+    "PYTEST_ADDOPTS": "-p no:hypothesispytest",
+}
+
 
 def process_of_its_own(*command, **variables):
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "MODELGAUGE"))}
     return subprocess.Popen(
         [sys.executable, "-m", *command],
-        env={**env, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8", **variables},
+        env={**env, **VARIABLES, **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
