@@ -13,7 +13,7 @@ import click
 
 from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import Settings, load_settings
-from modelgauge.reports.page import Style
+from modelgauge.reports.page import Style, holds_unicode
 from modelgauge.reports.plain import columns, visible, visible_json
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class App:
     Attributes:
         local_plugins: what `--plugin` named, wherever it stood.
         debug: whether errors come with their traceback.
-        exit_code: what to exit with where the reader of the output goes away before its end.
+        exit_code: what the program ends with unless an error ends it.
+        plugin_commands: the commands that plugins add; None until they are asked for.
         given: the settings that options of the command line named; None where one was not given.
         stdout: where `--json` writes; None without it.
     """
@@ -47,8 +48,7 @@ class App:
         self.exit_code = 0
         self.given: dict[str, Any] = {}
         self.stdout: TextIO | None = None
-        self._settings: Settings | None = None
-        self._secrets: SecretStore | None = None
+        self.plugin_commands: dict[str, click.Command] | None = None
         self._plugins: Plugins | None = None
 
     # --- what commands work with ----------------------------------------------------------------
@@ -56,24 +56,21 @@ class App:
     def configure(self, **given: Any) -> None:
         """Lay options of the command line over the settings, which are read anew when they are wanted next."""
         self.given |= given
-        self._settings = None
+        vars(self).pop("settings", None)
 
-    @property
+    @cached_property
     def settings(self) -> Settings:
         """What the file, the environment and the command line say.
 
         Raises:
             SettingsError, InvalidOptionError: see `load_settings`.
         """
-        if self._settings is None:
-            self._settings = load_settings(plugins=self.local_plugins or None, **self.given)
-        return self._settings
+        return load_settings(plugins=self.local_plugins or None, **self.given)
 
-    @property
+    @cached_property
     def secrets(self) -> SecretStore:
-        if self._secrets is None:
-            self._secrets = SecretStore(file=self.settings.secrets_file)
-        return self._secrets
+        """The secrets of the environment and of the settings' file."""
+        return SecretStore(file=self.settings.secrets_file)
 
     def plugins(self) -> Plugins:
         """What is installed, and what `--plugin` and the settings name; found once.
@@ -104,15 +101,20 @@ class App:
 
     def redact(self, text: str) -> str:
         """The text without the secrets that are known so far."""
-        return (self._secrets or self._environment).redact(text)
+        return self._known_secrets.redact(text)
 
     def redact_json(self, value: Any) -> Any:
         """JSON data without the secrets that are known so far."""
-        return (self._secrets or self._environment).redactor.redact_json(value)
+        return self._known_secrets.redactor.redact_json(value)
+
+    @property
+    def _known_secrets(self) -> SecretStore:
+        """The store of secrets; before it is wanted, those of the environment."""
+        known: SecretStore = vars(self).get("secrets") or self._environment
+        return known
 
     @cached_property
     def _environment(self) -> SecretStore:
-        """What is known before any secret is looked up."""
         return SecretStore()
 
     # --- what commands show ---------------------------------------------------------------------
@@ -133,17 +135,12 @@ class App:
         """
         import json
 
-        text = json.dumps(
-            self.redact_json(value),
-            indent=2,
-            ensure_ascii=not _holds_unicode(self.stdout or sys.stdout),
-            allow_nan=False,
-        )
-        click.echo(visible_json(text), file=self.stdout)
+        text = json.dumps(self.redact_json(value), indent=2, ensure_ascii=False, allow_nan=False)
+        self.show_pieces([text])
 
     def show_pieces(self, pieces: Iterable[str]) -> None:
         """Print JSON text in pieces to stdout: what is too large to hold, and was redacted already."""
-        unicode = _holds_unicode(self.stdout or sys.stdout)
+        unicode = holds_unicode(self.stdout or sys.stdout)
         for piece in pieces:
             click.echo(visible_json(piece) if unicode else _ascii_json(piece), nl=False, file=self.stdout)
         click.echo(file=self.stdout)
@@ -186,10 +183,6 @@ class App:
         from modelgauge.reports.plans import render_plans
 
         click.echo(render_plans(plans, Style.of(sys.stdout), self.redact), color=True)
-
-
-def _holds_unicode(stream: Any) -> bool:
-    return "utf" in (getattr(stream, "encoding", None) or "").lower()
 
 
 def _ascii_json(text: str) -> str:

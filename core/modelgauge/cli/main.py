@@ -12,56 +12,39 @@ from modelgauge.cli.lazy import Lazy
 from modelgauge.cli.options import plugin_option, program_options
 from modelgauge.cli.program import Program
 
-_RUN, _LOOK, _KEEP = "Run", "Look around", "Look after"
-
 COMMANDS = {
-    "run-test": Lazy("modelgauge.cli.commands.run_test:run_test", "Run tests on SUTs.", _RUN),
-    "resume": Lazy("modelgauge.cli.commands.rerun:resume", "Continue a run that was stopped.", _RUN),
-    "rescore": Lazy(
-        "modelgauge.cli.commands.rerun:rescore", "Measure the recorded answers of a run anew.", _RUN
-    ),
-    "run-sut": Lazy(
-        "modelgauge.cli.commands.run_one:run_sut", "Ask a SUT one prompt and show all that is said.", _RUN
-    ),
-    "run-annotator": Lazy(
-        "modelgauge.cli.commands.run_one:run_annotator", "Have an annotator judge one completion.", _RUN
-    ),
-    "list-items": Lazy(
-        "modelgauge.cli.commands.list_items:list_items", "Show every prompt that a test will send.", _RUN
-    ),
-    "test": Lazy(
-        "modelgauge.cli.commands.test_run:test", "Run test files that use assert_test, with pytest.", _RUN
-    ),
-    "runs": Lazy("modelgauge.cli.commands.runs:runs", "List the runs that were made.", _RUN),
-    "show": Lazy("modelgauge.cli.commands.show:show", "Show a run: its results, items and failures.", _RUN),
-    "list": Lazy("modelgauge.cli.commands.listing:list_all", "List all that is installed.", _LOOK),
-    "list-tests": Lazy("modelgauge.cli.commands.listing:list_tests", "List the tests.", _LOOK),
-    "list-suts": Lazy(
-        "modelgauge.cli.commands.listing:list_suts", "List the SUTs (systems under test).", _LOOK
-    ),
-    "list-annotators": Lazy("modelgauge.cli.commands.listing:list_annotators", "List the annotators.", _LOOK),
-    "list-metrics": Lazy("modelgauge.cli.commands.listing:list_metrics", "List the metrics.", _LOOK),
-    "list-secrets": Lazy(
-        "modelgauge.cli.commands.listing:list_secrets",
-        "List the secrets that plugins want, and where to get them.",
-        _LOOK,
-    ),
-    "datasets": Lazy(
-        "modelgauge.cli.commands.datasets:datasets",
-        "List, show, validate or compare data sets of goldens.",
-        _LOOK,
-    ),
-    "plugins": Lazy(
-        "modelgauge.cli.commands.plugins:plugins", "List the plugins, and what is wrong with them.", _LOOK
-    ),
-    "cache": Lazy(
-        "modelgauge.cli.commands.cache:cache", "Look at the cache of responses, check it, or clear it.", _KEEP
-    ),
-    "dependencies": Lazy(
-        "modelgauge.cli.commands.dependencies:dependencies",
-        "List, fetch or add the data that tests need.",
-        _KEEP,
-    ),
+    name: Lazy(f"modelgauge.cli.commands.{target}", about, section)
+    for section, commands in {
+        "Run": {
+            "run-test": ("run_test:run_test", "Run tests on SUTs."),
+            "resume": ("rerun:resume", "Continue a run that was stopped."),
+            "rescore": ("rerun:rescore", "Measure the recorded answers of a run anew."),
+            "run-sut": ("run_one:run_sut", "Ask a SUT one prompt and show all that is said."),
+            "run-annotator": ("run_one:run_annotator", "Have an annotator judge one completion."),
+            "list-items": ("list_items:list_items", "Show every prompt that a test will send."),
+            "test": ("test_run:test", "Run test files that use assert_test, with pytest."),
+            "runs": ("runs:runs", "List the runs that were made."),
+            "show": ("show:show", "Show a run: its results, items and failures."),
+        },
+        "Look around": {
+            "list": ("listing:list_all", "List all that is installed."),
+            "list-tests": ("listing:list_tests", "List the tests."),
+            "list-suts": ("listing:list_suts", "List the SUTs (systems under test)."),
+            "list-annotators": ("listing:list_annotators", "List the annotators."),
+            "list-metrics": ("listing:list_metrics", "List the metrics."),
+            "list-secrets": (
+                "listing:list_secrets",
+                "List the secrets that plugins want, and where to get them.",
+            ),
+            "datasets": ("datasets:datasets", "List, show, validate or compare data sets of goldens."),
+            "plugins": ("plugins:plugins", "List the plugins, and what is wrong with them."),
+        },
+        "Look after": {
+            "cache": ("cache:cache", "Look at the cache of responses, check it, or clear it."),
+            "dependencies": ("dependencies:dependencies", "List, fetch or add the data that tests need."),
+        },
+    }.items()
+    for name, (target, about) in commands.items()
 }
 
 

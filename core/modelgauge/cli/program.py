@@ -41,8 +41,6 @@ _MAKE_ROOM = (
 class Program(LazyGroup):
     """The `modelgauge` group: its own commands, then those that plugins add."""
 
-    with_plugins = True  # the generated reference lists the commands of ModelGauge alone
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Built-in commands in their order, then those of plugins."""
         return [*super().list_commands(ctx), *self._commands_of_plugins(ctx)]
@@ -52,19 +50,17 @@ class Program(LazyGroup):
         return super().get_command(ctx, cmd_name) or self._commands_of_plugins(ctx).get(cmd_name)
 
     def _commands_of_plugins(self, ctx: click.Context) -> dict[str, click.Command]:
-        if not self.with_plugins or ctx.resilient_parsing:
+        if ctx.resilient_parsing:
             return {}
         app = ctx.ensure_object(App)
-        found = ctx.meta.get(_PLUGIN_COMMANDS)
-        if found is None:
+        if app.plugin_commands is None:
             collector = _Collector(taken=self.lazy)
             try:
                 app.plugins().register_commands(collector)
             except ModelGaugeError as error:  # help must be readable when a setting or a --plugin is wrong
                 app.note(f"Commands of plugins are not listed. {error}")
-            found = ctx.meta[_PLUGIN_COMMANDS] = dict(collector.commands)
-        commands: dict[str, click.Command] = found
-        return commands
+            app.plugin_commands = collector.commands
+        return app.plugin_commands
 
     def main(
         self,
@@ -93,25 +89,24 @@ class Program(LazyGroup):
             warnings.showwarning = lambda message, *_args, **_kwargs: app.note(f"Warning: {message}")
             try:
                 warn_of_foreign_distributions()
-                code = self._run(name, args, extra)
+                code = self._run(app, name, args, extra)
                 sys.stdout.flush()
             except BaseException as error:
                 if isinstance(error, SystemExit | GeneratorExit):
                     raise
-                if _is_broken_pipe(error):
-                    return _reader_left(app)
-                code = told(app, error)
+                # What the reader of stdout (`| head`) did not want is no error.
+                code = app.exit_code if _is_broken_pipe(error) else told(app, error)
                 if isinstance(error, OSError):
                     _give_up_stdout()
             return code
 
-    def _run(self, name: str, args: list[str], extra: dict[str, Any]) -> int:
+    def _run(self, app: App, name: str, args: list[str], extra: dict[str, Any]) -> int:
         try:
             with self.make_context(name, args, **extra) as ctx:
                 self.invoke(ctx)
         except click.exceptions.Exit as ending:
             return ending.exit_code
-        return 0
+        return app.exit_code
 
 
 @contextmanager
@@ -142,9 +137,6 @@ def _interrupt() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         raise KeyboardInterrupt
     signal.raise_signal(signal.SIGINT)
-
-
-_PLUGIN_COMMANDS = "modelgauge.plugin_commands"
 
 
 class _Collector(click.Group):
@@ -207,12 +199,6 @@ def _is_broken_pipe(error: BaseException) -> bool:
     except (OSError, ValueError):  # no stdout of the system's
         return False
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
-
-
-def _reader_left(app: App) -> int:
-    """The reader of stdout went away (`| head`): what it did not want is no error."""
-    _give_up_stdout()
-    return app.exit_code
 
 
 def _give_up_stdout() -> None:

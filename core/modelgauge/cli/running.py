@@ -124,8 +124,8 @@ def run_and_report(
     run: Callable[[dict[str, Any]], list[TestRecord]],
     runs: Path,
     again: str = "",
-) -> int:
-    """Run something, and show what came out.
+) -> None:
+    """Run something, show what came out, and set the exit code.
 
     Args:
         app: of this invocation.
@@ -133,15 +133,14 @@ def run_and_report(
         run: makes the records; it is handed options of `Runner`.
         runs: the folder of the runs.
         again: the command that does what is left when not all was done; by default `resume` finds out.
-
-    Returns:
-        The exit code.
     """
+    from modelgauge.cli.output_file import OutputFile
     from modelgauge.engine.files.journal import RunFolder
     from modelgauge.reports.items import ShownRun
 
     allowed: Allowance = given["max_errors"]
-    output = _prepared(given["output_file"], app.settings.data_dir)
+    path = given["output_file"]
+    output = None if path is None else OutputFile(path, app.settings.data_dir)
     watch = Watch()
     options = {"progress": not given["no_progress_bar"], "observers": [watch]}
     interrupted, broken = False, len(app.plugins().failures)
@@ -162,15 +161,6 @@ def run_and_report(
         if interrupted:
             _say_interrupted(app, unfinished if watch.started else None, runs)
         _say_how_to_go_on(app, unfinished, shown, again, interrupted=interrupted)
-    return app.exit_code
-
-
-def _prepared(path: Path | None, data_dir: Path) -> OutputFile | None:
-    if path is None:
-        return None
-    from modelgauge.cli.output_file import OutputFile
-
-    return OutputFile(path, data_dir)
 
 
 def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted: bool) -> int:

@@ -45,12 +45,18 @@ class Style:
         plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
         known = terminal or os.environ.get("COLUMNS")
         wide = shutil.get_terminal_size((80, 24)).columns if known else 80
-        unicode = "utf" in (getattr(stream, "encoding", None) or "").lower()
-        return cls(max(NARROWEST, min(wide, WIDEST)), terminal and not plain, unicode, most_rows)
+        return cls(
+            max(NARROWEST, min(wide, WIDEST)), terminal and not plain, holds_unicode(stream), most_rows
+        )
 
     @property
     def plus_minus(self) -> str:
         return "±" if self.symbols else "+/-"
+
+
+def holds_unicode(stream: object) -> bool:
+    """Whether a stream's encoding has more than ASCII."""
+    return "utf" in (getattr(stream, "encoding", None) or "").lower()
 
 
 class Page:

@@ -70,8 +70,7 @@ def stats(app: App, /, *, as_json: bool) -> None:
 @cache.command("verify")
 @data_dir_option
 @shared_options
-@click.pass_context
-def verify(ctx: click.Context, app: App, /, *, as_json: bool) -> None:
+def verify(app: App, /, *, as_json: bool) -> None:
     """Read every response and check it against its key and checksum; the exit code is 1 where one is damaged.
 
     What is damaged goes to the quarantine, a folder in the cache, and is paid for anew by the next run that
@@ -101,7 +100,7 @@ def verify(ctx: click.Context, app: App, /, *, as_json: bool) -> None:
         if structure != "ok" or not damaged:
             app.show("The file itself was damaged: what is sound in it was taken over into a new one.")
         app.show(f"What is damaged is in {folder / QUARANTINE}; the next run that needs it pays anew.")
-    ctx.exit(FAILED if broken else 0)
+    app.exit_code = FAILED if broken else 0
 
 
 @cache.command("clear")

@@ -10,6 +10,7 @@ import click
 from modelgauge.cli.dataset_tests import form_options
 from modelgauge.cli.lazy import LazyGroup
 from modelgauge.cli.options import shared_options
+from modelgauge.cli.program import FAILED
 from modelgauge.reports.plain import counted, one_line
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from modelgauge.datasets.rows import Reading
     from modelgauge.files.tables import Table
 
-WRONG = 1
 _MOST_NAMED = 5
 
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -228,10 +228,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, str, str]:
 @click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
 @form_options
 @shared_options
-@click.pass_context
-def validate(
-    ctx: click.Context, app: App, /, *, files: tuple[Path, ...], form: FileForm, as_json: bool
-) -> None:
+def validate(app: App, /, *, files: tuple[Path, ...], form: FileForm, as_json: bool) -> None:
     """Say all that is wrong with data sets.
 
     The exit code is 1 where a file or a row cannot be read, or there is no golden. What only looks like a mistake
@@ -254,7 +251,7 @@ def validate(
             found = counted(report["goldens"], "golden")
             app.show(f"{report['path']}: {'valid' if report['valid'] else 'NOT VALID'}, {found}.")
     if not valid:
-        ctx.exit(WRONG)
+        app.exit_code = FAILED
 
 
 def _validated(file: Path, form: FileForm) -> dict[str, Any]:
@@ -300,9 +297,7 @@ def _repeated(dataset: EvaluationDataset) -> Iterator[str]:
 @click.option("--exit-code", "with_exit_code", is_flag=True, help="Exit with 1 where they differ.")
 @form_options
 @shared_options
-@click.pass_context
 def diff(
-    ctx: click.Context,
     app: App,
     /,
     *,
@@ -348,7 +343,7 @@ def diff(
         if hashes["old"] != hashes["new"]:
             app.show(f"SHA-256 {hashes['old'][:12]} became {hashes['new'][:12]}.")
     if found and with_exit_code:
-        ctx.exit(WRONG)
+        app.exit_code = FAILED
 
 
 def _show_differences(

@@ -119,9 +119,7 @@ def _as_json(found: Plugins) -> dict[str, Any]:
 @click.option("-q", "--quiet", is_flag=True, help="Show problems and warnings only, and the counts.")
 @data_dir_option
 @shared_options
-@click.pass_context
 def check(
-    ctx: click.Context,
     app: App,
     /,
     *,
@@ -163,4 +161,4 @@ def check(
     else:
         app.show("\n\n".join(report.to_text(quiet=quiet) for report in reports))
     if not passed:
-        ctx.exit(FAILED)
+        app.exit_code = FAILED

@@ -62,8 +62,7 @@ _names_again = together(
 @click.argument("run")
 @_names_again
 @rerun_options
-@click.pass_context
-def resume(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
+def resume(app: App, /, *, run: str, **given: Any) -> None:
     """Continue a run that was interrupted, stopped or killed, and show what came out.
 
     RUN is a run's id or folder, or an invocation's id: then each of its runs that is not complete is
@@ -87,7 +86,7 @@ def resume(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
     from modelgauge.rerun.resuming import resume as resumed
 
     names = {name: given.pop(name) for name in ("test", "sut", "dataset", "metrics", "judge")}
-    ctx.exit(_run_again(app, resumed, run, given, names))
+    _run_again(app, resumed, run, given, names)
 
 
 @click.command("rescore")
@@ -95,8 +94,7 @@ def resume(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
 @click.option("--test", metavar="UID", help="Measure with this test.  [default: the run's]")
 @other_dataset_options
 @rerun_options
-@click.pass_context
-def rescore(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
+def rescore(app: App, /, *, run: str, **given: Any) -> None:
     """Measure the recorded answers of a run with the test and the annotators as they are now.
 
     Makes new runs, and no SUT is asked or needed: for when a test's `measure_quality` or its annotators have
@@ -114,7 +112,7 @@ def rescore(ctx: click.Context, app: App, /, *, run: str, **given: Any) -> None:
     from modelgauge.rerun.rescoring import rescore as rescored
 
     names = {name: given.pop(name) for name in ("test", "dataset", "metrics", "judge")}
-    ctx.exit(_run_again(app, rescored, run, given, names, **given.pop("form")._asdict()))
+    _run_again(app, rescored, run, given, names, **given.pop("form")._asdict())
 
 
 def _said(measured: Mapping[str, Any]) -> Iterator[str]:
@@ -138,8 +136,8 @@ def _run_again(
     given: dict[str, Any],
     names: Mapping[str, Any],
     **form: Any,
-) -> int:
-    """Do earlier runs again, after loading what they were made with, and return the exit code.
+) -> None:
+    """Do earlier runs again, after loading what they were made with.
 
     Args:
         app: of this invocation.
@@ -175,7 +173,7 @@ def _run_again(
     app.configure()  # with these plugins
     measured = {**names, **form}
     options = {**measured, **app.runner_arguments(), **taken_options(given)}
-    return run_and_report(
+    run_and_report(
         app,
         given,
         lambda more: function(name, app.settings.data_dir, **options, **more),

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 @sut_options
 @run_options("calls")
 @shared_options
-@click.pass_context
-def run_sut(ctx: click.Context, app: App, /, *, sut: str, as_json: bool, **given: Any) -> None:
+def run_sut(app: App, /, *, sut: str, as_json: bool, **given: Any) -> None:
     """Ask a SUT one prompt, and show the native request, the native response and the response that tests get.
 
     The call is made anew, with retries and time-out as in a run, and is not recorded.
@@ -50,7 +49,7 @@ def run_sut(ctx: click.Context, app: App, /, *, sut: str, as_json: bool, **given
     asked = prompt_of(given).with_options(taken_sut_options(given))
     app.secrets.require(app.plugins().suts.resolve(sut).entry.injections)
     exchange = ask(sut, asked, **app.runner_arguments(), **taken_options(given))
-    ctx.exit(_show(app, exchange, "response", as_json=as_json, prompt=asked))
+    _show(app, exchange, "response", as_json=as_json, prompt=asked)
 
 
 @click.command("run-annotator")
@@ -60,10 +59,7 @@ def run_sut(ctx: click.Context, app: App, /, *, sut: str, as_json: bool, **given
 @context_option
 @run_options("calls")
 @shared_options
-@click.pass_context
-def run_annotator(
-    ctx: click.Context, app: App, /, *, annotator: str, completion: str, as_json: bool, **given: Any
-) -> None:
+def run_annotator(app: App, /, *, annotator: str, completion: str, as_json: bool, **given: Any) -> None:
     """Have an annotator judge one completion; show the native request and response, and the annotation.
 
     SUTs that the annotator asks (a judge's) are asked. Nothing is cached or recorded.
@@ -80,7 +76,7 @@ def run_annotator(
     exchange = annotate(
         annotator, asked, SUTCompletion(completion), **app.runner_arguments(), **taken_options(given)
     )
-    ctx.exit(_show(app, exchange, "annotation", as_json=as_json, prompt=asked.prompt, completion=completion))
+    _show(app, exchange, "annotation", as_json=as_json, prompt=asked.prompt, completion=completion)
 
 
 def prompt_of(given: Mapping[str, Any]) -> AnyPrompt:
@@ -114,8 +110,8 @@ def prompt_with_context(given: Mapping[str, Any]) -> PromptWithContext:
     return PromptWithContext(prompt_of(given), context=context)
 
 
-def _show(app: App, exchange: Exchange, answer_name: str, *, as_json: bool, **given: Any) -> int:
-    """Show what was said.
+def _show(app: App, exchange: Exchange, answer_name: str, *, as_json: bool, **given: Any) -> None:
+    """Show what was said; the exit code is 3 where the call failed.
 
     Args:
         app: of this invocation.
@@ -123,9 +119,6 @@ def _show(app: App, exchange: Exchange, answer_name: str, *, as_json: bool, **gi
         answer_name: what the answer is called.
         as_json: whether to print one JSON object.
         given: what the command was given, for the JSON.
-
-    Returns:
-        The exit code: 3 where the call failed.
     """
     failure = exchange.failure
     parts = {
@@ -141,11 +134,10 @@ def _show(app: App, exchange: Exchange, answer_name: str, *, as_json: bool, **gi
         for name, value in parts.items():
             if value is not None or failure is None:
                 app.show(f"{name.replace('_', ' ').capitalize()}\n{shown(value)}\n")
-    if failure is None:
-        return 0
-    app.note(f"Error: {exchange.uid} failed: {failure.error_type}: {failure.message}")
-    app.note(failure.traceback if app.debug else "`modelgauge --debug ...` shows the traceback.")
-    return TOO_MANY_ERRORS
+    if failure is not None:
+        app.note(f"Error: {exchange.uid} failed: {failure.error_type}: {failure.message}")
+        app.note(failure.traceback if app.debug else "`modelgauge --debug ...` shows the traceback.")
+        app.exit_code = TOO_MANY_ERRORS
 
 
 def plain(value: Any) -> Any:

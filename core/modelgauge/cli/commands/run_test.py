@@ -44,9 +44,7 @@ if TYPE_CHECKING:
 @data_options
 @sut_options
 @shared_options
-@click.pass_context
 def run_test(
-    ctx: click.Context,
     app: App,
     /,
     *,
@@ -86,13 +84,12 @@ def run_test(
         if dry_run:
             _show_plans(app, pairs, options, given)
             return
-        code = run_and_report(
+        run_and_report(
             app,
             given,
             lambda more: app.runner(inputs=inputs, **options, **more).run(*pairs),
             app.settings.data_dir / "runs",
         )
-    ctx.exit(code)
 
 
 def _show_plans(

@@ -17,7 +17,7 @@ import click
 
 from modelgauge.cli.lazy import LazyGroup
 from modelgauge.cli.options import data_dir_option, judge_option, shared_options
-from modelgauge.cli.program import INTERNAL, INTERRUPTED, USAGE, when_terminated
+from modelgauge.cli.program import FAILED, INTERNAL, INTERRUPTED, USAGE, when_terminated
 from modelgauge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from modelgauge.cli.app import App
     from modelgauge.evals.configs import TestRunOptions
 
-FAILED = 1
 _STDERR = 2  # the file descriptor
 _STOPPED_BY_PYTEST = 2  # by Ctrl-C; but also by a file that cannot be collected, and by -x with workers
 # Its codes, and ours.
@@ -74,9 +73,7 @@ def test() -> None:
 @judge_option
 @data_dir_option
 @shared_options
-@click.pass_context
 def run(
-    ctx: click.Context,
     app: App,
     /,
     *,
@@ -127,7 +124,6 @@ def run(
         app.exit_code = _pytest(pytest_args, environment, _STDERR if as_json else None)
         if as_json:
             _show_record(app, told)
-    ctx.exit(app.exit_code)
 
 
 def _check_names(app: App) -> None:
