@@ -3,7 +3,7 @@
 from modelgauge.cache.explaining import Difference, Explanation, Verdict, explain, verify
 from modelgauge.cache.keys import DamagedEntryError, Entry, Key, KeyMaker, pack, unpack, was_redacted
 from modelgauge.cache.leases import Leases
-from modelgauge.cache.store import Cache, DiskCache
+from modelgauge.cache.store import Cache, DiskCache, existing_cache
 from modelgauge.cache.text_disk import TextDisk
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Leases",
     "TextDisk",
     "Verdict",
+    "existing_cache",
     "explain",
     "pack",
     "unpack",

@@ -332,3 +332,17 @@ def _cause(error: BaseException) -> BaseException:
         isinstance(context, sqlite3.Error) and not is_damage(context)
     )
     return _cause(context) if context is not None and passed_on else error
+
+
+@contextmanager
+def existing_cache(folder: Path) -> Iterator[DiskCache | None]:
+    """Open the cache of a folder for as long as the block runs; None where there is none, and none is made."""
+    if not (folder / "cache.db").exists():
+        yield None
+        return
+    cache = DiskCache(folder)
+    try:
+        yield cache
+    finally:
+        cache.close()
+        cache.leave()

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-
-_FILE = click.Path(dir_okay=False, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def _columns(_: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -94,7 +93,7 @@ def _dataset_options(dataset: str, metric: str, *, many: bool) -> Callable[[F], 
             "--dataset",
             *(["datasets"] if many else []),
             multiple=many,
-            type=_FILE,
+            type=FILE,
             metavar="FILE",
             help=dataset,
         ),

@@ -4,16 +4,15 @@ For looking at a plugin at work (`modelgauge run-sut`, `run-annotator`, `cache e
 run of one item, so that all holds that holds in a run; but nothing is cached, and its folder is thrown away.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any
 
 from modelgauge.api import Runner
-from modelgauge.cache import DiskCache, Explanation, explain
-from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.measured import TestItemAnnotations
+from modelgauge.cache import Explanation, existing_cache, explain
+from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
 from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.responses import SUTCompletion, SUTResponse
@@ -24,12 +23,11 @@ from modelgauge.interfaces.sut import (
     AcceptsChatPrompt,
     AcceptsTextPrompt,
     PromptResponseSUT,
-    SUTCapability,
     capabilities_of,
     request_for,
 )
-from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.plugins.resolution import AnnotatorName, SUTName
+from modelgauge.testing.fakes import FakeSUT, FakeTest
 
 _ANNOTATION = "annotation"
 
@@ -65,19 +63,9 @@ def ask(sut: SUTName, prompt: AnyPrompt, **options: Any) -> Exchange:
         UsageError: a name or a secret is wrong, or the SUT does not take such a prompt.
         RunStoppedError: the SUT could not be opened, or will never answer.
     """
-    with TemporaryDirectory(prefix="modelgauge-") as folder:
-        runner = _runner(folder, options)
-        made = runner.resolver().sut(sut)
-        _check_takes(made, prompt)
-        exchange = Exchange(made.uid)
-        _listen(made, ("translate_text_prompt", "translate_chat_prompt"), exchange)
-        item = _run(runner, OneItem("probe", PromptWithContext(prompt), {}), made, exchange)
-        if item is not None:
-            said = item.interactions[0].response
-            exchange.answer = SUTResponse(
-                completions=tuple(one.completion for one in said.completions), usage=said.usage
-            )
-    return exchange
+    with _runner(options) as runner:
+        made = _sut(runner, sut, prompt)
+        return _exchange(runner, made, made, PromptWithContext(prompt), {})
 
 
 def annotate(
@@ -95,17 +83,11 @@ def annotate(
         UsageError: a name or a secret is wrong.
         RunStoppedError: the annotator could not be opened, or will never answer.
     """
-    with TemporaryDirectory(prefix="modelgauge-") as folder:
-        runner = _runner(folder, options)
+    answering = FakeSUT("given", SUTResponse((completion,)))
+    answering.split_reasoning = False
+    with _runner(options) as runner:
         made = runner.resolver().annotator(annotator)
-        exchange = Exchange(made.uid)
-        _listen(made, ("translate_request",), exchange)
-        item = _run(
-            runner, OneItem("probe", prompt, {_ANNOTATION: made}), SaysThis("given", completion), exchange
-        )
-        if item is not None:
-            exchange.answer = item.interactions[0].response.completions[0].get_annotation(_ANNOTATION)
-    return exchange
+        return _exchange(runner, made, answering, prompt, {_ANNOTATION: made})
 
 
 def explain_ask(sut: SUTName, prompt: AnyPrompt, **options: Any) -> Explanation:
@@ -120,8 +102,7 @@ def explain_ask(sut: SUTName, prompt: AnyPrompt, **options: Any) -> Explanation:
         UsageError: a name or a secret is wrong, the SUT does not take such a prompt, or is never cached.
     """
     runner = Runner(**options)
-    made = runner.resolver().sut(sut)
-    _check_takes(made, prompt)
+    made = _sut(runner, sut, prompt)
     return _explained(runner, made, {}, request_for(made, prompt), _texts(prompt))
 
 
@@ -147,85 +128,36 @@ def explain_annotate(
     return _explained(runner, made, resolver.judges(made), request, texts)
 
 
-class OneItem(PromptResponseTest):
-    """A test that asks one prompt and measures nothing.
-
-    Args:
-        uid: the name in messages.
-        prompt: the only prompt.
-        annotators: judge the answer.
-    """
-
-    requires_sut_capabilities: ClassVar[tuple[type[SUTCapability], ...]] = ()
-
-    def __init__(
-        self, uid: str, prompt: PromptWithContext, annotators: Mapping[str, CompletionAnnotator[Any]]
-    ) -> None:
-        super().__init__(uid)
-        self._prompt = prompt
-        self._annotators = annotators
-
-    def make_test_items(self, dependencies: Mapping[str, Path]) -> Sequence[TestItem]:
-        """The item."""
-        del dependencies
-        return [TestItem([self._prompt])]
-
-    def get_annotators(self) -> Mapping[str, CompletionAnnotator[Any] | str]:
-        """Those that were given."""
-        return self._annotators
-
-    def measure_quality(self, item: TestItemAnnotations) -> Mapping[str, float]:
-        """Nothing."""
-        del item
-        return {}
-
-    def aggregate_measurements(self, items: Any) -> Mapping[str, Any]:
-        """Nothing."""
-        del items
-        return {}
+@contextmanager
+def _runner(options: Mapping[str, Any]) -> Iterator[Runner]:
+    """A `Runner` that caches nothing, and whose folder is thrown away."""
+    with TemporaryDirectory(prefix="modelgauge-") as folder:
+        yield Runner(folder, **{**options, "caching": False, "progress": False})
 
 
-class SaysThis(PromptResponseSUT[None, str]):
-    """Answers everything with one completion, as it was given.
-
-    Args:
-        uid: the name in messages.
-        completion: the answer.
-    """
-
-    split_reasoning = False
-
-    def __init__(self, uid: str, completion: SUTCompletion) -> None:
-        super().__init__(uid)
-        self._completion = completion
-
-    def translate_text_prompt(self, prompt: TextPrompt) -> None:
-        """Nothing is asked."""
-        del prompt
-
-    def translate_chat_prompt(self, prompt: ChatPrompt) -> None:
-        """Nothing is asked."""
-        del prompt
-
-    async def evaluate(self, request: None) -> str:
-        """The text; the rest of the completion is put back by `translate_response`."""
-        del request
-        return self._completion.text
-
-    def translate_response(self, request: None, response: str) -> SUTResponse:
-        """The completion."""
-        del request, response
-        return SUTResponse(completions=(self._completion,))
+def _sut(runner: Runner, sut: SUTName, prompt: AnyPrompt) -> PromptResponseSUT[Any, Any]:
+    made = runner.resolver().sut(sut)
+    needed = AcceptsChatPrompt if isinstance(prompt, ChatPrompt) else AcceptsTextPrompt
+    has = capabilities_of(made)
+    if needed not in has:
+        raise IncompatibleError(
+            f"'{made.uid}' takes no {type(prompt).__name__}.",
+            fix=f"It has: {', '.join(sorted(one.__name__ for one in has))}. Choose a SUT that takes it.",
+        )
+    return made
 
 
-def _runner(folder: str, options: Mapping[str, Any]) -> Runner:
-    return Runner(folder, **{**options, "caching": False, "progress": False})
-
-
-def _run(
-    runner: Runner, test: OneItem, sut: PromptResponseSUT[Any, Any], exchange: Exchange
-) -> TestItemRecord | None:
-    """The item's record; None where it failed, which the exchange then tells."""
+def _exchange(
+    runner: Runner,
+    owner: Owner,
+    sut: PromptResponseSUT[Any, Any],
+    prompt: PromptWithContext,
+    annotators: Mapping[str, CompletionAnnotator[Any]],
+) -> Exchange:
+    """Run a test of one prompt, and note what is said to the SUT or the annotator and what it says."""
+    exchange = Exchange(owner.uid)
+    _listen(owner, exchange)
+    test = FakeTest("probe", [prompt], lambda _: {}, annotators, requires=())
     record = runner.run([test], [sut])[0]
     if record.failure is not None:
         raise RunStoppedError(
@@ -233,18 +165,21 @@ def _run(
             fix="`--debug` shows where it was raised.",
         )
     for item in record.iter_items():
-        if isinstance(item, TestItemRecord):
-            return item
-        exchange.failure = item
-    return None
+        if not isinstance(item, TestItemRecord):
+            exchange.failure = item
+            continue
+        said = item.interactions[0].response
+        completions = tuple(one.completion for one in said.completions)
+        exchange.answer = (
+            said.completions[0].get_annotation(_ANNOTATION)
+            if annotators
+            else SUTResponse(completions=completions, usage=said.usage)
+        )
+    return exchange
 
 
 def _explained(
-    runner: Runner,
-    owner: Owner,
-    asked: Asked,
-    request: Any,
-    texts: Mapping[str, str],
+    runner: Runner, owner: Owner, asked: Asked, request: Any, texts: Mapping[str, str]
 ) -> Explanation:
     learn_secrets(owner, runner.options.redactor)
     keys = keys_of(owner, asked)
@@ -263,15 +198,8 @@ def _explained(
         raise UsageError(
             f"Such a call is never cached: '{owner.uid}' with {held}.", fix="Each run makes it anew."
         )
-    folder = runner.options.data_dir / "cache"
-    if not (folder / "cache.db").exists():
-        return Explanation(key=key.digest, hit=False)
-    cache = DiskCache(folder)
-    try:
-        return explain(cache, key, texts)
-    finally:
-        cache.close()
-        cache.leave()
+    with existing_cache(runner.options.data_dir / "cache") as cache:
+        return Explanation(key=key.digest, hit=False) if cache is None else explain(cache, key, texts)
 
 
 def _texts(prompt: AnyPrompt) -> dict[str, str]:
@@ -284,7 +212,7 @@ def _texts(prompt: AnyPrompt) -> dict[str, str]:
     }
 
 
-def _listen(owner: Owner, asks: Sequence[str], into: Exchange) -> None:
+def _listen(owner: Owner, into: Exchange) -> None:
     """Note what an object's translations are given and give, on the object itself."""
 
     def noting_request(translate: Callable[..., Any]) -> Callable[..., Any]:
@@ -294,24 +222,12 @@ def _listen(owner: Owner, asks: Sequence[str], into: Exchange) -> None:
 
         return noted
 
-    def noting_response(translate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        def noted(request: Any, response: Any) -> Any:
-            into.response = response
-            return translate(request, response)
+    def noting_response(request: Any, response: Any) -> Any:
+        into.response = response
+        return translate_response(request, response)
 
-        return noted
-
-    for name in asks:
-        setattr(owner, name, noting_request(getattr(owner, name)))
-    name = "translate_response"
-    setattr(owner, name, noting_response(getattr(owner, name)))
-
-
-def _check_takes(sut: PromptResponseSUT[Any, Any], prompt: AnyPrompt) -> None:
-    needed = AcceptsChatPrompt if isinstance(prompt, ChatPrompt) else AcceptsTextPrompt
-    has = capabilities_of(sut)
-    if needed not in has:
-        raise IncompatibleError(
-            f"'{sut.uid}' takes no {type(prompt).__name__}.",
-            fix=f"It has: {', '.join(sorted(one.__name__ for one in has))}. Choose a SUT that takes it.",
-        )
+    for name in ("translate_text_prompt", "translate_chat_prompt", "translate_request"):
+        if hasattr(owner, name):
+            setattr(owner, name, noting_request(getattr(owner, name)))
+    translate_response: Callable[[Any, Any], Any] = owner.translate_response
+    owner.translate_response = noting_response  # type: ignore[method-assign]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,10 +20,9 @@ from modelgauge.reports.figures import size
 from modelgauge.reports.plain import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from modelgauge.cache import Difference, DiskCache, Explanation
+    from modelgauge.cache import Difference, Explanation
     from modelgauge.cli.app import App
 
 QUARANTINE = "quarantine"
@@ -51,8 +49,10 @@ def stats(app: App, /, *, as_json: bool) -> None:
     Example:
       modelgauge cache stats
     """
+    from modelgauge.cache import existing_cache
+
     folder = app.settings.data_dir / "cache"
-    with _opened(folder) as opened:
+    with existing_cache(folder) as opened:
         entries, volume = (0, 0) if opened is None else (len(opened), opened.volume())
         shared = opened is not None and opened.leases.shared
     quarantined = _quarantined(folder)
@@ -80,10 +80,11 @@ def verify(app: App, /, *, as_json: bool) -> None:
     Example:
       modelgauge cache verify
     """
+    from modelgauge.cache import existing_cache
     from modelgauge.cache import verify as verified
 
     folder = app.settings.data_dir / "cache"
-    with _opened(folder) as opened:
+    with existing_cache(folder) as opened:
         verdict = None if opened is None else verified(opened)
         found_damaged = opened is not None and bool(opened.damaged)
     sound, damaged = (verdict.sound, verdict.damaged) if verdict else (0, 0)
@@ -114,9 +115,11 @@ def clear(app: App, /, *, yes: bool, as_json: bool) -> None:
     Example:
       modelgauge cache clear --yes
     """
+    from modelgauge.cache import existing_cache
+
     folder = app.settings.data_dir / "cache"
     removed = 0
-    with _opened(folder) as opened:
+    with existing_cache(folder) as opened:
         if opened is not None:
             if len(opened) and not yes:
                 _ask(f"Remove {counted(len(opened), 'response')} from {folder}?")
@@ -125,22 +128,6 @@ def clear(app: App, /, *, yes: bool, as_json: bool) -> None:
         app.show_json({"path": str(folder), "removed": removed})
         return
     app.show(f"Removed {counted(removed, 'response')} from {folder}.")
-
-
-@contextmanager
-def _opened(folder: Path) -> Iterator[DiskCache | None]:
-    """The cache, where there is one: looking must not make it."""
-    if not (folder / "cache.db").exists():
-        yield None
-        return
-    from modelgauge.cache import DiskCache
-
-    opened = DiskCache(folder)
-    try:
-        yield opened
-    finally:
-        opened.close()
-        opened.leave()
 
 
 def _quarantined(folder: Path) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.dataset_tests import form_options
+from modelgauge.cli.dataset_tests import FILE, form_options
 from modelgauge.cli.lazy import LazyGroup
 from modelgauge.cli.options import shared_options
 from modelgauge.cli.program import FAILED
@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 
     from modelgauge.cli.app import App
     from modelgauge.datasets.dataset import EvaluationDataset
+    from modelgauge.datasets.differences import Differences
     from modelgauge.datasets.files import FileForm
     from modelgauge.datasets.rows import Reading
-    from modelgauge.files.tables import Table
 
 _MOST_NAMED = 5
-
-FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.group("datasets", cls=LazyGroup)
@@ -77,13 +75,13 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm,
         app.note(f"No data sets: {named}{more}. `modelgauge datasets validate FILE` says why.")
     table = [
         (
-            row["path"],
-            row["kind"] or "?",
-            f"{row['goldens']:,}",
-            (row["content_hash"] or "")[:12],
-            row["problem"],
+            one["path"],
+            one["kind"] or "?",
+            f"{one['goldens']:,}",
+            (one["content_hash"] or "")[:12],
+            one["problem"],
         )
-        for row in rows
+        for one in rows
     ]
     head = ("FILE", "KIND", "GOLDENS", "HASH", "PROBLEM")
     app.show_table(table, head, folds={"PROBLEM": 30}, empty=f"There are no data sets in {folder}.")
@@ -100,27 +98,24 @@ def _listed(path: Path, form: FileForm) -> dict[str, Any]:
     Raises:
         OtherContentError: it is some other file of that type.
     """
-    from modelgauge.datasets.fields import is_conversation
     from modelgauge.errors import InputFileError
     from modelgauge.files.tables import OtherContentError
 
     try:
-        table, reading = _read(path, form)
+        dataset, reading, kind = _read(path, form)
     except OtherContentError:
         raise
     except InputFileError as error:
         problem = error.problem.removeprefix(str(path)).lstrip(",: ").rstrip(".")
-        return {"path": str(path), **_unknown(path), "problem": problem}
-    return {
-        "path": str(path),
-        **_summary(_dataset(table, reading), whole=not reading.unread),
-        "kind": _kind(multi_turn=is_conversation(table, form.columns)),
-        "problem": f"{counted(reading.unread, 'row')} cannot be read" if reading.unread else "",
-    }
+        return {**_unknown(path), "problem": problem}
+    problem = f"{counted(reading.unread, 'row')} cannot be read" if reading.unread else ""
+    return {**_summary(path, dataset, kind, whole=not reading.unread), "problem": problem}
 
 
-def _read(path: Path, form: FileForm) -> tuple[Table, Reading]:
-    from modelgauge.datasets.fields import as_arguments, chosen_columns
+def _read(path: Path, form: FileForm) -> tuple[EvaluationDataset, Reading, str]:
+    """The goldens of a file, all that was read of it, and of which kind they are."""
+    from modelgauge.datasets.dataset import EvaluationDataset
+    from modelgauge.datasets.fields import as_arguments, chosen_columns, is_conversation
     from modelgauge.datasets.rows import holds_test_cases, read_goldens, read_test_cases
 
     table, given = form.table(path), chosen_columns(as_arguments(form.columns))
@@ -132,31 +127,23 @@ def _read(path: Path, form: FileForm) -> tuple[Table, Reading]:
             unread=reading.unread + cases.unread,
             doubts=list(dict.fromkeys([*reading.doubts, *cases.doubts])),
         )
-    return table, reading
-
-
-def _dataset(table: Table, reading: Reading) -> EvaluationDataset:
-    from modelgauge.datasets.dataset import EvaluationDataset
-
-    return EvaluationDataset(reading.members, name=table.name)
+    kind = "multi-turn" if is_conversation(table, form.columns) else "single-turn"
+    return EvaluationDataset(reading.members, name=table.name), reading, kind
 
 
 def _unknown(path: Path) -> dict[str, Any]:
     """What is said of a file that cannot be read."""
-    return {"name": path.stem, "kind": None, "goldens": 0, "content_hash": None}
+    return {"path": str(path), "name": path.stem, "kind": None, "goldens": 0, "content_hash": None}
 
 
-def _summary(dataset: EvaluationDataset, *, whole: bool = True) -> dict[str, Any]:
+def _summary(path: Path, dataset: EvaluationDataset, kind: str, *, whole: bool = True) -> dict[str, Any]:
     return {
+        "path": str(path),
         "name": dataset.name,
-        "kind": _kind(multi_turn=dataset.is_multi_turn),
+        "kind": kind,
         "goldens": len(dataset.goldens),
         "content_hash": dataset.content_hash if whole else None,  # which would be that of no data set
     }
-
-
-def _kind(*, multi_turn: bool) -> str:
-    return "multi-turn" if multi_turn else "single-turn"
 
 
 # --- show ---------------------------------------------------------------------------------------------------
@@ -181,19 +168,15 @@ def show(app: App, /, *, file: Path, first: int | None, form: FileForm, as_json:
 
     dataset = _whole(app, file, form)
     rows = [row_of(golden) for golden in dataset.goldens[:first]]
-    summary = {"path": str(file), **_summary(dataset)}
+    summary = _summary(file, dataset, "multi-turn" if dataset.is_multi_turn else "single-turn")
     if as_json:
         app.show_json({**summary, "rows": rows})
         return
     many = counted(len(dataset.goldens), f"{summary['kind']} golden")
     app.show(f"{summary['name']}: {many}, SHA-256 {summary['content_hash']}\n")
     table = [(str(number), *_cells(row)) for number, row in enumerate(rows, 1)]
-    asked = "SCENARIO" if dataset.is_multi_turn else "INPUT"
-    app.show_table(
-        table,
-        ("ROW", asked, "EXPECTED", "OTHER FIELDS"),
-        folds={asked: 12, "EXPECTED": 12, "OTHER FIELDS": 12},
-    )
+    head = ("ROW", "SCENARIO" if dataset.is_multi_turn else "INPUT", "EXPECTED", "OTHER FIELDS")
+    app.show_table(table, head, folds=dict.fromkeys(head[1:], 12))
     if len(rows) < len(dataset.goldens):
         app.show(f"{len(dataset.goldens) - len(rows):,} more are not shown.")
 
@@ -204,12 +187,12 @@ def _whole(app: App, file: Path, form: FileForm) -> EvaluationDataset:
     Raises:
         InputFileError: a row cannot be read.
     """
-    table, reading = _read(file, form)
+    dataset, reading, _ = _read(file, form)
     for doubt in reading.doubts:
         app.note(f"Warning: {file}: {doubt}.")
     if reading.problems:
         raise reading.error()
-    return _dataset(table, reading)
+    return dataset
 
 
 _SHOWN = ("input", "scenario", "expected_output", "expected_outcome")
@@ -255,25 +238,20 @@ def validate(app: App, /, *, files: tuple[Path, ...], form: FileForm, as_json: b
 
 
 def _validated(file: Path, form: FileForm) -> dict[str, Any]:
-    from modelgauge.datasets.fields import is_conversation
     from modelgauge.datasets.files import without_goldens
     from modelgauge.errors import InputFileError
 
     try:
-        table, reading = _read(file, form)
+        dataset, reading, kind = _read(file, form)
     except InputFileError as error:
-        unread = {"valid": False, "problems": [str(error)], "warnings": []}
-        return {"path": str(file), **unread, **_unknown(file)}
-    dataset = _dataset(table, reading)
+        return {**_unknown(file), "valid": False, "problems": [str(error)], "warnings": []}
     problems = reading.problems or ([] if dataset.goldens else [without_goldens(file)])
     doubts = [*reading.doubts, *_repeated(dataset)]
     return {
-        "path": str(file),
+        **_summary(file, dataset, kind, whole=not problems),
         "valid": not problems,
         "problems": [str(problem) for problem in problems],
         "warnings": [f"{file}: {doubt}." for doubt in doubts],
-        **_summary(dataset, whole=not problems),
-        "kind": _kind(multi_turn=is_conversation(table, form.columns)),
     }
 
 
@@ -297,16 +275,7 @@ def _repeated(dataset: EvaluationDataset) -> Iterator[str]:
 @click.option("--exit-code", "with_exit_code", is_flag=True, help="Exit with 1 where they differ.")
 @form_options
 @shared_options
-def diff(
-    app: App,
-    /,
-    *,
-    old: Path,
-    new: Path,
-    with_exit_code: bool,
-    form: FileForm,
-    as_json: bool,
-) -> None:
+def diff(app: App, /, *, old: Path, new: Path, with_exit_code: bool, form: FileForm, as_json: bool) -> None:
     """Compare the goldens of two data sets.
 
     Says which ones came, went and changed, whatever the types of the files. Goldens are joined by their name, else
@@ -320,42 +289,36 @@ def diff(
 
     was, now = _whole(app, old, form), _whole(app, new, form)
     found = differences(was, now)
-    hashes = {"old": was.content_hash, "new": now.content_hash}
-    changed = [{"fields": one.fields, "old": one.old, "new": one.new} for one in found.changed]
     if as_json:
-        app.show_json(
-            {
-                "differ": bool(found),
-                "added": found.added,
-                "removed": found.removed,
-                "changed": changed,
-                "unchanged": found.unchanged,
-                "order_differs": found.is_order_other,
-                "content_hash": hashes,
-            }
-        )
+        said = {
+            "added": found.added,
+            "removed": found.removed,
+            "changed": [{"fields": one.fields, "old": one.old, "new": one.new} for one in found.changed],
+            "unchanged": found.unchanged,
+            "order_differs": found.is_order_other,
+            "content_hash": {"old": was.content_hash, "new": now.content_hash},
+        }
+        app.show_json({"differ": bool(found), **said})
     else:
-        _show_differences(app, found.added, found.removed, changed)
+        _show_differences(app, found)
         app.show(
-            f"{len(found.added):,} added, {len(found.removed):,} removed, {len(changed):,} changed, "
+            f"{len(found.added):,} added, {len(found.removed):,} removed, {len(found.changed):,} changed, "
             f"{found.unchanged:,} unchanged{', in another order' if found.is_order_other else ''}."
         )
-        if hashes["old"] != hashes["new"]:
-            app.show(f"SHA-256 {hashes['old'][:12]} became {hashes['new'][:12]}.")
+        if was.content_hash != now.content_hash:
+            app.show(f"SHA-256 {was.content_hash[:12]} became {now.content_hash[:12]}.")
     if found and with_exit_code:
         app.exit_code = FAILED
 
 
-def _show_differences(
-    app: App, added: list[dict[str, Any]], removed: list[dict[str, Any]], changed: list[dict[str, Any]]
-) -> None:
-    for sign, rows in (("-", removed), ("+", added)):
+def _show_differences(app: App, found: Differences) -> None:
+    for sign, rows in (("-", found.removed), ("+", found.added)):
         for row in rows:
             app.show(f"{sign} {_called(row)}")
-    for change in changed:
-        app.show(f"~ {_called(change['new'])}")
-        for name in change["fields"]:
-            for sign, row in (("-", change["old"]), ("+", change["new"])):
+    for change in found.changed:
+        app.show(f"~ {_called(change.new)}")
+        for name in change.fields:
+            for sign, row in (("-", change.old), ("+", change.new)):
                 if name in row:
                     app.show(f"    {sign} {name}: {one_line(str(row[name]), 90)}")
 
