@@ -37,7 +37,7 @@ class _ToStderr(logging.Handler):
 
 @contextmanager
 def logging_to_stderr(note: Callable[[str], None]) -> Iterator[None]:
-    """Send what is logged to stderr, warnings and worse unless `set_log_level` says otherwise.
+    """Send what is logged to stderr, warnings and worse unless `--log-level` says otherwise.
 
     Args:
         note: writes a line to stderr.
@@ -50,12 +50,3 @@ def logging_to_stderr(note: Callable[[str], None]) -> Iterator[None]:
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
-
-
-def set_log_level(name: str) -> None:
-    """Log messages of this level and above.
-
-    Args:
-        name: one of `LEVELS`.
-    """
-    logging.getLogger().setLevel(name.upper())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from modelgauge.cli.app import App, pass_app
-from modelgauge.cli.logs import LEVELS, set_log_level
+from modelgauge.cli.logs import LEVELS
 from modelgauge.cli.stdout import stdout_kept
 from modelgauge.config.options import OPTIONS, Group, Kind, options_of
 
@@ -27,7 +28,7 @@ def _add_plugins(ctx: click.Context, _: click.Parameter, value: tuple[str, ...])
 
 def _set_log_level(_: click.Context, __: click.Parameter, value: str | None) -> None:
     if value is not None:
-        set_log_level(value)
+        logging.getLogger().setLevel(value.upper())
 
 
 def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -173,10 +174,7 @@ _SUT_OPTIONS: dict[str, dict[str, Any]] = {
     "--presence-penalty": {"type": float, "help": "Penalty for tokens that occurred."},
     "--frequency-penalty": {"type": float, "help": "Penalty for tokens by how often they occurred."},
     "--random": {"metavar": "SEED", "help": "A seed, or any text: makes a request a different one."},
-    "--top-logprobs": {
-        "type": click.IntRange(min=0),
-        "help": "Log-probabilities of the N likeliest tokens.",
-    },
+    "--top-logprobs": {"type": click.IntRange(min=0), "help": "Log-probabilities of the N likeliest tokens."},
     "--response-schema": {
         "type": click.Path(path_type=Path),
         "metavar": "FILE",

@@ -156,10 +156,12 @@ def run_and_report(
     finally:  # also where stdout takes no more: Ctrl-C ends all that stands in a pipe
         for failure in app.plugins().failures[broken:]:
             app.note(f"Warning: the plugin {failure.name} failed while it watched: {failure.cause}")
-        _say_why(app, records, allowed, runs, told=not given["as_json"] and _has_one_reader())
+        _say_why(app, shown, allowed, told=not given["as_json"] and _has_one_reader())
         unfinished = watch.unfinished()
-        if interrupted:
-            _say_interrupted(app, unfinished if watch.started else None, runs)
+        if interrupted and not watch.started:
+            app.note("Interrupted before a run began: nothing was asked.")
+        for run_id in sorted(str(one["run_id"]) for one in unfinished) if interrupted else ():
+            app.note(f"Interrupted: {runs / run_id}")
         _say_how_to_go_on(app, unfinished, shown, again, interrupted=interrupted)
 
 
@@ -179,9 +181,16 @@ def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted
 def _show(
     app: App, shown: Sequence[ShownRun], output: OutputFile | None, *, as_json: bool, again: str
 ) -> None:
+    from modelgauge.reports.items import record_as_json, records_as_json
+
     try:
         if output is not None:
-            _write(app, output, shown)
+            with output.writing() as file:
+                if len(shown) == 1:
+                    file.writelines(record_as_json(shown[0], redact_json=app.redact_json))
+                else:
+                    file.writelines(records_as_json(shown, redact_json=app.redact_json))
+                file.write("\n")
     finally:  # also where the file has no room
         if as_json:
             app.show_json({"records": [one.record.model_dump(mode="json") for one in shown]})
@@ -189,54 +198,34 @@ def _show(
             app.show_report(shown, shown_by=again.split(" ")[1] if again else "run-test")
 
 
-def _write(app: App, output: OutputFile, shown: Sequence[ShownRun]) -> None:
-    """One record as it is, several as a list."""
-    from modelgauge.reports.items import records_as_json
-
-    with output.writing() as file:
-        file.writelines(records_as_json(shown, always_a_list=len(shown) != 1, redact_json=app.redact_json))
-        file.write("\n")
-
-
-def _say_why(app: App, records: Iterable[TestRecord], allowed: Allowance, runs: Path, *, told: bool) -> None:
+def _say_why(app: App, shown: Iterable[ShownRun], allowed: Allowance, *, told: bool) -> None:
     """Why the exit code is not 0.
 
     Args:
         app: of this invocation.
-        records: of the runs.
+        shown: the runs.
         allowed: how many items may fail.
-        runs: the folder of the runs.
         told: whether those who read this have read in the tables what stopped a run.
     """
-    from modelgauge.engine.files.journal import RunFolder
     from modelgauge.reports.plain import counted
     from modelgauge.reports.thresholds import why_not_passed
 
-    for record in records:
+    for run in shown:
+        record, counts = run.record, run.record.counts
         pair = f"{record.test_uid} on {record.sut_uid}"
-        not_passed = None if record.cancelled else why_not_passed(record)
         if record.failure is not None:
             why = "" if told else f": {record.failure.error_type}: {record.failure.message.rstrip('.')}"
             app.note(f"Error: {pair} stopped early{why}.")
-        elif allowed.exceeded_by(record) and not record.cancelled:
-            counts = record.counts
+        elif record.cancelled:
+            continue
+        elif allowed.exceeded_by(record):
             repeats = f" and {counted(counts.failed_repeats, 'repeat')} of others" if counts.partial else ""
             app.note(
                 f"Error: {counts.failed:,} of {counts.items:,} items{repeats} failed in {pair}; "
                 f"--max-errors allows {allowed.text}."
             )
-        elif not_passed is not None:
-            show = RunFolder(runs / record.run_id).command("show")
-            app.note(f"Failed: {pair}: {not_passed}. See which: {show} --failures")
-
-
-def _say_interrupted(app: App, unfinished: Iterable[Mapping[str, Any]] | None, runs: Path) -> None:
-    """Which runs were interrupted; None where none had begun."""
-    if unfinished is None:
-        app.note("Interrupted before a run began: nothing was asked.")
-        return
-    for one in sorted(unfinished, key=lambda run: str(run["run_id"])):
-        app.note(f"Interrupted: {runs / one['run_id']}")
+        elif (not_passed := why_not_passed(record)) is not None:
+            app.note(f"Failed: {pair}: {not_passed}. See which: {run.command('show')} --failures")
 
 
 def _say_how_to_go_on(
@@ -254,14 +243,20 @@ def _say_how_to_go_on(
     ]
     if not left:
         return
-    more = _higher_cap([one.record for one in shown], again)
+    from modelgauge.reports.items import higher_cap
+
+    # `resume` needs a higher cap to go on where one was reached; other commands begin anew.
+    resumes = not again or again.startswith("modelgauge resume ")
+    more = higher_cap(one.record for one in shown) if resumes else ""
     if again and not interrupted and not more:
         app.note("To go on, correct that and run the same command again.")
         return
     corrected = ", once that is corrected" if any(one.needs_correction for one in shown) else ""
     one = left[0]
     resume = f"modelgauge resume {one['run_id'] if len(left) == 1 else one['invocation_id']}"
-    app.note(f"To go on{corrected}: {again or resume}{_data_dir(app)}{more}")
+    folder = app.given.get("data_dir")  # without which the run would be looked for elsewhere
+    data_dir = f" --data-dir {shlex.quote(str(folder))}" if folder else ""
+    app.note(f"To go on{corrected}: {again or resume}{data_dir}{more}")
 
 
 def _has_one_reader() -> bool:
@@ -270,16 +265,3 @@ def _has_one_reader() -> bool:
         return os.path.samestat(os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno()))
     except (OSError, ValueError, AttributeError):  # not even files
         return False
-
-
-def _higher_cap(records: Iterable[TestRecord], again: str) -> str:
-    """The options that `resume` needs to go on where a cap was reached; other commands begin anew."""
-    from modelgauge.reports.items import higher_cap
-
-    return "" if again and not again.startswith("modelgauge resume ") else higher_cap(records)
-
-
-def _data_dir(app: App) -> str:
-    """The option without which a command would look for the run elsewhere."""
-    folder = app.given.get("data_dir")
-    return f" --data-dir {shlex.quote(str(folder))}" if folder else ""

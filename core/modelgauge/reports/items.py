@@ -7,19 +7,13 @@ held.
 import json
 import shlex
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from modelgauge.data.records import (
-    ItemRecord,
-    TestItemRecord,
-    TestRecord,
-    item_from_json,
-    place_of_item,
-)
+from modelgauge.data.records import ItemRecord, TestItemRecord, TestRecord, item_from_json, place_of_item
 from modelgauge.data.results import GIVEN, PASSED
 from modelgauge.engine.files.journal import RunFolder, whole_lines
 from modelgauge.errors import NewRunNeededError
@@ -180,13 +174,10 @@ class ShownRun:
             partial: those too of which repeats failed.
         """
         for line in self.order().scored():
-            if _HAS_THRESHOLDS not in line and not (
-                partial and _PARTIAL in line
-            ):  # the others are not parsed
-                continue
-            record = item_from_json(line.encode("utf-8"), self.record.run_id)
-            if isinstance(record, TestItemRecord) and (failing(record) or (partial and record.failures)):
-                yield record
+            if _HAS_THRESHOLDS in line or (partial and _PARTIAL in line):  # the others are not parsed
+                record = item_from_json(line.encode("utf-8"), self.record.run_id)
+                if isinstance(record, TestItemRecord) and (failing(record) or (partial and record.failures)):
+                    yield record
 
 
 def higher_cap(records: Iterable[TestRecord]) -> str:
@@ -234,33 +225,17 @@ def record_as_json(
     yield "}"
 
 
-def records_as_json(
-    runs: Sequence[ShownRun],
-    *,
-    always_a_list: bool = True,
-    scored: bool = True,
-    failed: bool = True,
-    not_passed: bool = False,
-    redact_json: Callable[[Any], Any] = lambda value: value,
-) -> Iterator[str]:
+def records_as_json(runs: Iterable[ShownRun], **wanted: Any) -> Iterator[str]:
     """Several records as `{"records": [...]}`, in pieces.
 
     Args:
         runs: their records and where they lie.
-        always_a_list: if False, the first record alone and as it is.
-        scored: with `test_item_records`.
-        failed: with `test_item_exceptions`.
-        not_passed: as in `record_as_json`.
-        redact_json: likewise.
+        wanted: as for `record_as_json`.
     """
-    wanted = {"scored": scored, "failed": failed, "not_passed": not_passed}
-    if not always_a_list:
-        yield from record_as_json(runs[0], **wanted, redact_json=redact_json)
-        return
     yield '{"records": ['
     for place, run in enumerate(runs):
         yield ",\n" if place else "\n"
-        yield from record_as_json(run, **wanted, redact_json=redact_json)
+        yield from record_as_json(run, **wanted)
     yield "]}"
 
 

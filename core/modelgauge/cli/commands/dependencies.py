@@ -14,7 +14,7 @@ from modelgauge.reports.plain import columns
 
 if TYPE_CHECKING:
     from modelgauge.cli.app import App
-    from modelgauge.dependencies import DependencyStore, ExternalData
+    from modelgauge.dependencies import DependencyStore, ExternalData, ResolvedDependency
     from modelgauge.interfaces.test import PromptResponseTest
 
 
@@ -55,7 +55,11 @@ def list_dependencies(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> 
             if row["problem"]:
                 app.show(f"\n{row['problem']}")
     else:
-        app.show(columns(list(map(_kept_cells, rows)), ("TEST", "KEY", "VERSION", "SIZE", "PATH")))
+        kept = [
+            (row["test_uid"], row["key"], row["version"][:12], size(row["bytes"]), row["path"])
+            for row in rows
+        ]
+        app.show(columns(kept, ("TEST", "KEY", "VERSION", "SIZE", "PATH")))
 
 
 @dependencies.command("fetch")
@@ -80,8 +84,7 @@ def fetch(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> None:
         except DependencyError as error:
             failures.append(error)
             continue
-        for key, one in resolved.items():
-            rows.append({"test_uid": made.uid, "key": key, "version": one.version, "path": str(one.path)})
+        rows += [_added(made, key, one) for key, one in resolved.items()]
     if as_json:
         app.show_json({"dependencies": rows})
     else:
@@ -99,15 +102,7 @@ def fetch(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> None:
 @click.option("--key", metavar="KEY", help="The test's name for it; needless where it has only one.")
 @data_dir_option
 @shared_options
-def add(
-    app: App,
-    /,
-    *,
-    key_and_file: tuple[str, ...],
-    test: str,
-    key: str | None,
-    as_json: bool,
-) -> None:
+def add(app: App, /, *, key_and_file: tuple[str, ...], test: str, key: str | None, as_json: bool) -> None:
     """Add a file that you fetched yourself, as if it had been fetched: it is verified, unpacked and kept.
 
     \b
@@ -116,22 +111,22 @@ def add(
     """
     from modelgauge.interfaces.identity import declared
 
-    given_key, file = _key_and_file(key_and_file, key)
+    *keys, file = key_and_file
+    keys += [] if key is None else [key]
+    if len(keys) > 1:
+        raise click.UsageError("Give one FILE, and its key once.")
     made = _made(app, (test,))[0]
     wanted = declared(made, "get_dependencies")
-    name = _declared_key(made.uid, wanted, given_key)
-    resolved = _store(app).add(made.uid, name, wanted[name], file)
+    name = _declared_key(made.uid, wanted, keys[0] if keys else None)
+    resolved = _store(app).add(made.uid, name, wanted[name], Path(file).expanduser())
     if as_json:
-        row = {"test_uid": made.uid, "key": name, "version": resolved.version, "path": str(resolved.path)}
-        app.show_json({"dependencies": [row]})
+        app.show_json({"dependencies": [_added(made, name, resolved)]})
         return
     app.show(f"Added {name} of {made.uid}, version {resolved.version[:12]}: {resolved.path}")
 
 
-def _key_and_file(given: tuple[str, ...], key: str | None) -> tuple[str | None, Path]:
-    if len(given) > 2 or (len(given) == 2 and key is not None):
-        raise click.UsageError("Give one FILE, and its key once.")
-    return (given[0] if len(given) == 2 else key), Path(given[-1]).expanduser()
+def _added(test: PromptResponseTest, key: str, data: ResolvedDependency) -> dict[str, Any]:
+    return {"test_uid": test.uid, "key": key, "version": data.version, "path": str(data.path)}
 
 
 def _declared_key(test: str, declared: dict[str, ExternalData], key: str | None) -> str:
@@ -174,10 +169,6 @@ def _kept(app: App) -> list[dict[str, Any]]:
         }
         for one in _store(app).stored()
     ]
-
-
-def _kept_cells(row: dict[str, Any]) -> tuple[str, ...]:
-    return row["test_uid"], row["key"], row["version"][:12], size(row["bytes"]), row["path"]
 
 
 def _needed(app: App, tests: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -10,12 +10,12 @@ from modelgauge.cli.options import shared_options
 from modelgauge.reports.plain import columns, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
     from modelgauge.cli.app import App
     from modelgauge.config.secrets import Secret
     from modelgauge.plugins.discovery import Plugins
-    from modelgauge.plugins.registry import Entry, Registry
+    from modelgauge.plugins.registry import Registry
 
 _HEADINGS = {"test": "Tests", "sut": "SUTs", "annotator": "Annotators", "metric": "Metrics"}
 
@@ -34,7 +34,7 @@ def list_all(app: App, /, *, as_json: bool) -> None:
     """
     plugins = app.plugins()
     if as_json:
-        app.show_json({_key(registry): _as_json(registry) for registry in plugins.registries})
+        app.show_json(_as_json(plugins.registries))
         return
     for registry in plugins.registries:
         app.show(f"{_HEADINGS[registry.kind]} ({len(registry):,})")
@@ -44,19 +44,15 @@ def list_all(app: App, /, *, as_json: bool) -> None:
     note_failures(app, plugins)
 
 
-def _list_command(kind: str, registry_of: Callable[[Plugins], Registry], about: str) -> click.Command:
+def _list_command(plural: str, about: str) -> click.Command:
     """The command that lists one kind."""
-    plural = f"{kind}s"
 
-    @click.command(
-        f"list-{plural}",
-        help=f"{about}\n\n\b\nExample:\n  modelgauge list-{plural} --json",
-    )
+    @click.command(f"list-{plural}", help=f"{about}\n\n\b\nExample:\n  modelgauge list-{plural} --json")
     @shared_options
     def list_kind(app: App, /, *, as_json: bool) -> None:
-        registry = registry_of(app.plugins())
+        registry: Registry = getattr(app.plugins(), plural)
         if as_json:
-            app.show_json({_key(registry): _as_json(registry)})
+            app.show_json(_as_json([registry]))
             return
         rows = [(entry.label, entry.target_name, entry.distribution) for entry in registry]
         app.show(columns(rows, ("UID", "CLASS", "FROM")) or f"There are no {_HEADINGS[registry.kind]}.")
@@ -65,25 +61,18 @@ def _list_command(kind: str, registry_of: Callable[[Plugins], Registry], about: 
     return list_kind
 
 
-list_tests = _list_command(
-    "test",
-    lambda plugins: plugins.tests,
-    "List the tests: what `run-test --test` and `list-items --test` take.",
-)
+list_tests = _list_command("tests", "List the tests: what `run-test --test` and `list-items --test` take.")
 list_suts = _list_command(
-    "sut",
-    lambda plugins: plugins.suts,
+    "suts",
     "List the SUTs (systems under test): what `run-test --sut` and `run-sut --sut` take. "
     "A name that ends in /… is a provider: acme/… stands for acme/any-model?option=value.",
 )
 list_annotators = _list_command(
-    "annotator",
-    lambda plugins: plugins.annotators,
+    "annotators",
     "List the annotators, which judge completions: what tests name, and `run-annotator --annotator` takes.",
 )
 list_metrics = _list_command(
-    "metric",
-    lambda plugins: plugins.metrics,
+    "metrics",
     "List the metrics, which score completions: what `run-test --dataset FILE --metric` takes. "
     "Settings stand behind a name: answer_relevancy?threshold=0.7.",
 )
@@ -99,20 +88,13 @@ def note_failures(app: App, plugins: Plugins) -> None:
         app.note(f"Claimed by two plugins: {', '.join(disputed)}. `modelgauge plugins` says by which.")
 
 
-def _key(registry: Registry) -> str:
-    return f"{registry.kind}s"
-
-
-def _as_json(registry: Registry) -> list[dict[str, Any]]:
-    return [_entry_as_json(entry) for entry in registry]
-
-
-def _entry_as_json(entry: Entry) -> dict[str, Any]:
+def _as_json(registries: Iterable[Registry]) -> dict[str, list[dict[str, Any]]]:
+    facts = {"uid": "uid", "provider": "is_provider", "class": "target_name", "distribution": "distribution"}
     return {
-        "uid": entry.uid,
-        "provider": entry.is_provider,
-        "class": entry.target_name,
-        "distribution": entry.distribution,
+        f"{registry.kind}s": [
+            {name: getattr(entry, held) for name, held in facts.items()} for entry in registry
+        ]
+        for registry in registries
     }
 
 
@@ -132,23 +114,20 @@ def list_secrets(app: App, /, *, as_json: bool) -> None:
       modelgauge list-secrets
     """
     wanted, failures = _wanted(app)
-    rows = [_row(app, secret, users) for secret, users in wanted]
+    rows = [_row(app, secret, users) for _, (secret, users) in sorted(wanted.items())]
     if as_json:
         app.show_json({"secrets": rows, "failures": failures})
         return
     for row in rows:
         app.show(_described(row, str(app.settings.secrets_file)))
     missing = sum(not row["found"] and row["required"] for row in rows)
-    app.show(
-        f"{counted(len(rows), 'secret')}, {missing} required and missing."
-        if rows
-        else "No plugin wants a secret."
-    )
+    found = f"{counted(len(rows), 'secret')}, {missing} required and missing."
+    app.show(found if rows else "No plugin wants a secret.")
     for failure in failures:
         app.note(f"Warning: {failure}")
 
 
-def _wanted(app: App) -> tuple[list[tuple[type[Secret], list[str]]], list[str]]:
+def _wanted(app: App) -> tuple[dict[str, tuple[type[Secret], list[str]]], list[str]]:
     """The secrets by name with the uids that want them, and what went wrong with importing their classes."""
     from modelgauge.errors import ModelGaugeError
 
@@ -164,7 +143,7 @@ def _wanted(app: App) -> tuple[list[tuple[type[Secret], list[str]]], list[str]]:
                     failures[f"{entry.label}: {error}"] = None
                     continue
                 found.setdefault(name, (secret, []))[1].append(entry.label)
-    return [found[name] for name in sorted(found)], list(failures)
+    return found, list(failures)
 
 
 def _row(app: App, secret: type[Secret], users: list[str]) -> dict[str, Any]:

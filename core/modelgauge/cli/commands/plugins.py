@@ -10,6 +10,7 @@ from modelgauge.cli.lazy import LazyGroup
 from modelgauge.cli.options import data_dir_option, shared_options
 from modelgauge.cli.program import FAILED
 from modelgauge.errors import UsageError
+from modelgauge.reports.plain import counted
 
 if TYPE_CHECKING:
     from modelgauge.cli.app import App
@@ -46,28 +47,23 @@ def plugins(ctx: click.Context, app: App, /, *, as_json: bool) -> None:
         app.show(f"\nFAILED {failure.name} (from {failure.distribution}{version})\n  {failure.cause}")
         if app.debug:
             app.show(failure.traceback.rstrip("\n"))
-    for label, kind, distributions in _conflicts(found):
-        app.show(f"\nCONFLICT {kind} {label} is claimed by {' and by '.join(distributions)}")
+    for one in _conflicts(found):
+        app.show(
+            f"\nCONFLICT {one['kind']} {one['uid']} is claimed by {' and by '.join(one['distributions'])}"
+        )
 
 
 def _registered(plugin: LoadedPlugin) -> str:
-    names = {"test": "test", "sut": "SUT", "annotator": "annotator", "metric": "metric"}
-    parts = [
-        f"{number} {names[kind]}{'' if number == 1 else 's'}"
-        for kind, number in plugin.counts.items()
-        if number
-    ]
-    other = [
-        hook
-        for hook in plugin.hooks
-        if not hook.startswith("modelgauge_register_") or hook.endswith("_commands")
-    ]
-    return ", ".join([*parts, *(hook.removeprefix("modelgauge_") for hook in other)]) or "nothing"
+    counts = plugin.counts.items()
+    parts = [counted(number, "SUT" if kind == "sut" else kind) for kind, number in counts if number]
+    hooks = [hook.removeprefix("modelgauge_") for hook in plugin.hooks]
+    other = [hook for hook in hooks if not hook.startswith("register_") or hook.endswith("_commands")]
+    return ", ".join([*parts, *other]) or "nothing"
 
 
-def _conflicts(found: Plugins) -> list[tuple[str, str, list[str]]]:
+def _conflicts(found: Plugins) -> list[dict[str, Any]]:
     return [
-        (label, registry.kind, distributions)
+        {"uid": label, "kind": registry.kind, "distributions": distributions}
         for registry in found.registries
         for label, distributions in registry.conflicts.items()
     ]
@@ -97,10 +93,7 @@ def _as_json(found: Plugins) -> dict[str, Any]:
             }
             for one in found.failures
         ],
-        "conflicts": [
-            {"uid": label, "kind": kind, "distributions": distributions}
-            for label, kind, distributions in _conflicts(found)
-        ],
+        "conflicts": _conflicts(found),
     }
 
 
@@ -120,14 +113,7 @@ def _as_json(found: Plugins) -> dict[str, Any]:
 @data_dir_option
 @shared_options
 def check(
-    app: App,
-    /,
-    *,
-    names: tuple[str, ...],
-    examples: tuple[str, ...],
-    call: bool,
-    quiet: bool,
-    as_json: bool,
+    app: App, /, *, names: tuple[str, ...], examples: tuple[str, ...], call: bool, quiet: bool, as_json: bool
 ) -> None:
     """Check the promises of a plugin, and list every rule for everything that it registers.
 
@@ -156,9 +142,8 @@ def check(
         for name in chosen
     ]
     passed = all(report.passed for report in reports)
+    app.exit_code = 0 if passed else FAILED
     if as_json:
         app.show_json({"passed": passed, "plugins": [report.to_json() for report in reports]})
     else:
         app.show("\n\n".join(report.to_text(quiet=quiet) for report in reports))
-    if not passed:
-        app.exit_code = FAILED

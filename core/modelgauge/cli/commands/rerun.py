@@ -37,23 +37,14 @@ rerun_options = together(
 """What does not change the results of a run."""
 
 
-def _named_again(name: str, meaning: str) -> Callable[[Any], Any]:
-    many = name == "metric"
-    return click.option(
-        f"--{name}",
-        "metrics" if many else name,
-        metavar="FILE" if name == "dataset" else "UID",
-        multiple=many,
-        help=f"The run's {meaning}, named again{'; repeatable' if many else ''}.",
-    )
-
-
 _names_again = together(
-    _named_again("sut", "SUT"),
-    _named_again("test", "test"),
-    _named_again("dataset", "file of goldens"),
-    _named_again("metric", "metric"),
-    _named_again("judge", "judge"),
+    click.option("--sut", metavar="UID", help="The run's SUT, named again."),
+    click.option("--test", metavar="UID", help="The run's test, named again."),
+    click.option("--dataset", metavar="FILE", help="The run's file of goldens, named again."),
+    click.option(
+        "--metric", "metrics", multiple=True, metavar="UID", help="The run's metric, named again; repeatable."
+    ),
+    click.option("--judge", metavar="UID", help="The run's judge, named again."),
 )
 """The names that `resume` is given only for a run that is not known to be one's own."""
 

@@ -45,14 +45,7 @@ if TYPE_CHECKING:
 @sut_options
 @shared_options
 def run_test(
-    app: App,
-    /,
-    *,
-    tests: Sequence[str],
-    suts: Sequence[str],
-    judge: str | None,
-    dry_run: bool,
-    **given: Any,
+    app: App, /, *, tests: Sequence[str], suts: Sequence[str], judge: str | None, dry_run: bool, **given: Any
 ) -> None:
     """Run tests on SUTs, every test on every SUT, and show what came out and how sure that is.
 

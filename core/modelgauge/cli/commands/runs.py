@@ -42,12 +42,8 @@ def runs(app: App, /, *, last: int | None, as_json: bool) -> None:
         for row in rows
     ]
     head = ("RUN", "TEST", "SUT", "STATE", "SCORED", "RESULT")
-    app.show_table(
-        table,
-        head,
-        folds={"TEST": 8, "SUT": 8, "RESULT": 20},
-        empty=f"There are no runs in {folder}.",
-    )
+    folds = {"TEST": 8, "SUT": 8, "RESULT": 20}
+    app.show_table(table, head, folds=folds, empty=f"There are no runs in {folder}.")
 
 
 def _row(app: App, folder: RunFolder) -> dict[str, Any]:

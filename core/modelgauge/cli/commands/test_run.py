@@ -7,11 +7,10 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -78,14 +77,10 @@ def run(
     /,
     *,
     pytest_args: tuple[str, ...],
-    repeat: int,
-    use_cache: bool,
-    ignore_errors: bool,
-    skip_on_missing_params: bool,
-    display: str,
     identifier: str | None,
     judge: str | None,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Run test files with pytest; the cases of all `assert_test` calls end in one run record.
 
@@ -109,18 +104,11 @@ def run(
     app.configure(judge=judge)
     _check_names(app)
     _check_identifier(identifier)
-    options = TestRunOptions(
-        repeat=repeat,
-        use_cache=use_cache,
-        ignore_errors=ignore_errors,
-        skip_on_missing_params=skip_on_missing_params,
-        display=display,  # type: ignore[arg-type]  # click has checked it
-        identifier=identifier,
-    )
     with TemporaryDirectory(prefix="modelgauge-") as folder:
         told, command = Path(folder, "run"), Path(folder, "command")
         command.write_text(json.dumps(["modelgauge", *map(app.redact, app.args)]), encoding="utf-8")
-        environment = _environment(app, replace(options, told=str(told), command=str(command)))
+        options = TestRunOptions(identifier=identifier, told=str(told), command=str(command), **given)
+        environment = _environment(app, options)
         app.exit_code = _pytest(pytest_args, environment, _STDERR if as_json else None)
         if as_json:
             _show_record(app, told)
@@ -133,11 +121,10 @@ def _check_names(app: App) -> None:
         PluginError: a local plugin does not work.
         UnknownNameError: there is no such judge.
     """
-    settings = app.settings
-    if settings.plugins or settings.judge is not None:
-        plugins = app.plugins()
-        if settings.judge is not None:
-            plugins.suts.resolve(settings.judge)
+    if app.settings.plugins:
+        app.plugins()
+    if app.settings.judge is not None:
+        app.plugins().suts.resolve(app.settings.judge)
 
 
 def _check_identifier(identifier: str | None) -> None:
