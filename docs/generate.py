@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import api_details
+import command_line
 from docstrings import entries_of, first_line, prose, sections_of, table
 
 from modelgauge import errors
-from modelgauge.cli import reference
 from modelgauge.config.options import OPTIONS
 from modelgauge.config.settings import SECRETS_FILE, SETTINGS_FILE, TRUSTED, list_settings
 from modelgauge.plugins import hookspecs
@@ -94,7 +94,7 @@ of `concurrency`, `max_retries` and `attempt_timeout`."""
 
 
 def cli_page() -> str:
-    return reference.markdown()
+    return command_line.page()
 
 
 def hooks_page() -> str:

@@ -59,7 +59,7 @@ class Program(LazyGroup):
                 app.plugins().register_commands(collector)
             except ModelGaugeError as error:  # help must be readable when a setting or a --plugin is wrong
                 app.note(f"Commands of plugins are not listed. {error}")
-            app.plugin_commands = collector.commands
+            app.plugin_commands = dict(collector.commands)
         return app.plugin_commands
 
     def main(

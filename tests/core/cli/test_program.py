@@ -6,6 +6,8 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import click
 import pytest
@@ -14,7 +16,6 @@ import modelgauge
 from modelgauge.cli.app import App
 from modelgauge.cli.main import COMMANDS, cli
 from modelgauge.cli.program import told
-from modelgauge.cli.reference import markdown
 
 HEAVY = ("pydantic", "numpy", "aiohttp", "rich", "asyncio", "diskcache", "tqdm", "jinja2")
 
@@ -104,13 +105,15 @@ def test_control_characters_of_answers_are_shown_and_not_obeyed(run):
     assert "\x1b" not in ended.out
 
 
-def test_the_reference_names_every_command_and_no_plugin(run):
-    text = markdown()
+def test_the_reference_names_every_command_and_no_plugin(run, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "docs")
+    page = import_module("command_line").page
+    text = page()
     for name in COMMANDS:
         assert f"modelgauge {name}" in text
     assert "modelgauge cache clear" in text
     assert "hello" not in text
-    assert text == markdown()
+    assert text == page()
     assert "```\nmodelgauge run-test --test demo_01 --sut demo_yes_no\n" in text
     assert "\b" not in text
     assert not re.search(r"[ \t]$", text, re.MULTILINE)

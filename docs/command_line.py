@@ -1,4 +1,4 @@
-"""The reference of the command line as Markdown, made of what the commands say of themselves."""
+"""The page of the command line, made of what the commands say of themselves; written by `generate.py`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from inspect import cleandoc
 from typing import TYPE_CHECKING
 
 import click
+from docstrings import table
 
 from modelgauge.cli.app import App
 from modelgauge.cli.main import cli
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 _HEAD = """# Command line
 
-Generated from the program by `modelgauge.cli.reference`; plugins may add commands of their own.
+Generated from the help of the commands; plugins may add commands of their own.
 
 | exit code | meaning |
 | --- | --- |
@@ -29,10 +30,9 @@ Generated from the program by `modelgauge.cli.reference`; plugins may add comman
 """
 
 
-def markdown() -> str:
-    """Every command of ModelGauge itself with its help: the text of the reference page."""
-    parts = [_HEAD, *_sections(cli, "modelgauge", None)]
-    return "\n".join(parts).rstrip("\n") + "\n"
+def page() -> str:
+    """Every command of ModelGauge itself with its help."""
+    return "\n".join([_HEAD, *_sections(cli, "modelgauge", None)]).rstrip("\n") + "\n"
 
 
 def _sections(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
@@ -47,18 +47,13 @@ def _sections(command: click.Command, name: str, parent: click.Context | None) -
     options = [param for param in command.get_params(ctx) if isinstance(param, click.Option)]
     rows = [record for option in options if (record := option.get_help_record(ctx)) is not None]
     if rows:
-        yield "| option | meaning |\n| --- | --- |"
-        yield "".join(f"| `{_cell(names)}` | {_cell(meaning)} |\n" for names, meaning in rows)
+        yield table(("option", "meaning"), [(f"`{names}`", meaning) for names, meaning in rows]) + "\n"
     if isinstance(command, click.Group):
-        for child in _own_commands(command):
+        # Those of the plugins that happen to be installed are in neither.
+        for child in [*getattr(command, "lazy", ()), *command.commands]:
             found = command.get_command(ctx, child)
             if found is not None:
                 yield from _sections(found, child, ctx)
-
-
-def _own_commands(group: click.Group) -> list[str]:
-    """The names of a group's commands, without those of the plugins that happen to be installed."""
-    return [*getattr(group, "lazy", ()), *group.commands]
 
 
 def _help_as_markdown(text: str) -> str:
@@ -72,7 +67,3 @@ def _help_as_markdown(text: str) -> str:
         code = "\n".join(line.removeprefix("  ") for line in lines)
         paragraphs.append(f"{head}\n\n```\n{code}\n```")
     return "\n\n".join(paragraphs) + "\n"
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
