@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -86,56 +86,51 @@ _FORM = together(
 )
 
 
-def _dataset_options(dataset: str, metric: str, *, many: bool) -> Callable[[F], F]:
-    """`--dataset`, how it is written, `--metric` and `--judge`, with the help of the first and the third."""
-    return together(
-        click.option(
-            "--dataset",
-            *(["datasets"] if many else []),
-            multiple=many,
-            type=FILE,
-            metavar="FILE",
-            help=dataset,
-        ),
-        form_options,
-        click.option("--metric", "metrics", multiple=True, metavar="UID", help=metric),
-        judge_option,
-    )
-
-
-dataset_options = _dataset_options(
-    "Goldens (CSV, JSON, JSONL) as a test, judged by each --metric; repeatable.",
-    "A metric for --dataset; repeatable.",
-    many=True,
+dataset_options = together(
+    click.option(
+        "--dataset",
+        "datasets",
+        multiple=True,
+        type=FILE,
+        metavar="FILE",
+        help="Goldens (CSV, JSON, JSONL) as a test, judged by each --metric; repeatable.",
+    ),
+    form_options,
+    click.option(
+        "--metric", "metrics", multiple=True, metavar="UID", help="A metric for --dataset; repeatable."
+    ),
+    judge_option,
 )
 """For the tests that `taken_dataset_tests` makes."""
-other_dataset_options = _dataset_options(
-    "Measure by these goldens.  [default: the run's]",
-    "Measure by this metric of a data set; repeatable.  [default: the run's]",
-    many=False,
+other_dataset_options = together(
+    click.option(
+        "--dataset", type=FILE, metavar="FILE", help="Measure by these goldens.  [default: the run's]"
+    ),
+    form_options,
+    click.option(
+        "--metric",
+        "metrics",
+        multiple=True,
+        metavar="UID",
+        help="Measure by this metric of a data set; repeatable.  [default: the run's]",
+    ),
+    judge_option,
 )
 """For a run of a data set that is measured anew: what is given stands instead of the run's own."""
 
 
-class DatasetTests(NamedTuple):
-    """The tests of data sets that a command line names.
-
-    Args:
-        tests: one for each file.
-        inputs: what a run's manifest keeps, so that it can be done again.
-    """
-
-    tests: list[DatasetTest]
-    inputs: dict[str, Any]
-
-
-def taken_dataset_tests(app: App, given: dict[str, Any], others: Sequence[str] = ()) -> DatasetTests:
+def taken_dataset_tests(
+    app: App, given: dict[str, Any], others: Sequence[str]
+) -> tuple[list[DatasetTest], dict[str, Any]]:
     """Take what `dataset_options` added out of a command's arguments, but for the judge, and make the tests.
 
     Args:
         app: of this invocation.
         given: the command's arguments.
         others: the uids of the other tests that are run.
+
+    Returns:
+        A test for each file, and what a run's manifest keeps, so that it can be done again.
 
     Raises:
         UsageError: there are metrics without a data set, or the other way round, or a name is unknown.
@@ -149,12 +144,12 @@ def taken_dataset_tests(app: App, given: dict[str, Any], others: Sequence[str] =
     if any(form) and not files:
         raise click.UsageError("--column, --delimiter and --encoding are of a --dataset, and there is none.")
     if not files:
-        return DatasetTests([], {})
+        return [], {}
     from modelgauge.datasets.runs import file_tests, inputs_of, made_metrics
 
     made = file_tests(files, made_metrics(uids, app.plugins(), app.secrets), form=form, taken=others)
     by_uid = {test.uid: file for file, test in made.items()}
-    return DatasetTests(list(made.values()), inputs_of(by_uid, uids, form))
+    return list(made.values()), inputs_of(by_uid, uids, form)
 
 
 def judged_by(judge: str | None) -> AbstractContextManager[None]:

@@ -149,14 +149,11 @@ def _schema(_: click.Context, __: click.Parameter, file: Path | None) -> dict[st
     import json
 
     from modelgauge.errors import InputFileError
-    from modelgauge.files.regular import bytes_of
+    from modelgauge.files.texts import bytes_of_file
 
     fix = 'Give a file with a JSON Schema, such as {"type": "object", "properties": {…}}.'
     try:
-        schema = json.loads(bytes_of(file).decode("utf-8-sig"))
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputFileError(f"--response-schema {file} cannot be read: {reason}.", fix=fix) from None
+        schema = json.loads(bytes_of_file(file).decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise InputFileError(f"--response-schema {file} is not JSON: {error}.", fix=fix) from None
     if not isinstance(schema, dict):
@@ -208,24 +205,18 @@ def taken_sut_options(given: dict[str, Any]) -> SUTOptions:
 # --- options of runs ---------------------------------------------------------------------------------
 
 
-def _mapping(
-    value_name: str,
-) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], Mapping[str, str]]:
-    """A callback that makes a mapping of `KEY=VALUE` texts; a value may hold `=`."""
-
-    def convert(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> Mapping[str, str]:
-        found: dict[str, str] = {}
-        for text in given:
-            key, _, value = text.partition("=")
-            if not (key and value):
-                problem = f"{text!r} is not KEY={value_name}, or TEST:KEY={value_name}."
-                raise click.BadParameter(problem, ctx, param)
-            if key in found:
-                raise click.BadParameter(f"{key!r} is given twice.", ctx, param)
-            found[key] = value
-        return found
-
-    return convert
+def _mapping(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> Mapping[str, str]:
+    """A mapping of `KEY=VALUE` texts; a value may hold `=`."""
+    found: dict[str, str] = {}
+    for text in given:
+        key, _, value = text.partition("=")
+        if not (key and value):
+            problem = f"{text!r} is not {param.metavar}, or TEST:{param.metavar}."
+            raise click.BadParameter(problem, ctx, param)
+        if key in found:
+            raise click.BadParameter(f"{key!r} is given twice.", ctx, param)
+        found[key] = value
+    return found
 
 
 offline_option = click.option(
@@ -239,7 +230,7 @@ offline_option = click.option(
 dependency_option = click.option(
     "--dependency",
     "dependencies",
-    callback=_mapping("PATH"),
+    callback=_mapping,
     multiple=True,
     metavar="KEY=PATH",
     help="Use a local file instead of a test's declared data; TEST:KEY=PATH for one of several.",
@@ -250,7 +241,7 @@ data_options = together(
     click.option(
         "--dependency-version",
         "dependency_versions",
-        callback=_mapping("HASH"),
+        callback=_mapping,
         multiple=True,
         metavar="KEY=HASH",
         help="Demand this version (SHA-256) of a test's data.",
@@ -277,6 +268,7 @@ def _run_option(name: str) -> Callable[[F], F]:
     about = OPTIONS[name]
     if about.metavar is None:
         return together()
+    shows_default = about.default is not None and about.metavar
     return click.option(
         *(about.flags or (f"--{name.replace('_', '-')}",)),
         name,
@@ -284,9 +276,7 @@ def _run_option(name: str) -> Callable[[F], F]:
         is_flag=not about.metavar,
         type=_value(about.kind) if about.metavar else None,
         default=None,
-        help=about.help
-        if about.default is None or not about.metavar
-        else f"{about.help}  [default: {about.default}]",
+        help=f"{about.help}  [default: {about.default}]" if shows_default else about.help,
     )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from modelgauge.cli.app import App
-    from modelgauge.data.measured import PromptInteractionAnnotations
+    from modelgauge.data.items import PromptWithContext
     from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord
     from modelgauge.reports.items import ShownRun
 
@@ -108,11 +108,8 @@ def _show_failures(app: App, run: ShownRun) -> None:
     groups = group_failures(run.failures())
     for group in groups:
         trace = group.failure.traceback if app.debug else without_our_frames(group.failure.traceback)
-        app.show(
-            "\n".join(
-                [*_item_lines(group.item), _failed(group.failure), indented(trace.rstrip("\n"), "    ")]
-            )
-        )
+        lines = [*_item_lines(group.item), _failed(group.failure), indented(trace.rstrip("\n"), "    ")]
+        app.show("\n".join(lines))
         more = ", ..." if group.count - 1 > len(group.others) else ""
         if group.others:
             app.show(f"  {group.count - 1:,} more failed alike: {', '.join(group.others)}{more}")
@@ -142,23 +139,34 @@ def _show_not_passed(app: App, run: ShownRun) -> int:
 
 
 def _item_lines(record: ItemRecord) -> Iterator[str]:
+    from modelgauge.cli.commands.run_one import shown
     from modelgauge.data.records import TestItemRecord
     from modelgauge.reports.figures import exact
 
     yield f"{record.index + 1}. {record.test_item.id}"
-    answered = len(record.interactions)
     for interaction in record.interactions:
-        yield from _interaction_lines(interaction)
-    if answered < len(record.test_item.prompts):
+        yield from _prompt_lines(interaction.prompt)
+        for annotated in interaction.response.completions:
+            completion = annotated.completion
+            if completion.reasoning:
+                yield f"  reasoning\n{indented(completion.reasoning, '    ')}"
+            yield f"  completion\n{indented(completion.text, '    ')}"
+            for name, annotation in annotated.annotations.items():
+                yield f"  annotation {name}\n{indented(shown(annotation))}"
+    if len(record.interactions) < len(record.test_item.prompts):
         asked = [one.prompt for one in record.interactions]
         for prompt in record.test_item.prompts:
             if prompt not in asked:
-                yield f"  prompt\n{indented(prompt_text(prompt.prompt), '    ')}"
-                yield from _known_lines(prompt.context)
+                yield from _prompt_lines(prompt)
     yield from _known_lines(record.test_item.context)
     if isinstance(record, TestItemRecord) or record.measurements:
         measured = ", ".join(f"{name} = {exact(value)}" for name, value in record.measurements.items())
         yield f"  measured: {measured or 'nothing'}"
+
+
+def _prompt_lines(prompt: PromptWithContext) -> Iterator[str]:
+    yield f"  prompt\n{indented(prompt_text(prompt.prompt), '    ')}"
+    yield from _known_lines(prompt.context)
 
 
 def _known_lines(context: Any) -> Iterator[str]:
@@ -171,20 +179,6 @@ def _known_lines(context: Any) -> Iterator[str]:
         yield f"  {name.replace('_', ' ')}\n{indented(shown(value))}"
     if context is not None and not expected:
         yield f"  context\n    {one_line(shown(context), _MOST_OF_A_CONTEXT)}"
-
-
-def _interaction_lines(interaction: PromptInteractionAnnotations) -> Iterator[str]:
-    from modelgauge.cli.commands.run_one import shown
-
-    yield f"  prompt\n{indented(prompt_text(interaction.prompt.prompt), '    ')}"
-    yield from _known_lines(interaction.prompt.context)
-    for annotated in interaction.response.completions:
-        completion = annotated.completion
-        if completion.reasoning:
-            yield f"  reasoning\n{indented(completion.reasoning, '    ')}"
-        yield f"  completion\n{indented(completion.text, '    ')}"
-        for name, annotation in annotated.annotations.items():
-            yield f"  annotation {name}\n{indented(shown(annotation))}"
 
 
 def _failed(record: TestItemExceptionRecord | RepeatFailure) -> str:
