@@ -49,7 +49,6 @@ class App:
         self.given: dict[str, Any] = {}
         self.stdout: TextIO | None = None
         self.plugin_commands: dict[str, click.Command] | None = None
-        self._plugins: Plugins | None = None
 
     # --- what commands work with ----------------------------------------------------------------
 
@@ -72,17 +71,16 @@ class App:
         """The secrets of the environment and of the settings' file."""
         return SecretStore(file=self.settings.secrets_file)
 
+    @cached_property
     def plugins(self) -> Plugins:
         """What is installed, and what `--plugin` and the settings name; found once.
 
         Raises:
             PluginError: a local plugin does not work.
         """
-        if self._plugins is None:
-            from modelgauge.plugins.discovery import discover
+        from modelgauge.plugins.discovery import discover
 
-            self._plugins = discover(self.settings.plugins)
-        return self._plugins
+        return discover(self.settings.plugins)
 
     def runner(self, **options: Any) -> Runner:
         """A `Runner` with the settings, secrets and plugins of this invocation."""
@@ -94,7 +92,7 @@ class App:
         """What every `Runner` of this invocation is given; its data folder is the settings'."""
         return {
             "settings": self.settings,
-            "plugins": self.plugins(),
+            "plugins": self.plugins,
             "secrets": self.secrets,
             "command": ["modelgauge", *map(self.redact, self.args)],
         }

@@ -147,7 +147,7 @@ def taken_dataset_tests(
         return [], {}
     from modelgauge.datasets.runs import file_tests, inputs_of, made_metrics
 
-    made = file_tests(files, made_metrics(uids, app.plugins(), app.secrets), form=form, taken=others)
+    made = file_tests(files, made_metrics(uids, app.plugins, app.secrets), form=form, taken=others)
     by_uid = {test.uid: file for file, test in made.items()}
     return list(made.values()), inputs_of(by_uid, uids, form)
 

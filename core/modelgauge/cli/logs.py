@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,10 +26,8 @@ class _ToStderr(logging.Handler):
         try:
             text = self.format(record)
             tqdm = sys.modules.get("tqdm")
-            if tqdm is None:
-                self._note(text)
-                return
-            with tqdm.tqdm.external_write_mode(sys.stderr):  # a progress bar makes room
+            # A progress bar makes room.
+            with nullcontext() if tqdm is None else tqdm.tqdm.external_write_mode(sys.stderr):
                 self._note(text)
         except Exception:  # noqa: BLE001  logging's own way: a message that cannot be written ends nothing
             self.handleError(record)

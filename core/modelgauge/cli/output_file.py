@@ -38,10 +38,10 @@ class OutputFile:
             self._refuse_what_is_kept(data_dir)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._refuse_read_only()
+            if path.is_file():  # which may be read only
+                path.open("r+b").close()
             if not path.is_fifo():  # its reader would take this for the end of all that comes
-                with self._opened():
-                    pass
+                self._opened().close()
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise InputFileError(
@@ -86,8 +86,3 @@ class OutputFile:
             problem = "would replace a file of the data folder"
         if problem:
             raise InputFileError(f"--output-file {self.path} {problem}.", fix="Give the name of a new file.")
-
-    def _refuse_read_only(self) -> None:
-        if self.path.is_file():
-            with self.path.open("r+b"):
-                pass

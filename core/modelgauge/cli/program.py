@@ -56,7 +56,7 @@ class Program(LazyGroup):
         if app.plugin_commands is None:
             collector = _Collector(taken=self.lazy)
             try:
-                app.plugins().register_commands(collector)
+                app.plugins.register_commands(collector)
             except ModelGaugeError as error:  # help must be readable when a setting or a --plugin is wrong
                 app.note(f"Commands of plugins are not listed. {error}")
             app.plugin_commands = dict(collector.commands)

@@ -143,7 +143,7 @@ def run_and_report(
     output = None if path is None else OutputFile(path, app.settings.data_dir)
     watch = Watch()
     options = {"progress": not given["no_progress_bar"], "observers": [watch]}
-    interrupted, broken = False, len(app.plugins().failures)
+    interrupted, broken = False, len(app.plugins.failures)
     try:
         with chdir("."):  # back to it, wherever a SUT went
             records = run(options)
@@ -154,7 +154,7 @@ def run_and_report(
     try:
         _show(app, shown, output, as_json=given["as_json"], again=again)
     finally:  # also where stdout takes no more: Ctrl-C ends all that stands in a pipe
-        for failure in app.plugins().failures[broken:]:
+        for failure in app.plugins.failures[broken:]:
             app.note(f"Warning: the plugin {failure.name} failed while it watched: {failure.cause}")
         _say_why(app, shown, allowed, told=not given["as_json"] and _has_one_reader())
         unfinished = watch.unfinished()

@@ -155,17 +155,21 @@ class ShownRun:
         uids = {"test": self.record.test_uid, "sut": self.record.sut_uid}
         given = "".join(f", {kind}=…" for kind, uid in uids.items() if uid in objects)
         by_id = self.command("resume") == f"modelgauge resume {self.record.run_id}"
-        return (
-            f"modelgauge.resume({self.record.run_id if by_id else str(self.folder.path)!r}{given})"
-            if given
-            else None
-        )
+        run = self.record.run_id if by_id else str(self.folder.path)
+        return f"modelgauge.resume({run!r}{given})" if given else None
 
     def failures(self) -> Iterator[ItemRecord]:
         """The records of the items that failed, wholly or in part, in any order."""
         if self.folder is None:
-            return (one for one in self.record.iter_items() if one.failures)
-        return _journaled_failures(self.folder.journal)
+            yield from (one for one in self.record.iter_items() if one.failures)
+            return
+        journal = self.folder.journal
+        for number, line in enumerate(whole_lines(journal), start=1):
+            if line.startswith(_SCORED) and _PARTIAL.encode() not in line:  # wholly scored: it is not parsed
+                continue
+            record = item_from_json(line, f"{journal}, line {number}")
+            if record.failures:
+                yield record
 
     def not_passed(self, *, partial: bool = False) -> Iterator[TestItemRecord]:
         """The scored items that are below a threshold, in the order of the test.
@@ -184,16 +188,6 @@ def higher_cap(records: Iterable[TestRecord]) -> str:
     """The options that `resume` needs, since caps were reached; nothing where none was."""
     said = " ".join(record.failure.message for record in records if record.failure is not None)
     return "".join(f" {option} {metavar}" for option, metavar in _CAPS.items() if f"Raise {option}," in said)
-
-
-def _journaled_failures(journal: Path) -> Iterator[ItemRecord]:
-    """The records of a journal that hold a failure; the lines of items that were wholly scored are not parsed."""
-    for number, line in enumerate(whole_lines(journal), start=1):
-        if line.startswith(_SCORED) and _PARTIAL.encode() not in line:
-            continue
-        record = item_from_json(line, f"{journal}, line {number}")
-        if record.failures:
-            yield record
 
 
 def record_as_json(

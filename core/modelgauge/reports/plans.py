@@ -1,6 +1,6 @@
 """The table of `run-test --dry-run`: what each pair would take."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from modelgauge.data.results import CallCounts
 from modelgauge.engine.planning import Plan
@@ -23,7 +23,7 @@ def render_plans(plans: Sequence[Plan], style: Style, redact: Callable[[str], st
         Lines without white space at their ends.
     """
     page = Page(style, redact)
-    judged = any(_all(plan.annotator_calls) for plan in plans)
+    judged = any(plan.annotator_calls.paid or plan.annotator_calls.cached for plan in plans)
     priced = any(plan.cost_usd is not None and plan.sut_calls.paid for plan in plans)
     counts = ["items", "SUT calls", "cached", *(["annotator calls", "cached"] if judged else [])]
     head = ["Test", "SUT", *counts, *(["cost"] if priced else [])]
@@ -35,23 +35,12 @@ def render_plans(plans: Sequence[Plan], style: Style, redact: Callable[[str], st
     page.add_table(rows, head, folds={"Test": 8, "SUT": 8}, right=head[2:])
     page.add(_sum(plans))
     for plan in plans:
-        for line in _failing(plan):
-            page.add(line)
+        if plan.failing:
+            page.add(f"{counted(plan.failing, 'item')} of {plan.test_uid} on {plan.sut_uid} will fail:")
+            for reason in plan.reasons:
+                page.add(f"  {one_line(reason, _MOST_OF_A_REASON)}")
     page.add(_NOTE)
     return page.rendered()
-
-
-def _failing(plan: Plan) -> Iterator[str]:
-    """Items of which no request can be made, and why."""
-    if not plan.failing:
-        return
-    yield f"{counted(plan.failing, 'item')} of {plan.test_uid} on {plan.sut_uid} will fail:"
-    for reason in plan.reasons:
-        yield f"  {one_line(reason, _MOST_OF_A_REASON)}"
-
-
-def _all(calls: CallCounts) -> int:
-    return calls.paid + calls.cached
 
 
 def _cells(calls: CallCounts) -> list[str]:

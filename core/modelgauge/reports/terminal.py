@@ -236,12 +236,9 @@ def _items(run: ShownRun) -> str:
     counts, sample = run.record.counts, run.record.sample
     chosen = "" if sample is None else f"{sample.size:,} of {sample.total:,}, seed {sample.seed}: "
     partial = f", {counts.partial:,} of them in part ({counted(counts.failed_repeats, 'failed repeat')})"
-    kinds = [
-        (counts.sut_errors, "SUT error"),
-        (counts.annotator_errors, "annotator error"),
-        (counts.unscored, "unscored"),
-    ]
-    parts = [counted(number, kind, kind if kind == "unscored" else "") for number, kind in kinds if number]
+    kinds = {"SUT error": counts.sut_errors, "annotator error": counts.annotator_errors}
+    parts = [counted(number, kind) for kind, number in kinds.items() if number]
+    parts += [f"{counts.unscored:,} unscored"] if counts.unscored else []
     started = counts.scored + counts.failed
     failed = f"{counts.failed:,} failed" + (f" ({', '.join(parts)})" if parts else "")
     missing = f", {counts.items - started:,} not finished" if counts.items > started else ""
@@ -328,12 +325,11 @@ def _headlines(record: TestRecord, style: Style) -> Iterator[tuple[str, str]]:
     passed = passed_of(record)
     if passed is not None:
         yield PASSED, f"{passed}{mark}"
-    shown = _shown_results(record)
-    others = [one for one in _flat(shown) if passed is None or record.measurement_of(one[0]) != PASSED]
-    found = others[:_MATRIX_RESULTS]
-    for name, value in found:
+    results = _flat(_shown_results(record))
+    others = [one for one in results if passed is None or record.measurement_of(one[0]) != PASSED]
+    for name, value in others[:_MATRIX_RESULTS]:
         yield name_of(record, name), f"{_value(value, style)}{mark}"
-    if not found:
+    if not others:
         yield "", mark.strip() or "no result"
 
 
@@ -342,18 +338,14 @@ def headline(record: TestRecord, style: Style) -> str:
     passed = passed_of(record)
     if passed is not None:
         return f"{passed} {PASSED}"
-    single = (
-        f"{name_of(record, name)} {_value(value, style)}"
-        for name, value in record.result.items()
-        if not isinstance(value, Mapping)
-    )
-    return next(single, "")
+    for name, value in record.result.items():
+        if not isinstance(value, Mapping):
+            return f"{name_of(record, name)} {_value(value, style)}"
+    return ""
 
 
 def _flat(result: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     single = {name: value for name, value in result.items() if not isinstance(value, Mapping)}
-    if single:
-        yield from single.items()
-        return
-    for name, group in result.items():
+    yield from single.items()
+    for name, group in result.items() if not single else ():
         yield from ((f"{name} {key}", value) for key, value in group.items())

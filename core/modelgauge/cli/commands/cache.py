@@ -80,25 +80,22 @@ def verify(app: App, /, *, as_json: bool) -> None:
     Example:
       modelgauge cache verify
     """
-    from modelgauge.cache import existing_cache
+    from modelgauge.cache import Verdict, existing_cache
     from modelgauge.cache import verify as verified
 
     folder = app.settings.data_dir / "cache"
     with existing_cache(folder) as opened:
-        verdict = None if opened is None else verified(opened)
-        found_damaged = opened is not None and bool(opened.damaged)
-    sound, damaged = (verdict.sound, verdict.damaged) if verdict else (0, 0)
-    structure = verdict.structure if verdict else "ok"
-    broken = found_damaged or bool(damaged) or structure != "ok"
+        found = Verdict(sound=0, damaged=0, structure="ok") if opened is None else verified(opened)
+        broken = opened is not None and bool(opened.damaged)
+    broken = broken or bool(found.damaged) or found.structure != "ok"
     if as_json:
         quarantine = str(folder / QUARANTINE) if broken else None
-        facts = {"sound": sound, "damaged": damaged, "structure": structure, "quarantine": quarantine}
-        app.show_json({"path": str(folder), **facts})
+        app.show_json({"path": str(folder), **found.model_dump(), "quarantine": quarantine})
     elif not broken:
-        app.show(f"{counted(sound, 'response')}, all sound, in {folder}")
+        app.show(f"{counted(found.sound, 'response')}, all sound, in {folder}")
     else:
-        app.show(f"{counted(sound, 'sound response')}, {damaged:,} damaged, in {folder}")
-        if structure != "ok" or not damaged:
+        app.show(f"{counted(found.sound, 'sound response')}, {found.damaged:,} damaged, in {folder}")
+        if found.structure != "ok" or not found.damaged:
             app.show("The file itself was damaged: what is sound in it was taken over into a new one.")
         app.show(f"What is damaged is in {folder / QUARANTINE}; the next run that needs it pays anew.")
     app.exit_code = FAILED if broken else 0
@@ -133,10 +130,8 @@ def clear(app: App, /, *, yes: bool, as_json: bool) -> None:
 def _quarantined(folder: Path) -> int:
     """How many damaged entries are kept: rows, and databases that were set aside as a whole."""
     quarantine = folder / QUARANTINE
-    if not quarantine.is_dir():
-        return 0
+    databases = sum(one.is_dir() for one in quarantine.iterdir()) if quarantine.is_dir() else 0
     rows = quarantine / "rows.jsonl"
-    databases = sum(1 for one in quarantine.iterdir() if one.is_dir())
     if not rows.is_file():
         return databases
     with rows.open("rb") as file:
@@ -193,27 +188,24 @@ def explain(app: App, /, *, sut: str | None, annotator: str | None, as_json: boo
 
 
 def _of_sut(app: App, sut: str, given: dict[str, Any]) -> Explanation:
-    from modelgauge.cli.commands.run_one import prompt_of
+    from modelgauge.cli.commands.run_one import sut_prompt
     from modelgauge.cli.probe import explain_ask
 
     for name in ("completion", "context"):
         if given[name] is not None:
             raise click.UsageError(f"--{name} is for annotators; a SUT is asked a prompt alone.")
-    asked = prompt_of(given).with_options(taken_sut_options(given))
-    app.secrets.require(app.plugins().suts.resolve(sut).entry.injections)
-    return explain_ask(sut, asked, **app.runner_arguments())
+    return explain_ask(sut, sut_prompt(app, sut, given), **app.runner_arguments())
 
 
 def _of_annotator(app: App, annotator: str, given: dict[str, Any]) -> Explanation:
-    from modelgauge.cli.commands.run_one import prompt_with_context
+    from modelgauge.cli.commands.run_one import annotator_prompt
     from modelgauge.cli.probe import explain_annotate
     from modelgauge.data.responses import SUTCompletion
 
     if given["completion"] is None:
         raise click.UsageError("Give --completion TEXT: what the annotator would judge.")
-    asked = prompt_with_context(given)
+    asked = annotator_prompt(app, annotator, given)
     asked = asked.replaced(prompt=asked.prompt.with_options(taken_sut_options(given)))
-    app.secrets.require(app.plugins().of_annotator(annotator).resolve(annotator).entry.injections)
     return explain_annotate(annotator, asked, SUTCompletion(given["completion"]), **app.runner_arguments())
 
 
@@ -228,9 +220,8 @@ def _tell(app: App, explanation: Explanation) -> None:
     parts = counted(len(explanation.differences), "part")
     app.show(f"The nearest entry differs in {parts}: {explanation.nearest}\n")
     rows = [(one.part, *_values(one)) for one in explanation.differences]
-    app.show_table(
-        rows, ("PART", "ASKED", "IN THE CACHE"), folds={"PART": 12, "ASKED": 12, "IN THE CACHE": 12}
-    )
+    head = ("PART", "ASKED", "IN THE CACHE")
+    app.show_table(rows, head, folds=dict.fromkeys(head, 12))
 
 
 def _values(difference: Difference) -> tuple[str, str]:

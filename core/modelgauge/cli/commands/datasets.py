@@ -131,19 +131,20 @@ def _read(path: Path, form: FileForm) -> tuple[EvaluationDataset, Reading, str]:
     return EvaluationDataset(reading.members, name=table.name), reading, kind
 
 
-def _unknown(path: Path) -> dict[str, Any]:
-    """What is said of a file that cannot be read."""
-    return {"path": str(path), "name": path.stem, "kind": None, "goldens": 0, "content_hash": None}
-
-
 def _summary(path: Path, dataset: EvaluationDataset, kind: str, *, whole: bool = True) -> dict[str, Any]:
-    return {
-        "path": str(path),
+    content_hash = dataset.content_hash if whole else None  # of a part it would be that of no data set
+    known = {
         "name": dataset.name,
         "kind": kind,
         "goldens": len(dataset.goldens),
-        "content_hash": dataset.content_hash if whole else None,  # which would be that of no data set
+        "content_hash": content_hash,
     }
+    return {"path": str(path), **known}
+
+
+def _unknown(path: Path) -> dict[str, Any]:
+    """What is said of a file that cannot be read."""
+    return {"path": str(path), "name": path.stem, "kind": None, "goldens": 0, "content_hash": None}
 
 
 # --- show ---------------------------------------------------------------------------------------------------

@@ -80,11 +80,9 @@ def fetch(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> None:
     failures = []
     for made in _made(app, tests):
         try:
-            resolved = resolver.data(made)
+            rows += [_added(made, key, one) for key, one in resolver.data(made).items()]
         except DependencyError as error:
             failures.append(error)
-            continue
-        rows += [_added(made, key, one) for key, one in resolved.items()]
     if as_json:
         app.show_json({"dependencies": rows})
     else:
@@ -145,7 +143,7 @@ def _declared_key(test: str, declared: dict[str, ExternalData], key: str | None)
 def _made(app: App, tests: tuple[str, ...]) -> list[PromptResponseTest]:
     """The tests, once all secrets that they want are there."""
     names = list(dict.fromkeys(tests))
-    registry = app.plugins().tests
+    registry = app.plugins.tests
     app.secrets.require([one for name in names for one in registry.resolve(name).entry.injections])
     resolver = app.runner().resolver()
     return [resolver.test(name) for name in names]
@@ -174,19 +172,10 @@ def _kept(app: App) -> list[dict[str, Any]]:
 def _needed(app: App, tests: tuple[str, ...]) -> list[dict[str, Any]]:
     from modelgauge.interfaces.identity import declared
 
-    store = _store(app)
     rows = []
     for made in _made(app, tests):
         for key, data in declared(made, "get_dependencies").items():
-            problems = store.missing(made.uid, {key: data})
-            rows.append(
-                {
-                    "test_uid": made.uid,
-                    "key": key,
-                    "source": data.source,
-                    "sha256": data.sha256,
-                    "here": not problems,
-                    "problem": problems[0] if problems else None,
-                }
-            )
+            problem = next(iter(_store(app).missing(made.uid, {key: data})), None)
+            needed = {"test_uid": made.uid, "key": key, "source": data.source, "sha256": data.sha256}
+            rows.append({**needed, "here": problem is None, "problem": problem})
     return rows

@@ -32,7 +32,7 @@ def list_all(app: App, /, *, as_json: bool) -> None:
       modelgauge list
       modelgauge list --plugin my_test.py
     """
-    plugins = app.plugins()
+    plugins = app.plugins
     if as_json:
         app.show_json(_as_json(plugins.registries))
         return
@@ -50,13 +50,13 @@ def _list_command(plural: str, about: str) -> click.Command:
     @click.command(f"list-{plural}", help=f"{about}\n\n\b\nExample:\n  modelgauge list-{plural} --json")
     @shared_options
     def list_kind(app: App, /, *, as_json: bool) -> None:
-        registry: Registry = getattr(app.plugins(), plural)
+        registry: Registry = getattr(app.plugins, plural)
         if as_json:
             app.show_json(_as_json([registry]))
             return
         rows = [(entry.label, entry.target_name, entry.distribution) for entry in registry]
         app.show(columns(rows, ("UID", "CLASS", "FROM")) or f"There are no {_HEADINGS[registry.kind]}.")
-        note_failures(app, app.plugins())
+        note_failures(app, app.plugins)
 
     return list_kind
 
@@ -133,7 +133,7 @@ def _wanted(app: App) -> tuple[dict[str, tuple[type[Secret], list[str]]], list[s
 
     found: dict[str, tuple[type[Secret], list[str]]] = {}
     failures: dict[str, None] = {}
-    for registry in app.plugins().registries:
+    for registry in app.plugins.registries:
         for entry in registry:
             for injection in entry.injections:
                 try:

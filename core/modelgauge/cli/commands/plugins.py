@@ -33,7 +33,7 @@ def plugins(ctx: click.Context, app: App, /, *, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    found = app.plugins()
+    found = app.plugins
     if as_json:
         app.show_json(_as_json(found))
         return

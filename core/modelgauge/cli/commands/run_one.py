@@ -46,8 +46,7 @@ def run_sut(app: App, /, *, sut: str, as_json: bool, **given: Any) -> None:
     """
     from modelgauge.cli.probe import ask
 
-    asked = prompt_of(given).with_options(taken_sut_options(given))
-    app.secrets.require(app.plugins().suts.resolve(sut).entry.injections)
+    asked = sut_prompt(app, sut, given)
     exchange = ask(sut, asked, **app.runner_arguments(), **taken_options(given))
     _show(app, exchange, "response", as_json=as_json, prompt=asked)
 
@@ -71,21 +70,26 @@ def run_annotator(app: App, /, *, annotator: str, completion: str, as_json: bool
     from modelgauge.cli.probe import annotate
     from modelgauge.data.responses import SUTCompletion
 
-    asked = prompt_with_context(given)
-    app.secrets.require(app.plugins().of_annotator(annotator).resolve(annotator).entry.injections)
+    asked = annotator_prompt(app, annotator, given)
     exchange = annotate(
         annotator, asked, SUTCompletion(completion), **app.runner_arguments(), **taken_options(given)
     )
     _show(app, exchange, "annotation", as_json=as_json, prompt=asked.prompt, completion=completion)
 
 
-def prompt_of(given: Mapping[str, Any]) -> AnyPrompt:
-    """The prompt that `prompt_options` gave.
+def sut_prompt(app: App, sut: str, given: dict[str, Any]) -> AnyPrompt:
+    """The prompt that `prompt_options` and `sut_options` gave, once the secrets of the SUT are there.
 
     Raises:
-        UsageError: there is none, or there are two.
+        UsageError: there is no prompt, or there are two; or the SUT's name or a secret is wrong.
         InputFileError: the file is not a chat.
     """
+    asked = _prompt_of(given).with_options(taken_sut_options(given))
+    app.secrets.require(app.plugins.suts.resolve(sut).entry.injections)
+    return asked
+
+
+def _prompt_of(given: Mapping[str, Any]) -> AnyPrompt:
     from modelgauge.data.prompts import TextPrompt
     from modelgauge.text import load_chat
 
@@ -95,11 +99,11 @@ def prompt_of(given: Mapping[str, Any]) -> AnyPrompt:
     return TextPrompt(text) if chat is None else load_chat(chat)
 
 
-def prompt_with_context(given: Mapping[str, Any]) -> PromptWithContext:
-    """The prompt, with what `--context` gave.
+def annotator_prompt(app: App, annotator: str, given: Mapping[str, Any]) -> PromptWithContext:
+    """The prompt, with what `--context` gave, once the secrets of the annotator are there.
 
     Raises:
-        UsageError, InputFileError: as for `prompt_of`; or the context is not JSON.
+        UsageError, InputFileError: as for `sut_prompt`; or the context is not JSON.
     """
     from modelgauge.data.items import PromptWithContext
 
@@ -107,7 +111,9 @@ def prompt_with_context(given: Mapping[str, Any]) -> PromptWithContext:
         context = None if given["context"] is None else json.loads(given["context"])
     except (ValueError, RecursionError) as error:
         raise InputFileError(f"--context is not JSON: {error}.", fix="Quote texts: '\"Paris\"'.") from None
-    return PromptWithContext(prompt_of(given), context=context)
+    asked = PromptWithContext(_prompt_of(given), context=context)
+    app.secrets.require(app.plugins.of_annotator(annotator).resolve(annotator).entry.injections)
+    return asked
 
 
 def _show(app: App, exchange: Exchange, answer_name: str, *, as_json: bool, **given: Any) -> None:

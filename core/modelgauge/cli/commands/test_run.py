@@ -121,10 +121,11 @@ def _check_names(app: App) -> None:
         PluginError: a local plugin does not work.
         UnknownNameError: there is no such judge.
     """
-    if app.settings.plugins:
-        app.plugins()
-    if app.settings.judge is not None:
-        app.plugins().suts.resolve(app.settings.judge)
+    judge = app.settings.judge
+    if app.settings.plugins or judge is not None:
+        suts = app.plugins.suts
+        if judge is not None:
+            suts.resolve(judge)
 
 
 def _check_identifier(identifier: str | None) -> None:
