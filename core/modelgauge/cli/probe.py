@@ -230,4 +230,4 @@ def _listen(owner: Owner, into: Exchange) -> None:
         if hasattr(owner, name):
             setattr(owner, name, noting_request(getattr(owner, name)))
     translate_response: Callable[[Any, Any], Any] = owner.translate_response
-    owner.translate_response = noting_response  # type: ignore[method-assign]
+    owner.translate_response = noting_response  # type: ignore[method-assign]  # of this object alone
