@@ -57,16 +57,17 @@ def evaluate(
         test_cases: one, several, or a data set that holds some.
         metrics: objects or uids, at least one.
         goldens: one, several, or a data set that holds some; with `observed_callback`, instead of test cases.
-        observed_callback: the app, decorated with `@observe`, plain or async; gets each golden's input, up to 20
-            at once unless `max_concurrent` says otherwise, each plain one in a thread. What outlives
-            `attempt_timeout` fails its golden. Its metrics stand in `@observe(metrics=[…])`; `metrics` judge each
-            case as a whole besides. Their judges are looked for before it is used; those of the functions that it
-            calls, once they show; where nobody names any, after its first golden. Its answers are kept once it has
-            answered all goldens; what must survive a kill is for `modelgauge run-test --dataset … --sut …`.
+        observed_callback: the app, decorated with `@observe`, plain or async. It gets each golden's input, up to 20 at
+            once unless `max_concurrent` says otherwise; a plain app runs in a thread. A use that outlives
+            `attempt_timeout` fails its golden. The metrics are those of `@observe(metrics=[…])`, and `metrics` for each
+            case as a whole; where there are none, the default judge is looked for after the first golden. Answers are
+            kept once all goldens are answered; what must survive a kill is for `modelgauge run-test --dataset …`.
         hyperparameters: what the app was set to; laid over what `log_hyperparameters` said.
         identifier: what you call this run.
-        async_config, display_config: how much is done at once; what is shown.
-        cache_config, error_config: what is kept; what becomes of cases that cannot be judged.
+        async_config: how much is done at once.
+        display_config: what is shown.
+        cache_config: what is kept.
+        error_config: what becomes of cases that cannot be judged.
         options: single options of these four (`ignore_errors=True`), and those of `Runner` (`data_dir=…`). With
             `max_test_items` only as many cases or goldens are judged; the result says how many were left out.
 
@@ -78,8 +79,7 @@ def evaluate(
         Exception: what the app raised, likewise; all goldens were asked, and what it answered was judged.
     """
     configs, more = Configs.of(async_config, display_config, cache_config, error_config).with_options(options)
-    items = Items()
-    runner = _runner({**configs.runner_options(), **more}, items, hyperparameters or {}, identifier)
+    runner, items = _runner({**configs.runner_options(), **more}, hyperparameters or {}, identifier)
     judges = metrics_of(metrics, runner)
     if goldens is None and observed_callback is None:
         cases, dataset = _given(test_cases)
@@ -97,13 +97,13 @@ def evaluate(
 
 
 def _runner(
-    options: dict[str, Any], items: "Items", hyperparameters: Mapping[str, Any], identifier: str | None
-) -> Runner:
-    """What runs it: observed by `items`, before those that the user gave."""
-    logged = {**logged_hyperparameters(), **checked(hyperparameters)}
+    options: dict[str, Any], hyperparameters: Mapping[str, Any], identifier: str | None
+) -> "tuple[Runner, Items]":
+    """What runs it, and what observes it before those observers that the user gave."""
+    logged, items = {**logged_hyperparameters(), **checked(hyperparameters)}, Items()
     others = options.pop("observers", ())
     observers = [items, *others] if isinstance(others, Sequence) else others  # which the runner refuses
-    return Runner(hyperparameters=logged, identifier=identifier, observers=observers, **options)
+    return Runner(hyperparameters=logged, identifier=identifier, observers=observers, **options), items
 
 
 def _told(result: EvaluationResult, runner: Runner, configs: Configs) -> EvaluationResult:
