@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, SupportsFloat, TypeV
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from modelgauge.data.base import Count, Frozen, Text, items_of, of_valid, typed
+from modelgauge.data.base import Count, Frozen, Text, items_of, typed
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import check_exact
-from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
+from modelgauge.data.responses import SUTCompletion, Usage
 from modelgauge.errors import InvalidDataError
 from modelgauge.wording.articles import a_thing
 from modelgauge.wording.did_you_mean import did_you_mean
@@ -63,11 +63,15 @@ class PromptInteractionAnnotations(Frozen):
         prompt: what was asked.
         response: what was answered.
         repeat: which time the prompt was asked, from 0, where a run asks several times.
+        key: of the answer in the cache, which the journal holds and other JSON does not; None where it is not cached.
+        annotation_keys: likewise, for each completion those of its annotations by name, where any is cached.
     """
 
     prompt: PromptWithContext
     response: SUTResponseAnnotations
     repeat: Count = 0
+    key: str | None = Field(default=None, exclude=True, repr=False)
+    annotation_keys: tuple[dict[str, str], ...] = Field(default=(), exclude=True, repr=False)
 
 
 class TestItemAnnotations(Frozen):
@@ -118,30 +122,6 @@ class TestItemAnnotations(Frozen):
                 fix="Use item.interactions[i].response.completions[j], not item.text and item.annotation.",
             )
         return completions[0]
-
-
-def interaction(
-    prompt: PromptWithContext,
-    response: SUTResponse,
-    repeat: Count,
-    annotations: Sequence[Mapping[str, Any]],
-) -> PromptInteractionAnnotations:
-    """A prompt and its annotated response.
-
-    Args:
-        prompt: what was asked.
-        response: what was answered.
-        repeat: which time the prompt was asked, from 0.
-        annotations: of each completion, by the annotators' names; JSON, or what comes back from it.
-    """
-    completions = tuple(
-        [
-            of_valid(SUTCompletionAnnotations, completion=one, annotations=dict(said))
-            for one, said in zip(response.completions, annotations, strict=True)
-        ]
-    )
-    annotated = of_valid(SUTResponseAnnotations, completions=completions, usage=response.usage)
-    return of_valid(PromptInteractionAnnotations, prompt=prompt, response=annotated, repeat=repeat)
 
 
 def measurement(name: str, value: Any) -> float:

@@ -60,9 +60,12 @@ class SUTOptions(Frozen):
 _NO_OPTIONS = SUTOptions()
 
 
-Options = Annotated[
-    SUTOptions, Field(exclude_if=lambda options: options is _NO_OPTIONS or options == _NO_OPTIONS)
-]
+def asks_nothing(options: SUTOptions) -> bool:
+    """Whether all choices are left to the SUT."""
+    return options is _NO_OPTIONS or options == _NO_OPTIONS
+
+
+Options = Annotated[SUTOptions, Field(exclude_if=asks_nothing)]
 """Left out of JSON where nothing is asked for: most prompts of most tests."""
 
 

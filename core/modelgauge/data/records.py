@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from operator import not_
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, ValidationInfo, model_validator
 
 from modelgauge.data.base import Count, Frozen, Seconds, Text, UnknownFields, typed
-from modelgauge.data.items import Digests, TestItem
+from modelgauge.data.items import Digests, PromptWithContext, TestItem
 from modelgauge.data.json_values import is_exact
 from modelgauge.data.measured import Measurements, PromptInteractionAnnotations
 from modelgauge.data.responses import JsonObject
@@ -17,7 +18,31 @@ from modelgauge.data.thresholds import Threshold
 from modelgauge.errors import InvalidDataError, RecordError
 
 SCHEMA_VERSION = 1
+JOURNAL_VERSION = 2
+"""Of the lines of a journal; in those of version 1 each interaction holds its prompt, and no key."""
+
 T = TypeVar("T")
+
+
+def _with_prompts(value: Any, info: ValidationInfo) -> Any:
+    """Interactions with the prompts that a journal names by their places in the item."""
+    prompts = info.data["test_item"].prompts if "test_item" in info.data else ()
+    return [_with_prompt(one, prompts) for one in value] if type(value) is list else value
+
+
+def _with_prompt(value: Any, prompts: tuple[PromptWithContext, ...]) -> Any:
+    if type(value) is not dict or "prompt_index" not in value:
+        return value
+    rest = dict(value)
+    place = rest.pop("prompt_index")
+    if place is None:
+        return rest
+    if type(place) is not int or not 0 <= place < len(prompts):
+        raise ValueError(f"the item has no prompt {place!r}")
+    return {**rest, "prompt": prompts[place]}
+
+
+Interactions = Annotated[tuple[PromptInteractionAnnotations, ...], BeforeValidator(_with_prompts)]
 Stage = Literal["sut", "annotator", "measure"]
 RunStage = Literal["items", "aggregate", "run"]
 
@@ -56,7 +81,7 @@ class TestItemRecord(Frozen):
         binary: the measurements that were given as bool; their range is 0 to 1.
         repeat_measurements: those of each repeat that was measured, where each prompt was asked several times.
         failed_repeats: the other repeats.
-        digests: of the item as it was before secrets were taken out; None until the record is written.
+        digests: of the item as it was before secrets were taken out of the record; None where none were.
         redacted: whether a secret was taken out of the responses, so that they cannot be measured again.
     """
 
@@ -65,11 +90,11 @@ class TestItemRecord(Frozen):
     kind: Literal["item"] = "item"
     index: Count
     test_item: TestItem
-    interactions: tuple[PromptInteractionAnnotations, ...]
+    interactions: Interactions
     measurements: Measurements
     binary: tuple[str, ...] = ()
     repeat_measurements: tuple[dict[str, float], ...] = ()
-    failed_repeats: Annotated[tuple[RepeatFailure, ...], Field(exclude_if=lambda value: not value)] = ()
+    failed_repeats: Annotated[tuple[RepeatFailure, ...], Field(exclude_if=not_)] = ()
     digests: Digests | None = None
     redacted: bool = False
 
@@ -109,7 +134,7 @@ class TestItemExceptionRecord(Frozen):
     kind: Literal["exception"] = "exception"
     index: Count
     test_item: TestItem
-    interactions: tuple[PromptInteractionAnnotations, ...] = ()
+    interactions: Interactions = ()
     stage: Stage
     source_uid: str
     error_type: str

@@ -5,11 +5,16 @@ What the journal of an earlier run answers is in `recorded.py`.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
+from modelgauge.data.base import of_valid
 from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.measured import PromptInteractionAnnotations, interaction
+from modelgauge.data.measured import (
+    PromptInteractionAnnotations,
+    SUTCompletionAnnotations,
+    SUTResponseAnnotations,
+)
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import ItemRecord, RepeatFailure
 from modelgauge.data.responses import SUTResponse
@@ -25,22 +30,43 @@ Failed = dict[int, RepeatFailure]
 """The repeats of an item that failed, while the others are enough to measure it."""
 
 
-class Answered(NamedTuple):
-    """What was answered to a prompt, and what is said of each completion, by the annotators' names."""
+@dataclass(slots=True)
+class Answered:
+    """What was answered to a prompt.
+
+    Args:
+        prompt: that was asked.
+        response: to it.
+        repeat: which time it was asked, from 0.
+        key: of the answer in the cache, where it is there.
+        annotations: of each completion, by the annotators' names; none at first.
+        annotation_keys: likewise, of those that are in the cache.
+    """
 
     prompt: PromptWithContext
     response: SUTResponse
-    repeat: int
-    annotations: tuple[dict[str, Any], ...]
-
-    @classmethod
-    def of(cls, prompt: PromptWithContext, response: SUTResponse, repeat: int = 0) -> "Answered":
-        """An answer that is not annotated yet."""
-        return cls(prompt, response, repeat, tuple([{} for _ in response.completions]))
+    repeat: int = 0
+    key: str | None = None
+    annotations: list[dict[str, Any]] = field(default_factory=list)
+    annotation_keys: list[dict[str, str]] = field(default_factory=list)
 
     def recorded(self) -> PromptInteractionAnnotations:
         """Its form in records."""
-        return interaction(self.prompt, self.response, self.repeat, self.annotations)
+        made = self.response.completions
+        completions = tuple(
+            [
+                of_valid(SUTCompletionAnnotations, completion=one, annotations=dict(said))
+                for one, said in zip(made, self.annotations or [{}] * len(made), strict=True)
+            ]
+        )
+        return of_valid(
+            PromptInteractionAnnotations,
+            prompt=self.prompt,
+            response=of_valid(SUTResponseAnnotations, completions=completions, usage=self.response.usage),
+            repeat=self.repeat,
+            key=self.key,
+            annotation_keys=tuple(self.annotation_keys) if any(self.annotation_keys) else (),
+        )
 
 
 class Answerer:
@@ -116,7 +142,7 @@ class Asking(Answerer):
     """
 
     uid: str
-    ask: Callable[[PromptWithContext, int], Awaitable[SUTResponse]]
+    ask: Callable[[PromptWithContext, int], Awaitable[Answered]]
     repeats: int
     reduce: Reducer
 
@@ -136,12 +162,12 @@ class Asking(Answerer):
 
     async def _answered(self, prompt: PromptWithContext, repeat: int) -> Answered:
         with AtStage("sut", self.uid):
-            return Answered.of(prompt, await self.ask(prompt, repeat), repeat)
+            return await self.ask(prompt, repeat)
 
 
 def asking_sut(
     sut: Target, calls: CallTally, options: SUTOptions
-) -> Callable[[PromptWithContext, int], Awaitable[SUTResponse]]:
+) -> Callable[[PromptWithContext, int], Awaitable[Answered]]:
     """A function that asks a SUT.
 
     Args:
@@ -151,25 +177,25 @@ def asking_sut(
     """
     is_plain = options == SUTOptions()
 
-    def ask(prompt: PromptWithContext, repeat: int) -> Awaitable[SUTResponse]:
+    async def ask(prompt: PromptWithContext, repeat: int) -> Answered:
         sent: Any = prompt.prompt if is_plain else prompt.prompt.with_options(options)
-        return ask_sut(sut, sent, calls, repeat)
+        response, key = await ask_sut(sut, sent, calls, repeat)
+        return Answered(prompt, response, repeat, key)
 
     return ask
 
 
 def asking_cases(
     given: Callable[[PromptWithContext], SUTResponse],
-) -> Callable[[PromptWithContext, int], Awaitable[SUTResponse]]:
+) -> Callable[[PromptWithContext, int], Awaitable[Answered]]:
     """A function that gives the answers that cases hold.
 
     Args:
         given: returns the answer to a prompt.
     """
 
-    async def ask(prompt: PromptWithContext, repeat: int) -> SUTResponse:
-        del repeat
-        return given(prompt)
+    async def ask(prompt: PromptWithContext, repeat: int) -> Answered:
+        return Answered(prompt, given(prompt), repeat)
 
     return ask
 

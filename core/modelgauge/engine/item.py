@@ -132,6 +132,9 @@ class ItemWorker:
 
         Not done by who awaits them: a failure would stand in a frame that its own error holds.
         """
+        for answered in answers:
+            answered.annotations = [{} for _ in answered.response.completions]
+            answered.annotation_keys = [{} for _ in answered.response.completions]
         places = [
             (answered, place, name)
             for answered in answers
@@ -140,8 +143,11 @@ class ItemWorker:
         ]
         annotations = await all_done([self._annotate(*one) for one in places])
         for (answered, place, name), annotation in zip(places, annotations, strict=True):
-            if not isinstance(annotation, BaseException):
-                answered.annotations[place][name] = annotation
+            if isinstance(annotation, BaseException):
+                continue
+            answered.annotations[place][name], key = annotation
+            if key is not None:
+                answered.annotation_keys[place][name] = key
         note_failed([answered.repeat for answered, _, _ in places], annotations, failed, self)
 
     def _chosen(self, prompt: PromptWithContext) -> Collection[str]:
@@ -149,7 +155,8 @@ class ItemWorker:
         with AtStage("annotator", self.measurer.uid):
             return checked_choice(self.chosen(prompt) if self.chosen is not None else (), self.annotators)
 
-    async def _annotate(self, answered: Answered, place: int, name: str) -> Any:
+    async def _annotate(self, answered: Answered, place: int, name: str) -> tuple[Any, str | None]:
+        """An annotation, and its key in the cache."""
         target = self.annotators[name]
         annotator: Any = target.owner
         with AtStage("annotator", annotator.uid):
@@ -160,7 +167,7 @@ class ItemWorker:
             called = await target.call(request, self.tally.annotator_calls)
             try:
                 annotation = paces.response.of(annotator.translate_response, request, called.response)
-                return check_exact(annotation, f"The annotation '{name}'")
+                return check_exact(annotation, f"The annotation '{name}'"), called.key
             except Exception as error:
                 tell_of_kept(target, error)
                 raise

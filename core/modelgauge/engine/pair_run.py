@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 
 from modelgauge.config.options import RunOptions
-from modelgauge.data.records import ItemRecord, RunFailure, RunStage, TestRecord
+from modelgauge.data.records import JOURNAL_VERSION, ItemRecord, RunFailure, RunStage, TestRecord
 from modelgauge.data.results import Sample, normalized_result
 from modelgauge.engine.bookkeeping.failures import run_failure
 from modelgauge.engine.bookkeeping.tally import current_tally
@@ -379,8 +379,14 @@ class PairRun:
             options=options,
             surroundings={**self.shared.manifest, **self._worker.answerer.manifest()},
         )
-        # A run's folder may have been renamed; and what is given to `resume` holds from then on.
-        return {**made, "run_id": self.folder.run_id, "options": options.recorded()}
+        # A run's folder may have been renamed; what is given to `resume` holds from then on; and the lines that are added
+        # are of this version, whatever stands before them.
+        now = {
+            "run_id": self.folder.run_id,
+            "journal_version": JOURNAL_VERSION,
+            "options": options.recorded(),
+        }
+        return {**made, **now}
 
     def _identity(self) -> dict[str, Any]:
         ids = {"run_id": self.folder.run_id, "invocation_id": self.shared.invocation_id}

@@ -202,8 +202,8 @@ class Done:
         if isinstance(record, TestItemExceptionRecord):
             # An author's code may have put something into its contexts that cannot be written.
             either.append(without_contexts(item))
-        if record.digests is None:  # of an earlier version
-            return _plain(recorded) in [_plain(one, self.redact) for one in either]
+        if record.digests is None:  # nothing was taken out, unless an earlier version wrote it
+            return any(_plain(recorded) in (_plain(one), _plain(one, self.redact)) for one in either)
         digest = record.digests.item
         # Equal JSON may have its names in another order.
         return any(digest == _digest(one) or _plain(recorded) == _plain(one) for one in either)
@@ -333,7 +333,7 @@ class RecordedAnswers(Answerer):
             # Some may be there that could not be written.
             return old.replaced(index=index, test_item=item, digests=None)
         answers += [
-            Answered.of(prompt, _response(recorded), recorded.repeat)  # with the live context
+            Answered(prompt, _response(recorded), recorded.repeat, recorded.key)  # with the live context
             for said in whole.values()
             for recorded, prompt in zip(said, item.prompts, strict=True)
         ]

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from modelgauge.config.options import RunOptions
 from modelgauge.data.items import TestItem
 from modelgauge.data.measured import MeasuredTestItem
-from modelgauge.data.prompts import SUTOptions
+from modelgauge.data.prompts import TextPrompt, asks_nothing
 from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, TestItemRecord, item_from_json
 from modelgauge.engine.source import field_of
 from modelgauge.files.regular import opened
@@ -51,7 +51,7 @@ class JournalIndex:
     ) -> None:
         self.path = path
         self.options = options if options is not None else RunOptions()
-        self._over = None if self.options.sut_options == SUTOptions() else self.options.sut_options
+        self._over = None if asks_nothing(self.options.sut_options) else self.options.sut_options
         self.prompts = array("q")
         self.unclustered = 0
         self._declared = declared
@@ -128,7 +128,10 @@ class JournalIndex:
         """Hashes of an item's prompts, as they are asked: good for this process."""
         for one in item.prompts:
             asked = one.prompt if self._over is None else one.prompt.with_options(self._over)
-            yield hash(asked.__pydantic_serializer__.to_json(asked))  # which model_dump_json dresses up
+            if isinstance(asked, TextPrompt) and asks_nothing(asked.options):  # nearly always
+                yield hash(("text", asked.text))
+            else:
+                yield hash(asked.model_dump_json())
 
     def _share_failed(self, record: ItemRecord) -> float:
         """The share of a measurement that nobody knows, since repeats failed; of any but a mean, that is all."""

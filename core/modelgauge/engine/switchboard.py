@@ -97,7 +97,7 @@ class Switchboard:
             )
         with self.services.deadlines.paused():
             try:
-                return await ask_sut(target, prompt, current_tally.get(Tally()).judge_calls)
+                return (await ask_sut(target, prompt, current_tally.get(Tally()).judge_calls))[0]
             except (RunStoppedError, DefinitionError):
                 raise
             except Exception as error:

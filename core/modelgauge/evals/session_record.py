@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from modelgauge.data.records import SCHEMA_VERSION, TestRecord
+from modelgauge.data.records import JOURNAL_VERSION, SCHEMA_VERSION, TestRecord
 from modelgauge.data.results import GIVEN, Counts
 from modelgauge.engine.files.manifest import surroundings
 from modelgauge.evals.configs import TestRunOptions
@@ -67,7 +67,8 @@ class SessionRecord:
 
     def _manifest(self, record: TestRecord) -> dict[str, Any]:
         said = record.model_dump(mode="json", exclude={"counts", "result", "seconds", "spent"})
-        return {**said, **surroundings(self._command, []), "options": self._options.recorded()}
+        known = {"journal_version": JOURNAL_VERSION, "options": self._options.recorded()}
+        return {**said, **surroundings(self._command, []), **known}
 
     def _record(
         self, run: SessionRun, cases: Cases, counts: Counts, *, result: dict[str, Any], notes: Iterable[str]

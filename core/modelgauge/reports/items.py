@@ -54,12 +54,15 @@ class JournalOrder:
         self._all = array("q", (offsets[place] for place in kept))
 
     def scored(self) -> Iterator[str]:
-        """The lines of scored items."""
-        return self._lines(self._scored)
+        """The scored items as JSON."""
+        return map(self._as_json, self._lines(self._scored))
 
     def failed(self) -> Iterator[str]:
-        """The lines of items that could not be scored."""
-        return self._lines(self._failed)
+        """The items that could not be scored, as JSON."""
+        return map(self._as_json, self._lines(self._failed))
+
+    def _as_json(self, line: str) -> str:
+        return item_from_json(line.encode("utf-8"), str(self._journal)).model_dump_json()
 
     def records(self) -> Iterator[ItemRecord]:
         """All item records."""

@@ -16,7 +16,6 @@ from modelgauge.data.measured import (
     SUTCompletionAnnotations,
     SUTResponseAnnotations,
     TestItemAnnotations,
-    interaction,
 )
 from modelgauge.data.prompts import ChatMessage, ChatPrompt, ChatRole, SUTOptions, TextPrompt
 from modelgauge.data.records import (
@@ -36,6 +35,8 @@ from modelgauge.data.responses import (
 )
 from modelgauge.data.results import CallCounts, Counts
 from modelgauge.data.test_cases import LLMTestCase
+from modelgauge.engine.answers import Answered
+from modelgauge.engine.files.journal_line import line_of
 from modelgauge.errors import InvalidDataError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
@@ -173,15 +174,17 @@ def test_json_gives_back_the_same_value(value):
 @settings(max_examples=50)
 @given(item_records | exceptions)
 def test_a_line_of_a_journal_gives_back_its_record(record):
-    assert item_from_json(record.model_dump_json().encode(), "a file") == record
+    assert item_from_json(record.model_dump_json().encode(), "a file") == record  # as in version 1
+    read = item_from_json(line_of(record, "a test", str)[1], "a file")
+    assert read.replaced(digests=record.digests) == record
 
 
 @settings(max_examples=25)
 @given(prompts_with_context, responses)
-def test_an_interaction_keeps_prompt_and_response(prompt, response):
+def test_an_answer_keeps_prompt_and_response(prompt, response):
     said = [{"place": place} for place in range(len(response.completions))]
-    made = interaction(prompt, response, 2, said)
-    assert made.repeat == 2
+    made = Answered(prompt, response, 2, "a key", said).recorded()
+    assert (made.repeat, made.key) == (2, "a key")
     assert made.prompt is prompt
     assert made.response.usage == response.usage
     assert [one.completion for one in made.response.completions] == list(response.completions)

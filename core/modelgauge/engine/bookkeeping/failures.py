@@ -69,9 +69,17 @@ if hasattr(os, "register_at_fork"):
 
 
 def of_author(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call an author's code; see `AuthorCode`."""
-    with AuthorCode():
-        return function(*args, **kwargs)
+    """Call an author's code as within `AuthorCode`, in half the time: several times for each item."""
+    forks = AuthorCode.forks
+    try:
+        result = function(*args, **kwargs)
+    except BaseException as error:
+        if AuthorCode.forks != forks:
+            _leave(error)
+        raise
+    if AuthorCode.forks != forks:
+        _leave()
+    return result
 
 
 def _leave(error: BaseException | None = None) -> None:

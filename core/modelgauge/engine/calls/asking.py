@@ -14,8 +14,10 @@ from modelgauge.text.reasoning import split_reasoning
 from modelgauge.wording.articles import a_thing
 
 
-async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: int = 0) -> SUTResponse:
-    """Ask a SUT one prompt.
+async def ask_sut(
+    target: Target, prompt: AnyPrompt, tally: CallTally, repeat: int = 0
+) -> tuple[SUTResponse, str | None]:
+    """Ask a SUT one prompt; with the response comes its key in the cache.
 
     Args:
         target: the SUT.
@@ -45,7 +47,7 @@ async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: i
         tally.note_metrics(called.told.trace)
     if called.paid:
         target.admission.settle(response.usage)
-    return response
+    return response, called.key
 
 
 def tell_of_kept(target: Target, error: Exception) -> None:

@@ -42,11 +42,12 @@ log = logging.getLogger(__name__)
 
 
 class Called(NamedTuple):
-    """A native response, whether this run paid for it, and what an observed app told while it gave it."""
+    """A native response, whether this run paid, what an observed app told meanwhile, and the key in the cache."""
 
     response: Any
     paid: bool
     told: Told | None = None
+    key: str | None = None
 
 
 class Target:
@@ -139,7 +140,7 @@ class Target:
             if text is not None:
                 tally.cached += 1
                 response, told = self._reread(text)
-                return Called(response, False, told)
+                return Called(response, False, told, key.digest)
         return await self._first(key, request, tally)
 
     async def _at_once(self, request: Any) -> Any:
@@ -164,10 +165,11 @@ class Target:
                 text, response = self._stored(response)
                 text = sealed(text, told)
                 tally.paid += 1
-                self._keep(key, text, tally)
+                kept = self._keep(key, text, tally)
             else:
                 response, told = self._reread(text)
                 tally.cached += 1
+                kept = True
                 self._landed(key)
         except BaseException as error:
             self._give_back(key)
@@ -177,10 +179,10 @@ class Target:
             del flight  # the error that it holds holds this frame: what both hold is freed now, not some time
             raise
         flight.land(text)
-        return Called(response, paid, told)
+        return Called(response, paid, told, key.digest if kept else None)
 
-    def _keep(self, key: Key, text: str, tally: CallTally) -> None:
-        """Store a response, unless a secret stands in the call."""
+    def _keep(self, key: Key, text: str, tally: CallTally) -> bool:
+        """Store a response, unless a secret stands in the call; whether it is stored."""
         services, keys = self.services, self._keys
         why = keys and why_unkept(self.owner, keys, key, text, services.options.redactor)
         if why:
@@ -189,6 +191,7 @@ class Target:
         else:
             # The flight stays until the row is committed: an identical call finds one or the other.
             services.writer.put(Entry(key, text), lambda: self._landed(key))
+        return not why
 
     def _give_back(self, key: Key) -> None:
         self._landed(key)

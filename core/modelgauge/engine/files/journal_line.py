@@ -1,12 +1,14 @@
 """An item's record as a line of the journal; where it cannot be one, a record that can, and that says so."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydantic_core import to_json
 
-from modelgauge.data.items import TestItem, hex_digest
+from modelgauge.cache import was_redacted
+from modelgauge.data.items import Digests, PromptWithContext, TestItem, hex_digest
+from modelgauge.data.measured import PromptInteractionAnnotations
 from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, item_from_json
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record, message_of
 from modelgauge.errors import InvalidDataError
@@ -26,24 +28,37 @@ def line_of(record: ItemRecord, test_uid: str, redact: Callable[[str], str]) -> 
         record = _writable(record, test_uid, error)
         written = _written(record)
     clean = redact(written)
-    if clean != written:
-        redacted = item_from_json(clean.encode("utf-8"), "The record of an item")
-        record = redacted.replaced(redacted=record.redacted or _answers(written) != _answers(clean))
-        clean = record.model_dump_json()
+    if clean != written or was_redacted(written):
+        item = record.test_item
+        digests = record.digests or Digests(
+            id=hex_digest(str(item.id)), item=hex_digest(item.model_dump_json())
+        )
+        held = item_from_json(clean.encode("utf-8"), "The record of an item")
+        is_redacted = record.redacted or _answers(written) != _answers(clean)
+        record = held.replaced(digests=digests, redacted=is_redacted)
+        clean = _written(record)
     return record, clean.encode("utf-8") + b"\n"
 
 
 def _written(record: ItemRecord) -> str:
-    """The JSON of a record with the digests of its item, which are taken of the text that stands there anyhow."""
-    written, item_id = record.model_dump_json(), record.test_item.id
-    if record.digests is not None:
-        return written
-    begins, ends = '"test_item":', f'"id":{to_json(item_id).decode()}}}'
-    begin = written.index(begins) + len(begins)
-    end = written.index(f'{ends},"interactions":', begin) + len(ends)
-    head, _, tail = written.rpartition('"digests":null')
-    digests = f'{{"id":"{hex_digest(str(item_id))}","item":"{hex_digest(written[begin:end])}"}}'
-    return f'{head}"digests":{digests}{tail}'
+    """The JSON of a record, in which an interaction names its prompt by the place in the item."""
+    prompts = record.test_item.prompts
+    held = {**record.__dict__, "interactions": [_interaction(one, prompts) for one in record.interactions]}
+    if not record.failures:
+        del held["failed_repeats"]
+    return to_json(held).decode()
+
+
+def _interaction(one: PromptInteractionAnnotations, prompts: Sequence[PromptWithContext]) -> dict[str, Any]:
+    """An interaction as it stands in a line: with its prompt only where that is none of the item's own."""
+    held = {"prompt_index": 0, **one.__dict__}
+    del held["prompt"]
+    if one.prompt is not prompts[0]:
+        places = [place for place, prompt in enumerate(prompts) if prompt is one.prompt]
+        held |= {"prompt_index": places[0]} if places else {"prompt_index": None, "prompt": one.prompt}
+    if not one.annotation_keys:
+        del held["annotation_keys"]
+    return held
 
 
 def _answers(written: str) -> list[Any]:
