@@ -30,7 +30,7 @@ from modelgauge.wording.did_you_mean import did_you_mean
 
 log = logging.getLogger(__name__)
 
-_CHUNK = 256
+_CHUNK = 1024
 _FIRST_CHUNK = 32  # so that the first calls are sent soon
 _LOW = 128
 _CHUNK_SECONDS = 0.02

@@ -97,7 +97,7 @@ def test_items_are_pulled_lazily():
 
     taken = asyncio.run(main())
     assert [one.index for one in taken] == list(range(1000))
-    assert len(pulled) <= 1000 + 2 * 256  # two chunks ahead
+    assert len(pulled) <= 1000 + 2 * 1024  # two chunks ahead
 
 
 def test_an_error_comes_after_the_items_before_it_and_is_told_once():
@@ -134,7 +134,7 @@ def test_a_run_looks_ahead_by_its_window_only(make_test, make_sut, run):
 
     at_first = []
     record = run(make_test(items), make_sut(answer, max_concurrency=4), max_calls=100, caching=False)
-    assert at_first[0] <= 2 * 256 + 8
+    assert at_first[0] <= 2 * 1024 + 8
     assert record.failure.stage == "run"
     assert len(pulled) < 1000
 
