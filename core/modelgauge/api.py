@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
-from modelgauge.cache import DiskCache, Entry
+from modelgauge.cache import DiskCache
 from modelgauge.config.entry_points import warn_of_foreign_distributions
 from modelgauge.config.options import FOLDER, OPTIONS, RunOptions, RunOptionsDict, instance_of
 from modelgauge.config.redaction import Redactor
@@ -184,11 +184,12 @@ class Runner:
         works = self.resolver().works(_listed(tests), _listed(suts))
         folder = self.options.data_dir / "cache"
         if not self.options.caching or not (folder / "cache.db").exists():
-            planner = Planner(self.options, _EmptyCache() if self.options.caching else None)
+            nothing: dict[str, str] = {}
+            planner = Planner(self.options, nothing.get if self.options.caching else None)
             return [_planned(planner, work) for work in works]
         cache = DiskCache(folder)
         try:
-            planner = Planner(self.options, cache)
+            planner = Planner(self.options, cache.get)
             return [_planned(planner, work) for work in works]
         finally:
             cache.close()
@@ -223,16 +224,6 @@ class Runner:
             resolver: made them.
         """
         return {"inputs": self._all_inputs(), "plugins": versions_of(resolver.distributions)}
-
-
-class _EmptyCache:
-    """The cache of a data folder that has none yet."""
-
-    def get(self, digest: str) -> None:
-        """Nothing is there."""
-
-    def put_many(self, entries: Sequence[Entry]) -> None:
-        """Nothing is kept."""
 
 
 def run_test(

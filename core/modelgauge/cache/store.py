@@ -4,9 +4,10 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -26,25 +27,36 @@ from modelgauge.cache.rows import (
     sound_entry,
     why_unreadable,
 )
-from modelgauge.cache.text_disk import LARGEST, Store, check_database, check_files
+from modelgauge.cache.text_disk import LARGEST, Store, TextDisk, check_database, check_files
 from modelgauge.errors import CacheError
 from modelgauge.files.regular import opened
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_GROUP = 500  # entries taken over at once
+_GROUP = 500  # entries that are read, or taken over, at once
 _DISK_ERRORS = (OSError, sqlite3.Error, diskcache.Timeout)
 
 
 class Cache(Protocol):
-    """What the engine needs of a store."""
+    """What the engine needs of a store, which several processes may share."""
 
-    def get(self, digest: str) -> str | None:
-        """The JSON text of a response; None where there is none."""
+    directory: Path
+
+    def get_many(self, digests: Collection[str]) -> dict[str, str]:
+        """The JSON texts of the responses that are there."""
 
     def put_many(self, entries: Sequence[Entry]) -> None:
-        """Store entries; all of them are committed when this returns."""
+        """Store entries, and give their leases back; all of them are committed when this returns."""
+
+    def take(self, digests: Collection[str]) -> dict[str, str]:
+        """Lease keys; returns those that are not ours to pay, each with the id of the process that asks it."""
+
+    def give_back(self, digests: Collection[str]) -> None:
+        """End leases: the answers are there, or the calls failed."""
+
+    def close(self) -> None:
+        """Close the connections of this thread."""
 
 
 class DiskCache:
@@ -96,13 +108,29 @@ class DiskCache:
     # --- what the engine uses -------------------------------------------------------------------------------
 
     def get(self, digest: str) -> str | None:
-        """The JSON text of a response; None where there is none, or a damaged one, which is quarantined.
+        """The JSON text of a response; None where there is none; see `get_many`."""
+        return self.get_many([digest]).get(digest)
+
+    def get_many(self, digests: Collection[str]) -> dict[str, str]:
+        """The JSON texts of the responses that are there; damaged ones are quarantined, and count as missing.
 
         Raises:
             CacheError: the database cannot be read.
         """
+        found: dict[str, str] = {}
+        wanted = iter(digests)
         with self._reading():
-            return self._past_damage(lambda: self._read(digest))
+            while group := list(islice(wanted, _GROUP)):
+                found |= self._past_damage(partial(self._read, group))
+        return found
+
+    def take(self, digests: Collection[str]) -> dict[str, str]:
+        """Lease keys; see `Leases`."""
+        return self.leases.take(digests)
+
+    def give_back(self, digests: Collection[str]) -> None:
+        """End leases; see `Leases`."""
+        self.leases.give_back(digests)
 
     def put_many(self, entries: Sequence[Entry]) -> None:
         """Store entries in one transaction, and give their leases back.
@@ -220,26 +248,43 @@ class DiskCache:
         for store in (*self._former, self._store):
             store.close()
 
-    def _read(self, digest: str) -> str | None:
+    def _read(self, digests: Sequence[str]) -> dict[str, str]:
+        damaged: dict[str, str] = {}
+        rows = self._rows_at(digests, damaged)
+        if len(rows) < len(digests) and self._is_set_aside:  # what was paid since is in its successor
+            with self.leases.exclusive():
+                self._follow()
+            damaged.clear()
+            rows = self._rows_at(digests, damaged)
+        found: dict[str, str] = {}
+        for digest, mode, filename, stored in rows:
+            try:
+                if mode != TextDisk.mode or filename is not None:
+                    raise DamagedEntryError("a value that is not stored as text")  # noqa: TRY301  told like the others
+                if not (isinstance(stored, str) and was_redacted(stored)):
+                    found[digest] = unpack(digest, stored).response
+            except DamagedEntryError as error:
+                damaged[digest] = str(error)
+        if damaged:
+            with self.leases.exclusive():
+                for digest, why in damaged.items():
+                    for row in rows_of(self.database, digest):
+                        self._take_out(row, why)
+        return found
+
+    def _rows_at(self, digests: Sequence[str], damaged: dict[str, str]) -> "list[tuple[str, Any, Any, Any]]":
+        """The rows of some keys; `damaged` learns which of them cannot be read, and why."""
         try:
-            stored = self._store.get(digest)
-            if stored is None and self._is_set_aside:  # what was paid since is in its successor
-                with self.leases.exclusive():
-                    self._follow()
-                stored = self._store.get(digest)
-            if stored is None or (isinstance(stored, str) and was_redacted(stored)):
-                return None
-            return unpack(digest, stored).response
-        except DamagedEntryError as error:
-            why = str(error)
+            rows: list[tuple[str, Any, Any, Any]] = self._store.rows_at(digests)
         except sqlite3.DatabaseError as error:
             why = why_unreadable(error)
             if not why:
                 raise
-        with self.leases.exclusive():
-            for row in rows_of(self.database, digest):
-                self._take_out(row, why)
-        return None
+            if len(digests) > 1:  # SQLite does not say which
+                return [row for digest in digests for row in self._rows_at([digest], damaged)]
+            damaged[digests[0]] = why
+            return []
+        return rows
 
     def _put_many(self, entries: Sequence[Entry]) -> None:
         with self.leases.exclusive():

@@ -1,6 +1,7 @@
 """A diskcache of our own, and the check of a database before it is opened: nothing is trusted."""
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -66,6 +67,13 @@ class Store(diskcache.Cache):  # type: ignore[misc]  # diskcache ships no types
         except BaseException:
             self.close()
             raise
+
+    def rows_at(self, keys: Sequence[str]) -> list[tuple[str, Any, Any, Any]]:
+        """Key, mode, filename and value of the rows of some keys; a statement for each costs three times as much."""
+        of_keys = f"raw = 1 AND expire_time IS NULL AND key IN ({','.join('?' * len(keys))})"
+        select = f"SELECT key, mode, filename, value FROM Cache WHERE {of_keys}"  # noqa: S608  question marks only
+        rows: list[tuple[str, Any, Any, Any]] = self._sql(select, keys).fetchall()
+        return rows
 
     @property
     def _con(self) -> sqlite3.Connection:

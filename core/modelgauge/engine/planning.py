@@ -1,11 +1,11 @@
 """What a run would cost: every prompt is made and looked up, none is sent."""
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from modelgauge.cache import Cache, KeyMaker
+from modelgauge.cache import KeyMaker
 from modelgauge.config.options import RunOptions
 from modelgauge.data.base import Frozen
 from modelgauge.data.items import PromptWithContext, TestItem
@@ -26,6 +26,9 @@ from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
 
 _MOST_REASONS = 3
+
+Kept = Callable[[str], str | None]
+"""Gives the stored text under a digest; None where there is none."""
 
 log = logging.getLogger(__name__)
 
@@ -63,11 +66,11 @@ class Planner:
 
     Args:
         options: as for the run.
-        cache: the run's cache; None where nothing is cached.
+        kept: looks into the run's cache; None where nothing is cached.
     """
 
-    def __init__(self, options: RunOptions, cache: Cache | None) -> None:
-        self._options, self._cache = options, cache
+    def __init__(self, options: RunOptions, kept: Kept | None) -> None:
+        self._options, self._kept = options, kept
         self._seen = DigestSet()
 
     def plan(self, work: Work) -> Plan:
@@ -97,10 +100,10 @@ class Planner:
     ) -> "_Side":
         keys: KeyMaker | None = None
         learn_secrets(owner, self._options.redactor)
-        if self._cache is not None:
+        if self._kept is not None:
             keys = keys_of(owner, asked)
         codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
-        return _Side(keys, codec, self._cache, self._seen)
+        return _Side(keys, codec, self._kept, self._seen)
 
 
 class _Known(NamedTuple):
@@ -117,24 +120,24 @@ class _Side:
     Args:
         keys: None where nothing of the object is cached.
         codec: reads its stored responses.
-        cache: where they are.
+        kept: gives their texts.
         seen: the calls that the command sends before; all its pairs share it.
     """
 
     keys: KeyMaker | None
     codec: ResponseCodec
-    cache: Cache | None
+    kept: Kept | None
     seen: DigestSet
     paid: int = 0
     cached: int = 0
 
     def look_up(self, request: Any, repeat: int = 0) -> tuple[bool, "_Known | None"]:
         """Whether a call would be paid, and its response where it is known."""
-        if self.keys is None or self.cache is None:
+        if self.keys is None or self.kept is None:
             self.paid += 1
             return True, None
         digest = self.keys.key(request, repeat).digest
-        text = self.cache.get(digest)
+        text = self.kept(digest)
         if text is None and self.seen.add(digest):
             self.paid += 1
             return True, None

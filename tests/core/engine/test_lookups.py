@@ -67,12 +67,17 @@ class FakeCache:
     def __init__(self, leases, held=(), later=()):
         self.leases, self.held, self.later, self.looks = leases, set(held), set(later), 0
 
-    def get(self, digest):
-        self.looks += 1
-        found = digest in self.held
-        if digest in self.later:
-            self.held.add(digest)
-        return f"answer to {digest}" if found else None
+    def get_many(self, digests):
+        self.looks += len(digests)
+        found = {digest: f"answer to {digest}" for digest in digests if digest in self.held}
+        self.held |= self.later.intersection(digests)
+        return found
+
+    def take(self, digests):
+        return self.leases.take(digests)
+
+    def give_back(self, digests):
+        self.leases.give_back(digests)
 
     def close(self):
         self.looks += 100

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from modelgauge.cache import DiskCache
+from modelgauge.cache import Cache
 from modelgauge.engine.loop.threads import BatchThread
 from modelgauge.errors import CallTimeoutError, ModelGaugeError, RunStoppedError
 
@@ -38,7 +38,7 @@ class Lookups:
         patience: seconds to wait for the answer to a call that another process makes.
     """
 
-    def __init__(self, cache: DiskCache, patience: float) -> None:
+    def __init__(self, cache: Cache, patience: float) -> None:
         self._cache, self._patience = cache, patience
         self._has_told = False
         self._loop = asyncio.get_running_loop()
@@ -53,9 +53,9 @@ class Lookups:
             CallTimeoutError: another process pays, and the patience has ended.
             RunStoppedError: the database cannot be read, or the disk is full.
         """
-        lookup = _Lookup(digest, self._loop.create_future(), self._loop.time())
-        self._thread.submit(lookup)
-        return await lookup.future if lookup.future is not None else None
+        future: asyncio.Future[str | None] = self._loop.create_future()
+        self._thread.submit(_Lookup(digest, future, self._loop.time()))
+        return await future
 
     def give_back(self, digest: str) -> None:
         """The call of a key failed: another process may try."""
@@ -66,24 +66,28 @@ class Lookups:
         await self._thread.close()
 
     def _read(self, group: list[_Lookup]) -> None:
-        leases = self._cache.leases
+        cache = self._cache
         returned = [lookup.digest for lookup in group if lookup.future is None]
         if returned:
-            leases.give_back(returned)
+            cache.give_back(returned)
         wanted = [lookup for lookup in group if lookup.future is not None]
-        for lookup in wanted:
-            lookup.found = self._cache.get(lookup.digest)
+        self._look(wanted)
         misses = [lookup for lookup in wanted if lookup.found is None]
         if not misses:
             return
-        others = leases.take([lookup.digest for lookup in misses])
+        others = cache.take([lookup.digest for lookup in misses])
         for lookup in misses:
             lookup.asked_by = others.get(lookup.digest)
-            if lookup.asked_by is None:  # it may have been paid between the look and the lease
-                lookup.found = self._cache.get(lookup.digest)
-        late = [lookup.digest for lookup in misses if lookup.found is not None]
+        ours = [lookup for lookup in misses if lookup.asked_by is None]
+        self._look(ours)  # it may have been paid between the look and the lease
+        late = [lookup.digest for lookup in ours if lookup.found is not None]
         if late:
-            leases.give_back(late)
+            cache.give_back(late)
+
+    def _look(self, lookups: list[_Lookup]) -> None:
+        found = self._cache.get_many([lookup.digest for lookup in lookups])
+        for lookup in lookups:
+            lookup.found = found.get(lookup.digest)
 
     def _answer(self, group: list[_Lookup], error: Exception | None) -> None:
         for lookup in group:
