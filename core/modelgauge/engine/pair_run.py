@@ -379,7 +379,7 @@ class PairRun:
             options=options,
             surroundings={**self.shared.manifest, **self._worker.answerer.manifest()},
         )
-        # A run's folder may have been renamed; what is given to `resume` holds from then on; and the lines that are added
+        # A run's folder may have been renamed; what is given to `resume` holds from then on; and the lines that it adds
         # are of this version, whatever stands before them.
         now = {
             "run_id": self.folder.run_id,

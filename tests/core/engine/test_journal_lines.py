@@ -95,5 +95,5 @@ def test_a_place_where_there_is_no_prompt_is_damage(journal, place):
     _, folder, _, _ = journal
     [line] = lines(folder)
     line["interactions"][0]["prompt_index"] = place
-    with pytest.raises(RecordError, match=f"a file is no item record.* the item has no prompt {place!r}"):
+    with pytest.raises(RecordError, match=f"a file is not an item record.* the item has no prompt {place!r}"):
         item_from_json(json.dumps(line).encode(), "a file")
