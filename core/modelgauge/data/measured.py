@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, SupportsFloat, TypeVar, overload
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from modelgauge.data.base import Count, Frozen, Text, items_of, typed
 from modelgauge.data.items import PromptWithContext, TestItem
@@ -72,6 +72,27 @@ class PromptInteractionAnnotations(Frozen):
     repeat: Count = 0
     key: str | None = Field(default=None, exclude=True, repr=False)
     annotation_keys: tuple[dict[str, str], ...] = Field(default=(), exclude=True, repr=False)
+
+
+def _with_prompts(value: Any, info: ValidationInfo) -> Any:
+    """Interactions with the prompts that a journal names by their places in the item."""
+    prompts = info.data["test_item"].prompts if "test_item" in info.data else ()
+    return [_with_prompt(one, prompts) for one in value] if type(value) is list else value
+
+
+def _with_prompt(value: Any, prompts: tuple[PromptWithContext, ...]) -> Any:
+    if type(value) is not dict or "prompt_index" not in value:
+        return value
+    rest = dict(value)
+    place = rest.pop("prompt_index")
+    if place is None:
+        return rest
+    if type(place) is not int or not 0 <= place < len(prompts):
+        raise ValueError(f"the item has no prompt {place!r}")
+    return {**rest, "prompt": prompts[place]}
+
+
+Interactions = Annotated[tuple[PromptInteractionAnnotations, ...], BeforeValidator(_with_prompts)]
 
 
 class TestItemAnnotations(Frozen):

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import not_
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, ValidationInfo, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from modelgauge.data.base import Count, Frozen, Seconds, Text, UnknownFields, typed
-from modelgauge.data.items import Digests, PromptWithContext, TestItem
+from modelgauge.data.items import Digests, TestItem
 from modelgauge.data.json_values import is_exact
-from modelgauge.data.measured import Measurements, PromptInteractionAnnotations
+from modelgauge.data.measured import Interactions, Measurements, PromptInteractionAnnotations
 from modelgauge.data.responses import JsonObject
 from modelgauge.data.results import ConcurrencyChange, Counts, Result, Results, Sample, Spent, plain_result
 from modelgauge.data.spans import TRACE, Span, Trace
@@ -18,31 +18,9 @@ from modelgauge.data.thresholds import Threshold
 from modelgauge.errors import InvalidDataError, RecordError
 
 SCHEMA_VERSION = 1
-JOURNAL_VERSION = 2
-"""Of the lines of a journal; in those of version 1 each interaction holds its prompt, and no key."""
+JOURNAL_VERSION = 2  # in lines of version 1 each interaction holds its whole prompt, and no key
 
 T = TypeVar("T")
-
-
-def _with_prompts(value: Any, info: ValidationInfo) -> Any:
-    """Interactions with the prompts that a journal names by their places in the item."""
-    prompts = info.data["test_item"].prompts if "test_item" in info.data else ()
-    return [_with_prompt(one, prompts) for one in value] if type(value) is list else value
-
-
-def _with_prompt(value: Any, prompts: tuple[PromptWithContext, ...]) -> Any:
-    if type(value) is not dict or "prompt_index" not in value:
-        return value
-    rest = dict(value)
-    place = rest.pop("prompt_index")
-    if place is None:
-        return rest
-    if type(place) is not int or not 0 <= place < len(prompts):
-        raise ValueError(f"the item has no prompt {place!r}")
-    return {**rest, "prompt": prompts[place]}
-
-
-Interactions = Annotated[tuple[PromptInteractionAnnotations, ...], BeforeValidator(_with_prompts)]
 Stage = Literal["sut", "annotator", "measure"]
 RunStage = Literal["items", "aggregate", "run"]
 
