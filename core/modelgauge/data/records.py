@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from operator import not_
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
@@ -18,8 +17,6 @@ from modelgauge.data.thresholds import Threshold
 from modelgauge.errors import InvalidDataError, RecordError
 
 SCHEMA_VERSION = 1
-JOURNAL_VERSION = 2  # in lines of version 1 each interaction holds its whole prompt, and no key
-
 T = TypeVar("T")
 Stage = Literal["sut", "annotator", "measure"]
 RunStage = Literal["items", "aggregate", "run"]
@@ -72,7 +69,7 @@ class TestItemRecord(Frozen):
     measurements: Measurements
     binary: tuple[str, ...] = ()
     repeat_measurements: tuple[dict[str, float], ...] = ()
-    failed_repeats: Annotated[tuple[RepeatFailure, ...], Field(exclude_if=not_)] = ()
+    failed_repeats: Annotated[tuple[RepeatFailure, ...], Field(exclude_if=lambda value: not value)] = ()
     digests: Digests | None = None
     redacted: bool = False
 

@@ -7,14 +7,14 @@ from time import monotonic
 from typing import Any
 
 from modelgauge.config.options import RunOptions
-from modelgauge.data.records import JOURNAL_VERSION, ItemRecord, RunFailure, RunStage, TestRecord
+from modelgauge.data.records import ItemRecord, RunFailure, RunStage, TestRecord
 from modelgauge.data.results import Sample, normalized_result
 from modelgauge.engine.bookkeeping.failures import run_failure
 from modelgauge.engine.bookkeeping.tally import current_tally
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.limits import window_of
 from modelgauge.engine.files.journal import JournalFile
-from modelgauge.engine.files.journal_line import line_of
+from modelgauge.engine.files.journal_line import JOURNAL_VERSION, line_of
 from modelgauge.engine.files.writer import Writer
 from modelgauge.engine.item import ItemWorker
 from modelgauge.engine.loop.threads import OneThread, in_thread

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from modelgauge.data.records import JOURNAL_VERSION, SCHEMA_VERSION, TestRecord
+from modelgauge.data.records import SCHEMA_VERSION, TestRecord
 from modelgauge.data.results import GIVEN, Counts
+from modelgauge.engine.files.journal_line import JOURNAL_VERSION
 from modelgauge.engine.files.manifest import surroundings
 from modelgauge.evals.configs import TestRunOptions
 from modelgauge.evals.display import Shown, rendered

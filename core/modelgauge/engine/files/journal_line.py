@@ -13,6 +13,8 @@ from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, item_fr
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record, message_of
 from modelgauge.errors import InvalidDataError
 
+JOURNAL_VERSION = 2  # in lines of version 1 each interaction holds its whole prompt, and no key
+
 
 def line_of(record: ItemRecord, test_uid: str, redact: Callable[[str], str]) -> tuple[ItemRecord, bytes]:
     """An item's record as those who watch get it, without secrets too, and its line.
