@@ -43,11 +43,11 @@ class Surroundings:
 
 
 class PairRun:
-    """A work while it runs.
+    """One test on one respondent, while it runs.
 
     Args:
         work: what to do.
-        done: the part that is done already.
+        done: what earlier sessions recorded; empty for a new run.
         worker: takes items through their stages.
         shared: what the pairs of the run share.
         targets: all that is called.

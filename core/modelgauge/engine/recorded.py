@@ -1,4 +1,4 @@
-"""What a journal holds already: the part of a run that is done, and the recorded answers of another run."""
+"""Reading a journal: for `resume`, which items are left (`Done`); for `rescore`, its answers (`RecordedAnswers`)."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -48,8 +48,8 @@ from modelgauge.plugins.resolution import Resolver
 class SessionSecrets(SecretStore):
     """Looks secrets up, and logs their names, never their values, for the process that makes the record.
 
-    That one has looked up nothing itself under xdist, and a case may have been refused before its own process knew
-    the secret that stands in it.
+    Under xdist that process has looked up no secret itself, and needs the names to redact the record. A worker may also
+    have recorded a refused case before it knew the secret in it.
     """
 
     def __init__(self, file: Path, log: Callable[[SecretDescription], None]) -> None:
@@ -97,7 +97,7 @@ class Begun(NamedTuple):
     """An `assert_test` that has begun.
 
     Args:
-        number: of its case in the session; no other's, in any process.
+        number: of its case; unique in the session across processes, and sorted as the tests are.
         item_id: of its case.
         test: the id of the test that called it.
         repeat: which time the test is run, from 0: judges are asked anew each time.
@@ -146,7 +146,7 @@ class Session:
         self._begin_process()
 
     def _begin_process(self) -> None:
-        """Start without what the parent of a forked process has open."""
+        """Set up the files and the loop of this process; after a fork, drop the parent's."""
         self._process = os.getpid()
         self._run = SessionRun(
             self._where, self._settings.data_dir / RUNS, lambda: self._record.first_manifest(self._run)
