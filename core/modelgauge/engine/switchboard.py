@@ -252,6 +252,8 @@ class Switchboard:
 
     async def _not_opened(self, owner: Owner) -> RunStoppedError | None:
         """Open an object, in this task, which will close it too; why it cannot be opened."""
+        if not overrides(type(owner), "open"):  # nearly always
+            return None
         seconds = self.options.call_timeout
         opening = asyncio.get_running_loop().call_later(_LONG, log.warning, _OPENING, owner.uid, seconds)
         try:
@@ -273,6 +275,8 @@ class Switchboard:
 
     async def _close(self, owner: Owner) -> None:
         """Close an object. The records are written by now: nothing may undo that, nor keep the run from its end."""
+        if not overrides(type(owner), "close"):
+            return
         try:
             await in_this_task(self.options.attempt_timeout, owner.close())
         except NOT_OF_THE_ITEM:

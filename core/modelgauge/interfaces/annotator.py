@@ -123,9 +123,11 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
         del error
         return None
 
+    @interface_method
     async def open(self) -> None:
         """Make what a run needs; called once a run, in its event loop."""
 
+    @interface_method
     async def close(self) -> None:
         """Release it."""
 

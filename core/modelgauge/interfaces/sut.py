@@ -151,9 +151,11 @@ class PromptResponseSUT(Identified, Generic[Request, Response]):
         del request
         return None
 
+    @interface_method
     async def open(self) -> None:
         """Make what a run needs (a session, a connection); called once a run, in its event loop."""
 
+    @interface_method
     async def close(self) -> None:
         """Release it."""
 
