@@ -257,9 +257,10 @@ def test_the_annotation_comes_first():
 @pytest.mark.parametrize(
     ("annotation", "expected"),
     [
-        (Awaitable[Answer], Answer),
-        (Coroutine[Any, Any, Answer], Answer),
-        (Answer | Awaitable[Answer], Answer),
+        (Awaitable[Detailed], Detailed),
+        (Coroutine[Any, Any, Detailed], Detailed),
+        (Detailed | Awaitable[Detailed], Detailed),
+        (Awaitable[Detailed] | Coroutine[Any, Any, Detailed], Detailed),
         (str | Answer | Awaitable[str | Answer], str | Answer),
         (typing.Optional[Answer], Answer | None),  # noqa: UP045  what is tested
         ("Answer | None", Answer | None),

@@ -298,6 +298,7 @@ def test_generic_classes_mixins_and_handed_on_arguments():
     assert made.given[0] == 2
     assert Mixed(uid="a", color="blue").initialization.arguments == {"color": "blue"}
     assert identity(Mixed("a", 2)) != identity(Mixed("a", 3)) != identity(Mixed("a"))
+    assert identity(Mixed("a", color="blue")) == identity(Mixed(uid="a", color="blue"))
     assert Box[int]("a").initialization.class_name == f"{__name__}:Box"
 
 

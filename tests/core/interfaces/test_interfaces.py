@@ -1,6 +1,7 @@
 """What authors subclass: what is declared by defining it, and what is refused when the class is defined."""
 
 import asyncio
+import inspect
 import subprocess
 import sys
 
@@ -159,6 +160,20 @@ def test_overriding_is_seen_through_inheritance():
     assert overrides(ChatEcho, "evaluate")
     assert not overrides(Echo, "evaluate_batch")
     assert not overrides(Echo, "no_such_method")
+
+
+LEFT_TO_AUTHORS = [
+    method
+    for interface in (PromptResponseSUT, CompletionAnnotator, PromptResponseTest)
+    for name, method in vars(interface).items()
+    if inspect.isfunction(method) and not overrides(interface, name) and name not in ("open", "close")
+]
+
+
+@pytest.mark.parametrize("method", LEFT_TO_AUTHORS, ids=lambda method: method.__qualname__)
+def test_a_method_that_no_author_defined_raises(method):
+    with pytest.raises(NotImplementedError):
+        method(*inspect.signature(method).parameters)
 
 
 # --- annotators ------------------------------------------------------------------------------------------
