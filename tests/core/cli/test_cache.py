@@ -36,6 +36,7 @@ def test_damaged_entries_exit_with_1_and_go_to_the_quarantine(run, filled, here)
     ended = run("cache", "verify")
     assert ended.code == 1
     assert "9 sound responses, 2 damaged" in ended.out
+    assert "The file itself" not in ended.out
     assert "run_data/cache/quarantine" in ended.out.replace("\\", "/")
     assert "WARNING modelgauge.cache" in ended.err
     assert len((filled / "quarantine" / "rows.jsonl").read_text(encoding="utf-8").splitlines()) == 2
@@ -45,14 +46,25 @@ def test_damaged_entries_exit_with_1_and_go_to_the_quarantine(run, filled, here)
     assert "SUT 2 paid" in run("run-test", "--sut", "echo", "--test", "numbers").out
 
 
-def test_a_damaged_file_exits_with_1(run, filled):
-    content = bytearray((filled / "cache.db").read_bytes())
+def break_file(folder):
+    content = bytearray((folder / "cache.db").read_bytes())
     content[:100] = bytes(100)
-    (filled / "cache.db").write_bytes(content)
+    (folder / "cache.db").write_bytes(content)
+
+
+def test_a_damaged_file_exits_with_1(run, filled):
+    break_file(filled)
     ended = run("cache", "verify", "--json")
     assert ended.code == 1
     assert ended.json["quarantine"].endswith("quarantine")
     assert run("cache", "verify").code == 0
+
+
+def test_a_damaged_file_is_said_to_be_replaced_by_a_new_one(run, filled):
+    break_file(filled)
+    ended = run("cache", "verify")
+    assert ended.code == 1
+    assert "The file itself was damaged" in ended.out
 
 
 @pytest.mark.parametrize("args", [("verify",), ("explain", "--sut", "echo", "--prompt", "number 1")])

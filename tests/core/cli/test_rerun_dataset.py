@@ -1,6 +1,8 @@
 """Runs of data sets that are done again from the command line: `resume` and `rescore`."""
 
 import json
+import shlex
+import sys
 
 import pytest
 
@@ -81,6 +83,25 @@ def test_of_a_run_from_elsewhere_no_name_is_used_unasked(run, here, killed, comm
     else:
         assert ended.code == 0, ended.err
         assert "1 scored" in ended.out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_an_interrupted_rescore_says_how_the_moved_file_is_written(program, here, killed):
+    plugin = (here / "app.py").read_text(encoding="utf-8")
+    head = "def strict_judge(question):\n"
+    interrupts = f"{head}    import signal; signal.raise_signal(signal.SIGINT)\n"
+    (here / "app.py").write_text(plugin.replace(head, interrupts), encoding="utf-8")
+    (here / "bad.csv").unlink()
+    (here / "moved.csv").write_bytes("größe;expected_output\na;a\nb;b\nc;x\n".encode("cp1252"))
+    form = ("--column", "input=größe", "--delimiter", ";", "--encoding", "cp1252")
+    stopped = program("rescore", killed.name, "--dataset", "moved.csv", "--judge", "strict", *form)
+    assert stopped.code == 130, stopped.err
+    (line,) = (one for one in stopped.err.splitlines() if one.startswith("To go on: "))
+    said = shlex.split(line.removeprefix("To go on: "))
+    assert said[:3] == ["modelgauge", "rescore", killed.name]
+    (here / "app.py").write_text(plugin, encoding="utf-8")
+    ended = program(*said[1:])
+    assert "1 scored" in ended.out, ended.err
 
 
 @pytest.mark.parametrize("command", ["resume", "rescore"])

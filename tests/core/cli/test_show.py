@@ -40,6 +40,30 @@ def test_an_item_is_shown_with_all_that_is_known_of_it(run, here):
     ]
 
 
+RIGHT_ANSWERS = (
+    *("expected_output", "expected_outcome", "expected", "target", "targets", "reference", "references"),
+    *("answer", "answers", "label", "gold", "solution"),
+)
+
+
+def test_of_a_context_the_right_answer_is_shown_alone(run, here):
+    text = (here / "plugin.py").read_text(encoding="utf-8")
+    for old, new in {
+        "items = 10": f"items = {len(RIGHT_ANSWERS)}",
+        '{"even": number % 2 == 0}': f'{{"level": "hard", {RIGHT_ANSWERS}[number]: "forty-two"}}',
+    }.items():
+        assert old in text
+        text = text.replace(old, new)
+    (here / "plugin.py").write_text(text, encoding="utf-8")
+    run("run-test", "--sut", "echo", "--test", "numbers")
+    (row,) = run("runs", "--json").json["runs"]
+    shown = run("show", row["run_id"], "--items").out
+    for name in RIGHT_ANSWERS:
+        assert shown.count(f"\n  {name.replace('_', ' ')}\n    forty-two\n") == 1
+    assert "context" not in shown
+    assert "hard" not in shown
+
+
 def test_the_items_of_several_runs_stand_below_the_names_of_theirs(run):
     run("run-test", "--sut", "echo", "--sut", "text_only", "--test", "judged")
     (invocation,) = {row["invocation_id"] for row in run("runs", "--json").json["runs"]}
