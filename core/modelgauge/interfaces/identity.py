@@ -311,7 +311,7 @@ def _check_methods(cls: type) -> None:
 
 
 def interface_method(function: F) -> F:
-    """Mark a method that authors define; the marked one only says that nobody did."""
+    """Mark a method of an interface, so that `overrides` can tell it from one that an author defines."""
     function.__modelgauge_interface__ = True  # type: ignore[attr-defined]  # a mark that `overrides` reads
     return function
 
