@@ -109,7 +109,7 @@ def explain_ask(sut: SUTName, prompt: AnyPrompt, **options: Any) -> Explanation:
 def explain_annotate(
     annotator: AnnotatorName, prompt: PromptWithContext, completion: SUTCompletion, **options: Any
 ) -> Explanation:
-    """Likewise for an annotator's judgement of a completion.
+    """Explain why an annotator's judgement of a completion is in the cache, or is not.
 
     Args:
         annotator: a uid or an object.

@@ -82,7 +82,7 @@ class _Numeric(Real):
         return int(self.value)
 
     def as_integer_ratio(self) -> tuple[int, int]:
-        """As that of a float, which `statistics` asks for."""
+        """Return the value as a fraction, as a float does: `statistics` needs it."""
         return self.value.as_integer_ratio()
 
     __trunc__, __floor__, __ceil__ = _of_value(math.trunc), _of_value(math.floor), _of_value(math.ceil)

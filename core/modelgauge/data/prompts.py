@@ -70,7 +70,7 @@ Options = Annotated[SUTOptions, Field(exclude_if=asks_nothing)]
 
 
 class TextPrompt(Frozen):
-    """One text.
+    """A prompt of one text, for SUTs that take no chat.
 
     Args:
         text: the prompt as the SUT gets it.

@@ -93,7 +93,7 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 def _named_parts(value: Any) -> Mapping[Any, Any] | None:
-    """The same of a mapping or of an object with fields; None for anything else."""
+    """The shortened form of a mapping or of an object with fields; None for anything else."""
     if isinstance(value, dict):
         return value
     if isinstance(value, BaseModel):

@@ -65,7 +65,7 @@ class FileForm(NamedTuple):
         )
 
     def arguments(self, file: FilePath) -> dict[str, Any]:
-        """The same for `EvaluationDataset.from_file`; cells are only separated in CSV files.
+        """The arguments of `EvaluationDataset.from_file` for this form; cells are only separated in CSV files.
 
         Args:
             file: to be read.

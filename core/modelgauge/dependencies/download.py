@@ -143,7 +143,7 @@ class _HTTPConnection(http.client.HTTPConnection):
 
 
 class _HTTPSConnection(http.client.HTTPSConnection, _HTTPConnection):
-    """The same, encrypted."""
+    """An HTTPS connection whose status line and headers share one time-out."""
 
 
 class _HTTPHandler(urllib.request.HTTPHandler):

@@ -87,7 +87,7 @@ class Guard:
             )
 
     def count_bytes(self, size: int, *, consumed: int) -> None:
-        """So many bytes more came out, after `consumed` packed bytes in all."""
+        """Count unpacked bytes against the limits, after `consumed` packed bytes in all."""
         self._bytes += size
         if self._bytes > self.limits.max_bytes:
             raise self.over_limit("max_bytes", f"unpacks to more than {self.limits.max_bytes:,} bytes")

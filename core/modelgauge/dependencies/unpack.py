@@ -38,7 +38,7 @@ class Steps:
 
 
 def steps_for(path: Path, declared: Steps) -> Steps:
-    """Those of the declared steps that this file still needs, by its first bytes.
+    """Return the declared unpacking steps that this file still needs, by its first bytes.
 
     For a user's own copy, which may be unpacked already, or packed in another way: a file that is not compressed is
     not decompressed, and one that is no archive is not unpacked.

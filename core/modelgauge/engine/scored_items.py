@@ -232,7 +232,7 @@ class JournaledItems(MeasuredItems):
         self._failed = _FailedItems(index, _in_order(failed, index.failed))
 
     def having(self, name: str) -> MeasuredItems:
-        """As for all `MeasuredItems`; with the failed items that have the measurement, which are not failed then."""
+        """Return the items that have a measurement, including items in which another annotator failed."""
         index = self._index
         if not self._is_all or not index.in_part or name not in index.columns:
             return super().having(name)

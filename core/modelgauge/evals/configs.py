@@ -49,7 +49,7 @@ class AsyncConfig:
         SECONDS.check("throttle_value", self.throttle_value)
 
     def options(self) -> dict[str, Any]:
-        """The same in the words of `Runner`."""
+        """Return these settings as options of `Runner`."""
         made: dict[str, Any] = {}
         if not self.run_async or self.max_concurrent is not None:
             made["concurrency"] = self.max_concurrent if self.run_async else 1
@@ -131,7 +131,7 @@ class Configs:
         cache_config: CacheConfig | None,
         error_config: ErrorConfig | None,
     ) -> "Configs":
-        """Those that were given; None for the defaults.
+        """Gather the four configs; None stands for the defaults of one.
 
         Raises:
             InvalidOptionError: one is something else.

@@ -145,7 +145,7 @@ def _interrupt(number: int, _: object) -> None:
 
 
 def pytest_unconfigure(config: Any) -> None:
-    """It ends."""
+    """Close the session of this process, and restore the environment."""
     del config
     if _open:
         _open.pop().close()

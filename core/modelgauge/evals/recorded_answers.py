@@ -238,7 +238,7 @@ class GivenTest(DatasetTest):
         return of_valid(SUTResponse, completions=(completion,), usage=None)
 
     def respondent(self) -> Respondent:
-        """Who answered."""
+        """Return the respondent of a run whose answers are given with the cases."""
         again = "Then evaluate again, since answers that were given cannot be resumed."
         made = Initialization(uid=GIVEN, class_name=GIVEN)
         return Respondent(

@@ -58,7 +58,7 @@ class SessionSecrets(SecretStore):
         self._known: set[SecretDescription] = set()
 
     def find(self, description: SecretDescription) -> str | None:
-        """As every store does; the name of what is found is logged."""
+        """Look a secret up, and log its name the first time it is found."""
         found = super().find(description)
         if found is not None and description not in self._known:
             self._known.add(description)

@@ -23,7 +23,7 @@ _UNJUDGED = "It was begun and not judged: it was interrupted, or its process end
 
 @dataclass(slots=True)
 class Case:
-    """One `assert_test`.
+    """A test case that one call of `assert_test` judged, or was to judge.
 
     Args:
         index: its place in the session.
