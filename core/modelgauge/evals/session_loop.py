@@ -7,7 +7,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import AsyncExitStack
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
@@ -27,6 +27,9 @@ from modelgauge.interfaces.annotator import current_asker
 
 _MOST_OPEN = 100
 """Objects that stay open for further cases: metrics that a test makes anew for each case are not kept for ever."""
+
+_LOOKS = 1.0
+"""Seconds between two looks at whether the loop still runs, while a case is waited for."""
 
 _ENDING = 10.0
 """Seconds that the loop gets to close everything when the session ends."""
@@ -104,6 +107,9 @@ class SessionLoop:
         """
         self._loop.call_soon_threadsafe(self._jobs.put_nowait, job)
         try:
+            while not wait([job.done], _LOOKS).done:
+                if not self._thread.is_alive():
+                    raise RunStoppedError("The loop of the session has ended.", fix="Run the test again.")
             return job.done.result()
         finally:
             job.done.cancel()  # has no effect on what is done

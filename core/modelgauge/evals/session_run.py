@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 from typing import IO, Any
 
 from modelgauge.data.records import ItemRecord, TestRecord, item_from_json
@@ -39,6 +39,7 @@ from modelgauge.stats.measured import Range
 LOGS = "cases"
 """In the folder of the run, until the session ends: what each process says of its cases."""
 
+_PATIENCE = 60.0  # seconds that a turn at the journal is waited for: a process may be stopped in its own
 _TURN = ".turn"  # locked while a process appends to the journal
 _RUN = "run-"  # in the folder that all processes of a session know: in whose run a process leaves its cases
 
@@ -65,7 +66,13 @@ class SharedJournal:
             RunStoppedError: the disk refuses.
         """
         with self._lock:
+            patience = monotonic() + _PATIENCE
             while (turn := lock(self._path.with_name(_TURN), "a+b")) is None:
+                if monotonic() > patience:
+                    raise RunStoppedError(
+                        f"Another process of the session holds {self._path} and does not go on.",
+                        fix="Let it go on, or end it; then run the tests again.",
+                    )
                 sleep(0.0005)
             if self._held is None:  # the process that was known to be at work has ended
                 self._held = lock(self._path, "a+b")
