@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.items import TestItem
-from modelgauge.data.measured import MeasuredTestItem
 from modelgauge.stats import (
     MeasuredItems,
     bounded_interval,

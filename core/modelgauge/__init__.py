@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from modelgauge.config.secrets import OptionalSecret as OptionalSecret
     from modelgauge.config.secrets import RequiredSecret as RequiredSecret
     from modelgauge.config.secrets import SecretDescription as SecretDescription
+    from modelgauge.data.annotations import MeasuredTestItem as MeasuredTestItem
+    from modelgauge.data.annotations import PromptInteractionAnnotations as PromptInteractionAnnotations
+    from modelgauge.data.annotations import SUTCompletionAnnotations as SUTCompletionAnnotations
+    from modelgauge.data.annotations import SUTResponseAnnotations as SUTResponseAnnotations
+    from modelgauge.data.annotations import TestItemAnnotations as TestItemAnnotations
     from modelgauge.data.estimates import Estimate as Estimate
     from modelgauge.data.estimates import Score as Score
     from modelgauge.data.items import PromptWithContext as PromptWithContext
     from modelgauge.data.items import TestItem as TestItem
-    from modelgauge.data.measured import MeasuredTestItem as MeasuredTestItem
-    from modelgauge.data.measured import PromptInteractionAnnotations as PromptInteractionAnnotations
-    from modelgauge.data.measured import SUTCompletionAnnotations as SUTCompletionAnnotations
-    from modelgauge.data.measured import SUTResponseAnnotations as SUTResponseAnnotations
-    from modelgauge.data.measured import TestItemAnnotations as TestItemAnnotations
     from modelgauge.data.prompts import ChatMessage as ChatMessage
     from modelgauge.data.prompts import ChatPrompt as ChatPrompt
     from modelgauge.data.prompts import ChatRole as ChatRole
@@ -75,7 +75,7 @@ else:
             "modelgauge.config.secrets": "InjectSecret OptionalSecret RequiredSecret SecretDescription",
             "modelgauge.data.estimates": "Estimate Score",
             "modelgauge.data.items": "PromptWithContext TestItem",
-            "modelgauge.data.measured": (
+            "modelgauge.data.annotations": (
                 "MeasuredTestItem PromptInteractionAnnotations SUTCompletionAnnotations "
                 "SUTResponseAnnotations TestItemAnnotations"
             ),

@@ -35,7 +35,7 @@ from modelgauge.errors import (
     UsageError,
 )
 from modelgauge.plugins.discovery import Plugins
-from modelgauge.reports.items import ShownRun
+from modelgauge.reports.shown_run import ShownRun
 
 REQUEST = ContextVar("request", default="none")
 

@@ -18,7 +18,7 @@ from modelgauge import load_record
 from modelgauge.cli.commands import test_run
 from modelgauge.cli.main import cli
 from modelgauge.engine.files.journal import all_runs
-from modelgauge.reports.unfinished import state_of
+from modelgauge.reports.shown_run import state_of
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import re
 from typing import Any, NamedTuple
 
 from modelgauge.data.json_values import canonical_json
-from modelgauge.wording.articles import a_thing
+from modelgauge.wording.phrases import a_thing
 
 KEY_SCHEMA = 1
 _HEADER = "mg1"

@@ -13,8 +13,7 @@ import click
 
 from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import Settings, load_settings
-from modelgauge.reports.page import Style, holds_unicode
-from modelgauge.reports.plain import columns, visible, visible_json
+from modelgauge.reports.layout import Style, columns, holds_unicode, visible, visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from modelgauge.api import Runner
     from modelgauge.engine.planning import Plan
     from modelgauge.plugins.discovery import Plugins
-    from modelgauge.reports.items import ShownRun
+    from modelgauge.reports.shown_run import ShownRun
 
 
 class App:
@@ -171,7 +170,7 @@ class App:
             runs: at least one.
             shown_by: the command.
         """
-        from modelgauge.reports.terminal import render
+        from modelgauge.reports.run_report import render
 
         style = Style.of(sys.stdout, most_rows=None if shown_by == "show" else 20)
         click.echo(render(runs, style, self.redact, shown_by=shown_by), color=True)

@@ -8,8 +8,8 @@ from io import TextIOWrapper
 
 import click
 
+from modelgauge.cli.command_options import plugin_option, program_options
 from modelgauge.cli.lazy import Lazy
-from modelgauge.cli.options import plugin_option, program_options
 from modelgauge.cli.program import Program
 
 COMMANDS = {

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.options import together
+from modelgauge.cli.command_options import together
 from modelgauge.cli.program import FAILED, INTERRUPTED, STOPPED, TOO_MANY_ERRORS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from modelgauge.cli.app import App
     from modelgauge.cli.output_file import OutputFile
     from modelgauge.data.records import ItemRecord, TestRecord
-    from modelgauge.reports.items import ShownRun
+    from modelgauge.reports.shown_run import ShownRun
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ def run_and_report(
     """
     from modelgauge.cli.output_file import OutputFile
     from modelgauge.engine.files.journal import RunFolder
-    from modelgauge.reports.items import ShownRun
+    from modelgauge.reports.shown_run import ShownRun
 
     allowed: Allowance = given["max_errors"]
     path = given["output_file"]
@@ -181,7 +181,7 @@ def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted
 def _show(
     app: App, shown: Sequence[ShownRun], output: OutputFile | None, *, as_json: bool, again: str
 ) -> None:
-    from modelgauge.reports.items import record_as_json, records_as_json
+    from modelgauge.reports.shown_run import record_as_json, records_as_json
 
     try:
         if output is not None:
@@ -207,7 +207,7 @@ def _say_why(app: App, shown: Iterable[ShownRun], allowed: Allowance, *, told: b
         allowed: how many items may fail.
         told: whether those who read this have read in the tables what stopped a run.
     """
-    from modelgauge.reports.plain import counted
+    from modelgauge.reports.layout import counted
     from modelgauge.reports.thresholds import why_not_passed
 
     for run in shown:
@@ -243,7 +243,7 @@ def _say_how_to_go_on(
     ]
     if not left:
         return
-    from modelgauge.reports.items import higher_cap
+    from modelgauge.reports.shown_run import higher_cap
 
     # `resume` needs a higher cap to go on where one was reached; other commands begin anew.
     resumes = not again or again.startswith("modelgauge resume ")

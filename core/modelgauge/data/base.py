@@ -19,9 +19,8 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from modelgauge.errors import InvalidDataError
-from modelgauge.wording.articles import a_thing, capitalized
 from modelgauge.wording.did_you_mean import did_you_mean
-from modelgauge.wording.shortening import beginning
+from modelgauge.wording.phrases import a_thing, beginning, capitalized
 
 T = TypeVar("T")
 FrozenT = TypeVar("FrozenT", bound="Frozen")

@@ -21,7 +21,7 @@ from modelgauge.data.base import Frozen, Text, explain
 from modelgauge.data.responses import Own, OwnJsonObject, ToolCall
 from modelgauge.errors import InvalidDataError
 from modelgauge.wording.did_you_mean import did_you_mean
-from modelgauge.wording.shortening import quoted
+from modelgauge.wording.phrases import quoted
 
 RUNTIME_FIELDS = ("actual_output", "retrieval_context", "tools_called", "token_cost", "completion_time")
 """What only a run of the app can say; the other fields are inputs, references and notes."""

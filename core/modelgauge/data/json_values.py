@@ -14,7 +14,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from modelgauge.errors import InvalidDataError
-from modelgauge.wording.articles import a_class, a_thing, capitalized
+from modelgauge.wording.phrases import a_class, a_thing, capitalized
 
 MOST_LEVELS = 100
 """Deepest nesting of a value: what writes and reads records takes little more than twice as much."""

@@ -6,10 +6,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
+from modelgauge.data.annotations import Interactions, Measurements, PromptInteractionAnnotations
 from modelgauge.data.base import Count, Frozen, Seconds, Text, UnknownFields, typed
 from modelgauge.data.items import Digests, TestItem
 from modelgauge.data.json_values import is_exact
-from modelgauge.data.measured import Interactions, Measurements, PromptInteractionAnnotations
 from modelgauge.data.responses import JsonObject
 from modelgauge.data.results import ConcurrencyChange, Counts, Result, Results, Sample, Spent, plain_result
 from modelgauge.data.spans import TRACE, Span, Trace

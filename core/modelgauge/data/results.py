@@ -11,8 +11,8 @@ from pydantic import AfterValidator, BaseModel
 from modelgauge.data.base import Count, Frozen, Seconds
 from modelgauge.data.estimates import Estimate
 from modelgauge.errors import InvalidDataError, MissingResultError
-from modelgauge.wording.articles import a_thing
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.phrases import a_thing
 
 PASSED = "passed"
 """The measurement that says whether an item passed all its thresholds; `NAME.passed`, that of one of them."""

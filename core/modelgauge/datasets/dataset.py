@@ -20,8 +20,8 @@ from modelgauge.data.test_cases import (
     Golden,
     LLMTestCase,
 )
+from modelgauge.datasets.dataset_files import FilePath, FileType, file_type_of, path_to_save, write_rows
 from modelgauge.datasets.fields import chosen_columns, names_columns
-from modelgauge.datasets.files import FilePath, FileType, file_type_of, path_to_save, write_rows
 from modelgauge.datasets.members import Members
 from modelgauge.datasets.rows import (
     MARK,

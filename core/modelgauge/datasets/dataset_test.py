@@ -10,12 +10,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, overload
 
+from modelgauge.data.annotations import PromptInteractionAnnotations, TestItemAnnotations
 from modelgauge.data.base import of_valid
 from modelgauge.data.case_fields import RUNTIME_FIELDS
 from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import class_name
-from modelgauge.data.measured import PromptInteractionAnnotations, TestItemAnnotations
 from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, ChatRole, TextPrompt
 from modelgauge.data.results import PASSED
 from modelgauge.data.test_cases import (
@@ -27,7 +27,7 @@ from modelgauge.data.test_cases import (
 )
 from modelgauge.data.thresholds import Threshold
 from modelgauge.datasets.dataset import EvaluationDataset
-from modelgauge.datasets.links import reference_to
+from modelgauge.datasets.references import reference_to
 from modelgauge.datasets.rows import Member
 from modelgauge.errors import InvalidDataError
 from modelgauge.interfaces.identity import Initialization, overrides
@@ -37,8 +37,7 @@ from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import Origin, check_case, turns_asked
 from modelgauge.metrics.names import names_apart
 from modelgauge.stats.exact import exact_mean
-from modelgauge.wording.articles import a_thing
-from modelgauge.wording.shortening import quoted
+from modelgauge.wording.phrases import a_thing, quoted
 
 
 class ItemsOfNumber:

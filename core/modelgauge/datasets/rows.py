@@ -35,9 +35,9 @@ from modelgauge.datasets.fields import (
 )
 from modelgauge.errors import InputFileError, InvalidDataError
 from modelgauge.files.tables import OtherContentError, Row, Table
-from modelgauge.reports.plain import counted
+from modelgauge.reports.layout import counted
 from modelgauge.wording.did_you_mean import closest
-from modelgauge.wording.shortening import beginning
+from modelgauge.wording.phrases import beginning
 
 AnyGolden: TypeAlias = Golden | ConversationalGolden
 AnyTestCase: TypeAlias = LLMTestCase | ConversationalTestCase

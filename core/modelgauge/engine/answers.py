@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from modelgauge.data.base import of_valid
-from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.measured import (
+from modelgauge.data.annotations import (
     PromptInteractionAnnotations,
     SUTCompletionAnnotations,
     SUTResponseAnnotations,
 )
+from modelgauge.data.base import of_valid
+from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import ItemRecord, RepeatFailure
 from modelgauge.data.responses import SUTResponse

@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from modelgauge.data.annotations import PromptInteractionAnnotations, TestItemAnnotations
 from modelgauge.data.base import of_valid
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import check_exact
-from modelgauge.data.measured import PromptInteractionAnnotations, TestItemAnnotations
 from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, TestItemRecord
 from modelgauge.engine.answers import Answered, Answerer, Failed, all_done, note_failed
 from modelgauge.engine.bookkeeping.failures import (

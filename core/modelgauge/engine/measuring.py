@@ -5,14 +5,14 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from modelgauge.data.measured import TestItemAnnotations, measurement
+from modelgauge.data.annotations import TestItemAnnotations, measurement
 from modelgauge.data.thresholds import judged
 from modelgauge.engine.bookkeeping.failures import of_author
 from modelgauge.engine.calls.slow_method_warning import Pace
 from modelgauge.engine.loop.threads import in_thread
 from modelgauge.errors import InvalidDataError
 from modelgauge.interfaces.test import PromptResponseTest
-from modelgauge.wording.articles import a_thing
+from modelgauge.wording.phrases import a_thing
 
 
 class Measured(NamedTuple):

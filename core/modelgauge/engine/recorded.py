@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.cache import was_redacted
+from modelgauge.data.annotations import PromptInteractionAnnotations
 from modelgauge.data.items import TestItem, hex_digest
-from modelgauge.data.measured import PromptInteractionAnnotations
 from modelgauge.data.records import (
     ItemRecord,
     RepeatFailure,

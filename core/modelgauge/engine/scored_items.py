@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import BaseModel
 
 from modelgauge.config.options import RunOptions
+from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.items import TestItem
-from modelgauge.data.measured import MeasuredTestItem
 from modelgauge.data.prompts import TextPrompt, asks_nothing
 from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, TestItemRecord, item_from_json
 from modelgauge.engine.source import field_of

@@ -25,8 +25,8 @@ from modelgauge.engine.files.digests import DigestSet, digest_of
 from modelgauge.engine.loop.threads import OneThread, in_thread
 from modelgauge.errors import DefinitionError, InvalidOptionError
 from modelgauge.interfaces.test import PromptResponseTest
-from modelgauge.wording.articles import a_thing
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.phrases import a_thing
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from modelgauge.config.options import RunOptions
-from modelgauge.data.shown import is_stream
+from modelgauge.data.readable import is_stream
 from modelgauge.engine.bookkeeping.failures import add_note, as_exception, is_from_outside
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.loop.deadlines import Deadlines, call_timed_out

@@ -10,8 +10,8 @@ from typing import Any
 
 from modelgauge.config.options import RunOptions
 from modelgauge.data.items import PromptWithContext
+from modelgauge.data.readable import shown
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.data.shown import shown
 from modelgauge.data.test_cases import (
     ConversationalGolden,
     ConversationalTestCase,
@@ -27,7 +27,7 @@ from modelgauge.evals.recorded_answers import AnsweredCase, Component
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import NO_OUTPUT, Origin, case_of, check_case
 from modelgauge.observe.spans import Observation, OpenSpan, OpenTrace, as_text, observation_of
-from modelgauge.wording.articles import a_class
+from modelgauge.wording.phrases import a_class
 
 DEFAULT_METRIC = "answer_relevancy"
 """What judges an app that names no metric of its own."""

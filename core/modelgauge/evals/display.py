@@ -14,8 +14,7 @@ from modelgauge.engine.files.journal import RunFolder
 from modelgauge.evals.configs import Display
 from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
 from modelgauge.reports.figures import figure, limit
-from modelgauge.reports.page import Page, Style
-from modelgauge.reports.plain import counted, ends_of, one_line, visible
+from modelgauge.reports.layout import Page, Style, counted, ends_of, one_line, visible
 
 _MOST_CASES = 50
 LONGEST_TITLE = 40

@@ -10,8 +10,8 @@ from modelgauge.api import Runner
 from modelgauge.data.records import ItemRecord, TestRecord
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.datasets.dataset import EvaluationDataset
-from modelgauge.datasets.links import Link, link_to
 from modelgauge.datasets.members import Members
+from modelgauge.datasets.references import Link, link_to
 from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.files.journal import RunFolder
 from modelgauge.engine.loop.blocking import blocking
@@ -25,8 +25,7 @@ from modelgauge.evals.results import EvaluationResult, TestResult, test_result
 from modelgauge.evals.sampling import MemberT, sampled
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import TestCase, called
-from modelgauge.wording.articles import a_thing, capitalized
-from modelgauge.wording.shortening import beginning
+from modelgauge.wording.phrases import a_thing, beginning, capitalized
 
 AnyMetric: TypeAlias = Metric | str
 """A metric, or its uid."""

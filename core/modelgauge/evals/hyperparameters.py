@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 
 from modelgauge.data.json_values import check_exact
 from modelgauge.errors import DefinitionError, InvalidDataError
-from modelgauge.wording.articles import a_thing
+from modelgauge.wording.phrases import a_thing
 
 F = TypeVar("F", bound=Callable[[], Mapping[str, Any]])
 

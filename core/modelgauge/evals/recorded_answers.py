@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from modelgauge.data.annotations import TestItemAnnotations
 from modelgauge.data.base import of_valid
 from modelgauge.data.items import PromptWithContext, TestItem, derived_id
-from modelgauge.data.measured import TestItemAnnotations
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.results import GIVEN
 from modelgauge.data.spans import SPAN, TRACE, Trace
@@ -21,7 +21,7 @@ from modelgauge.datasets.dataset_test import (
     ranges_of,
     thresholds_of,
 )
-from modelgauge.datasets.links import Link
+from modelgauge.datasets.references import Link
 from modelgauge.engine.bookkeeping.app_trace import blamed
 from modelgauge.engine.work import Respondent
 from modelgauge.errors import InvalidDataError
@@ -29,7 +29,7 @@ from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import NO_OUTPUT, TestCase, called
-from modelgauge.wording.articles import a_class
+from modelgauge.wording.phrases import a_class
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from modelgauge.data.annotations import PromptInteractionAnnotations
 from modelgauge.data.estimates import Score
-from modelgauge.data.measured import PromptInteractionAnnotations
 from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, TestItemRecord, TestRecord
 from modelgauge.data.results import PASSED
 from modelgauge.data.spans import Span
 from modelgauge.evals.recorded_answers import GivenTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.cases import TestCase, title_of
-from modelgauge.reports.plain import counted
+from modelgauge.reports.layout import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.totals import Totals
 from modelgauge.evals.display import LONGEST_TITLE, Shown
 from modelgauge.evals.results import MetricData
-from modelgauge.reports.plain import one_line
+from modelgauge.reports.layout import one_line
 from modelgauge.stats.exact import exact_mean
 
 T = TypeVar("T")

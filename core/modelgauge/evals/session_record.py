@@ -13,7 +13,7 @@ from modelgauge.evals.configs import TestRunOptions
 from modelgauge.evals.display import Shown, rendered
 from modelgauge.evals.session_cases import Case, Cases, agreed
 from modelgauge.evals.session_run import Redact, SessionRun
-from modelgauge.reports.plain import counted
+from modelgauge.reports.layout import counted
 
 UID = "pytest"
 """How the record of a session calls its test, where the user gave no identifier."""

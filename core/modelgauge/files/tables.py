@@ -17,7 +17,7 @@ from typing import Any
 
 from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.files.texts import bytes_of_file, text_of
-from modelgauge.wording.shortening import beginning
+from modelgauge.wording.phrases import beginning
 
 
 class OtherContentError(InputFileError):

@@ -18,8 +18,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from modelgauge.data.json_values import inexact_parts, is_exact
 from modelgauge.errors import DefinitionError, InvalidResponseError
-from modelgauge.wording.articles import a_thing, with_article
-from modelgauge.wording.shortening import beginning
+from modelgauge.wording.phrases import a_thing, beginning, with_article
 
 
 class ResponseCodec:

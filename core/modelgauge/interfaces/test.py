@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from modelgauge import stats
+from modelgauge.data.annotations import TestItemAnnotations
 from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.measured import TestItemAnnotations
 from modelgauge.data.records import DatasetReference
 from modelgauge.data.thresholds import Threshold
 from modelgauge.dependencies import ExternalData

@@ -23,8 +23,7 @@ from modelgauge.data.test_cases import (
     Turn,
 )
 from modelgauge.errors import MissingParameterError
-from modelgauge.wording.articles import a_class, a_thing
-from modelgauge.wording.shortening import quoted
+from modelgauge.wording.phrases import a_class, a_thing, quoted
 
 TestCase: TypeAlias = LLMTestCase | ConversationalTestCase
 

@@ -26,7 +26,7 @@ from modelgauge.interfaces.arguments import refused_argument
 from modelgauge.metrics.judges import Combine, JudgeLike
 from modelgauge.plugins.names import decode
 from modelgauge.wording.did_you_mean import did_you_mean
-from modelgauge.wording.shortening import beginning
+from modelgauge.wording.phrases import beginning
 
 EnumT = TypeVar("EnumT", bound=StrEnum)
 F = TypeVar("F", bound=Callable[..., Any])

@@ -40,7 +40,7 @@ from modelgauge.metrics.replies import (
 )
 from modelgauge.stats.exact import exact_mean
 from modelgauge.wording.did_you_mean import did_you_mean
-from modelgauge.wording.shortening import quoted
+from modelgauge.wording.phrases import quoted
 
 T = TypeVar("T")
 ReplyT = TypeVar("ReplyT", bound=BaseModel)

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any, ClassVar, TypeVar
 
-from modelgauge.data.shown import said_by, shown, shown_parts
+from modelgauge.data.readable import said_by, shown, shown_parts
 from modelgauge.data.spans import Span, Trace
 from modelgauge.data.test_cases import LLMTestCase
 

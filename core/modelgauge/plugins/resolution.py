@@ -18,7 +18,7 @@ from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.plugins.registry import Registry, Resolved
-from modelgauge.wording.articles import a_class, a_thing
+from modelgauge.wording.phrases import a_class, a_thing
 
 TestName = PromptResponseTest | str
 SUTName = PromptResponseSUT[Any, Any] | str

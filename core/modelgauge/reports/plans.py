@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 
 from modelgauge.data.results import CallCounts
 from modelgauge.engine.planning import Plan
-from modelgauge.reports.page import Page, Style
-from modelgauge.reports.plain import counted, one_line
+from modelgauge.reports.layout import Page, Style, counted, one_line
 
 _MOST_OF_A_REASON = 500
 _NOTE = "Nothing was sent. Questions that judges ask, and attempts after failures, come on top."

@@ -7,7 +7,7 @@ from modelgauge.data.records import ItemRecord, TestItemRecord, TestRecord
 from modelgauge.data.results import PASSED
 from modelgauge.data.thresholds import judged
 from modelgauge.reports.figures import figure, limit
-from modelgauge.reports.page import Style
+from modelgauge.reports.layout import Style
 
 
 def share_that_passed(record: TestRecord, name: str | None = None) -> Estimate | None:

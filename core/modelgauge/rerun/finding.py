@@ -13,8 +13,8 @@ from modelgauge.api import Runner
 from modelgauge.config.options import RunOptions, options_of
 from modelgauge.config.settings import Settings, load_settings
 from modelgauge.data.records import DatasetReference, TestRecord
-from modelgauge.datasets.files import FileForm
-from modelgauge.datasets.runs import NamedGoldens, inherited
+from modelgauge.datasets.dataset_files import FileForm
+from modelgauge.datasets.file_tests import NamedGoldens, inherited
 from modelgauge.engine.files.journal import RUNS, RunFolder, find_run
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.work import Work

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from modelgauge.config.secrets import SecretDescription
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
-from modelgauge.datasets.files import FileForm
+from modelgauge.datasets.dataset_files import FileForm
 from modelgauge.engine.files.journal import RunFolder
 from modelgauge.engine.work import Respondent
 from modelgauge.errors import UsageError

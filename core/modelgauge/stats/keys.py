@@ -3,12 +3,12 @@
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.base import items_of
 from modelgauge.data.items import TestItem
-from modelgauge.data.measured import MeasuredTestItem
 from modelgauge.errors import InvalidDataError
-from modelgauge.wording.articles import a_thing
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.phrases import a_thing
 
 Key: TypeAlias = str | Callable[[MeasuredTestItem], Hashable]
 """How items are told apart: a key (or attribute) of their context, or a function of the item."""

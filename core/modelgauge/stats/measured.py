@@ -11,9 +11,9 @@ from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
+from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.base import items_of
 from modelgauge.data.items import TestItem
-from modelgauge.data.measured import MeasuredTestItem
 from modelgauge.errors import InvalidDataError, UnknownNameError
 from modelgauge.stats.keys import Key, group_of_failed, key_function
 from modelgauge.wording.did_you_mean import did_you_mean

@@ -11,7 +11,7 @@ from modelgauge.errors import InputFileError, MissingAnswerError
 from modelgauge.files.tables import Row, table_of_bytes
 from modelgauge.files.texts import bytes_of_file
 from modelgauge.interfaces.sut import PromptResponseSUT
-from modelgauge.wording.shortening import quoted
+from modelgauge.wording.phrases import quoted
 
 _HOW_TO_WRITE = (
     "Write a prompt and its response a line, as a JSON object, or as CSV with commas and doubled quotes, in UTF-8: "

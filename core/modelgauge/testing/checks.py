@@ -23,7 +23,7 @@ from modelgauge.testing import item_checks, object_checks, plugin_checks
 from modelgauge.testing.plugin_checks import Plugin
 from modelgauge.testing.report import Case, Report, rule_id
 from modelgauge.testing.subject import INTERFACES, Subject, attempt
-from modelgauge.wording.articles import a_thing, capitalized
+from modelgauge.wording.phrases import a_thing, capitalized
 
 _EXAMPLE_MODEL = "example-model"
 

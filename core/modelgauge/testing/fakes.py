@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from modelgauge.data.annotations import TestItemAnnotations
 from modelgauge.data.base import typed
 from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.measured import TestItemAnnotations
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse, TokenProbability, TopTokens
 from modelgauge.errors import MissingAnswerError

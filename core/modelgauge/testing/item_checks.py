@@ -22,8 +22,8 @@ from modelgauge.testing.fakes import FakeSUT, Replies, Reply
 from modelgauge.testing.report import Caution, Problem, message_of, trace_of
 from modelgauge.testing.samples import REPLIES
 from modelgauge.testing.subject import MOST_ITEMS, Subject, items_of, quiet_runner
-from modelgauge.wording.articles import a_thing
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.phrases import a_thing
 
 _MOST_MEASURED = 8
 

@@ -1,6 +1,6 @@
 """The promises of a whole plugin: loading it and calling its hooks registers, and does nothing else.
 
-A fresh interpreter says what that does: it runs `probe`.
+A fresh interpreter says what that does: it runs `fresh_process`.
 """
 
 import json
@@ -24,7 +24,7 @@ from modelgauge.wording.did_you_mean import did_you_mean
 _GROSS_SECONDS = 0.25
 _GROSS_RATIO = 3.0
 _LAZY = 'Register targets as texts ("my_plugin.sut:MySUT"), and import it only in the modules that they name'
-_PROBE = str(Path(__file__).with_name("probe.py"))
+_PROBE = str(Path(__file__).with_name("fresh_process.py"))
 _TIMEOUT = 300.0
 
 
@@ -123,7 +123,7 @@ class Plugin:
 
     @cached_property
     def registration(self) -> dict[str, Any]:
-        """What registering it does in a fresh process: see `probe`."""
+        """What registering it does in a fresh process: see `fresh_process`."""
         if self._discovered[1] is not None:
             raise SkipTest("it does not load")
         return self._ask_fresh_process(do="register", plugins=self._own_file)
@@ -138,7 +138,7 @@ class Plugin:
         return self._ask_fresh_process(do="items", plugins=[*self._local, *self._own_file], tests=paths)
 
     def _ask_fresh_process(self, **job: Any) -> dict[str, Any]:
-        """Do a job of `probe` in a fresh interpreter that sees what this one sees, with another hash seed."""
+        """Do a job of `fresh_process` in a fresh interpreter that sees what this one sees, with another hash seed."""
         job["entry_points"] = [[one.name, one.value, one.distribution, one.version] for one in self._own]
         seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
         path = json.dumps([os.path.abspath(one) for one in sys.path])  # noqa: PTH100  "" is the working directory

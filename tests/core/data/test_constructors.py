@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.base import Frozen
 from modelgauge.data.estimates import Estimate, Score
 from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.measured import MeasuredTestItem
 from modelgauge.data.prompts import ChatMessage, ChatPrompt, ChatRole, Prompt, SUTOptions, TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse, TokenProbability, ToolCall
 from modelgauge.data.test_cases import LLMTestCase

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, PrivateAttr
 
-from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.json_values import MOST_LEVELS, inexact_parts, is_exact
-from modelgauge.data.measured import (
+from modelgauge.data.annotations import (
     PromptInteractionAnnotations,
     SUTCompletionAnnotations,
     SUTResponseAnnotations,
     TestItemAnnotations,
 )
+from modelgauge.data.items import PromptWithContext, TestItem
+from modelgauge.data.json_values import MOST_LEVELS, inexact_parts, is_exact
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.errors import InvalidDataError
 

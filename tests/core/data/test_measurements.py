@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from modelgauge.data.annotations import MeasuredTestItem, measurement
 from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.measured import MeasuredTestItem, measurement
 from modelgauge.data.records import TestItemRecord
 from modelgauge.errors import InvalidDataError
 

@@ -7,16 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from modelgauge.data.base import Frozen, UnknownFields
-from modelgauge.data.estimates import Estimate, Score
-from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.measured import (
+from modelgauge.data.annotations import (
     MeasuredTestItem,
     PromptInteractionAnnotations,
     SUTCompletionAnnotations,
     SUTResponseAnnotations,
     TestItemAnnotations,
 )
+from modelgauge.data.base import Frozen, UnknownFields
+from modelgauge.data.estimates import Estimate, Score
+from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import ChatMessage, ChatPrompt, ChatRole, SUTOptions, TextPrompt
 from modelgauge.data.records import (
     RunFailure,

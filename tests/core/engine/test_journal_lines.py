@@ -11,7 +11,7 @@ from modelgauge.data.records import item_from_json
 from modelgauge.engine.files.journal_line import line_of
 from modelgauge.errors import RecordError
 from modelgauge.plugins.discovery import Plugins
-from modelgauge.reports.items import ShownRun, record_as_json
+from modelgauge.reports.shown_run import ShownRun, record_as_json
 
 VERSION_1 = Path(__file__).parent / "journal_v1.jsonl"
 TWICE = [TestItem(["first", PromptWithContext("second", context={"right": "yes"})], id="two")]

@@ -12,9 +12,9 @@ from modelgauge.data.results import Spent
 from modelgauge.engine.files.journal import JournalFile, RunFolder, refused
 from modelgauge.errors import RecordError, RunStoppedError
 from modelgauge.plugins.discovery import Plugins
-from modelgauge.reports.page import Style
-from modelgauge.reports.terminal import render
-from modelgauge.reports.unfinished import shown_run, state_of
+from modelgauge.reports.layout import Style
+from modelgauge.reports.run_report import render
+from modelgauge.reports.shown_run import shown_run, state_of
 
 
 class Priced(PromptResponseSUT[str, str]):

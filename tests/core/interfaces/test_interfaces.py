@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.measured import MeasuredTestItem
 from modelgauge.data.prompts import ChatMessage, ChatPrompt, TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.errors import DefinitionError, IncompatibleError

@@ -4,7 +4,7 @@ import pytest
 
 from modelgauge.data.results import CallCounts
 from modelgauge.engine.planning import Plan
-from modelgauge.reports.page import Style
+from modelgauge.reports.layout import Style
 from modelgauge.reports.plans import render_plans
 
 

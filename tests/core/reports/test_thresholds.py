@@ -5,9 +5,9 @@ import pytest
 from modelgauge import Estimate, TestRecord
 from modelgauge.data.results import Counts
 from modelgauge.data.thresholds import Threshold
-from modelgauge.reports.items import ShownRun
-from modelgauge.reports.page import Style
-from modelgauge.reports.terminal import render
+from modelgauge.reports.layout import Style
+from modelgauge.reports.run_report import render
+from modelgauge.reports.shown_run import ShownRun
 from modelgauge.reports.thresholds import failing, have_all_passed, passed_of, why_not_passed
 
 MADE = {"uid": "x", "class_name": "x", "cache_version": 0, "arguments": {}, "opaque": []}

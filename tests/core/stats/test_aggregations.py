@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
+from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.measured import MeasuredTestItem
 from modelgauge.errors import InvalidDataError, UnknownNameError
 from modelgauge.stats.aggregations import (
     count,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.measured import MeasuredTestItem
 from modelgauge.errors import InvalidDataError, UnknownNameError
 from modelgauge.stats.measured import MeasuredItems
 
@@ -360,7 +360,7 @@ def test_numpy_is_loaded_with_the_first_column_only():
 import sys
 import modelgauge.stats
 from modelgauge.stats.measured import MeasuredItems
-from modelgauge.data.measured import MeasuredTestItem
+from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.items import TestItem
 items = MeasuredItems.of([MeasuredTestItem(test_item=TestItem(["q"], id="i"), measurements={"x": 1})])
 assert list(items.group_by(lambda item: item.test_item.id)) == ["i"]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 from scipy.optimize import minimize_scalar
 
+from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.measured import MeasuredTestItem
 from modelgauge.errors import InvalidDataError, UnknownNameError
 from modelgauge.stats.measured import MeasuredItems
 from modelgauge.stats.paired import (

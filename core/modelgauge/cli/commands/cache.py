@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.lazy import LazyGroup
-from modelgauge.cli.options import (
+from modelgauge.cli.command_options import (
     context_option,
     data_dir_option,
     prompt_options,
@@ -15,9 +14,10 @@ from modelgauge.cli.options import (
     sut_options,
     taken_sut_options,
 )
+from modelgauge.cli.lazy import LazyGroup
 from modelgauge.cli.program import FAILED
 from modelgauge.reports.figures import size
-from modelgauge.reports.plain import counted, one_line
+from modelgauge.reports.layout import counted, one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -189,7 +189,7 @@ def explain(app: App, /, *, sut: str | None, annotator: str | None, as_json: boo
 
 def _of_sut(app: App, sut: str, given: dict[str, Any]) -> Explanation:
     from modelgauge.cli.commands.run_one import sut_prompt
-    from modelgauge.cli.probe import explain_ask
+    from modelgauge.cli.single_call import explain_ask
 
     for name in ("completion", "context"):
         if given[name] is not None:
@@ -199,7 +199,7 @@ def _of_sut(app: App, sut: str, given: dict[str, Any]) -> Explanation:
 
 def _of_annotator(app: App, annotator: str, given: dict[str, Any]) -> Explanation:
     from modelgauge.cli.commands.run_one import annotator_prompt
-    from modelgauge.cli.probe import explain_annotate
+    from modelgauge.cli.single_call import explain_annotate
     from modelgauge.data.responses import SUTCompletion
 
     if given["completion"] is None:

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.dataset_tests import FILE, form_options
+from modelgauge.cli.command_options import shared_options
+from modelgauge.cli.dataset_options import FILE, form_options
 from modelgauge.cli.lazy import LazyGroup
-from modelgauge.cli.options import shared_options
 from modelgauge.cli.program import FAILED
-from modelgauge.reports.plain import counted, one_line
+from modelgauge.reports.layout import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modelgauge.cli.app import App
     from modelgauge.datasets.dataset import EvaluationDataset
+    from modelgauge.datasets.dataset_files import FileForm
     from modelgauge.datasets.differences import Differences
-    from modelgauge.datasets.files import FileForm
     from modelgauge.datasets.rows import Reading
 
 _MOST_NAMED = 5
@@ -51,7 +51,7 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm,
       modelgauge datasets list
       modelgauge datasets list . --recursive
     """
-    from modelgauge.datasets.files import find_files
+    from modelgauge.datasets.dataset_files import find_files
     from modelgauge.errors import InvalidOptionError
     from modelgauge.files.tables import OtherContentError
 
@@ -239,7 +239,7 @@ def validate(app: App, /, *, files: tuple[Path, ...], form: FileForm, as_json: b
 
 
 def _validated(file: Path, form: FileForm) -> dict[str, Any]:
-    from modelgauge.datasets.files import without_goldens
+    from modelgauge.datasets.dataset_files import without_goldens
     from modelgauge.errors import InputFileError
 
     try:

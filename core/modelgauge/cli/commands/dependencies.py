@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from modelgauge.cli.command_options import data_dir_option, shared_options
 from modelgauge.cli.lazy import LazyGroup
-from modelgauge.cli.options import data_dir_option, shared_options
 from modelgauge.reports.figures import size
-from modelgauge.reports.plain import columns
+from modelgauge.reports.layout import columns
 
 if TYPE_CHECKING:
     from modelgauge.cli.app import App

@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.options import data_dir_option, data_options, run_options, shared_options, taken_options
-from modelgauge.reports.plain import counted, indented
+from modelgauge.cli.command_options import (
+    data_dir_option,
+    data_options,
+    run_options,
+    shared_options,
+    taken_options,
+)
+from modelgauge.reports.layout import counted, indented
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.options import shared_options
-from modelgauge.reports.plain import columns, counted
+from modelgauge.cli.command_options import shared_options
+from modelgauge.reports.layout import columns, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from modelgauge.cli.command_options import data_dir_option, shared_options
 from modelgauge.cli.lazy import LazyGroup
-from modelgauge.cli.options import data_dir_option, shared_options
 from modelgauge.cli.program import FAILED
 from modelgauge.errors import UsageError
-from modelgauge.reports.plain import counted
+from modelgauge.reports.layout import counted
 
 if TYPE_CHECKING:
     from modelgauge.cli.app import App

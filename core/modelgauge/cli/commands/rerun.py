@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.dataset_tests import other_dataset_options
-from modelgauge.cli.options import (
+from modelgauge.cli.command_options import (
     data_dir_option,
     dependency_option,
     offline_option,
@@ -18,6 +17,7 @@ from modelgauge.cli.options import (
     taken_options,
     together,
 )
+from modelgauge.cli.dataset_options import other_dataset_options
 from modelgauge.cli.running import report_options, run_and_report
 
 if TYPE_CHECKING:

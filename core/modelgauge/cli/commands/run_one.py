@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.options import (
+from modelgauge.cli.command_options import (
     context_option,
     prompt_options,
     run_options,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from modelgauge.cli.app import App
-    from modelgauge.cli.probe import Exchange
+    from modelgauge.cli.single_call import Exchange
     from modelgauge.data.items import PromptWithContext
     from modelgauge.data.prompts import AnyPrompt
 
@@ -44,7 +44,7 @@ def run_sut(app: App, /, *, sut: str, as_json: bool, **given: Any) -> None:
       modelgauge run-sut --sut demo_yes_no --prompt "How many words are here?"
       modelgauge run-sut --sut openai/gpt-4o --chat chat.json --temperature 0 --num-completions 2
     """
-    from modelgauge.cli.probe import ask
+    from modelgauge.cli.single_call import ask
 
     asked = sut_prompt(app, sut, given)
     exchange = ask(sut, asked, **app.runner_arguments(), **taken_options(given))
@@ -67,7 +67,7 @@ def run_annotator(app: App, /, *, annotator: str, completion: str, as_json: bool
     Example:
       modelgauge run-annotator --annotator demo_starts_with_y --prompt "Ready?" --completion "Yes"
     """
-    from modelgauge.cli.probe import annotate
+    from modelgauge.cli.single_call import annotate
     from modelgauge.data.responses import SUTCompletion
 
     asked = annotator_prompt(app, annotator, given)
@@ -156,7 +156,7 @@ def plain(value: Any) -> Any:
 def shown(value: Any) -> str:
     """A JSON value or model for a person, indented: texts as they are; of a response what it says only."""
     from modelgauge.data.responses import SUTResponse
-    from modelgauge.reports.plain import indented
+    from modelgauge.reports.layout import indented
 
     if isinstance(value, str):
         return indented(value)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.dataset_tests import dataset_options, judged_by, taken_dataset_tests
-from modelgauge.cli.options import (
+from modelgauge.cli.command_options import (
     data_dir_option,
     data_options,
     run_options,
@@ -16,6 +15,7 @@ from modelgauge.cli.options import (
     taken_options,
     taken_sut_options,
 )
+from modelgauge.cli.dataset_options import dataset_options, judged_by, taken_dataset_tests
 from modelgauge.cli.running import report_options, run_and_report
 
 if TYPE_CHECKING:

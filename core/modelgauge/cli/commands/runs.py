@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.options import data_dir_option, shared_options
+from modelgauge.cli.command_options import data_dir_option, shared_options
 
 if TYPE_CHECKING:
     from modelgauge.cli.app import App
@@ -48,9 +48,9 @@ def runs(app: App, /, *, last: int | None, as_json: bool) -> None:
 
 def _row(app: App, folder: RunFolder) -> dict[str, Any]:
     from modelgauge.errors import RecordError
-    from modelgauge.reports.page import Style
-    from modelgauge.reports.terminal import headline
-    from modelgauge.reports.unfinished import state_of
+    from modelgauge.reports.layout import Style
+    from modelgauge.reports.run_report import headline
+    from modelgauge.reports.shown_run import state_of
 
     record: TestRecord | None = None
     manifest: dict[str, Any] = {}

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from modelgauge.cli.command_options import data_dir_option, shared_options
 from modelgauge.cli.commands.list_items import prompt_text
-from modelgauge.cli.options import data_dir_option, shared_options
-from modelgauge.reports.plain import counted, indented, one_line
+from modelgauge.reports.layout import counted, indented, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from modelgauge.cli.app import App
     from modelgauge.data.items import PromptWithContext
     from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord
-    from modelgauge.reports.items import ShownRun
+    from modelgauge.reports.shown_run import ShownRun
 
 _EXPECTED = frozenset(
     {
@@ -50,7 +50,7 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool) -
       modelgauge show run_data/runs/20260131-120000-a1b2c3 --failures
       modelgauge show records.json --items --json
     """
-    from modelgauge.reports.items import records_as_json
+    from modelgauge.reports.shown_run import records_as_json
 
     runs = _found(app, run)
     if as_json:
@@ -69,8 +69,7 @@ def _found(app: App, name: str) -> Sequence[ShownRun]:
     from modelgauge.api import load_records
     from modelgauge.engine.files.journal import RECORD, find_run
     from modelgauge.errors import RecordError
-    from modelgauge.reports.items import ShownRun
-    from modelgauge.reports.unfinished import shown_run
+    from modelgauge.reports.shown_run import ShownRun, shown_run
 
     path = Path(name)
     if path.is_file() and path.name != RECORD:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
+from modelgauge.data.annotations import PromptInteractionAnnotations
 from modelgauge.data.items import TestItem
-from modelgauge.data.measured import PromptInteractionAnnotations
 from modelgauge.data.records import RepeatFailure, RunFailure, RunStage, Stage, TestItemExceptionRecord
 from modelgauge.engine.bookkeeping.app_trace import traces_of
 from modelgauge.errors import RedactedAnswerError, RunStoppedError
-from modelgauge.wording.shortening import ends
+from modelgauge.wording.phrases import ends
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from modelgauge.engine.calls.call import Target
 from modelgauge.errors import InvalidResponseError
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
 from modelgauge.text.reasoning import split_reasoning
-from modelgauge.wording.articles import a_thing
+from modelgauge.wording.phrases import a_thing
 
 
 async def ask_sut(

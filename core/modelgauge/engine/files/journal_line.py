@@ -7,8 +7,8 @@ from typing import Any
 from pydantic_core import to_json
 
 from modelgauge.cache import was_redacted
+from modelgauge.data.annotations import PromptInteractionAnnotations
 from modelgauge.data.items import Digests, PromptWithContext, TestItem, hex_digest
-from modelgauge.data.measured import PromptInteractionAnnotations
 from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, item_from_json
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record, message_of
 from modelgauge.errors import InvalidDataError

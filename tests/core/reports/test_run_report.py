@@ -9,9 +9,9 @@ from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import DatasetReference, RunFailure
 from modelgauge.data.results import CallCounts, ConcurrencyChange, Counts, Sample, Spent
 from modelgauge.data.thresholds import Threshold
-from modelgauge.reports.items import ShownRun
-from modelgauge.reports.page import Style
-from modelgauge.reports.terminal import headline, render
+from modelgauge.reports.layout import Style
+from modelgauge.reports.run_report import headline, render
+from modelgauge.reports.shown_run import ShownRun
 from modelgauge.reports.thresholds import why_not_passed
 
 RUN_ID = "20260131-120000-a1b2c3"  # in paths and commands, which are not broken into lines

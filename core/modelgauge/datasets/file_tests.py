@@ -11,10 +11,10 @@ from typing import Any
 from modelgauge.config.secrets import SecretStore
 from modelgauge.data.records import DatasetReference
 from modelgauge.datasets.dataset import EvaluationDataset
+from modelgauge.datasets.dataset_files import FileForm, without_goldens
 from modelgauge.datasets.dataset_test import DatasetTest
 from modelgauge.datasets.fields import names_of
-from modelgauge.datasets.files import FileForm, without_goldens
-from modelgauge.datasets.links import reference_to
+from modelgauge.datasets.references import reference_to
 from modelgauge.files.regular import real_path
 from modelgauge.metrics.base import Metric
 from modelgauge.plugins.discovery import Plugins

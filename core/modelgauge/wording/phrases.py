@@ -1,4 +1,4 @@
-"""Long texts as messages show them, cut between words: half a secret is none that the redactor would know."""
+"""Parts of messages: classes and objects with their article ("a str"), and long texts that are shortened."""
 
 import string
 
@@ -7,6 +7,30 @@ _LETTERS = string.ascii_letters + string.digits + "_+/=.%:~-"
 
 _LONGEST_SECRET = 4096
 """Characters; a longer word is none, and is cut."""
+
+
+def with_article(name: str) -> str:
+    """A name with its indefinite article."""
+    # Of an LLMTestCase the first letters are spoken one by one.
+    return f"{'an' if name.startswith(('LLM', *'aeioAEIO')) else 'a'} {name}"
+
+
+def a_class(kind: type) -> str:
+    """An object of a class."""
+    return with_article(kind.__name__)
+
+
+def a_thing(value: object) -> str:
+    """What kind of object a value is."""
+    return a_class(type(value))
+
+
+def capitalized(text: str) -> str:
+    """For the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
+
+
+# --- long texts, cut between words: half a secret is none that the redactor would know --------------
 
 
 def beginning(text: str, most: int) -> str:

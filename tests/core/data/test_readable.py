@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from pydantic import BaseModel
 
-from modelgauge.data.shown import is_stream, said_by, shown, shown_parts
+from modelgauge.data.readable import is_stream, said_by, shown, shown_parts
 
 
 @dataclass

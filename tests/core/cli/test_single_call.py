@@ -3,7 +3,7 @@
 import pytest
 
 import modelgauge as mg
-from modelgauge.cli.probe import annotate, ask, explain_ask
+from modelgauge.cli.single_call import annotate, ask, explain_ask
 from modelgauge.errors import IncompatibleError, RunStoppedError
 
 

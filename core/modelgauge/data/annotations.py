@@ -12,8 +12,8 @@ from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import check_exact
 from modelgauge.data.responses import SUTCompletion, Usage
 from modelgauge.errors import InvalidDataError
-from modelgauge.wording.articles import a_thing
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.phrases import a_thing
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from modelgauge.data.json_values import is_exact
-from modelgauge.wording.shortening import beginning
+from modelgauge.wording.phrases import beginning
 
 _LONGEST = 10_000  # characters of what is shown of an object that has no JSON
 _ATOMS = frozenset({str, int, float, bool, bytes, type(None)})

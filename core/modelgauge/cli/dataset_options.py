@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from modelgauge.cli.options import judge_option, together
+from modelgauge.cli.command_options import judge_option, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,7 +56,7 @@ def form_options(command: F) -> F:
     def formed(
         *args: Any, fields: dict[str, str], delimiter: str | None, encoding: str | None, **given: Any
     ) -> Any:
-        from modelgauge.datasets.files import FileForm
+        from modelgauge.datasets.dataset_files import FileForm
 
         return command(*args, form=FileForm(fields, delimiter, encoding), **given)
 
@@ -145,7 +145,7 @@ def taken_dataset_tests(
         raise click.UsageError("--column, --delimiter and --encoding are of a --dataset, and there is none.")
     if not files:
         return [], {}
-    from modelgauge.datasets.runs import file_tests, inputs_of, made_metrics
+    from modelgauge.datasets.file_tests import file_tests, inputs_of, made_metrics
 
     made = file_tests(files, made_metrics(uids, app.plugins, app.secrets), form=form, taken=others)
     by_uid = {test.uid: file for file, test in made.items()}

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from modelgauge.reports.page import Page, Style
+from modelgauge.reports.layout import Page, Style
 
 
 class Stream(io.TextIOWrapper):

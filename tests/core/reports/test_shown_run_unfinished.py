@@ -9,7 +9,7 @@ from modelgauge.data.records import RepeatFailure, RunFailure
 from modelgauge.data.results import CallCounts, Spent
 from modelgauge.engine.files.journal import JournalFile, RunFolder
 from modelgauge.engine.totals import Totals
-from modelgauge.reports.unfinished import shown_run, state_of
+from modelgauge.reports.shown_run import shown_run, state_of
 
 BROKEN = RunFailure(stage="run", error_type="OSError", message="full")
 WRITTEN = 1_769_860_800  # 2026-01-31 12:00:00 UTC

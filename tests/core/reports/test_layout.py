@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.reports.plain import (
+from modelgauge.reports.layout import (
     cells,
     columns,
     counted,

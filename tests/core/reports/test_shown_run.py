@@ -9,7 +9,7 @@ from modelgauge.data.records import RepeatFailure, RunFailure, record_from_json
 from modelgauge.data.results import Counts
 from modelgauge.errors import RecordError
 from modelgauge.reports.failures import group_failures, without_our_frames
-from modelgauge.reports.items import JournalOrder, ShownRun, higher_cap, record_as_json, records_as_json
+from modelgauge.reports.shown_run import JournalOrder, ShownRun, higher_cap, record_as_json, records_as_json
 
 TORN = RepeatFailure(repeat=1, stage="sut", source_uid="a_sut", error_type="E", message="torn", traceback="")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.wording.shortening import beginning, ends, quoted
+from modelgauge.wording.phrases import beginning, ends, quoted
 
 SECRET = "sk-proj_A1/b2+c3=.d4%e5:f6~g7"
 

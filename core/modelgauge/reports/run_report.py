@@ -13,9 +13,8 @@ from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED, Spent
 from modelgauge.reports.failures import group_failures
 from modelgauge.reports.figures import duration, figure
-from modelgauge.reports.items import ShownRun, higher_cap
-from modelgauge.reports.page import Page, Style
-from modelgauge.reports.plain import cells, counted, ends_of
+from modelgauge.reports.layout import Page, Style, cells, counted, ends_of
+from modelgauge.reports.shown_run import ShownRun, higher_cap
 from modelgauge.reports.thresholds import have_all_passed, label_of, name_of, passed_of
 
 _MATRIX_RESULTS = 3

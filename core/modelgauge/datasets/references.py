@@ -10,7 +10,7 @@ from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestC
 from modelgauge.datasets.dataset import EvaluationDataset
 from modelgauge.datasets.rows import Member
 from modelgauge.metrics.cases import turns_asked
-from modelgauge.reports.plain import counted
+from modelgauge.reports.layout import counted
 
 _ASKED_AND_KNOWN = (
     "input",
