@@ -16,15 +16,16 @@ from modelgauge.data.json_values import check_exact
 from modelgauge.data.records import TestRecord, record_from_json
 from modelgauge.dependencies import DependencyStore
 from modelgauge.engine.bookkeeping.failures import message_of, place_of
-from modelgauge.engine.files.journal import MANIFEST, RECORD, RunFolder, find_run, read_json
-from modelgauge.engine.files.manifest import surroundings, versions_of
+from modelgauge.engine.item_ids import Ids
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.loop.threads import in_thread
+from modelgauge.engine.measurer import reducer
 from modelgauge.engine.observers import Observer
 from modelgauge.engine.planning import Plan, Planner
-from modelgauge.engine.repeats import reducer
 from modelgauge.engine.run import Run
-from modelgauge.engine.source import Ids, chosen
+from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder, find_run, read_json
+from modelgauge.engine.run_files.manifest import surroundings, versions_of
+from modelgauge.engine.source import chosen
 from modelgauge.engine.work import Work
 from modelgauge.errors import InvalidOptionError, ModelGaugeError, RecordError, RunStoppedError
 from modelgauge.files.regular import real_path

@@ -23,8 +23,8 @@ from modelgauge import (
     run_test,
 )
 from modelgauge.config.settings import Settings
-from modelgauge.engine.files.journal import RunFolder
 from modelgauge.engine.loop.blocking import blocking
+from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import (
     InvalidDataError,
     InvalidOptionError,

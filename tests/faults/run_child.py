@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import modelgauge.cache.store as cache_store
-import modelgauge.engine.files.journal as journal
+import modelgauge.engine.run_files.journal as journal
 from modelgauge import CompletionAnnotator, PromptResponseSUT, PromptResponseTest, Runner, TestItem, resume
 from modelgauge.config.settings import Settings
 from modelgauge.data.responses import SUTCompletion, SUTResponse

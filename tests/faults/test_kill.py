@@ -11,7 +11,7 @@ from killing import RunFactory, committed, details, events, journalled, outcome
 from run_child import EVENTS, Order
 
 from modelgauge import load_record
-from modelgauge.engine.files.journal import all_runs
+from modelgauge.engine.run_files.folder import all_runs
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL and no fork")
 

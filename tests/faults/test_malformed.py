@@ -16,7 +16,7 @@ from modelgauge import FunctionSUT, Runner, TestItem, load_record, load_records,
 from modelgauge.cache import DiskCache, Entry, KeyMaker, explain, pack, verify
 from modelgauge.config.secrets import OptionalSecret, SecretDescription, SecretStore
 from modelgauge.config.settings import Settings, load_settings
-from modelgauge.engine.files.journal import all_runs
+from modelgauge.engine.run_files.folder import all_runs
 from modelgauge.errors import ModelGaugeError
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.plugins.discovery import Plugins

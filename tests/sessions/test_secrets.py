@@ -44,7 +44,7 @@ METRICS = """
 import os
 import pytest
 from modelgauge import Score
-from modelgauge.engine.files.journal import RunFolder
+from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.evals import Golden, LLMTestCase, assert_test, log_hyperparameters, observe
 from modelgauge.metrics import Metric
 

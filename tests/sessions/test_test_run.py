@@ -17,7 +17,7 @@ from pytest_sessions import PASSING, TEST_FILE, check_record, records
 from modelgauge import load_record
 from modelgauge.cli.commands import test_run
 from modelgauge.cli.main import cli
-from modelgauge.engine.files.journal import all_runs
+from modelgauge.engine.run_files.folder import all_runs
 from modelgauge.reports.shown_run import state_of
 
 
@@ -67,7 +67,7 @@ def test_a_session_that_does_not_use_modelgauge_imports_and_prints_nothing_more_
 
 
 def test_the_run_of_workers_is_called_by_the_time_at_which_its_session_began(project):
-    begun = "from modelgauge.engine.files.journal import new_id\nPath('begun').write_text(new_id())\n"
+    begun = "from modelgauge.engine.run_files.folder import new_id\nPath('begun').write_text(new_id())\n"
     source = WAITING.replace("from pathlib import Path\n", "from pathlib import Path\n" + begun)
     (project / "test_app.py").write_text(source, encoding="utf-8")
     in_process_of_its_own("pytest", "test_app.py::test_a", "-q", "-n", "1")

@@ -6,7 +6,7 @@ import secrets
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from modelgauge.engine.files.journal import MANIFEST
+from modelgauge.engine.run_files.folder import MANIFEST
 from modelgauge.errors import InputFileError, RunStoppedError
 from modelgauge.files.regular import real_path
 

@@ -135,7 +135,7 @@ def run_and_report(
         again: the command that does what is left when not all was done; by default `resume` finds out.
     """
     from modelgauge.cli.output_file import OutputFile
-    from modelgauge.engine.files.journal import RunFolder
+    from modelgauge.engine.run_files.folder import RunFolder
     from modelgauge.reports.shown_run import ShownRun
 
     allowed: Allowance = given["max_errors"]

@@ -1,6 +1,6 @@
 """The answers to the prompts of an item: those of a SUT that is asked, or of cases that hold theirs.
 
-What the journal of an earlier run answers is in `recorded.py`.
+What the journal of an earlier run answers is in `earlier_run.py`.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from modelgauge.engine.bookkeeping.failures import AtStage, StageError, add_note
 from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.asking import ask_sut
 from modelgauge.engine.calls.call import Target
-from modelgauge.engine.repeats import Reducer
+from modelgauge.engine.measurer import Reducer
 from modelgauge.engine.source import NumberedItem
 from modelgauge.errors import RunStoppedError
 

@@ -13,16 +13,16 @@ from modelgauge.engine.bookkeeping.failures import run_failure
 from modelgauge.engine.bookkeeping.tally import current_tally
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.limits import window_of
-from modelgauge.engine.files.journal import JournalFile
-from modelgauge.engine.files.journal_line import JOURNAL_VERSION, line_of
-from modelgauge.engine.files.writer import Writer
+from modelgauge.engine.earlier_run import Done
 from modelgauge.engine.item import ItemWorker
+from modelgauge.engine.item_ids import Ids
 from modelgauge.engine.loop.threads import OneThread, in_thread
 from modelgauge.engine.observers import Observers
-from modelgauge.engine.recorded import Done
+from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, line_of
+from modelgauge.engine.run_files.writer import Writer
 from modelgauge.engine.run_record import changes_of, identity_of, manifest_of, record_of
 from modelgauge.engine.scored_items import JournalIndex
-from modelgauge.engine.source import Choice, Ids, ItemSource, NumberedItem, check_cluster, chosen
+from modelgauge.engine.source import Choice, ItemSource, NumberedItem, check_cluster, chosen
 from modelgauge.engine.totals import TotalsFile
 from modelgauge.engine.work import Work
 from modelgauge.errors import ModelGaugeError, RunStoppedError

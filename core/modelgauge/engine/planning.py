@@ -15,9 +15,9 @@ from modelgauge.engine.bookkeeping.app_trace import Told, opened
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.calls.asking import translated
 from modelgauge.engine.calls.callee import Asked, Owner, declared_response, keys_of, learn_secrets
-from modelgauge.engine.files.digests import DigestSet
 from modelgauge.engine.item import checked_choice
-from modelgauge.engine.source import Ids, chosen
+from modelgauge.engine.item_ids import DigestSet, Ids
+from modelgauge.engine.source import chosen
 from modelgauge.engine.work import Work
 from modelgauge.errors import CacheError, RunStoppedError
 from modelgauge.interfaces.annotator import cost_of_each, request_of

@@ -12,13 +12,12 @@ from modelgauge.data.records import TestRecord
 from modelgauge.engine.bookkeeping.failures import printable
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.callee import learn_secrets
-from modelgauge.engine.files.journal import RunFolder, new_id
+from modelgauge.engine.earlier_run import Done
 from modelgauge.engine.loop.gc_pauses import rarer_collections
 from modelgauge.engine.loop.threads import in_thread
-from modelgauge.engine.observers import Observer, Observers
+from modelgauge.engine.observers import Observer, Observers, Standing, show_progress
 from modelgauge.engine.pair_run import PairRun, Surroundings
-from modelgauge.engine.progress import Standing, show_progress
-from modelgauge.engine.recorded import Done
+from modelgauge.engine.run_files.folder import RunFolder, new_id
 from modelgauge.engine.switchboard import Switchboard
 from modelgauge.engine.totals import count_spent
 from modelgauge.engine.work import Work

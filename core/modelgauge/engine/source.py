@@ -19,9 +19,9 @@ from pydantic import BaseModel
 
 from modelgauge.config.options import RunOptions
 from modelgauge.data.base import items_of
-from modelgauge.data.items import TestItem, derived_id
+from modelgauge.data.items import TestItem
 from modelgauge.engine.bookkeeping.failures import as_exception
-from modelgauge.engine.files.digests import DigestSet, digest_of
+from modelgauge.engine.item_ids import Ids
 from modelgauge.engine.loop.threads import OneThread, in_thread
 from modelgauge.errors import DefinitionError, InvalidOptionError
 from modelgauge.interfaces.test import PromptResponseTest
@@ -48,53 +48,6 @@ class NumberedItem:
 
     index: int
     item: TestItem
-
-
-class Ids:
-    """Gives each item its id, and finds ids that are given twice.
-
-    Attributes:
-        repeated: how many derived ids occurred again and got a suffix.
-    """
-
-    def __init__(self, test_uid: str) -> None:
-        self._test_uid = test_uid
-        self._taken = DigestSet()
-        self._times: dict[int, int] = {}  # of the derived ids that occurred more than once
-        self.repeated = 0
-
-    def identified(self, item: TestItem) -> TestItem:
-        """The item with its id.
-
-        Raises:
-            DefinitionError: the author gave one id to two items.
-        """
-        if item.id is None:
-            return item.replaced(id=self._derived(derived_id(item)))
-        if not self._taken.add(item.id):
-            raise DefinitionError(
-                f"Test '{self._test_uid}' has two items with the id '{item.id}'.",
-                fix="Give each TestItem an id of its own, or none: then it is derived from its prompts.",
-            )
-        return item
-
-    def __len__(self) -> int:
-        return len(self._taken)
-
-    def forget(self) -> None:
-        """There are no more items: give the memory back."""
-        self._taken = DigestSet()
-
-    def _derived(self, name: str) -> str:
-        if self._taken.add(name):
-            return name
-        self.repeated += 1
-        digest = digest_of(name)
-        times = self._times.get(digest, 1) + 1
-        while not self._taken.add(f"{name}~{times}"):  # a source id may look like that
-            times += 1
-        self._times[digest] = times
-        return f"{name}~{times}"
 
 
 def numbered(items: Iterable[object], ids: Ids, test_uid: str) -> Iterator[NumberedItem]:

@@ -22,14 +22,13 @@ from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.callee import Asked, Owner, is_cached, learn_secrets
 from modelgauge.engine.calls.lookups import Lookups
 from modelgauge.engine.calls.services import Services
-from modelgauge.engine.files.writer import Writer
+from modelgauge.engine.earlier_run import RecordedAnswers
 from modelgauge.engine.item import ItemWorker
 from modelgauge.engine.loop.deadlines import Deadlines, in_this_task
 from modelgauge.engine.loop.threads import CallPool, in_thread
 from modelgauge.engine.loop.watchdog import watching_the_loop
-from modelgauge.engine.measuring import Measurer
-from modelgauge.engine.recorded import RecordedAnswers
-from modelgauge.engine.repeats import reducer
+from modelgauge.engine.measurer import Measurer, reducer
+from modelgauge.engine.run_files.writer import Writer
 from modelgauge.engine.work import Callee, Work
 from modelgauge.errors import CallError, CallTimeoutError, DefinitionError, ModelGaugeError, RunStoppedError
 from modelgauge.interfaces.annotator import CompletionAnnotator, current_asker

@@ -15,7 +15,7 @@ from modelgauge.data.base import Count, Frozen, Seconds
 from modelgauge.data.results import CallCounts, Spent
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.budget import Budget
-from modelgauge.engine.files.journal import RunFolder, of_invocation, read_json, refused
+from modelgauge.engine.run_files.folder import RunFolder, of_invocation, read_json, refused
 from modelgauge.errors import InvalidDataError, RecordError
 from modelgauge.files.regular import opened
 

@@ -16,7 +16,7 @@ from modelgauge.engine.bookkeeping.failures import add_note, as_exception, is_fr
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.loop.deadlines import Deadlines, call_timed_out
 from modelgauge.engine.loop.threads import CallPool
-from modelgauge.engine.progress import Standing, show_progress
+from modelgauge.engine.observers import Standing, show_progress
 from modelgauge.errors import CallTimeoutError, ModelGaugeError
 from modelgauge.observe.spans import Observation, OpenTrace, Use
 

@@ -20,7 +20,7 @@ from modelgauge.data.test_cases import (
 )
 from modelgauge.datasets.dataset_test import as_asked, keyed, prompt_of
 from modelgauge.engine.calls.asking import split_off
-from modelgauge.engine.files.journal import RunFolder
+from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import InvalidDataError
 from modelgauge.evals.app_uses import App, Used, Uses
 from modelgauge.evals.recorded_answers import AnsweredCase, Component

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.data.records import DatasetReference
-from modelgauge.engine.files.journal import RunFolder
+from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.evals.configs import Display
 from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
 from modelgauge.reports.figures import figure, limit

@@ -13,8 +13,8 @@ from modelgauge.datasets.dataset import EvaluationDataset
 from modelgauge.datasets.members import Members
 from modelgauge.datasets.references import Link, link_to
 from modelgauge.engine.bookkeeping.failures import add_note
-from modelgauge.engine.files.journal import RunFolder
 from modelgauge.engine.loop.blocking import blocking
+from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import CallError, InvalidDataError, RunStoppedError
 from modelgauge.evals.apps import Judging, answered_goldens, check_goldens
 from modelgauge.evals.configs import AsyncConfig, CacheConfig, Configs, DisplayConfig, ErrorConfig

@@ -7,7 +7,8 @@ from modelgauge.config.options import RunOptions
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.datasets.dataset_test import item_ids, prompt_of
-from modelgauge.engine.source import Ids, numbered, sample
+from modelgauge.engine.item_ids import Ids
+from modelgauge.engine.source import numbered, sample
 from modelgauge.errors import InvalidOptionError
 
 MemberT = TypeVar("MemberT", bound=LLMTestCase | ConversationalTestCase | Golden | ConversationalGolden)

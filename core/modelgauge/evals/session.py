@@ -24,9 +24,9 @@ from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestC
 from modelgauge.datasets.dataset_test import prompt_of
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record
 from modelgauge.engine.bookkeeping.tally import Tally
-from modelgauge.engine.files.journal import RUNS
-from modelgauge.engine.files.journal_line import line_of
 from modelgauge.engine.observers import Observers
+from modelgauge.engine.run_files.folder import RUNS
+from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.run_record import made_of
 from modelgauge.engine.totals import Totals
 from modelgauge.errors import MissingParameterError, SettingsError

@@ -7,8 +7,8 @@ from typing import Any
 
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord
 from modelgauge.data.results import GIVEN, Counts
-from modelgauge.engine.files.journal_line import JOURNAL_VERSION
-from modelgauge.engine.files.manifest import surroundings
+from modelgauge.engine.run_files.journal import JOURNAL_VERSION
+from modelgauge.engine.run_files.manifest import surroundings
 from modelgauge.evals.configs import TestRunOptions
 from modelgauge.evals.display import Shown, rendered
 from modelgauge.evals.session_cases import Case, Cases, agreed

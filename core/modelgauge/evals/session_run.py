@@ -18,16 +18,15 @@ from typing import IO, Any
 
 from modelgauge.data.records import ItemRecord, TestRecord, item_from_json
 from modelgauge.data.results import normalized_result
-from modelgauge.engine.files.journal import (
+from modelgauge.engine.run_files.folder import (
     JOURNAL,
-    JournalFile,
     RunFolder,
     new_id,
     refused,
     whole_lines,
     write_atomically,
 )
-from modelgauge.engine.files.journal_line import line_of
+from modelgauge.engine.run_files.journal import JournalFile, line_of
 from modelgauge.engine.scored_items import JournalIndex
 from modelgauge.engine.totals import Totals
 from modelgauge.errors import RunStoppedError

@@ -26,7 +26,7 @@ from modelgauge.data.records import (
 )
 from modelgauge.data.results import GIVEN, PASSED
 from modelgauge.engine.bookkeeping.tally import Tally
-from modelgauge.engine.files.journal import MANIFEST, RECORD, RunFolder, whole_lines
+from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder, whole_lines
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import NewRunNeededError
 from modelgauge.files.regular import opened

@@ -14,8 +14,8 @@ from modelgauge.data.base import Frozen
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import DatasetReference
 from modelgauge.data.results import GIVEN
-from modelgauge.engine.files.journal import MANIFEST, RunFolder
-from modelgauge.engine.files.manifest import is_signed
+from modelgauge.engine.run_files.folder import MANIFEST, RunFolder
+from modelgauge.engine.run_files.manifest import is_signed
 from modelgauge.errors import InvalidDataError, RecordError
 from modelgauge.evals.session_record import UID as PYTEST
 from modelgauge.files.regular import real_path

@@ -15,8 +15,8 @@ from modelgauge.config.settings import Settings, load_settings
 from modelgauge.data.records import DatasetReference, TestRecord
 from modelgauge.datasets.dataset_files import FileForm
 from modelgauge.datasets.file_tests import NamedGoldens, inherited
-from modelgauge.engine.files.journal import RUNS, RunFolder, find_run
 from modelgauge.engine.loop.blocking import blocking
+from modelgauge.engine.run_files.folder import RUNS, RunFolder, find_run
 from modelgauge.engine.work import Work
 from modelgauge.errors import InputFileError, InvalidOptionError, RecordError, UnknownNameError, UsageError
 from modelgauge.plugins.resolution import Resolver

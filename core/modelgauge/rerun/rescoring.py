@@ -10,7 +10,7 @@ from modelgauge.config.secrets import SecretDescription
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
 from modelgauge.datasets.dataset_files import FileForm
-from modelgauge.engine.files.journal import RunFolder
+from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.work import Respondent
 from modelgauge.errors import UsageError
 from modelgauge.files.regular import real_path

@@ -9,7 +9,7 @@ from modelgauge.config.redaction import Redactor
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
 from modelgauge.engine.calls.callee import learn_secrets
-from modelgauge.engine.files.journal import RunFolder
+from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.work import Work
 from modelgauge.errors import RecordError
 from modelgauge.interfaces.identity import Identified

@@ -19,7 +19,8 @@ from modelgauge.config.secrets import SecretDescription, SecretStore
 from modelgauge.config.settings import Settings
 from modelgauge.data.items import TestItem
 from modelgauge.dependencies import DependencyStore
-from modelgauge.engine.source import Ids, numbered
+from modelgauge.engine.item_ids import Ids
+from modelgauge.engine.source import numbered
 from modelgauge.errors import DefinitionError, InvalidOptionError, ModelGaugeError, PluginError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, overrides, secrets_of

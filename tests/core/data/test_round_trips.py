@@ -36,7 +36,7 @@ from modelgauge.data.responses import (
 from modelgauge.data.results import CallCounts, Counts
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.engine.answers import Answered
-from modelgauge.engine.files.journal_line import line_of
+from modelgauge.engine.run_files.journal import line_of
 from modelgauge.errors import InvalidDataError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)

@@ -24,7 +24,7 @@ from modelgauge import (
 )
 from modelgauge.cache import DiskCache
 from modelgauge.config.secrets import SecretStore
-from modelgauge.engine.files.journal import RunFolder, refused
+from modelgauge.engine.run_files.folder import RunFolder, refused
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import DefinitionError
 

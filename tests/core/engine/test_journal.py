@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from modelgauge.engine.files.journal import JournalFile, find_run, write_atomically
+from modelgauge.engine.run_files.folder import find_run, write_atomically
+from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.errors import RecordError, RunStoppedError
 
 
@@ -22,7 +23,7 @@ def test_two_writers_of_one_journal_are_refused(tmp_path):
 def test_the_lock_ends_with_its_process(tmp_path):
     path = tmp_path / "items.jsonl"
     code = (
-        "import os, pathlib, sys\nfrom modelgauge.engine.files.journal import JournalFile\n"
+        "import os, pathlib, sys\nfrom modelgauge.engine.run_files.journal import JournalFile\n"
         f"journal = JournalFile(pathlib.Path({str(path)!r}))\njournal.append(b'{{}}\\n')\nos._exit(1)"
     )
     subprocess.run([sys.executable, "-c", code], check=False)

@@ -8,7 +8,7 @@ import pytest
 from modelgauge import PromptWithContext, TestItem, load_record, rescore, resume
 from modelgauge.cache import DiskCache
 from modelgauge.data.records import item_from_json
-from modelgauge.engine.files.journal_line import line_of
+from modelgauge.engine.run_files.journal import line_of
 from modelgauge.errors import RecordError
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.reports.shown_run import ShownRun, record_as_json

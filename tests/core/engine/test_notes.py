@@ -5,8 +5,8 @@ from itertools import count
 import pytest
 
 from modelgauge import TestItem
-from modelgauge.engine.files.journal import RunFolder
-from modelgauge.engine.files.manifest import is_signed
+from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.engine.run_files.manifest import is_signed
 
 BY_TOPIC = "no 'topic': each is a cluster of its own."
 UNKNOWN = "How many items the test has is not known, so the intervals are about all items like these."

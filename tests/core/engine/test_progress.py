@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from tqdm import tqdm
 
-from modelgauge.engine import progress
-from modelgauge.engine.progress import Standing, show_progress
+from modelgauge.engine import observers
+from modelgauge.engine.observers import Standing, show_progress
 
 END = 60.0
 
@@ -24,8 +24,8 @@ def clock(monkeypatch):
         if clock.now > END:
             raise asyncio.CancelledError
 
-    monkeypatch.setattr(progress, "asyncio", SimpleNamespace(sleep=sleep))
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(observers, "asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(observers, "time", SimpleNamespace(monotonic=lambda: clock.now))
     monkeypatch.setattr("tqdm.std.time", lambda: clock.now)
     tqdm.get_lock()  # imports more than a loop should wait for, once in a process
     return clock

@@ -20,7 +20,7 @@ from modelgauge import (
     resume,
 )
 from modelgauge.config.settings import load_settings
-from modelgauge.engine.files.journal import RunFolder
+from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import InvalidOptionError, RecordError
 from modelgauge.plugins.discovery import Plugins
 

@@ -9,7 +9,8 @@ import pytest
 from modelgauge import PromptResponseSUT, SUTCompletion, SUTResponse, TestItem, rescore
 from modelgauge.data.responses import Usage
 from modelgauge.data.results import Spent
-from modelgauge.engine.files.journal import JournalFile, RunFolder, refused
+from modelgauge.engine.run_files.folder import RunFolder, refused
+from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.errors import RecordError, RunStoppedError
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.reports.layout import Style

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from modelgauge import PromptWithContext, TestItem, TextPrompt
 from modelgauge.engine import source as engine_source
-from modelgauge.engine.source import Ids, ItemSource, numbered, sample
+from modelgauge.engine.item_ids import Ids
+from modelgauge.engine.source import ItemSource, numbered, sample
 from modelgauge.errors import DefinitionError
 
 texts = st.text(max_size=3)

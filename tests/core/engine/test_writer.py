@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from modelgauge.cache import Entry, Key
-from modelgauge.engine.files.writer import Writer
+from modelgauge.engine.run_files.writer import Writer
 from modelgauge.errors import RunStoppedError
 
 

@@ -11,7 +11,7 @@ from pytest_sessions import PASSING, TEST_FILE, check_record, records, summary_o
 
 from modelgauge import rescore, resume
 from modelgauge.data.thresholds import Threshold
-from modelgauge.engine.files.journal import RunFolder
+from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import RecordError
 from modelgauge.evals.pytest_plugin import VARIABLE

@@ -4,7 +4,7 @@ import pytest
 
 from modelgauge.data.items import TestItem
 from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord, TestRecord
-from modelgauge.engine.files.journal import RunFolder
+from modelgauge.engine.run_files.folder import RunFolder
 
 
 def make_record(**changes):

@@ -7,7 +7,8 @@ import pytest
 
 from modelgauge.data.records import RepeatFailure, RunFailure
 from modelgauge.data.results import CallCounts, Spent
-from modelgauge.engine.files.journal import JournalFile, RunFolder
+from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.engine.totals import Totals
 from modelgauge.reports.shown_run import shown_run, state_of
 

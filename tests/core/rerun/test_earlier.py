@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from modelgauge.engine.files.journal import RunFolder
+from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import RecordError
 from modelgauge.rerun.earlier import Names, check_names, manifest_of, plugins_of
 

@@ -142,7 +142,7 @@ def _run_again(
         RecordError: there are none, or they may be somebody else's and names of theirs were not given.
         PluginError: a local plugin of theirs does not work any more.
     """
-    from modelgauge.engine.files.journal import MANIFEST, find_run
+    from modelgauge.engine.run_files.folder import MANIFEST, find_run
     from modelgauge.files.regular import real_path
     from modelgauge.rerun.earlier import Names, check_names, is_own, plugins_of
 

@@ -12,7 +12,7 @@ from modelgauge.cli.command_options import data_dir_option, shared_options
 if TYPE_CHECKING:
     from modelgauge.cli.app import App
     from modelgauge.data.records import TestRecord
-    from modelgauge.engine.files.journal import RunFolder
+    from modelgauge.engine.run_files.folder import RunFolder
 
 
 @click.command("runs")
@@ -29,7 +29,7 @@ def runs(app: App, /, *, last: int | None, as_json: bool) -> None:
     Example:
       modelgauge runs --last 10
     """
-    from modelgauge.engine.files.journal import all_runs
+    from modelgauge.engine.run_files.folder import all_runs
 
     folder = app.settings.data_dir
     found = all_runs(folder)

@@ -67,7 +67,7 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool) -
 
 def _found(app: App, name: str) -> Sequence[ShownRun]:
     from modelgauge.api import load_records
-    from modelgauge.engine.files.journal import RECORD, find_run
+    from modelgauge.engine.run_files.folder import RECORD, find_run
     from modelgauge.errors import RecordError
     from modelgauge.reports.shown_run import ShownRun, shown_run
 

@@ -13,9 +13,9 @@ from modelgauge.engine.calls.lookups import Lookups
 from modelgauge.engine.calls.rates import Rate
 from modelgauge.engine.calls.retries import Backoff
 from modelgauge.engine.calls.scheduling import Turns
-from modelgauge.engine.files.writer import Writer
 from modelgauge.engine.loop.deadlines import Deadlines
 from modelgauge.engine.loop.threads import CallPool
+from modelgauge.engine.run_files.writer import Writer
 from modelgauge.errors import RunStoppedError
 
 

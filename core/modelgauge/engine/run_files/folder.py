@@ -1,4 +1,4 @@
-"""The files of a run: manifest, journal and record; a kill at any moment loses nothing committed.
+"""The folder of a run, with its manifest, journal and record; a kill at any moment loses nothing committed.
 
 `run.json` is written first, `items.jsonl` grows by whole lines, `record.json` appears whole at the end.
 """
@@ -8,17 +8,16 @@ import logging
 import os
 import secrets
 import shlex
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from modelgauge.config.settings import load_settings
 from modelgauge.data.json_values import finite, is_exact
 from modelgauge.data.records import ItemRecord, TestRecord, item_from_json, record_from_json
-from modelgauge.engine.files.manifest import is_signed, signed
+from modelgauge.engine.run_files.manifest import is_signed, signed
 from modelgauge.errors import RecordError, RunStoppedError, SettingsError
 from modelgauge.files.lock import lock
 from modelgauge.files.regular import bytes_of, opened, real_path
@@ -27,9 +26,6 @@ log = logging.getLogger(__name__)
 
 RUNS = "runs"
 MANIFEST, JOURNAL, RECORD, TOTALS = "run.json", "items.jsonl", "record.json", "totals.json"
-
-# While somebody looks whether a run is going on, its journal is locked for a moment.
-_TRIES, _PAUSE = 20, 0.01  # seconds
 
 
 def new_id(now: datetime | None = None, mark: str | None = None) -> str:
@@ -226,56 +222,6 @@ def whole_lines(path: Path) -> Iterator[bytes]:
             yield from (line for line in file if line.endswith(b"\n"))
     except OSError as error:
         raise unreadable(path, error) from None
-
-
-class JournalFile:
-    """A journal that is being written; used by the writer thread only.
-
-    Args:
-        path: opened for appending; a torn last line is cut off when the next one is appended.
-
-    Raises:
-        RunStoppedError: the disk refuses.
-        RecordError: another process is writing it.
-    """
-
-    def __init__(self, path: Path) -> None:
-        try:
-            self._lock = _locked(path)
-            self._file = opened(path, "a+b")
-            self.size = sum(map(len, whole_lines(path)))
-            self._is_torn = self._file.seek(0, os.SEEK_END) != self.size
-        except OSError as error:
-            raise refused(path, error) from error
-
-    def append(self, data: bytes) -> None:
-        """Write whole lines; they survive the process from then on. All of them are written, or none."""
-        view = memoryview(data)
-        try:
-            if self._is_torn:
-                self._file.truncate(self.size)
-                self._is_torn = False
-            while view:
-                view = view[self._file.write(view) :]
-        except OSError:
-            self._file.truncate(self.size)
-            raise
-        self.size += len(data)
-
-    def close(self) -> None:
-        self._file.close()
-        self._lock.close()
-
-
-def _locked(path: Path) -> IO[bytes]:
-    for _ in range(_TRIES):
-        if (held := lock(path, "a+b")) is not None:
-            return held
-        time.sleep(_PAUSE)
-    raise RecordError(
-        f"Run {path.parent.name} is going on in another process.",
-        fix="Wait for it to end, or stop it; then resume it.",
-    )
 
 
 def write_atomically(path: Path, text: str) -> None:

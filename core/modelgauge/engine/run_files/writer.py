@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from modelgauge.cache import Cache, Entry
-from modelgauge.engine.files.journal import JournalFile
 from modelgauge.engine.loop.threads import BatchThread
+from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.errors import ModelGaugeError, RunStoppedError
 
 _ROOM = 1000  # a group: what a crash can lose beside the calls in flight

@@ -1,4 +1,4 @@
-"""Reading a journal: for `resume`, which items are left (`Done`); for `rescore`, its answers (`RecordedAnswers`)."""
+"""What an earlier run recorded: for `resume`, which items are left; for `rescore`, the answers."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,8 +23,8 @@ from modelgauge.data.results import ConcurrencyChange
 from modelgauge.engine.answers import Answered, Answerer, Failed
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, StageError, message_of, place_of
 from modelgauge.engine.bookkeeping.tally import Tally
-from modelgauge.engine.files.journal import MANIFEST, RECORD, RunFolder, unreadable, whole_lines
-from modelgauge.engine.files.journal_line import without_contexts
+from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder, unreadable, whole_lines
+from modelgauge.engine.run_files.journal import without_contexts
 from modelgauge.engine.scored_items import JournalIndex
 from modelgauge.engine.source import NumberedItem
 from modelgauge.engine.totals import Totals, read_totals

@@ -1,8 +1,11 @@
-"""An item's record as a line of the journal; where it cannot be one, a record that can, and that says so."""
+"""Writing the journal: its file, and the line of an item's record."""
 
 import json
+import os
+import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 from pydantic_core import to_json
 
@@ -11,9 +14,65 @@ from modelgauge.data.annotations import PromptInteractionAnnotations
 from modelgauge.data.items import Digests, PromptWithContext, TestItem, hex_digest
 from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, item_from_json
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record, message_of
-from modelgauge.errors import InvalidDataError
+from modelgauge.engine.run_files.folder import refused, whole_lines
+from modelgauge.errors import InvalidDataError, RecordError
+from modelgauge.files.lock import lock
+from modelgauge.files.regular import opened
 
 JOURNAL_VERSION = 2  # in lines of version 1 each interaction holds its whole prompt, and no key
+
+# While somebody looks whether a run is going on, its journal is locked for a moment.
+_TRIES, _PAUSE = 20, 0.01  # seconds
+
+
+class JournalFile:
+    """A journal that is being written; used by the writer thread only.
+
+    Args:
+        path: opened for appending; a torn last line is cut off when the next one is appended.
+
+    Raises:
+        RunStoppedError: the disk refuses.
+        RecordError: another process is writing it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._lock = _locked(path)
+            self._file = opened(path, "a+b")
+            self.size = sum(map(len, whole_lines(path)))
+            self._is_torn = self._file.seek(0, os.SEEK_END) != self.size
+        except OSError as error:
+            raise refused(path, error) from error
+
+    def append(self, data: bytes) -> None:
+        """Write whole lines; they survive the process from then on. All of them are written, or none."""
+        view = memoryview(data)
+        try:
+            if self._is_torn:
+                self._file.truncate(self.size)
+                self._is_torn = False
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError:
+            self._file.truncate(self.size)
+            raise
+        self.size += len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        self._lock.close()
+
+
+def _locked(path: Path) -> IO[bytes]:
+    for _ in range(_TRIES):
+        if (held := lock(path, "a+b")) is not None:
+            return held
+        time.sleep(_PAUSE)
+    raise RecordError(
+        f"Run {path.parent.name} is going on in another process.",
+        fix="Wait for it to end, or stop it; then resume it.",
+    )
 
 
 def line_of(record: ItemRecord, test_uid: str, redact: Callable[[str], str]) -> tuple[ItemRecord, bytes]:
