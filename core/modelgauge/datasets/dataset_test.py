@@ -34,7 +34,7 @@ from modelgauge.interfaces.identity import Initialization, overrides
 from modelgauge.interfaces.sut import AcceptsChatPrompt, AcceptsTextPrompt
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.cases import Origin, check_case, turns_asked
+from modelgauge.metrics.judged_cases import Origin, check_case, turns_asked
 from modelgauge.metrics.names import names_apart
 from modelgauge.stats.exact import exact_mean
 from modelgauge.wording.phrases import a_thing, quoted

@@ -9,7 +9,7 @@ from modelgauge.data.records import DatasetReference
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase
 from modelgauge.datasets.dataset import EvaluationDataset
 from modelgauge.datasets.rows import Member
-from modelgauge.metrics.cases import turns_asked
+from modelgauge.metrics.judged_cases import turns_asked
 from modelgauge.reports.layout import counted
 
 _ASKED_AND_KNOWN = (

@@ -25,7 +25,7 @@ from modelgauge.errors import InvalidDataError
 from modelgauge.evals.app_uses import App, Used, Uses
 from modelgauge.evals.recorded_answers import AnsweredCase, Component
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.cases import NO_OUTPUT, Origin, case_of, check_case
+from modelgauge.metrics.judged_cases import NO_OUTPUT, Origin, case_of, check_case
 from modelgauge.observe.spans import Observation, OpenSpan, OpenTrace, as_text, observation_of
 from modelgauge.wording.phrases import a_class
 

@@ -25,7 +25,7 @@ from modelgauge.evals.evaluation import (
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.recorded_answers import AnsweredCase
 from modelgauge.evals.results import TestResult
-from modelgauge.metrics.cases import TestCase, called
+from modelgauge.metrics.judged_cases import TestCase, called
 from modelgauge.observe import tracing
 
 Asked: TypeAlias = tuple[TestCase | None, Golden | None, Callable[[str], Any] | None]

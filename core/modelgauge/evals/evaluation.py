@@ -24,7 +24,7 @@ from modelgauge.evals.recorded_answers import AnsweredCase, GivenAnswers, GivenT
 from modelgauge.evals.results import EvaluationResult, TestResult, test_result
 from modelgauge.evals.sampling import MemberT, sampled
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.cases import TestCase, called
+from modelgauge.metrics.judged_cases import TestCase, called
 from modelgauge.wording.phrases import a_thing, beginning, capitalized
 
 AnyMetric: TypeAlias = Metric | str

@@ -28,7 +28,7 @@ from modelgauge.errors import InvalidDataError
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.cases import NO_OUTPUT, TestCase, called
+from modelgauge.metrics.judged_cases import NO_OUTPUT, TestCase, called
 from modelgauge.wording.phrases import a_class
 
 

@@ -11,7 +11,7 @@ from modelgauge.data.results import PASSED
 from modelgauge.data.spans import Span
 from modelgauge.evals.recorded_answers import GivenTest
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.cases import TestCase, title_of
+from modelgauge.metrics.judged_cases import TestCase, title_of
 from modelgauge.reports.layout import counted
 
 

@@ -40,7 +40,7 @@ from modelgauge.evals.session_cases import Cases, numbered, renamed
 from modelgauge.evals.session_loop import Job, SessionLoop
 from modelgauge.evals.session_record import OUTSIDE, SessionRecord
 from modelgauge.evals.session_run import SessionRun
-from modelgauge.metrics.cases import title_of
+from modelgauge.metrics.judged_cases import title_of
 from modelgauge.plugins.discovery import PluginObserver, Plugins, discover
 from modelgauge.plugins.resolution import Resolver
 

@@ -1,6 +1,6 @@
 """Metrics: each loaded when it is first used.
 
-What a metric is stands in `base.py`; how judge metrics are declared, in `procedure.py`.
+What a metric is stands in `base.py`; how judge metrics are declared, in `judge_base.py`.
 """
 
 from typing import TYPE_CHECKING
@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from modelgauge.data.test_cases import SingleTurnParams as SingleTurnParams
     from modelgauge.data.test_cases import TurnParams as TurnParams
     from modelgauge.metrics.base import Metric as Metric
-    from modelgauge.metrics.cases import TestCase as TestCase
-    from modelgauge.metrics.cases import case_of as case_of
     from modelgauge.metrics.definition import MetricSettings as MetricSettings
     from modelgauge.metrics.g_eval import GEval as GEval
     from modelgauge.metrics.g_eval import Rubric as Rubric
+    from modelgauge.metrics.judge_base import Combination as Combination
+    from modelgauge.metrics.judge_base import Extract as Extract
+    from modelgauge.metrics.judge_base import Judge as Judge
+    from modelgauge.metrics.judge_base import JudgeMetric as JudgeMetric
+    from modelgauge.metrics.judge_base import Procedure as Procedure
     from modelgauge.metrics.judge_metrics import AnswerRelevancyMetric as AnswerRelevancyMetric
     from modelgauge.metrics.judge_metrics import ContextualPrecisionMetric as ContextualPrecisionMetric
     from modelgauge.metrics.judge_metrics import ContextualRecallMetric as ContextualRecallMetric
@@ -27,23 +30,20 @@ if TYPE_CHECKING:
     from modelgauge.metrics.judge_metrics import HallucinationMetric as HallucinationMetric
     from modelgauge.metrics.judge_metrics import RoleAdherenceMetric as RoleAdherenceMetric
     from modelgauge.metrics.judge_metrics import TurnRelevancyMetric as TurnRelevancyMetric
+    from modelgauge.metrics.judged_cases import TestCase as TestCase
+    from modelgauge.metrics.judged_cases import case_of as case_of
     from modelgauge.metrics.judges import judging_by_default as judging_by_default
     from modelgauge.metrics.ngrams import BLEUMetric as BLEUMetric
     from modelgauge.metrics.ngrams import ChrFMetric as ChrFMetric
     from modelgauge.metrics.ngrams import ROUGEMetric as ROUGEMetric
-    from modelgauge.metrics.procedure import Combination as Combination
-    from modelgauge.metrics.procedure import Extract as Extract
-    from modelgauge.metrics.procedure import Judge as Judge
-    from modelgauge.metrics.procedure import JudgeMetric as JudgeMetric
-    from modelgauge.metrics.procedure import Procedure as Procedure
     from modelgauge.metrics.structure import CostMetric as CostMetric
     from modelgauge.metrics.structure import JsonCorrectnessMetric as JsonCorrectnessMetric
     from modelgauge.metrics.structure import LatencyMetric as LatencyMetric
-    from modelgauge.metrics.text import ContainsMetric as ContainsMetric
-    from modelgauge.metrics.text import ExactMatchMetric as ExactMatchMetric
-    from modelgauge.metrics.text import LevenshteinMetric as LevenshteinMetric
-    from modelgauge.metrics.text import PatternMatchMetric as PatternMatchMetric
-    from modelgauge.metrics.text import TokenF1Metric as TokenF1Metric
+    from modelgauge.metrics.text_metrics import ContainsMetric as ContainsMetric
+    from modelgauge.metrics.text_metrics import ExactMatchMetric as ExactMatchMetric
+    from modelgauge.metrics.text_metrics import LevenshteinMetric as LevenshteinMetric
+    from modelgauge.metrics.text_metrics import PatternMatchMetric as PatternMatchMetric
+    from modelgauge.metrics.text_metrics import TokenF1Metric as TokenF1Metric
     from modelgauge.metrics.tools import ToolCallParams as ToolCallParams
     from modelgauge.metrics.tools import ToolCorrectnessMetric as ToolCorrectnessMetric
 else:
@@ -55,7 +55,7 @@ else:
             "modelgauge.data.estimates": "Score",
             "modelgauge.data.test_cases": "LLMTestCaseParams MultiTurnParams SingleTurnParams TurnParams",
             "modelgauge.metrics.base": "Metric",
-            "modelgauge.metrics.cases": "TestCase case_of",
+            "modelgauge.metrics.judged_cases": "TestCase case_of",
             "modelgauge.metrics.definition": "MetricSettings",
             "modelgauge.metrics.g_eval": "GEval Rubric",
             "modelgauge.metrics.judge_metrics": (
@@ -65,9 +65,9 @@ else:
             ),
             "modelgauge.metrics.judges": "judging_by_default",
             "modelgauge.metrics.ngrams": "BLEUMetric ChrFMetric ROUGEMetric",
-            "modelgauge.metrics.procedure": "Combination Extract Judge JudgeMetric Procedure",
+            "modelgauge.metrics.judge_base": "Combination Extract Judge JudgeMetric Procedure",
             "modelgauge.metrics.structure": "CostMetric JsonCorrectnessMetric LatencyMetric",
-            "modelgauge.metrics.text": (
+            "modelgauge.metrics.text_metrics": (
                 "ContainsMetric ExactMatchMetric LevenshteinMetric PatternMatchMetric TokenF1Metric"
             ),
             "modelgauge.metrics.tools": "ToolCallParams ToolCorrectnessMetric",

@@ -2,7 +2,7 @@
 
 A metric is an annotator whose annotation is a `Score`. Its judgement is one method, `score`; whether a score
 is good enough (threshold, direction, strictness) is decided here. The metrics themselves are in the modules
-beside this one, the engine of judge metrics in `procedure.py`.
+beside this one, the engine of judge metrics in `judge_base.py`.
 """
 
 import asyncio
@@ -25,7 +25,6 @@ from modelgauge.data.thresholds import reaches
 from modelgauge.engine.loop.coroutines import never_waits, result_of
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import interface_method
-from modelgauge.metrics.cases import TestCase, case_of, check_case, missing_parameters, origin_of, own_case
 from modelgauge.metrics.definition import (
     ScoreMethod,
     Unchanging,
@@ -37,6 +36,14 @@ from modelgauge.metrics.definition import (
     refused_call,
     told_a_score,
     without_judge,
+)
+from modelgauge.metrics.judged_cases import (
+    TestCase,
+    case_of,
+    check_case,
+    missing_parameters,
+    origin_of,
+    own_case,
 )
 from modelgauge.metrics.judges import (
     JUDGE,
@@ -268,7 +275,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
     # --- as an annotator ------------------------------------------------------------------------------------
 
     def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
-        """The test case of a prompt, its context and a completion; see `cases.case_of`."""
+        """The test case of a prompt, its context and a completion; see `judged_cases.case_of`."""
         case = case_of(prompt, completion)
         origin = origin_of(prompt, completion)
         check_case(case, self.test_case_type, self.required_params, self.name, origin)

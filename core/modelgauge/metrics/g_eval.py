@@ -31,8 +31,8 @@ from modelgauge.data.thresholds import reaches
 from modelgauge.errors import CallError, InvalidDataError, InvalidOptionError, MissingLogProbabilitiesError
 from modelgauge.interfaces.sut import ProducesPerTokenLogProbabilities
 from modelgauge.metrics.definition import MetricSettings, check_flags, members_of, say_once
+from modelgauge.metrics.judge_base import JudgeMetric
 from modelgauge.metrics.judges import JUDGE
-from modelgauge.metrics.procedure import JudgeMetric
 from modelgauge.metrics.questions import TEMPLATES, material_of
 from modelgauge.metrics.replies import STEPS, Points, points_shape
 

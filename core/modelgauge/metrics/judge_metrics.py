@@ -1,6 +1,6 @@
 """The judge metrics that come with ModelGauge: of one answer, of the retrieval behind it, and of a conversation.
 
-Each is a declaration; see `procedure.py`. `GEval` is in `g_eval.py`. The definitions are DeepEval's
+Each is a declaration; see `judge_base.py`. `GEval` is in `g_eval.py`. The definitions are DeepEval's
 (deepeval.com/docs, the page of each metric), after RAGAS (Es et al. 2023, "Ragas: Automated Evaluation of Retrieval
 Augmented Generation"); the wording of the questions is our own.
 """
@@ -13,7 +13,7 @@ from typing import Any, Unpack
 from modelgauge.data.test_cases import ConversationalTestCase
 from modelgauge.errors import InvalidOptionError
 from modelgauge.metrics.definition import MetricSettings, say_once
-from modelgauge.metrics.procedure import Extract, Judge, JudgeMetric, Procedure, texts_of
+from modelgauge.metrics.judge_base import Extract, Judge, JudgeMetric, Procedure, texts_of
 from modelgauge.metrics.questions import TEMPLATES
 from modelgauge.stats.exact import fraction_of
 

@@ -15,8 +15,8 @@ from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError, InvalidOptionError
 from modelgauge.interfaces.annotator import judged_cost
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.cases import TestCase
 from modelgauge.metrics.definition import MetricSettings
+from modelgauge.metrics.judged_cases import TestCase
 from modelgauge.metrics.ngrams import extra_module
 
 _LIMITS = ("recursion limit exceeded", "number out of range")

@@ -8,7 +8,7 @@ from judge_scripts import verdicts
 from modelgauge.errors import CallError, DefinitionError
 from modelgauge.evals import LLMTestCase, evaluate
 from modelgauge.metrics import GEval, Judge, JudgeMetric, Metric, Procedure
-from modelgauge.metrics.procedure import texts_of
+from modelgauge.metrics.judge_base import texts_of
 from modelgauge.stats.exact import exact_mean
 
 CASE = LLMTestCase("q", actual_output="a")

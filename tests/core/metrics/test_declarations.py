@@ -9,7 +9,7 @@ from judge_scripts import items_in, verdicts
 from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.evals import ConversationalTestCase, LLMTestCase, ToolCall, Turn
 from modelgauge.metrics import Combination, Extract, Judge, JudgeMetric, Procedure
-from modelgauge.metrics.procedure import texts_of
+from modelgauge.metrics.judge_base import texts_of
 from modelgauge.stats.exact import exact_mean
 
 

@@ -13,7 +13,7 @@ from modelgauge.metrics import (
     PatternMatchMetric,
     TokenF1Metric,
 )
-from modelgauge.metrics.text import edit_distance
+from modelgauge.metrics.text_metrics import edit_distance
 
 
 def score(metric, actual, expected=None):
