@@ -5,8 +5,8 @@ keeps it.
 run, and the options of the command line, live above.
 """
 
-from modelgauge.dependencies.limits import UnpackLimits
 from modelgauge.dependencies.request import ResolvedDependency
+from modelgauge.dependencies.safety import UnpackLimits
 from modelgauge.dependencies.sources import ExternalData, LocalData, PackageData, Patience, Progress, WebData
 from modelgauge.dependencies.store import DependencyStore
 

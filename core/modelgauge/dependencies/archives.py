@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
-from modelgauge.dependencies.limits import Destination, Guard
+from modelgauge.dependencies.safety import Destination, Guard
 
 Read: TypeAlias = Callable[[int], bytes]
 """Gives the next bytes of a stream: as many as it is asked for, fewer only at the end."""
@@ -70,7 +70,7 @@ def is_zip(head: bytes) -> bool:
 
 
 def unpack_tar(read: Read, destination: Destination) -> None:
-    """Writes all members of the tar archive (POSIX ustar and pax, GNU, V7) whose bytes `read` gives.
+    """Write all members of the tar archive (POSIX ustar and pax, GNU, V7) whose bytes `read` gives.
 
     Raises:
         UnsafeArchiveError: with what has been written so far left in the destination, for the caller to remove.
@@ -209,7 +209,7 @@ class _TarSource:
 
 
 def unpack_zip(path: Path, destination: Destination) -> None:
-    """Writes all members of the zip archive.
+    """Write all members of the zip archive.
 
     Raises:
         UnsafeArchiveError: with what has been written so far left in the destination, for the caller to remove.

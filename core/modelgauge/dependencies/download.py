@@ -28,35 +28,31 @@ class _PassingError(Exception):
 
 
 def download(url: str, target: Path, *, max_bytes: int, progress: Progress, patience: Patience) -> None:
-    """Writes what `url` serves to `target`, byte for byte; a try that fails leaves nothing there.
+    """Write what `url` serves to `target`, byte for byte; a try that fails leaves nothing there.
 
     Args:
         url: http or https; redirects are followed, but never from https to http.
         target: a file that does not exist yet, in a folder that does.
         max_bytes: an answer larger than this is refused.
-        progress: told of every chunk.
+        progress: called after every chunk.
         patience: time-outs and retries.
 
     Raises:
-        DownloadError: with the URL and what the server or the network said.
+        DownloadError: with the URL and the answer of the server or the network.
     """
     for attempt in itertools.count(1):
         try:
-            _attempt(url, target, max_bytes, progress, patience)
-            break
-        except _PassingError as error:
+            with _open(url, patience) as response, target.open("wb") as file:
+                _copy(url, response, file, max_bytes=max_bytes, progress=progress, patience=patience)
+        except BaseException as error:
+            target.unlink(missing_ok=True)
+            if not isinstance(error, _PassingError):
+                raise
             if attempt >= patience.tries:
                 raise _failed(url, f"{error}, in try {attempt} of {patience.tries}") from error
-        time.sleep(patience.backoff * 2 ** (attempt - 1))
-
-
-def _attempt(url: str, target: Path, max_bytes: int, progress: Progress, patience: Patience) -> None:
-    try:
-        with _open(url, patience) as response, target.open("wb") as file:
-            _copy(url, response, file, max_bytes=max_bytes, progress=progress, patience=patience)
-    except BaseException:
-        target.unlink(missing_ok=True)
-        raise
+            time.sleep(patience.backoff * 2 ** (attempt - 1))
+        else:
+            return
 
 
 def _open(url: str, patience: Patience) -> http.client.HTTPResponse:

@@ -12,30 +12,29 @@ business.
 
 import errno
 import hashlib
-import json
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from modelgauge.dependencies.names import file_name, folder_name
+from modelgauge.data.base import Frozen
+from modelgauge.dependencies.safety import file_name, folder_name
 from modelgauge.dependencies.unpack import Steps
 from modelgauge.errors import DependencyError
 from modelgauge.files.regular import opened, real_path
 
 _MANIFEST = "manifest.json"
-_DATA = "data"
+DATA = "data"
 _STAGING_PREFIX = ".tmp-"
 _STAGING_LIFETIME_SECONDS = 24 * 3600
-_SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Frozen):
     """What one version's folder holds.
 
     Args:
@@ -49,6 +48,7 @@ class Manifest:
         name: of the file in `data/`; None for a tree.
     """
 
+    schema_version: Literal[1] = 1
     owner: str
     key: str
     version: str
@@ -57,6 +57,13 @@ class Manifest:
     content: str
     size: int
     name: str | None
+
+    def write(self, path: Path) -> None:
+        """Write the manifest to disk before anything else happens."""
+        with path.open("wb") as file:
+            file.write(self.model_dump_json(indent=2).encode("utf-8") + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +76,7 @@ class StoredVersion:
     @property
     def path(self) -> Path:
         """What a test is given: the file, or the folder of the unpacked tree."""
-        data = self.folder / _DATA
-        return data if self.manifest.name is None else data / self.manifest.name
-
-    @property
-    def age_order(self) -> int:
-        """Grows with the time at which it was stored or last put in again."""
-        return (self.folder / _MANIFEST).stat().st_mtime_ns
-
-    def put_in_again(self, sources: tuple[str, ...]) -> "StoredVersion":
-        """Makes it the newest, and known to come from these sources too."""
-        earlier = tuple(source for source in self.manifest.sources if source not in sources)
-        again = replace(self, manifest=replace(self.manifest, sources=(*earlier, *sources)))
-        with tempfile.TemporaryDirectory(prefix=_STAGING_PREFIX, dir=self.folder.parent) as staging:
-            manifest = Path(staging, _MANIFEST)
-            _write_manifest(manifest, again.manifest)
-            manifest.replace(self.folder / _MANIFEST)
-        return again
+        return self.folder / DATA / (self.manifest.name or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +95,8 @@ class Place:
     def version(self, version: str, steps: Steps) -> StoredVersion | None:
         """The stored version after these steps; None when it is not there whole."""
         stored = read_version(self._version_folder(version, steps))
-        if stored is None or stored.manifest.version != version or not self._owns(stored, steps):
-            return None
-        return stored
+        is_it = stored is not None and stored.manifest.version == version and self._owns(stored, steps)
+        return stored if is_it else None
 
     def newest(self, source: str, steps: Steps) -> StoredVersion | None:
         """The version from this source, after these steps, that was stored last."""
@@ -115,7 +105,7 @@ class Place:
             for stored in read_versions(self.folder)
             if self._owns(stored, steps) and source in stored.manifest.sources
         ]
-        return max(found, key=lambda stored: (stored.age_order, stored.folder.name), default=None)
+        return max(found, key=lambda stored: (stored.folder / _MANIFEST).stat().st_mtime_ns, default=None)
 
     @contextmanager
     def staging(self) -> Iterator[Path]:
@@ -129,14 +119,15 @@ class Place:
             shutil.rmtree(staging, ignore_errors=True)  # what stays counts for nothing and is removed later
 
     def publish(self, whole: Path, manifest: Manifest, steps: Steps) -> StoredVersion:
-        """Renames a folder that holds `data/` into its place; where another process was first, its version is
-        used.
+        """Rename a folder that holds `data/` into its place.
+
+        Where another process was first, its version is used: it becomes the newest, from these sources too.
 
         Raises:
             DependencyError: something that is no whole version is in the way.
         """
-        _write_manifest(whole / _MANIFEST, manifest)
         target = self._version_folder(manifest.version, steps)
+        manifest.write(whole / _MANIFEST)
         try:
             whole.rename(target)
         except OSError as error:
@@ -146,16 +137,19 @@ class Place:
                     f"{target}, for dependency {self.key!r} of {self.owner!r}, is not whole ({error}).",
                     fix="Delete that folder and run the command again.",
                 ) from error
-            return winner.put_in_again(manifest.sources)
+            earlier = [source for source in winner.manifest.sources if source not in manifest.sources]
+            manifest = winner.manifest.replaced(sources=(*earlier, *manifest.sources))
+            manifest.write(whole / _MANIFEST)
+            (whole / _MANIFEST).replace(target / _MANIFEST)
         _sync_folder(self.folder)
         return StoredVersion(target, manifest)
 
     def _owns(self, stored: StoredVersion, steps: Steps) -> bool:
         manifest = stored.manifest
-        return (manifest.owner, manifest.key, manifest.steps) == (self.owner, self.key, tuple(steps.names()))
+        return (manifest.owner, manifest.key, manifest.steps) == (self.owner, self.key, steps.names)
 
     def _version_folder(self, version: str, steps: Steps) -> Path:
-        return self.folder / "-".join([version[:16], *steps.names()])
+        return self.folder / "-".join([version[:16], *steps.names])
 
     def _remove_stale_staging(self) -> None:
         oldest = time.time() - _STAGING_LIFETIME_SECONDS
@@ -166,11 +160,6 @@ class Place:
                 continue
             if stale:
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def data_folder(whole: Path) -> Path:
-    """Where a folder that is to be published keeps its data."""
-    return whole / _DATA
 
 
 def read_versions(folder: Path) -> list[StoredVersion]:
@@ -184,32 +173,12 @@ def read_versions(folder: Path) -> list[StoredVersion]:
 def read_version(folder: Path) -> StoredVersion | None:
     """A version's folder with a sound manifest and its data; None for anything else."""
     try:
-        fields = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-        if fields.pop("schema_version") != _SCHEMA_VERSION:
-            return None
-        lists = {name: tuple(fields[name]) for name in ("sources", "steps")}
-        stored = StoredVersion(folder, Manifest(**{**fields, **lists}))
-        return stored if _is_sound(stored.manifest) and stored.path.exists() else None
-    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, AttributeError):
+        manifest = Manifest.model_validate_json((folder / _MANIFEST).read_bytes(), strict=True)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None  # half-written, or not ours
-
-
-def _is_sound(manifest: Manifest) -> bool:
-    texts = (manifest.owner, manifest.key, manifest.version, manifest.content, *manifest.sources)
-    name = manifest.name
-    return (
-        all(isinstance(text, str) for text in texts)
-        and isinstance(manifest.size, int)
-        and (name is None or (isinstance(name, str) and file_name(name) == name))
-    )
-
-
-def _write_manifest(path: Path, manifest: Manifest) -> None:
-    fields = {"schema_version": _SCHEMA_VERSION, **asdict(manifest)}
-    with path.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(fields, ensure_ascii=False, indent=2) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    stored = StoredVersion(folder, manifest)
+    is_safe = manifest.name is None or file_name(manifest.name) == manifest.name
+    return stored if is_safe and stored.path.exists() else None
 
 
 def _sync_folder(folder: Path) -> None:
@@ -231,31 +200,22 @@ def content_digest(path: Path) -> str:
     Raises:
         OSError: something in it cannot be read.
     """
-    return _folder_digest(path) if path.is_dir() else _file_digest(path)
+    if not path.is_dir():
+        with opened(path, links=True) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # its protocol asks for more
+    total = hashlib.sha256()
+    for name, inner in sorted((inner.relative_to(path).as_posix(), inner) for inner in _files(path)):
+        # A name ends at its NUL, and a file's digest has a fixed length: no two folders give the same bytes.
+        total.update(os.fsencode(name) + b"\0" + bytes.fromhex(content_digest(inner)))
+    return total.hexdigest()
 
 
 def content_size(path: Path) -> int:
     """Bytes of a file, or of all files in a folder."""
-    if path.is_dir():
-        return sum(file.stat().st_size for file in _files(path).values())
-    return path.stat().st_size
+    return sum(file.stat().st_size for file in (_files(path) if path.is_dir() else [path]))
 
 
-def _file_digest(path: Path) -> str:
-    with opened(path, links=True) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # its protocol asks for more
-
-
-def _folder_digest(folder: Path) -> str:
-    total = hashlib.sha256()
-    for name, file in sorted(_files(folder).items()):
-        # A name ends at its NUL, and a file's digest has a fixed length: no two folders give the same bytes.
-        total.update(os.fsencode(name) + b"\0" + bytes.fromhex(_file_digest(file)))
-    return total.hexdigest()
-
-
-def _files(folder: Path) -> dict[str, Path]:
-    found = {}
+def _files(folder: Path) -> Iterator[Path]:
     above = {str(folder): {real_path(folder)}}
     for parent, inside, names in os.walk(folder, followlinks=True, onerror=_raise):
         for name in inside:
@@ -264,10 +224,7 @@ def _files(folder: Path) -> dict[str, Path]:
             if real in above[parent]:
                 raise OSError(errno.ELOOP, "its links lead in a circle", path)
             above[path] = {*above[parent], real}
-        for name in names:
-            file = Path(parent, name)
-            found[file.relative_to(folder).as_posix()] = file
-    return found
+        yield from (Path(parent, name) for name in names)
 
 
 def _raise(error: OSError) -> None:

@@ -1,4 +1,4 @@
-"""One dependency that one test asks for: what it must be, what is on disk of it, what to tell a person, and how its
+"""One dependency that one test asks for: what it must be, what is on disk of it, the errors about it, and how its
 raw file becomes a stored version: brought into a folder of its own, verified, unpacked, then renamed into place.
 
 Whatever fails on the way leaves nothing behind.
@@ -16,17 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from modelgauge.dependencies.layout import (
-    Manifest,
-    Place,
-    StoredVersion,
-    content_digest,
-    content_size,
-    data_folder,
-)
-from modelgauge.dependencies.names import file_name
+from modelgauge.dependencies.layout import DATA, Manifest, Place, StoredVersion, content_digest, content_size
+from modelgauge.dependencies.safety import file_name
 from modelgauge.dependencies.sources import ExternalData, Progress
-from modelgauge.dependencies.unpack import Steps, apply_steps, unpacked_name, zstd_module
+from modelgauge.dependencies.unpack import Steps, apply_steps, zstd_module
 from modelgauge.errors import (
     ChecksumError,
     DefinitionError,
@@ -95,7 +88,7 @@ class Request:
         return self.place.version(wanted, steps) if wanted else self.place.newest(self.data.source, steps)
 
     def check_pin_against_declaration(self) -> None:
-        """Refuses a pin that no data could meet together with the declared checksum."""
+        """Refuse a pin that no data could meet together with the declared checksum."""
         if self.pin and self.data.sha256 and self.pin != self.data.sha256:
             raise ChecksumError(
                 f"{self.label} is declared with SHA-256 {self.data.sha256} and pinned to {self.pin}.",
@@ -103,7 +96,7 @@ class Request:
             )
 
     def check_version(self, version: str, what: str, *, declared: bool = True) -> None:
-        """Refuses data of another version than declared (if that counts) or pinned; `what` names the data."""
+        """Refuse data of another version than declared (if that counts) or pinned; `what` names the data."""
         if declared and self.data.sha256 not in {None, version}:
             raise ChecksumError(
                 f"{self.label}: {what} has SHA-256 {version}, but the test declares {self.data.sha256}.",
@@ -116,7 +109,7 @@ class Request:
             )
 
     def verified(self, stored: StoredVersion) -> ResolvedDependency:
-        """What the test gets, after the content on disk has been held against the manifest.
+        """What the test gets, after the content on disk was compared with the manifest.
 
         Raises:
             ChecksumError: it was changed since it was stored.
@@ -126,14 +119,10 @@ class Request:
                 f"{self.label}: {stored.path} was changed since it was stored.",
                 fix=f"Delete the folder {stored.folder} and run the command again.",
             )
-        return self.resolved(stored.path, stored.manifest.version)
-
-    def resolved(self, path: Path, version: str) -> ResolvedDependency:
-        """The answer to this request."""
-        return ResolvedDependency(self.place.key, path, version)
+        return ResolvedDependency(self.place.key, stored.path, stored.manifest.version)
 
     def absence(self) -> DependencyMissingError | None:
-        """What to tell when it is not on this machine; None when it is."""
+        """The error of data that is not on this machine; None when it is."""
         try:
             local = self.data.local_path()
         except DependencyMissingError as error:
@@ -147,7 +136,7 @@ class Request:
         return DependencyMissingError(f"{self.label} is not on this machine{expected}.", fix=self.hand_over())
 
     def local_absence(self, local: Path) -> DependencyMissingError:
-        """What to tell when a file that is read in place is not there."""
+        """The error of a file that is read in place and is not there."""
         override = shlex.quote(f"{self.place.key}=FILE")
         return DependencyMissingError(
             f"{self.label} is not there: {local}.",
@@ -163,66 +152,50 @@ class Request:
         )
 
 
-def take_copy(request: Request, file: Path) -> StoredVersion:
-    """Stores a copy of a user's raw file as if it had been fetched."""
-    return _take_in(request, partial(shutil.copyfile, file), what=str(file))
+def take_copy(request: Request, file: Path, *, in_place: Steps | None = None) -> StoredVersion:
+    """Store a copy of a user's raw file as if it had been fetched.
+
+    Args:
+        request: what it is for.
+        file: the raw file.
+        in_place: how it is unpacked where it is otherwise read in place; its checksum is the caller's to check then.
+    """
+    return _take_in(request, partial(shutil.copyfile, file), what=str(file), in_place=in_place)
 
 
 def take_fetched(request: Request, *, show_progress: bool) -> StoredVersion:
-    """Stores what the source gives; a progress bar is shown on a terminal only."""
+    """Store what the source gives; a progress bar is shown on a terminal only."""
     return _take_in(request, partial(_fetch, request, show_progress), what=f"what {request.data.source} gave")
 
 
-def take_unpacked(request: Request, file: Path, steps: Steps) -> StoredVersion:
-    """Stores what a file that is read in place unpacks to; its declared checksum is the caller's business."""
-    return _take_in(request, partial(shutil.copyfile, file), what=str(file), steps=steps, in_place=True)
-
-
 def _take_in(
-    request: Request,
-    bring: Callable[[Path], object],
-    *,
-    what: str,
-    steps: Steps | None = None,
-    in_place: bool = False,
+    request: Request, bring: Callable[[Path], object], *, what: str, in_place: Steps | None = None
 ) -> StoredVersion:
-    steps = request.data.steps() if steps is None else steps
-    source = what if in_place else request.data.source
+    steps, source = (request.data.steps(), request.data.source) if in_place is None else (in_place, what)
     if steps.decompress == "zstd":
-        zstd_module(request.label)  # whoever lacks it is told before hours of fetching
+        zstd_module(request.label)  # whoever lacks it learns it before hours of fetching
     with request.place.staging() as staging:
-        raw = staging / "raw" / request.file_name
+        raw, whole = staging / "raw" / request.file_name, staging / "whole"
         raw.parent.mkdir()
+        (whole / DATA).mkdir(parents=True)
         bring(raw)
         with raw.open("rb+") as file:
             os.fsync(file.fileno())
         version = content_digest(raw)
-        request.check_version(version, what, declared=not in_place)
-        whole = staging / "whole"
-        produced = _produce(request, raw, whole, steps, source)
+        request.check_version(version, what, declared=in_place is None)
+        archive = f"{request.label} ({source})"
+        path = apply_steps(raw, whole / DATA, steps, archive=archive, limits=request.data.limits)
         manifest = Manifest(
             owner=request.place.owner,
             key=request.place.key,
             version=version,
             sources=(source,),
-            steps=tuple(steps.names()),
-            content=content_digest(produced) if steps else version,
-            size=content_size(produced),
-            name=None if produced.is_dir() else produced.name,
+            steps=steps.names,
+            content=content_digest(path) if steps else version,
+            size=content_size(path),
+            name=None if steps.unpack else path.name,
         )
         return request.place.publish(whole, manifest, steps)
-
-
-def _produce(request: Request, raw: Path, whole: Path, steps: Steps, source: str) -> Path:
-    folder = data_folder(whole)
-    folder.mkdir(parents=True)
-    name = unpacked_name(raw.name, steps)
-    if steps:
-        archive = f"{request.label} ({source})"
-        apply_steps(raw, folder, steps, name=name, archive=archive, limits=request.data.limits)
-    else:
-        raw.rename(folder / name)
-    return folder if steps.unpack else folder / name
 
 
 def _fetch(request: Request, show_progress: bool, target: Path) -> None:
@@ -239,7 +212,7 @@ def _fetch(request: Request, show_progress: bool, target: Path) -> None:
     if not target.is_file():
         raise DependencyError(
             f"{request.label}: `{type(request.data).__name__}.fetch` wrote no file to its target.",
-            fix="Mend that method: it writes the raw bytes to the path that it is given.",
+            fix="Correct that method: it writes the raw bytes to the path that it is given.",
         )
 
 

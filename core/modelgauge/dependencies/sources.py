@@ -10,18 +10,17 @@ import urllib.parse
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Literal, TypeAlias, get_args
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any, Literal, TypeAlias, get_args
 
-from modelgauge.dependencies.limits import UnpackLimits
-from modelgauge.dependencies.names import file_name, is_sha256, unsafe_part
+from modelgauge.dependencies.safety import UnpackLimits, file_name, is_sha256, unsafe_part
 from modelgauge.dependencies.unpack import Archive, Compression, Steps
 from modelgauge.errors import DefinitionError, DependencyMissingError
 from modelgauge.wording.did_you_mean import did_you_mean
 
 _ALIASES = {"gz": "gzip", "zst": "zstd", "zstandard": "zstd", "tgz": "tar", "tar.gz": "tar", "targz": "tar"}
 Progress: TypeAlias = Callable[[int, int | None], None]
-"""Told as a fetch goes on: bytes so far, bytes in all (None while unknown)."""
+"""Called as a fetch goes on, with the bytes so far and the bytes in all (None while unknown)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +45,8 @@ class Patience:
     backoff: float = 1.0
 
     def __post_init__(self) -> None:
-        for name, least in {
-            "timeout": 1e-3,
-            "stall_seconds": 1e-3,
-            "stall_bytes": 0,
-            "tries": 1,
-            "backoff": 0,
-        }.items():
+        at_least = {"timeout": 1e-3, "stall_seconds": 1e-3, "stall_bytes": 0, "tries": 1, "backoff": 0}
+        for name, least in at_least.items():
             value = getattr(self, name)
             if not value >= least:
                 fix = f"Give at least {least:g}."
@@ -97,11 +91,11 @@ class ExternalData(ABC):
 
     @abstractmethod
     def fetch(self, target: Path, progress: Progress) -> None:
-        """Writes the raw bytes to `target`; called only when they are needed.
+        """Write the raw bytes to `target`; called only when they are needed.
 
         Args:
             target: a file that does not exist yet, in an empty folder that does.
-            progress: may be told, as bytes come: `progress(so_far, in_all_or_None)`.
+            progress: may be called as bytes come: `progress(so_far, in_all_or_None)`.
 
         Raises:
             Exception: whatever went wrong; the store reports it with the names of the test and the
@@ -132,7 +126,7 @@ class ExternalData(ABC):
         return Steps(self.decompress, self.unpack)
 
     def validate(self) -> None:
-        """Checks what may also have been set as attributes, in the body of a class that never calls
+        """Check what may also have been set as attributes, in the body of a class that never calls
         `__init__`.
 
         Raises:
@@ -143,29 +137,28 @@ class ExternalData(ABC):
                 f"{type(self).__name__}(sha256={self.sha256!r}) is not a SHA-256 checksum.",
                 fix="Give the 64 hexadecimal digits that `sha256sum FILE` prints.",
             )
-        self._check_choice("decompress", self.decompress, get_args(Compression))
-        self._check_choice("unpack", self.unpack, get_args(Archive))
+        for argument, kind in (("decompress", Compression), ("unpack", Archive)):
+            value, choices = getattr(self, argument), get_args(kind)
+            if value is not None and value not in choices:
+                wanted = str(value).lower().lstrip(".")
+                hint = did_you_mean(_ALIASES.get(wanted, wanted), choices)
+                fix = f"{hint}Use {' or '.join(map(repr, choices))}, or leave it out."
+                raise DefinitionError(f"{type(self).__name__}({argument}={value!r}) is not known.", fix=fix)
 
     def __repr__(self) -> str:
         # Plain values only: a client object's address would make every process see another source.
-        plain = {
-            name: value for name, value in vars(self).items() if isinstance(value, str | int | float | Path)
-        }
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in plain.items())})"
+        plain = [
+            f"{name}={value!r}"
+            for name, value in vars(self).items()
+            if isinstance(value, str | int | float | Path)
+        ]
+        return f"{type(self).__name__}({', '.join(plain)})"
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and vars(other) == vars(self)
 
     def __hash__(self) -> int:
         return hash((type(self), repr(self)))
-
-    def _check_choice(self, argument: str, value: object, choices: tuple[str, ...]) -> None:
-        if value is None or value in choices:
-            return
-        wanted = str(value).lower().lstrip(".")
-        hint = did_you_mean(_ALIASES.get(wanted, wanted), choices)
-        fix = f"{hint}Use {' or '.join(map(repr, choices))}, or leave it out."
-        raise DefinitionError(f"{type(self).__name__}({argument}={value!r}) is not known.", fix=fix)
 
 
 class WebData(ExternalData):
@@ -212,7 +205,23 @@ class WebData(ExternalData):
         download(self.url, target, max_bytes=self.limits.max_bytes, progress=progress, patience=self.patience)
 
 
-class LocalData(ExternalData):
+class _InPlace(ExternalData):
+    """Data that is on this machine already, and read where it lies."""
+
+    path: Any  # a Path, or a text inside a package
+
+    @property
+    def file_name(self) -> str:
+        return file_name(PurePath(self.path).name)
+
+    @abstractmethod
+    def local_path(self) -> Path: ...
+
+    def fetch(self, target: Path, progress: Progress) -> None:  # noqa: ARG002 - a copy is done at once
+        shutil.copyfile(self.local_path(), target)
+
+
+class LocalData(_InPlace):
     """A file or a folder on this machine; read where it lies.
 
     Args:
@@ -239,18 +248,11 @@ class LocalData(ExternalData):
     def source(self) -> str:
         return str(self.path.absolute())
 
-    @property
-    def file_name(self) -> str:
-        return file_name(self.path.name)
-
     def local_path(self) -> Path:
-        return self.path.absolute()
-
-    def fetch(self, target: Path, progress: Progress) -> None:  # noqa: ARG002 - a copy is done at once
-        shutil.copyfile(self.local_path(), target)
+        return Path(self.path).absolute()
 
 
-class PackageData(ExternalData):
+class PackageData(_InPlace):
     """A file or a folder that is shipped in an installed package; read where it lies.
 
     Args:
@@ -289,10 +291,6 @@ class PackageData(ExternalData):
     def source(self) -> str:
         return f"package {self.package}: {self.path}"
 
-    @property
-    def file_name(self) -> str:
-        return file_name(PurePosixPath(self.path).name)
-
     def local_path(self) -> Path:
         try:
             found = importlib.resources.files(self.package).joinpath(*self.path.split("/"))
@@ -307,9 +305,6 @@ class PackageData(ExternalData):
                 fix=f"Install the distribution that holds {self.package!r} unpacked, as pip does.",
             )
         return found
-
-    def fetch(self, target: Path, progress: Progress) -> None:  # noqa: ARG002 - a copy is done at once
-        shutil.copyfile(self.local_path(), target)
 
 
 def _checked_url(url: str) -> str:

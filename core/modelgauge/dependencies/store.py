@@ -9,14 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from modelgauge.dependencies.layout import Place, StoredVersion, content_digest, read_versions
-from modelgauge.dependencies.names import is_sha256
-from modelgauge.dependencies.request import (
-    Request,
-    ResolvedDependency,
-    take_copy,
-    take_fetched,
-    take_unpacked,
-)
+from modelgauge.dependencies.request import Request, ResolvedDependency, take_copy, take_fetched
+from modelgauge.dependencies.safety import is_sha256
 from modelgauge.dependencies.sources import ExternalData
 from modelgauge.dependencies.unpack import Steps, steps_for
 from modelgauge.errors import (
@@ -63,7 +57,7 @@ class DependencyStore:
         self._progress = progress
 
     def resolve(self, owner_uid: str, key: str, data: ExternalData) -> ResolvedDependency:
-        """Finds or fetches one dependency, and verifies it.
+        """Find or fetch one dependency, and verify it.
 
         Args:
             owner_uid: uid of the test that declares it.
@@ -89,11 +83,11 @@ class DependencyStore:
     def resolve_all(
         self, owner_uid: str, declared: Mapping[str, ExternalData]
     ) -> dict[str, ResolvedDependency]:
-        """Resolves every dependency of a test; all are tried before what failed is told together.
+        """Resolve every dependency of a test; all are tried before one error lists what failed.
 
         Raises:
             DependencyError: the one error, or one that lists them all, of their common class.
-            InputFileError: likewise, for overrides.
+            InputFileError: the one error, or all of them, about overrides.
         """
         resolved: dict[str, ResolvedDependency] = {}
         failures: list[DependencyError | InputFileError] = []
@@ -120,7 +114,7 @@ class DependencyStore:
         return [str(problem) for problem in problems if problem is not None]
 
     def add(self, owner_uid: str, key: str, data: ExternalData, file: Path) -> ResolvedDependency:
-        """Puts a copy of a user's file where the fetched one would be, as if it had been fetched.
+        """Put a copy of a user's file where the fetched one would be, as if it had been fetched.
 
         Args:
             owner_uid: uid of the test that declares it.
@@ -155,7 +149,7 @@ class DependencyStore:
         )
 
     def check_names(self, declared: Mapping[str, Collection[str]]) -> None:
-        """Refuses overrides and pins that no test of a command declares.
+        """Refuse overrides and pins that no test of a command declares.
 
         Args:
             declared: for each test's uid, the keys of its dependencies.
@@ -198,7 +192,7 @@ def _checked_pin(name: str, version: str) -> str:
 
 
 def _take_dropped(request: Request) -> StoredVersion | None:
-    """Takes in a file that a user put beside the versions: an explicit act, so it counts before what is
+    """Take in a file that a user put beside the versions: an explicit act, so it counts before what is
     stored."""
     if not request.drop.is_file():
         return None
@@ -228,15 +222,14 @@ def _resolve_override(request: Request, file: Path) -> ResolvedDependency:
         raise problem
     version = content_digest(file)
     request.check_version(version, str(file), declared=False)
-    return _unpacked(
-        request, file, version, Steps() if file.is_dir() else steps_for(file, request.data.steps())
-    )
+    steps = Steps() if file.is_dir() else steps_for(file, request.data.steps())
+    return _unpacked(request, file, version, steps)
 
 
 def _unpacked(request: Request, local: Path, version: str, steps: Steps) -> ResolvedDependency:
     if not steps:
-        return request.resolved(local, version)
-    stored = request.place.version(version, steps) or take_unpacked(request, local, steps)
+        return ResolvedDependency(request.place.key, local, version)
+    stored = request.place.version(version, steps) or take_copy(request, local, in_place=steps)
     if stored.manifest.version != version:
         raise ChecksumError(
             f"{request.label}: {local} changed while it was read.", fix="Run the command again."
@@ -280,7 +273,7 @@ def _joined(owner: str, failures: list[DependencyError | InputFileError]) -> Dep
     listing = "".join(f"\n{number}. {failure}" for number, failure in enumerate(failures, 1))
     return kind(
         f"{len(failures)} dependencies of {owner!r} cannot be had:{listing}",
-        fix="\nMend these and run it again.",
+        fix="\nCorrect these and run it again.",
     )
 
 

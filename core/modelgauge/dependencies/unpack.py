@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from modelgauge.dependencies.archives import CHUNK, Read, is_tar, is_zip, unpack_tar, unpack_zip
-from modelgauge.dependencies.limits import Destination, Guard, UnpackLimits
+from modelgauge.dependencies.safety import Destination, Guard, UnpackLimits
 from modelgauge.errors import DependencyError
 
 Compression = Literal["gzip", "zstd"]
@@ -32,9 +32,10 @@ class Steps:
     def __bool__(self) -> bool:
         return self.decompress is not None or self.unpack is not None
 
-    def names(self) -> list[str]:
+    @property
+    def names(self) -> tuple[str, ...]:
         """The steps in order, as they stand in folder names and manifests."""
-        return [step for step in (self.decompress, self.unpack) if step is not None]
+        return tuple(step for step in (self.decompress, self.unpack) if step is not None)
 
 
 def steps_for(path: Path, declared: Steps) -> Steps:
@@ -60,18 +61,18 @@ def unpacked_name(name: str, steps: Steps) -> str:
     return name
 
 
-def apply_steps(
-    raw: Path, folder: Path, steps: Steps, *, name: str, archive: str, limits: UnpackLimits
-) -> None:
-    """Writes what `raw` holds into `folder`: a tree of members, or one file called `name`.
+def apply_steps(raw: Path, folder: Path, steps: Steps, *, archive: str, limits: UnpackLimits) -> Path:
+    """Write what `raw` holds into `folder`: a tree of members, or one file.
 
     A tar archive that is itself compressed is read through its compression, declared or not.
+
+    Returns:
+        The folder of the tree, or the file: without its `.gz` or `.zst`, where it was decompressed.
 
     Args:
         raw: the file as fetched.
         folder: new and empty. After an error it holds a part, which the caller removes.
-        steps: what to do; at least one.
-        name: of the file, where nothing is unpacked; safe.
+        steps: what to do; nothing moves the raw file.
         archive: what errors call it.
         limits: bounds, for each step.
 
@@ -87,12 +88,16 @@ def apply_steps(
     elif steps.unpack == "zip" and steps.decompress is None:
         unpack_zip(raw, Destination(folder, guard))
     elif steps.unpack == "zip":
-        inner = folder.with_name("inner.zip")  # a zip is read from its end, so it must lie on disk
+        inner = folder.with_name("inner.zip")  # a zip is read from its end, so it must be on disk
         _decompress(raw, inner, steps, guard)
         unpack_zip(inner, Destination(folder, Guard(archive, limits)))
         inner.unlink()
+    elif steps.decompress is not None:
+        _decompress(raw, folder / unpacked_name(raw.name, steps), steps, guard)
+        return folder / unpacked_name(raw.name, steps)
     else:
-        _decompress(raw, folder / name, steps, guard)
+        return raw.rename(folder / raw.name)
+    return folder
 
 
 def zstd_module(what: str) -> Any:
@@ -150,7 +155,7 @@ def _decompressed(path: Path, compression: Compression | None, guard: Guard) -> 
 def _decompressor(
     packed: BinaryIO, compression: Compression | None, guard: Guard
 ) -> tuple[Any, tuple[type[Exception], ...]]:
-    """A file of decompressed bytes, and the errors by which it tells of damage."""
+    """A file of decompressed bytes, and the errors by which it reports damage."""
     if compression == "gzip":
         return gzip.GzipFile(fileobj=packed), (gzip.BadGzipFile, zlib.error)
     if compression is None:

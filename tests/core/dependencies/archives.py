@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from modelgauge.dependencies.limits import UnpackLimits
+from modelgauge.dependencies.safety import UnpackLimits
 from modelgauge.dependencies.unpack import apply_steps
 from modelgauge.errors import UnsafeArchiveError
 
@@ -67,10 +67,10 @@ def files_in(folder):
 
 def unpack(raw, folder, steps, **limits):
     """What comes out of an archive, or of a compressed file, whose only file is then `text`."""
-    source = folder.with_name(f"{folder.name}.source")
+    source = folder.with_name("text")
     source.write_bytes(raw)
     folder.mkdir()
-    apply_steps(source, folder, steps, name="text", archive="the archive", limits=UnpackLimits(**limits))
+    apply_steps(source, folder, steps, archive="the archive", limits=UnpackLimits(**limits))
     return contents_of(folder)
 
 

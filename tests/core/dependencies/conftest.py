@@ -146,6 +146,6 @@ def folder(tmp_path: Path) -> Path:
 def nothing_outside(tmp_path: Path, folder: Path) -> Iterator[None]:
     """Nothing is left but an archive and the folder that it was unpacked to."""
     yield
-    assert {path.name for path in folder.parent.iterdir()} <= {"out", "out.source"}
+    assert {path.name for path in folder.parent.iterdir()} <= {"out", "text"}
     assert {path.name for path in tmp_path.iterdir()} == {"inside"}
     assert not any(path.is_symlink() for path in folder.rglob("*"))

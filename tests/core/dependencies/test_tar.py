@@ -16,7 +16,7 @@ from archives import member, tar_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modelgauge.dependencies.limits import Guard, UnpackLimits
+from modelgauge.dependencies.safety import Guard, UnpackLimits
 from modelgauge.dependencies.unpack import Steps
 from modelgauge.errors import UnsafeArchiveError
 
@@ -247,7 +247,7 @@ def test_the_sum_of_members_is_limited(folder):
 
 
 def test_a_decompression_bomb_is_stopped_early(folder, monkeypatch):
-    monkeypatch.setattr("modelgauge.dependencies.limits._RATIO_GRACE_BYTES", 1 << 20)
+    monkeypatch.setattr("modelgauge.dependencies.safety._RATIO_GRACE_BYTES", 1 << 20)
     bomb = gzip.compress(block(size=octal(20 << 20)) + bytes(20 << 20) + END, 9)
     assert "more than 100 times its size" in refusal(bomb, folder, max_ratio=100)
     assert sum(path.stat().st_size for path in folder.iterdir()) <= 2 << 20
@@ -441,4 +441,4 @@ def test_no_damage_does_anything_but_unpack_or_be_refused(data):
     with tempfile.TemporaryDirectory() as parent:
         with contextlib.suppress(UnsafeArchiveError):
             unpack(bytes(raw), Path(parent) / "out", max_bytes=1 << 20)
-        assert {path.name for path in Path(parent).iterdir()} == {"out", "out.source"}
+        assert {path.name for path in Path(parent).iterdir()} == {"out", "text"}

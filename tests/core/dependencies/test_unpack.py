@@ -6,7 +6,7 @@ import sys
 import pytest
 from archives import member, tar_of, unpack, zip_of
 
-from modelgauge.dependencies.limits import Guard, UnpackLimits
+from modelgauge.dependencies.safety import Guard, UnpackLimits
 from modelgauge.dependencies.unpack import Steps, steps_for, unpacked_name
 from modelgauge.errors import DefinitionError, DependencyError, UnsafeArchiveError
 
@@ -98,7 +98,7 @@ def test_what_is_not_compressed_is_refused_with_its_first_bytes(folder, kind, ra
     ids=["all", "member", "ratio"],
 )
 def test_bombs_are_stopped_early(folder, monkeypatch, compress, kind, limits):
-    monkeypatch.setattr("modelgauge.dependencies.limits._RATIO_GRACE_BYTES", 1 << 20)
+    monkeypatch.setattr("modelgauge.dependencies.safety._RATIO_GRACE_BYTES", 1 << 20)
     with pytest.raises(UnsafeArchiveError, match=next(iter(limits))):
         unpack(compress(bytes(16 << 20)), folder, Steps(kind), **limits)
     assert (folder / "text").stat().st_size <= 8 << 20
@@ -119,7 +119,7 @@ def test_bombs_are_stopped_early(folder, monkeypatch, compress, kind, limits):
 )
 def test_archives_are_unpacked_also_through_compression(folder, raw, steps):
     assert unpack(raw, folder, steps) == {"a": b"1"}
-    assert {path.name for path in folder.parent.iterdir()} == {"out", "out.source"}
+    assert {path.name for path in folder.parent.iterdir()} == {"out", "text"}
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_limits_must_be_positive(limits):
 
 
 def test_what_is_as_large_as_a_limit_is_taken_and_one_more_is_not(monkeypatch):
-    monkeypatch.setattr("modelgauge.dependencies.limits._RATIO_GRACE_BYTES", 100)
+    monkeypatch.setattr("modelgauge.dependencies.safety._RATIO_GRACE_BYTES", 100)
     guard = Guard("it", UnpackLimits(max_members=2, max_member_bytes=10, max_bytes=1000, max_ratio=5))
     for _ in range(2):
         guard.count_member("a")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.dependencies.names import file_name, fold, folder_name, member_parts, unsafe_part
+from modelgauge.dependencies.safety import file_name, fold, folder_name, member_parts, unsafe_part
 
 uids = st.text(alphabet=string.ascii_letters + "/?=&.~-_:* é", min_size=1, max_size=12)
 
