@@ -38,6 +38,7 @@ class Manifest(Frozen):
     """What one version's folder holds.
 
     Args:
+        schema_version: of this form.
         owner: uid of the test.
         key: the test's name for the dependency.
         version: content hash of the raw file.
