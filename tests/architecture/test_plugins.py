@@ -48,7 +48,7 @@ def test_a_plugin_imports_public_names_only(file) -> None:
         "from modelgauge.plugins.registry import Registry",
         "from modelgauge import registry",
         "import modelgauge.engine.calls.call",
-        "from modelgauge.text.reasoning import split_reasoning",
+        "from modelgauge.text.answers import split_reasoning",
         "def f():\n    from modelgauge.data.prompts import TextPrompt",
     ],
 )

@@ -1,6 +1,6 @@
 """`DatasetTest`: a data set and metrics as a test like any other, for any SUT.
 
-How recorded answers are judged, without a SUT, is in `evals/recorded_answers.py`; how files become data sets, in
+How recorded answers are judged, without a SUT, is in `evals/given_test.py`; how files become data sets, in
 `dataset.py`.
 """
 

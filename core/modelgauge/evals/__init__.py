@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from modelgauge.datasets.dataset import EvaluationDataset as EvaluationDataset
     from modelgauge.datasets.dataset_test import DatasetTest as DatasetTest
     from modelgauge.evals.asserting import assert_test as assert_test
-    from modelgauge.evals.configs import AsyncConfig as AsyncConfig
-    from modelgauge.evals.configs import CacheConfig as CacheConfig
-    from modelgauge.evals.configs import DisplayConfig as DisplayConfig
-    from modelgauge.evals.configs import ErrorConfig as ErrorConfig
+    from modelgauge.evals.evaluate_options import AsyncConfig as AsyncConfig
+    from modelgauge.evals.evaluate_options import CacheConfig as CacheConfig
+    from modelgauge.evals.evaluate_options import DisplayConfig as DisplayConfig
+    from modelgauge.evals.evaluate_options import ErrorConfig as ErrorConfig
     from modelgauge.evals.evaluation import evaluate as evaluate
     from modelgauge.evals.hyperparameters import log_hyperparameters as log_hyperparameters
     from modelgauge.evals.results import EvaluationResult as EvaluationResult
     from modelgauge.evals.results import MetricData as MetricData
     from modelgauge.evals.results import TestResult as TestResult
-    from modelgauge.metrics.tools import ToolCallParams as ToolCallParams
+    from modelgauge.metrics.app_metrics import ToolCallParams as ToolCallParams
     from modelgauge.observe.tracing import collect_traces as collect_traces
     from modelgauge.observe.tracing import in_this_trace as in_this_trace
     from modelgauge.observe.tracing import observe as observe
@@ -52,11 +52,11 @@ else:
             "modelgauge.datasets.dataset": "EvaluationDataset",
             "modelgauge.datasets.dataset_test": "DatasetTest",
             "modelgauge.evals.asserting": "assert_test",
-            "modelgauge.evals.configs": "AsyncConfig CacheConfig DisplayConfig ErrorConfig",
+            "modelgauge.evals.evaluate_options": "AsyncConfig CacheConfig DisplayConfig ErrorConfig",
             "modelgauge.evals.evaluation": "evaluate",
             "modelgauge.evals.hyperparameters": "log_hyperparameters",
             "modelgauge.evals.results": "EvaluationResult MetricData TestResult",
-            "modelgauge.metrics.tools": "ToolCallParams",
+            "modelgauge.metrics.app_metrics": "ToolCallParams",
             "modelgauge.observe.tracing": (
                 "collect_traces in_this_trace observe update_current_span update_current_trace"
             ),

@@ -23,7 +23,7 @@ from modelgauge.engine.calls.asking import split_off
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import InvalidDataError
 from modelgauge.evals.app_uses import App, Used, Uses
-from modelgauge.evals.recorded_answers import AnsweredCase, Component
+from modelgauge.evals.given_test import AnsweredCase, Component
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import NO_OUTPUT, Origin, case_of, check_case
 from modelgauge.observe.spans import Observation, OpenSpan, OpenTrace, as_text, observation_of

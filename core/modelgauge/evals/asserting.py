@@ -12,7 +12,7 @@ from modelgauge.engine.bookkeeping.failures import as_exception
 from modelgauge.errors import CallError, ModelGaugeError
 from modelgauge.evals import pytest_plugin
 from modelgauge.evals.apps import answered_goldens, check_app
-from modelgauge.evals.configs import AsyncConfig, TestRunOptions
+from modelgauge.evals.evaluate_options import AsyncConfig, TestRunOptions
 from modelgauge.evals.evaluation import (
     AnyMetric,
     EvaluationJob,
@@ -22,8 +22,8 @@ from modelgauge.evals.evaluation import (
     metrics_of,
     raise_first_of_app,
 )
+from modelgauge.evals.given_test import AnsweredCase
 from modelgauge.evals.hyperparameters import logged_hyperparameters
-from modelgauge.evals.recorded_answers import AnsweredCase
 from modelgauge.evals.results import TestResult
 from modelgauge.metrics.judged_cases import TestCase, called
 from modelgauge.observe import tracing

@@ -11,7 +11,7 @@ from typing import Any
 
 from modelgauge.data.records import DatasetReference
 from modelgauge.engine.run_files.folder import RunFolder
-from modelgauge.evals.configs import Display
+from modelgauge.evals.evaluate_options import Display
 from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
 from modelgauge.reports.figures import figure, limit
 from modelgauge.reports.layout import Page, Style, counted, ends_of, one_line, visible

@@ -17,10 +17,10 @@ from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import CallError, InvalidDataError, RunStoppedError
 from modelgauge.evals.apps import Judging, answered_goldens, check_goldens
-from modelgauge.evals.configs import AsyncConfig, CacheConfig, Configs, DisplayConfig, ErrorConfig
 from modelgauge.evals.display import print_result
+from modelgauge.evals.evaluate_options import AsyncConfig, CacheConfig, Configs, DisplayConfig, ErrorConfig
+from modelgauge.evals.given_test import AnsweredCase, GivenAnswers, GivenTest
 from modelgauge.evals.hyperparameters import checked, logged_hyperparameters
-from modelgauge.evals.recorded_answers import AnsweredCase, GivenAnswers, GivenTest
 from modelgauge.evals.results import EvaluationResult, TestResult, test_result
 from modelgauge.evals.sampling import MemberT, sampled
 from modelgauge.metrics.base import Metric

@@ -9,7 +9,7 @@ from modelgauge.data.estimates import Score
 from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, TestItemRecord, TestRecord
 from modelgauge.data.results import PASSED
 from modelgauge.data.spans import Span
-from modelgauge.evals.recorded_answers import GivenTest
+from modelgauge.evals.given_test import GivenTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import TestCase, title_of
 from modelgauge.reports.layout import counted

@@ -31,8 +31,8 @@ from modelgauge.engine.run_record import made_of
 from modelgauge.engine.totals import Totals
 from modelgauge.errors import MissingParameterError, SettingsError
 from modelgauge.evals.app_uses import is_skip
-from modelgauge.evals.configs import TestRunOptions
 from modelgauge.evals.display import Shown
+from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.evaluation import EvaluationJob
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.results import TestResult, test_result

@@ -9,8 +9,8 @@ from modelgauge.data.records import SCHEMA_VERSION, TestRecord
 from modelgauge.data.results import GIVEN, Counts
 from modelgauge.engine.run_files.journal import JOURNAL_VERSION
 from modelgauge.engine.run_files.manifest import surroundings
-from modelgauge.evals.configs import TestRunOptions
 from modelgauge.evals.display import Shown, rendered
+from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.session_cases import Case, Cases, agreed
 from modelgauge.evals.session_run import Redact, SessionRun
 from modelgauge.reports.layout import counted

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from modelgauge.data.test_cases import MultiTurnParams as MultiTurnParams
     from modelgauge.data.test_cases import SingleTurnParams as SingleTurnParams
     from modelgauge.data.test_cases import TurnParams as TurnParams
+    from modelgauge.metrics.app_metrics import CostMetric as CostMetric
+    from modelgauge.metrics.app_metrics import JsonCorrectnessMetric as JsonCorrectnessMetric
+    from modelgauge.metrics.app_metrics import LatencyMetric as LatencyMetric
+    from modelgauge.metrics.app_metrics import ToolCallParams as ToolCallParams
+    from modelgauge.metrics.app_metrics import ToolCorrectnessMetric as ToolCorrectnessMetric
     from modelgauge.metrics.base import Metric as Metric
     from modelgauge.metrics.definition import MetricSettings as MetricSettings
     from modelgauge.metrics.g_eval import GEval as GEval
@@ -36,16 +41,11 @@ if TYPE_CHECKING:
     from modelgauge.metrics.ngrams import BLEUMetric as BLEUMetric
     from modelgauge.metrics.ngrams import ChrFMetric as ChrFMetric
     from modelgauge.metrics.ngrams import ROUGEMetric as ROUGEMetric
-    from modelgauge.metrics.structure import CostMetric as CostMetric
-    from modelgauge.metrics.structure import JsonCorrectnessMetric as JsonCorrectnessMetric
-    from modelgauge.metrics.structure import LatencyMetric as LatencyMetric
     from modelgauge.metrics.text_metrics import ContainsMetric as ContainsMetric
     from modelgauge.metrics.text_metrics import ExactMatchMetric as ExactMatchMetric
     from modelgauge.metrics.text_metrics import LevenshteinMetric as LevenshteinMetric
     from modelgauge.metrics.text_metrics import PatternMatchMetric as PatternMatchMetric
     from modelgauge.metrics.text_metrics import TokenF1Metric as TokenF1Metric
-    from modelgauge.metrics.tools import ToolCallParams as ToolCallParams
-    from modelgauge.metrics.tools import ToolCorrectnessMetric as ToolCorrectnessMetric
 else:
     from modelgauge.wording.lazy_names import lazy_names
 
@@ -54,22 +54,23 @@ else:
         {
             "modelgauge.data.estimates": "Score",
             "modelgauge.data.test_cases": "LLMTestCaseParams MultiTurnParams SingleTurnParams TurnParams",
+            "modelgauge.metrics.app_metrics": (
+                "CostMetric JsonCorrectnessMetric LatencyMetric ToolCallParams ToolCorrectnessMetric"
+            ),
             "modelgauge.metrics.base": "Metric",
-            "modelgauge.metrics.judged_cases": "TestCase case_of",
             "modelgauge.metrics.definition": "MetricSettings",
             "modelgauge.metrics.g_eval": "GEval Rubric",
+            "modelgauge.metrics.judge_base": "Combination Extract Judge JudgeMetric Procedure",
             "modelgauge.metrics.judge_metrics": (
                 "AnswerRelevancyMetric ContextualPrecisionMetric ContextualRecallMetric "
                 "ContextualRelevancyMetric ConversationRelevancy ConversationRelevancyMetric "
                 "FaithfulnessMetric HallucinationMetric RoleAdherenceMetric TurnRelevancyMetric"
             ),
+            "modelgauge.metrics.judged_cases": "TestCase case_of",
             "modelgauge.metrics.judges": "judging_by_default",
             "modelgauge.metrics.ngrams": "BLEUMetric ChrFMetric ROUGEMetric",
-            "modelgauge.metrics.judge_base": "Combination Extract Judge JudgeMetric Procedure",
-            "modelgauge.metrics.structure": "CostMetric JsonCorrectnessMetric LatencyMetric",
             "modelgauge.metrics.text_metrics": (
                 "ContainsMetric ExactMatchMetric LevenshteinMetric PatternMatchMetric TokenF1Metric"
             ),
-            "modelgauge.metrics.tools": "ToolCallParams ToolCorrectnessMetric",
         },
     )

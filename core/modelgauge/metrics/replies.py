@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -19,10 +19,11 @@ from pydantic import (
     StringConstraints,
     ValidationError,
     create_model,
+    model_validator,
 )
 
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.text.reasoning import split_reasoning
+from modelgauge.text.answers import split_reasoning
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -84,6 +85,13 @@ class Verdicts(_Reply):
     """What a judge says of each item, in their order."""
 
     verdicts: Sequence[Verdict]
+
+    @model_validator(mode="after")
+    def _check_order(self) -> Self:
+        numbers = [one.item for one in self.verdicts]
+        if any(number not in (None, place) for place, number in enumerate(numbers, start=1)):
+            raise ValueError(f"its items are numbered {numbers}, not 1 to {len(numbers)}")
+        return self
 
 
 class Points(_Reply):
@@ -257,10 +265,9 @@ def read_reply(text: str, shape: Shape[T], material: Iterable[str] = ()) -> T:
     for candidate, source in _values(said.text, keys):
         try:
             read = shape.model.model_validate(candidate)
-            _check_order(read)
         except ValidationError as error:
             if isinstance(candidate, dict):
-                problem = _problems(error)
+                problem = problems_of(error, "the object", 3)
             others = others or _could_be_meant(candidate, shape, keys)
             continue
         if _FENCED.sub(r"\1", said.text).strip() != source and _is_quoted(read, material):
@@ -289,16 +296,7 @@ def _could_be_meant(candidate: Any, shape: Shape[Any], keys: frozenset[str]) -> 
     """Whether something that does not fit a shape may be an answer in the wrong form."""
     if not isinstance(candidate, list):
         return not keys.isdisjoint(_keys_in(candidate))
-    lists = [name for name, part in shape.schema["properties"].items() if part.get("type") == "array"]
-    return any(_fits(shape.model, {name: candidate}) for name in lists)
-
-
-def _fits(model: type[BaseModel], value: Any) -> bool:
-    try:
-        model.model_validate(value)
-    except ValidationError:
-        return False
-    return True
+    return _list(_TEXT) in shape.schema["properties"].values()
 
 
 def _keys_in(value: Any) -> Iterator[str]:
@@ -380,19 +378,17 @@ def _no_number(name: str) -> Any:
     raise UnusableReplyError(f"{name} is no number")
 
 
-def _check_order(read: BaseModel) -> None:
-    """Refuse verdicts whose numbers are not those of the items, one after the other."""
-    if not isinstance(read, Verdicts):
-        return
-    numbers = [one.item for one in read.verdicts]
-    if any(number is not None and number != place for place, number in enumerate(numbers, start=1)):
-        raise UnusableReplyError(f"its items are numbered {numbers}, not 1 to {len(numbers)}")
-
-
 def _small_letters(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 
 
-def _problems(error: ValidationError) -> str:
-    lines = error.errors(include_url=False, include_input=False)[:3]
-    return "; ".join(f"{'.'.join(map(str, line['loc'])) or 'the object'}: {line['msg']}" for line in lines)
+def problems_of(error: ValidationError, whole: str, most: int) -> str:
+    """What is wrong with a value, in a line: where, and what.
+
+    Args:
+        error: of its validation.
+        whole: how the value itself is called.
+        most: how many problems are told.
+    """
+    lines = error.errors(include_url=False, include_input=False)[:most]
+    return "; ".join(f"{'.'.join(map(str, line['loc'])) or whole}: {line['msg']}" for line in lines)

@@ -1,11 +1,13 @@
 """What is done with text: chats, multiple choice, reasoning blocks, answers. Names only, no code."""
 
 from modelgauge.text.answers import (
+    SplitText,
     boxed,
     first_line,
     last_number,
     normalize_answer,
     numbers_equal,
+    split_reasoning,
     text_after,
 )
 from modelgauge.text.chat import chat_from_json, format_chat, load_chat, to_role_content
@@ -18,7 +20,6 @@ from modelgauge.text.multiple_choice import (
     format_question,
     shuffle_choices,
 )
-from modelgauge.text.reasoning import SplitText, split_reasoning
 
 __all__ = [
     "ChoiceStyle",

@@ -6,7 +6,7 @@ import pytest
 from pytest_sessions import outside_of_any_session
 
 from modelgauge import Score
-from modelgauge.evals.configs import TestRunOptions
+from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.pytest_plugin import OPTIONS
 from modelgauge.metrics import Metric
 

@@ -10,7 +10,7 @@ from modelgauge import ToolCall
 from modelgauge.errors import InvalidOptionError
 from modelgauge.evals import LLMTestCase
 from modelgauge.metrics import ToolCallParams, ToolCorrectnessMetric
-from modelgauge.metrics.tools import in_any_order, in_order
+from modelgauge.metrics.app_metrics import in_any_order, in_order
 
 
 def calls(names):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.text.reasoning import split_reasoning
+from modelgauge.text.answers import split_reasoning
 
 PLAIN = st.text().filter(lambda text: "<" not in text and "`" not in text)
 

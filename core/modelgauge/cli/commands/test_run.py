@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modelgauge.cli.app import App
-    from modelgauge.evals.configs import TestRunOptions
+    from modelgauge.evals.evaluate_options import TestRunOptions
 
 _STDERR = 2  # the file descriptor
 _STOPPED_BY_PYTEST = 2  # by Ctrl-C; but also by a file that cannot be collected, and by -x with workers
@@ -99,7 +99,7 @@ def run(
             "-n runs tests in several processes, which needs pytest-xdist, and that is not installed.",
             fix="Install it: pip install pytest-xdist; or leave out -n.",
         )
-    from modelgauge.evals.configs import TestRunOptions
+    from modelgauge.evals.evaluate_options import TestRunOptions
 
     app.configure(judge=judge)
     _check_names(app)

@@ -10,7 +10,7 @@ from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.call import Target
 from modelgauge.errors import InvalidResponseError
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
-from modelgauge.text.reasoning import split_reasoning
+from modelgauge.text.answers import split_reasoning
 from modelgauge.wording.phrases import a_thing
 
 

@@ -1,7 +1,9 @@
-"""Metrics of form and effort, without a reference text: JSON, latency, cost."""
+"""Metrics of what an app did beside its words: the form of its JSON, the tools that it called, its time and cost."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from fractions import Fraction
 from typing import Any, ClassVar, Unpack
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
@@ -9,15 +11,16 @@ from pydantic_core import from_json
 
 from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext
-from modelgauge.data.responses import SUTCompletion
+from modelgauge.data.responses import SUTCompletion, ToolCall
 from modelgauge.data.spans import SPAN, TRACE
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError, InvalidOptionError
 from modelgauge.interfaces.annotator import judged_cost
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.definition import MetricSettings
+from modelgauge.metrics.definition import MetricSettings, check_flags, members_of
 from modelgauge.metrics.judged_cases import TestCase
 from modelgauge.metrics.ngrams import extra_module
+from modelgauge.metrics.replies import problems_of
 
 _LIMITS = ("recursion limit exceeded", "number out of range")
 """How the parser's errors begin where not the text is wrong."""
@@ -80,7 +83,7 @@ class JsonCorrectnessMetric(Metric):
             try:
                 self._adapter.validate_json(text)
             except ValidationError as error:
-                return f"The output does not fit the schema: {_problems(error)}."
+                return f"The output does not fit the schema: {problems_of(error, 'the whole', 5)}."
         if self._validator is not None:
             errors = [f"{one.json_path}: {one.message}" for one in self._validator.iter_errors(value)]
             if errors:
@@ -208,6 +211,147 @@ def _check_references(schema: Mapping[str, Any], metric: str) -> None:
         left += [(resolver.in_subresource(one), one) for one in part.subresources()]
 
 
-def _problems(error: ValidationError) -> str:
-    lines = error.errors(include_url=False)[:5]
-    return "; ".join(f"{'.'.join(map(str, line['loc'])) or 'the whole'}: {line['msg']}" for line in lines)
+# --- tool calls ---------------------------------------------------------------------------------------------
+
+
+class ToolCallParams(StrEnum):
+    """What, beside the name, must be right for a tool call to be right."""
+
+    INPUT_PARAMETERS = "input_parameters"
+    OUTPUT = "output"
+
+
+class ToolCorrectnessMetric(Metric):
+    """The share of the expected tool calls that were made: 0 to 1.
+
+    Each call counts once: two expected calls of one tool need two calls of it. Calls are matched so that the
+    score is highest. With `INPUT_PARAMETERS` a call counts as much as the share of its parameters that are
+    right (of those expected and those given); with `OUTPUT` a call with another output does not count. Where
+    no tool is expected, the score is 1 if none was called, else 0.
+
+    Args:
+        uid: see `Metric`, as for the settings.
+        evaluation_params: `ToolCallParams` or their names; by default none of them.
+        should_consider_ordering: calls count in the order in which they are expected: the best common
+            subsequence.
+        should_exact_match: 1 where the calls are the expected ones, in the same order and no others; else 0.
+
+    Raises:
+        InvalidOptionError: one of `evaluation_params` is unknown.
+
+    The idea and the names of the options are DeepEval's (deepeval.com/docs/metrics-tool-correctness).
+    """
+
+    required_params = ("actual_output", "tools_called", "expected_tools")
+    score_range = (0.0, 1.0)
+    asks_nobody = True
+
+    def __init__(
+        self,
+        uid: str | None = None,
+        *,
+        evaluation_params: Sequence[ToolCallParams | str] | None = None,
+        should_consider_ordering: bool = False,
+        should_exact_match: bool = False,
+        **settings: Unpack[MetricSettings],
+    ) -> None:
+        super().__init__(uid, **settings)
+        check_flags(
+            self, should_consider_ordering=should_consider_ordering, should_exact_match=should_exact_match
+        )
+        given = () if evaluation_params is None else evaluation_params
+        self.evaluation_params = members_of(ToolCallParams, given, self.name)
+        self.should_consider_ordering = should_consider_ordering
+        self.should_exact_match = should_exact_match
+
+    async def score(self, test_case: LLMTestCase) -> Score:
+        """Return the share of the expected calls that were made."""
+        expected, called = test_case.expected_tools or [], test_case.tools_called or []
+        rightness = [[self._rightness(one, other) for other in called] for one in expected]
+        whole = math.lcm(*(one.denominator for row in rightness for one in row))
+        weights = [[int(one * whole) for one in row] for row in rightness]
+        if not expected:
+            value = float(not called)
+        elif self.should_exact_match:
+            same = len(expected) == len(called)
+            value = float(same and all(weights[place][place] == whole for place in range(len(expected))))
+        else:
+            best = in_order if self.should_consider_ordering else in_any_order
+            value = best(weights) / (whole * len(expected))
+        names = [", ".join(one.name for one in calls) or "none" for calls in (expected, called)]
+        return Score(
+            value,
+            f"Expected: {names[0]}. Called: {names[1]}.",
+            {"matches": [[float(one) for one in row] for row in rightness]},
+        )
+
+    def _rightness(self, expected: ToolCall, called: ToolCall) -> Fraction:
+        """How far one call is another: 0 to 1."""
+        if expected.name != called.name:
+            return Fraction(0)
+        if ToolCallParams.OUTPUT in self.evaluation_params and not alike(expected.output, called.output):
+            return Fraction(0)
+        if ToolCallParams.INPUT_PARAMETERS not in self.evaluation_params:
+            return Fraction(1)
+        wanted, given = expected.input_parameters or {}, called.input_parameters or {}
+        names = wanted.keys() | given.keys()
+        right = sum(name in wanted and name in given and alike(wanted[name], given[name]) for name in names)
+        return Fraction(right, len(names)) if names else Fraction(1)
+
+
+def alike(first: Any, second: Any) -> bool:
+    """Whether two JSON values are one: 1 is 1.0, and neither is true, which Python takes for 1."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(alike(first[name], second[name]) for name in first)
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(alike, first, second))
+    return isinstance(first, bool) == isinstance(second, bool) and bool(first == second)
+
+
+def in_order(weights: Sequence[Sequence[int]]) -> int:
+    """The heaviest common subsequence of rows and columns; weights 0 or more."""
+    above = [0] * (len(weights[0]) + 1)
+    for row in weights:
+        line = [0]
+        for place, weight in enumerate(row):
+            line.append(max(above[place + 1], line[place], above[place] + weight))
+        above = line
+    return above[-1]
+
+
+def in_any_order(weights: Sequence[Sequence[int]]) -> int:
+    """The heaviest matching of rows with columns; weights 0 or more.
+
+    The Hungarian algorithm in its O(n³) form: Kuhn 1955, "The Hungarian method for the assignment problem".
+    """
+    if not weights[0]:
+        return 0
+    if len(weights) > len(weights[0]):
+        weights = [list(column) for column in zip(*weights, strict=True)]
+    columns = range(
+        1, len(weights[0]) + 1
+    )  # column 0 holds the row that is to be matched next; row 0 is none
+    row_of = [0, *(0 for _ in columns)]
+    row_potentials, column_potentials = [0.0] * (len(weights) + 1), [0.0] * len(row_of)
+    for start in range(1, len(weights) + 1):
+        row_of[0], last = start, 0
+        seen: set[int] = set()
+        slack, before = [math.inf] * len(row_of), [0] * len(row_of)
+        while row := row_of[last]:
+            seen.add(last)
+            free = [column for column in columns if column not in seen]
+            for column in free:
+                reduced = -weights[row - 1][column - 1] - row_potentials[row] - column_potentials[column]
+                if reduced < slack[column]:
+                    slack[column], before[column] = reduced, last
+            last = min(free, key=slack.__getitem__)
+            step = slack[last]
+            for column in seen:
+                row_potentials[row_of[column]] += step
+                column_potentials[column] -= step
+            for column in free:
+                slack[column] -= step
+        while last:  # along the path back to the start
+            row_of[last] = row_of[before[last]]
+            last = before[last]
+    return sum(weights[row_of[column] - 1][column - 1] for column in columns if row_of[column])
