@@ -185,15 +185,15 @@ def of_clusters(samples: int) -> None:
 
 
 def of_pairs(samples: int) -> None:
-    table("Two systems on the same items", "only first right", "only second right", "n", "t", "Tango")
-    for first, second in ((0.2, 0.1), (0.05, 0.05), (0.05, 0.01), (0.3, 0.3)):
+    table("Two systems on the same items", "only baseline right", "only candidate right", "n", "t", "Tango")
+    for baseline, candidate in ((0.2, 0.1), (0.05, 0.05), (0.05, 0.01), (0.3, 0.3)):
         for n in SIZES:
-            counts = generator.multinomial(n, [first, second, 1 - first - second], samples)
-            signs = [np.repeat([1.0, -1.0, 0.0], row) for row in counts]
+            counts = generator.multinomial(n, [baseline, candidate, 1 - baseline - candidate], samples)
+            signs = [np.repeat([-1.0, 1.0, 0.0], row) for row in counts]
             student_ = [t_interval(mean_error(one)) or (one[0], one[0]) for one in signs]
             tango = [tango_interval(*map(int, row[:2]), n) for row in counts]
-            truth = first - second
-            print(f"| {first} | {second} | {n} | {cell(student_, truth)} | {cell(tango, truth)} |")
+            truth = candidate - baseline
+            print(f"| {baseline} | {candidate} | {n} | {cell(student_, truth)} | {cell(tango, truth)} |")
 
 
 def of_finite_sets(samples: int) -> None:

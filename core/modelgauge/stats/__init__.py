@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from modelgauge.stats.aggregations import quantiles as quantiles
     from modelgauge.stats.aggregations import stddev as stddev
     from modelgauge.stats.aggregations import total as total
+    from modelgauge.stats.discordance import Discordance as Discordance
+    from modelgauge.stats.discordance import mcnemar_test as mcnemar_test
+    from modelgauge.stats.discordance import tango_interval as tango_interval
+    from modelgauge.stats.discordance import tango_statistic as tango_statistic
+    from modelgauge.stats.distribution_free import sign_flip_test as sign_flip_test
+    from modelgauge.stats.distribution_free import wilcoxon_test as wilcoxon_test
+    from modelgauge.stats.families import holm as holm
     from modelgauge.stats.intervals import MeanError as MeanError
     from modelgauge.stats.intervals import bounded_interval as bounded_interval
     from modelgauge.stats.intervals import mean_error as mean_error
@@ -23,15 +30,12 @@ if TYPE_CHECKING:
     from modelgauge.stats.intervals import t_interval as t_interval
     from modelgauge.stats.intervals import wilson_interval as wilson_interval
     from modelgauge.stats.measured import MeasuredItems as MeasuredItems
-    from modelgauge.stats.paired import Discordance as Discordance
     from modelgauge.stats.paired import PairedDifference as PairedDifference
-    from modelgauge.stats.paired import Pairs as Pairs
-    from modelgauge.stats.paired import holm as holm
-    from modelgauge.stats.paired import mcnemar_test as mcnemar_test
+    from modelgauge.stats.paired import correlation as correlation
     from modelgauge.stats.paired import paired_difference as paired_difference
-    from modelgauge.stats.paired import pairs_of as pairs_of
-    from modelgauge.stats.paired import sign_flip_test as sign_flip_test
-    from modelgauge.stats.paired import tango_interval as tango_interval
+    from modelgauge.stats.pairs import Pairs as Pairs
+    from modelgauge.stats.pairs import pairs_of as pairs_of
+    from modelgauge.stats.power import detectable_difference as detectable_difference
 else:
     from modelgauge.wording.lazy_names import lazy_names
 
@@ -41,13 +45,15 @@ else:
             "modelgauge.stats.aggregations": (
                 "count grouped maximum mean mean_of_each median minimum quantiles stddev total"
             ),
+            "modelgauge.stats.discordance": "Discordance mcnemar_test tango_interval tango_statistic",
+            "modelgauge.stats.distribution_free": "sign_flip_test wilcoxon_test",
+            "modelgauge.stats.families": "holm",
             "modelgauge.stats.intervals": (
                 "MeanError bounded_interval mean_error quantile_interval t_interval wilson_interval"
             ),
             "modelgauge.stats.measured": "MeasuredItems",
-            "modelgauge.stats.paired": (
-                "Discordance PairedDifference Pairs holm mcnemar_test paired_difference pairs_of "
-                "sign_flip_test tango_interval"
-            ),
+            "modelgauge.stats.paired": "PairedDifference correlation paired_difference",
+            "modelgauge.stats.pairs": "Pairs pairs_of",
+            "modelgauge.stats.power": "detectable_difference",
         },
     )

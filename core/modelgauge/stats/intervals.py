@@ -87,7 +87,7 @@ def _mean_error(values: "ArrayLike", clusters: "Labels | None", ends: Interval |
     sizes = None if codes is None else np.bincount(codes)
     groups = len(array) if sizes is None else len(sizes)
     # Scaled by a power of two, which is exact, so that no square and no sum overflows or vanishes.
-    scale = _power_of_two(max(float(np.abs(array).max()), *map(abs, ends or (0.0,))))
+    scale = power_of_two(max(float(np.abs(array).max()), *map(abs, ends or (0.0,))))
     scaled = array / scale
     low, high = (float(scaled.min()), float(scaled.max())) if ends is None else (end / scale for end in ends)
     added = 0.0 if ends is None else _ADDED
@@ -329,6 +329,6 @@ def _tail(confidence: float) -> float:
     return (1 - confidence) / 2
 
 
-def _power_of_two(largest: float) -> float:
+def power_of_two(largest: float) -> float:
     """The largest power of two that is not above a number; 1 for 0."""
     return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
