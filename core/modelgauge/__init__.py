@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from modelgauge.interfaces.test import PromptResponseTest as PromptResponseTest
     from modelgauge.plugins.hookspecs import hookimpl as hookimpl
     from modelgauge.plugins.registry import Register as Register
-    from modelgauge.rerun.rescoring import rescore as rescore
-    from modelgauge.rerun.resuming import resume as resume
+    from modelgauge.rerun.again import rescore as rescore
+    from modelgauge.rerun.again import resume as resume
     from modelgauge.stats.measured import MeasuredItems as MeasuredItems
     from modelgauge.suts.function import FunctionSUT as FunctionSUT
 else:
@@ -95,8 +95,7 @@ else:
             "modelgauge.interfaces.test": "PromptResponseTest",
             "modelgauge.plugins.hookspecs": "hookimpl",
             "modelgauge.plugins.registry": "Register",
-            "modelgauge.rerun.rescoring": "rescore",
-            "modelgauge.rerun.resuming": "resume",
+            "modelgauge.rerun.again": "rescore resume",
             "modelgauge.stats.measured": "MeasuredItems",
             "modelgauge.suts.function": "FunctionSUT",
         },

@@ -7,12 +7,13 @@ from time import monotonic
 from typing import Any
 
 from modelgauge.config.options import RunOptions
-from modelgauge.data.records import ItemRecord, RunFailure, RunStage, TestRecord
+from modelgauge.data.records import SCHEMA_VERSION, ItemRecord, RunFailure, RunStage, TestRecord
 from modelgauge.data.results import Sample, normalized_result
 from modelgauge.engine.bookkeeping.failures import run_failure
 from modelgauge.engine.bookkeeping.tally import current_tally
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.limits import window_of
+from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.earlier_run import Done
 from modelgauge.engine.item import ItemWorker
 from modelgauge.engine.item_ids import Ids
@@ -20,7 +21,7 @@ from modelgauge.engine.loop.threads import OneThread, in_thread
 from modelgauge.engine.observers import Observers
 from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, line_of
 from modelgauge.engine.run_files.writer import Writer
-from modelgauge.engine.run_record import changes_of, identity_of, manifest_of, record_of
+from modelgauge.engine.run_record import changes_of, record_of
 from modelgauge.engine.scored_items import JournalIndex
 from modelgauge.engine.source import Choice, ItemSource, NumberedItem, check_cluster, chosen
 from modelgauge.engine.totals import TotalsFile
@@ -78,6 +79,7 @@ class PairRun:
             shared.options,
             is_asked=work.respondent.given is None,
         )
+        self._description = WorkDescription.of(work, shared.options)
         self._sample: Sample | None = None
         self._ids = Ids(work.test.uid)
         self._source: ItemSource | None = None
@@ -338,7 +340,7 @@ class PairRun:
             "distinct_prompts": self._index.distinct_prompts(),
         }
         record = record_of(
-            {**self._identity(), **facts},
+            {**self._ids_of_run(), **self._description.identity(), **facts},
             self.work.test,
             self.shared.options,
             cancelled=self.cancelled,
@@ -372,22 +374,25 @@ class PairRun:
         yield from (note for calls in self.tally.calls for note in calls.repaid())
 
     def _manifest(self) -> dict[str, Any]:
-        options, work = self.shared.options, self.work
-        made = self._done_before.manifest or manifest_of(
-            self._identity(),
-            work,
-            options=options,
-            surroundings={**self.shared.manifest, **self._worker.answerer.manifest()},
-        )
+        made = self._done_before.manifest or {
+            "schema_version": SCHEMA_VERSION,
+            **self._ids_of_run(),
+            **self._description.model_dump(mode="json", exclude={"inputs"}),
+            **self.shared.manifest,
+            **self._worker.answerer.manifest(),
+        }
         # A run's folder may have been renamed; what is given to `resume` holds from then on; and the lines that it adds
         # are of this version, whatever stands before them.
         now = {
             "run_id": self.folder.run_id,
             "journal_version": JOURNAL_VERSION,
-            "options": options.recorded(),
+            "options": self._description.options,
         }
         return {**made, **now}
 
-    def _identity(self) -> dict[str, Any]:
-        ids = {"run_id": self.folder.run_id, "invocation_id": self.shared.invocation_id}
-        return identity_of(ids, self.work, self._done_before.began)
+    def _ids_of_run(self) -> dict[str, Any]:
+        return {
+            "run_id": self.folder.run_id,
+            "invocation_id": self.shared.invocation_id,
+            "run_timestamp": self._done_before.began.isoformat(timespec="seconds"),
+        }

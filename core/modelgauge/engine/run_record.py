@@ -1,72 +1,17 @@
-"""What a run says of itself: the manifest before its first call, the record after its last."""
+"""The record of a run, made after its last call."""
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any
 
 from modelgauge.config.options import RunOptions
-from modelgauge.data.records import SCHEMA_VERSION, RunFailure, TestRecord, record_from_json
+from modelgauge.data.records import RunFailure, TestRecord, record_from_json
 from modelgauge.data.results import ConcurrencyChange, Counts, Spent
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.limits import AdaptiveLimiter
-from modelgauge.engine.work import Work
 from modelgauge.interfaces.test import PromptResponseTest
 
 Changes = Mapping[str, tuple[ConcurrencyChange, ...]]
-
-
-def identity_of(ids: Mapping[str, str], work: Work, began: datetime) -> dict[str, Any]:
-    """What manifest and record have in common.
-
-    Args:
-        ids: of run and invocation.
-        work: what is done.
-        began: when the run began.
-    """
-    test, respondent = work.test, work.respondent
-    return {
-        **ids,
-        "run_timestamp": began.isoformat(timespec="seconds"),
-        "test_uid": test.uid,
-        "test_initialization": _initialization(test),
-        "sut_uid": respondent.uid,
-        "sut_initialization": _initialization(respondent),
-        "dependency_versions": dict(work.dependency_versions),
-        "dataset": None if test.dataset is None else test.dataset.model_dump(mode="json"),
-    }
-
-
-def manifest_of(
-    identity: Mapping[str, Any], work: Work, *, options: RunOptions, surroundings: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The manifest of a run that begins.
-
-    Args:
-        identity: see `identity_of`.
-        work: what is done.
-        options: of the run.
-        surroundings: what is told of the process.
-    """
-    return {
-        "schema_version": SCHEMA_VERSION,
-        **identity,
-        **made_of(work),
-        "options": options.recorded(),
-        **surroundings,
-    }
-
-
-def made_of(work: Work) -> dict[str, Any]:
-    """What the annotators of a work and the SUTs that they ask were made of."""
-    return {
-        "annotators": {name: _initialization(one) for name, one in work.annotators.items()},
-        "judges": {
-            name: {key: _initialization(judge) for key, judge in judges.items()}
-            for name, judges in work.judge_suts.items()
-            if judges
-        },
-    }
 
 
 def record_of(
@@ -88,7 +33,7 @@ def record_of(
     `facts` are its identity, and what is known of its items.
     """
     record = TestRecord(
-        **{**facts, "dataset": test.dataset},
+        **facts,
         hyperparameters=dict(options.hyperparameters),
         identifier=options.identifier,
         thresholds=dict(test.thresholds),
@@ -123,8 +68,3 @@ def changes_of(targets: Iterable[Target], earlier: Changes, before: float) -> Ch
             later = (one.replaced(seconds=round(before + one.seconds, 3)) for one in limiter.changes)
             changes[uid] = (*changes.get(uid, ()), *later)
     return changes
-
-
-def _initialization(owner: Any) -> dict[str, Any]:
-    made: dict[str, Any] = owner.initialization.model_dump(mode="json")
-    return made

@@ -24,10 +24,10 @@ from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestC
 from modelgauge.datasets.dataset_test import prompt_of
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record
 from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.description import annotators_of
 from modelgauge.engine.observers import Observers
 from modelgauge.engine.run_files.folder import RUNS
 from modelgauge.engine.run_files.journal import line_of
-from modelgauge.engine.run_record import made_of
 from modelgauge.engine.totals import Totals
 from modelgauge.errors import MissingParameterError, SettingsError
 from modelgauge.evals.app_uses import is_skip
@@ -224,7 +224,7 @@ class Session:
         test, began = job.test(), monotonic()
         work = resolver.answered(test, test.respondent())
         (item,) = test.make_test_items({})
-        self._say("made", {**made_of(work), **runner.facts(resolver)})
+        self._say("made", {**annotators_of(work), **runner.facts(resolver)})
         self._say("hyperparameters", logged_hyperparameters())
         thresholds = {name: one.model_dump(mode="json") for name, one in test.thresholds.items()}
         self._log(judging=begun.number, thresholds=thresholds)

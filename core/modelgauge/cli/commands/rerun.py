@@ -74,7 +74,7 @@ def resume(app: App, /, *, run: str, **given: Any) -> None:
       modelgauge resume 20260131-120000-a1b2c3
       modelgauge resume run_data/runs/20260131-120000-a1b2c3 --max-calls 500
     """
-    from modelgauge.rerun.resuming import resume as resumed
+    from modelgauge.rerun.again import resume as resumed
 
     names = {name: given.pop(name) for name in ("test", "sut", "dataset", "metrics", "judge")}
     _run_again(app, resumed, run, given, names)
@@ -100,7 +100,7 @@ def rescore(app: App, /, *, run: str, **given: Any) -> None:
       modelgauge rescore 20260131-120000-a1b2c3 --test my_test_with_a_better_parser --plugin my_test.py
       modelgauge rescore 20260131-120000-a1b2c3 --metric faithfulness --judge openai/gpt-4o
     """
-    from modelgauge.rerun.rescoring import rescore as rescored
+    from modelgauge.rerun.again import rescore as rescored
 
     names = {name: given.pop(name) for name in ("test", "dataset", "metrics", "judge")}
     _run_again(app, rescored, run, given, names, **given.pop("form")._asdict())
@@ -144,7 +144,8 @@ def _run_again(
     """
     from modelgauge.engine.run_files.folder import MANIFEST, find_run
     from modelgauge.files.regular import real_path
-    from modelgauge.rerun.earlier import Names, check_names, is_own, plugins_of
+    from modelgauge.rerun.original import Names, OriginalRun
+    from modelgauge.rerun.trust import check_names
 
     path, verb = Path(run), function.__name__
     in_a_run = path.is_file() and (path.parent / MANIFEST).is_file()
@@ -157,10 +158,11 @@ def _run_again(
     for folder in folders:
         if verb == "resume" and folder.is_complete():  # it is only shown
             continue
-        check_names(folder, everything, verb)
-        if not is_own(folder):
+        original = OriginalRun(folder)
+        check_names(original, everything, verb)
+        if not original.is_own:
             again = [part for option, values in said.items() for one in values for part in (option, one)]
-        app.local_plugins.extend(plugins_of(folder))
+        app.local_plugins.extend(original.plugins)
     app.configure()  # with these plugins
     measured = {**names, **form}
     options = {**measured, **app.runner_arguments(), **taken_options(given)}

@@ -7,7 +7,8 @@ import pytest
 
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import RecordError
-from modelgauge.rerun.earlier import Names, check_names, manifest_of, plugins_of
+from modelgauge.rerun.original import Names, OriginalRun
+from modelgauge.rerun.trust import check_names
 
 OPTIONS = {
     "max_test_items": None,
@@ -49,7 +50,7 @@ def run_of(tmp_path, monkeypatch):
 def lacking(folder, names, verb):
     """The options that the caller is asked for; none where all is well."""
     try:
-        check_names(folder, names, verb)
+        check_names(OriginalRun(folder), names, verb)
     except RecordError as error:
         return re.search(r"and names (.*): that is not used unasked", error.problem)[1]
     return ""
@@ -106,7 +107,7 @@ def test_the_options_of_a_test_do_not_hide_whose_data_is_given(run_of):
 def test_what_to_do_with_a_strangers_run_is_told(run_of):
     run = run_of(test_uid="sums?x=1")
     with pytest.raises(RecordError) as caught:
-        check_names(run, Names(test="sums?x=1"), "resume")
+        check_names(OriginalRun(run), Names(test="sums?x=1"), "resume")
     assert caught.value.problem == (
         "Run a run is not known to be your own, and names --sut adder: that is not used unasked."
     )
@@ -123,28 +124,28 @@ def test_goldens_of_which_nobody_knows_what_they_held_are_not_used(run_of, verb)
     run = run_of(**OF_GOLDENS | {"dataset": None})
     names = Names(sut="adder", judge="j", dataset="g", metrics=("one?x=1", "other/two"))
     with pytest.raises(RecordError, match="does not say what its data set held"):
-        check_names(run, names, verb)
+        check_names(OriginalRun(run), names, verb)
 
 
 @pytest.mark.parametrize("names", [Names(dataset="g"), Names(metrics=("exact_match",))])
 def test_a_run_is_resumed_by_what_it_was_begun_with(run_of, names, monkeypatch, tmp_path):
     monkeypatch.setenv("MODELGAUGE_TRUSTED", str(tmp_path))
     with pytest.raises(RecordError, match="was begun with other metrics, or no data set"):
-        check_names(run_of(), names, "resume")
-    check_names(run_of(), names, "rescore")
+        check_names(OriginalRun(run_of()), names, "resume")
+    check_names(OriginalRun(run_of()), names, "rescore")
 
 
 def test_a_trusted_run_needs_no_names_and_loads_its_plugins(run_of, monkeypatch, tmp_path):
     run = run_of(test_uid="sums?x=1", inputs={"plugins": ["p.py"]})
-    assert plugins_of(run) == []
+    assert not OriginalRun(run).plugins
     monkeypatch.setenv("MODELGAUGE_TRUSTED", str(tmp_path))
-    assert plugins_of(run) == ["p.py"]
-    check_names(run, Names(plugins=()), "resume")
+    assert OriginalRun(run).plugins == ("p.py",)
+    check_names(OriginalRun(run), Names(plugins=()), "resume")
 
 
 @pytest.mark.parametrize("change", [{"rescores": "another"}, {"sut_uid": "given_outputs"}])
 def test_what_cannot_be_resumed_is_refused_for_that_and_not_for_its_names(run_of, change):
-    check_names(run_of(test_uid="sums?x=1", **change), Names(), "resume")
+    check_names(OriginalRun(run_of(test_uid="sums?x=1", **change)), Names(), "resume")
     assert lacking(run_of(test_uid="sums?x=1", **change), Names(), "rescore") == "--test 'sums?x=1'"
 
 
@@ -161,7 +162,7 @@ def test_what_cannot_be_resumed_is_refused_for_that_and_not_for_its_names(run_of
 def test_a_session_of_pytest_is_run_again_by_its_own_command_and_no_other(run_of, command, shown):
     run = run_of(sut_uid="given_outputs", test_initialization={"class_name": "pytest"}, command=command)
     with pytest.raises(RecordError, match="is of a session of pytest") as caught:
-        manifest_of(run)
+        OriginalRun(run)
     assert f"Run the tests again: {shown}. " in caught.value.fix
 
 
@@ -175,10 +176,10 @@ def test_a_session_of_pytest_is_run_again_by_its_own_command_and_no_other(run_of
 )  # fmt: skip
 def test_a_damaged_manifest_is_told(run_of, change):
     with pytest.raises(RecordError, match=r"run\.json is damaged"):
-        manifest_of(run_of(**change))
+        OriginalRun(run_of(**change))
 
 
 def test_the_limits_of_a_run_are_those_that_it_was_given(run_of):
     said = {"concurrency": 3, "max_cost": 1.5, "call_timeout": 2.0}
-    made = manifest_of(run_of(options={**OPTIONS, **said, "repeats": 1, "max_test_items": 1, "unknown": 1}))
-    assert made.chosen("calls", "limits") == said
+    made = OriginalRun(run_of(options={**OPTIONS, **said, "repeats": 1, "max_test_items": 1, "unknown": 1}))
+    assert made.described.chosen("calls", "limits") == said

@@ -1,0 +1,139 @@
+"""A work in JSON, by which another process can do it again: it stands in `run.json`."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ConfigDict, Field
+
+from modelgauge.config.options import OPTIONS, Group, RunOptions, options_of
+from modelgauge.data.base import Frozen
+from modelgauge.data.prompts import SUTOptions
+from modelgauge.data.records import DatasetReference, TestRecord
+from modelgauge.engine.work import Work
+
+
+class Inputs(Frozen):
+    """What the objects of a work were made of, beside what is registered.
+
+    Args:
+        plugins: files and modules.
+        dependencies: local files, by the keys of declared data.
+        datasets: files of goldens, by the uids of their tests.
+        columns: what these files call the fields, by field.
+        delimiter: between the cells of a CSV file.
+        encoding: of these files.
+        metrics: uids of those that judge goldens.
+        judge: the uid of the SUT that metrics ask by default.
+    """
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    plugins: tuple[str, ...] = Field((), strict=False)
+    dependencies: dict[str, str] = Field(default_factory=dict)
+    datasets: dict[str, str] = Field(default_factory=dict)
+    columns: dict[str, str] = Field(default_factory=dict)
+    delimiter: str | None = None
+    encoding: str | None = None
+    metrics: tuple[str, ...] = Field((), strict=False)
+    judge: str | None = None
+
+
+def _checked_options(recorded: dict[str, Any]) -> dict[str, Any]:
+    """The recorded options that this version knows.
+
+    Raises:
+        ValueError: one is missing, or has no such value.
+    """
+    lacking = {"max_test_items", "seed", "repeats", "reduce", "caching", "sut_options"} - recorded.keys()
+    if lacking:
+        raise ValueError(f"The options lack {', '.join(sorted(lacking))}.")
+    known = {name: recorded[name] for name in OPTIONS if name in recorded}
+    _run_options(known)
+    return known
+
+
+def _run_options(recorded: Mapping[str, Any]) -> RunOptions:
+    return RunOptions(**{**recorded, "sut_options": SUTOptions.load(recorded["sut_options"])})
+
+
+class WorkDescription(Frozen):
+    """Which test on which respondent, with which options: names, and how the objects were made.
+
+    Args:
+        test_uid: of the test.
+        test_initialization: how it was made.
+        sut_uid: of the respondent.
+        sut_initialization: how it was made.
+        dependency_versions: content hashes of the test's data.
+        dataset: the data set that the items are of.
+        annotators: how they were made, by the test's names.
+        judges: how the SUTs that an annotator asks were made, by its names; None where an older version wrote it.
+        options: of the run, as `RunOptions.recorded` gives them.
+        inputs: what the objects were made of.
+    """
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    test_uid: str
+    test_initialization: dict[str, Any]
+    sut_uid: str
+    sut_initialization: dict[str, Any]
+    dependency_versions: dict[str, str]
+    dataset: DatasetReference | None = None
+    annotators: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    judges: dict[str, dict[str, dict[str, Any]]] | None = None
+    options: Annotated[dict[str, Any], AfterValidator(_checked_options)]
+    inputs: Inputs = Inputs()
+
+    @classmethod
+    def of(cls, work: Work, options: RunOptions) -> "WorkDescription":
+        """Describe a work; its inputs are known to whoever made its objects."""
+        test, respondent = work.test, work.respondent
+        return cls(
+            test_uid=test.uid,
+            test_initialization=_made(test),
+            sut_uid=respondent.uid,
+            sut_initialization=_made(respondent),
+            dependency_versions=dict(work.dependency_versions),
+            dataset=test.dataset,
+            options=options.recorded(),
+            **annotators_of(work),
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """The fields that a record of the work has too."""
+        shared = TestRecord.model_fields.keys() & WorkDescription.model_fields.keys()
+        return {name: getattr(self, name) for name in shared}
+
+    def run_options(self) -> RunOptions:
+        """The options as a run takes them."""
+        return _run_options(self.options)
+
+    def chosen(self, *groups: Group) -> dict[str, Any]:
+        """The options of some groups that the run was given, in JSON."""
+        found = {name: self.options.get(name) for name in options_of(*groups)}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def objects(self) -> dict[str, dict[str, Any]]:
+        """How the annotators were made, by their names, and the SUTs that they ask, by `ANNOTATOR / SUT`."""
+        asked = {
+            f"{name} / {key}": one for name, own in (self.judges or {}).items() for key, one in own.items()
+        }
+        return {**self.annotators, **asked}
+
+
+def annotators_of(work: Work) -> dict[str, Any]:
+    """How the annotators of a work, and the SUTs that they ask, were made."""
+    return {
+        "annotators": {name: _made(one) for name, one in work.annotators.items()},
+        "judges": {
+            name: {key: _made(judge) for key, judge in judges.items()}
+            for name, judges in work.judge_suts.items()
+            if judges
+        },
+    }
+
+
+def _made(owner: Any) -> dict[str, Any]:
+    made: dict[str, Any] = owner.initialization.model_dump(mode="json")
+    return made

@@ -1,0 +1,221 @@
+"""`resume` and `rescore`: a run goes on where it stopped, or its recorded answers are measured again."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Unpack
+
+from modelgauge.api import Runner, RunnerOptions
+from modelgauge.config.secrets import SecretDescription
+from modelgauge.config.settings import load_settings
+from modelgauge.data.records import TestRecord
+from modelgauge.data.results import GIVEN
+from modelgauge.datasets.dataset_files import FileForm
+from modelgauge.datasets.file_tests import NamedGoldens
+from modelgauge.engine.loop.blocking import blocking
+from modelgauge.engine.run_files.folder import RunFolder, find_run
+from modelgauge.engine.work import Respondent, Work
+from modelgauge.errors import RecordError, UsageError
+from modelgauge.files.regular import real_path
+from modelgauge.interfaces.identity import Initialization
+from modelgauge.metrics.judges import JudgeLike, judging_by_default
+from modelgauge.plugins.resolution import Resolver, SUTName, TestName
+from modelgauge.rerun.original import Names, OriginalRun, says
+from modelgauge.rerun.trust import check_names
+
+_SECRET = re.compile(r'"\$secret": "([\w.-]+)\.([\w-]+)"', re.ASCII)
+
+
+class RerunOptions(RunnerOptions, total=False):
+    """What `resume` and `rescore` take by name: what a `Runner` takes, and plugins by their files."""
+
+    plugin_files: Sequence[str]
+
+
+def resume(
+    run: str | Path,
+    data_dir: str | Path | None = None,
+    *,
+    test: TestName | None = None,
+    sut: SUTName | None = None,
+    judge: JudgeLike | None = None,
+    dataset: str | Path | None = None,
+    metrics: Sequence[str] = (),
+    **options: Unpack[RerunOptions],
+) -> list[TestRecord]:
+    """Continue runs that were stopped: items that have a record are not done again, failed ones included.
+
+    Concurrency, rates, time-outs, retries and caps are those of the run, unless others are given, which hold from
+    then on. Caps are those of the command: what its runs spent before counts.
+
+    Args:
+        run: a run's id or folder, or an invocation's id: then each of its runs that is not complete.
+        data_dir: where runs are looked up.
+        test: the test, where it has no uid that can be found (an object of a notebook).
+        sut: likewise.
+        judge: the run's judge; needed for a run that is not known to be the user's own, whose names are not used
+            unasked; so are `sut`, `plugin_files`, `dependencies`, and what follows. The error lists what is lacking.
+        dataset: the run's file of goldens, or another with the same content; likewise.
+        metrics: the run's, where their names have options; likewise.
+        options: what `Runner` takes; what the results depend on is as it was.
+
+    Returns:
+        The records of the runs, complete ones too.
+
+    Raises:
+        RecordError: there is no such run, or its test, items, data, SUT or judges are not what they were. Nothing is
+            asked then, and what the run has written stays as it is.
+    """
+    folders = _find(run, data_dir)
+    names = Names(test, sut, judge, dataset, metrics).with_options(options)
+    unfinished = {one.run_id: OriginalRun(one) for one in folders if not one.is_complete()}
+    for original in unfinished.values():
+        check_names(original, names, "resume")
+    return [
+        _resume_one(unfinished[one.run_id], names, options, data_dir)
+        if one.run_id in unfinished
+        else one.read_record()
+        for one in folders
+    ]
+
+
+def rescore(
+    run: str | Path,
+    data_dir: str | Path | None = None,
+    *,
+    test: TestName | None = None,
+    dataset: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    metrics: Sequence[str] = (),
+    judge: JudgeLike | None = None,
+    **options: Unpack[RerunOptions],
+) -> list[TestRecord]:
+    """Measure the recorded answers of runs with the test's present annotators and `measure_quality`.
+
+    Makes new runs. No SUT is made, and none is asked; annotators go through the cache.
+
+    Args:
+        run: a run's id or folder, or an invocation's id.
+        data_dir: where runs are looked up. Of a run that is not known to be the user's own no name is used unasked:
+            give its `plugin_files`, `dependencies`, `judge`, and the others that the error lists.
+        test: another test, or an object; by default the run's.
+        dataset: a file of goldens instead of a test; by default the run's, where it is of one.
+        columns: what the file calls the fields of goldens, by field; they are laid over the run's own, of which
+            another file needs to have only what it is to be read by.
+        delimiter: between the cells of a CSV file; by default that of the run's file, a comma for another.
+        encoding: of the file's text; by default that of the run's file, UTF-8 for another.
+        metrics: uids of those that judge them; by default the run's.
+        judge: judges for the metrics that name none; by default the run's.
+        options: what `Runner` takes.
+
+    Raises:
+        RecordError: there is no such run, or its answers are not answers to the test's prompts.
+        UsageError: there is a data set without metrics, or the other way round, or a test beside them.
+    """
+    form = FileForm(columns or {}, delimiter, encoding)
+    if test is not None and (dataset is not None or metrics or says(form)):
+        raise UsageError(
+            "A run is measured by a test, or by the metrics of a data set.", fix="Give one or the other."
+        )
+    originals = [OriginalRun(one) for one in _find(run, data_dir)]
+    names = Names(test, None, judge, dataset, metrics, form).with_options(options)
+    for original in originals:
+        check_names(original, names, "rescore")
+    return [_rescore_one(original, names, options, data_dir) for original in originals]
+
+
+def _find(run: str | Path, data_dir: str | Path | None) -> list[RunFolder]:
+    return find_run(Path(data_dir) if data_dir is not None else load_settings().data_dir, str(run))
+
+
+def _resume_one(
+    original: OriginalRun, names: Names, options: Mapping[str, Any], data_dir: str | Path | None
+) -> TestRecord:
+    folder, described = original.folder, original.described
+    rescores = folder.rescores()
+    if rescores is not None:
+        raise RecordError(
+            f"Run {folder.run_id} measures the answers of run {rescores} again: no SUT is asked, and there is "
+            "nothing to resume.",
+            fix=f"Run it again: {RunFolder(folder.path.parent / rescores).command('rescore')}",
+        )
+    if described.sut_uid == GIVEN:
+        raise original.of_given_outputs("there is nothing to resume")
+    if names.test == described.test_uid:
+        names = names._replace(test=None)
+    goldens = None if names.test is not None else original.own_goldens(names.dataset)
+    given = {**described.chosen("calls", "limits"), **options}
+    runner = original.runner(given, data_dir, pinned=True, goldens=goldens)
+
+    def work(resolver: Resolver, measuring: TestName) -> Work:
+        with original.explaining_objects("resume", known=names.test is not None and names.sut is not None):
+            made = resolver.works([measuring], [names.sut or described.sut_uid])[0]
+        original.check_unchanged(made, runner.options.redactor)
+        return replace(made, continues=folder)
+
+    return _done(original, runner, names, goldens, work)
+
+
+def _rescore_one(
+    original: OriginalRun, names: Names, options: Mapping[str, Any], data_dir: str | Path | None
+) -> TestRecord:
+    described = original.described
+    names = _of_own(names, original)
+    goldens = None if names.test is not None else original.other_goldens(names)
+    if described.sut_uid == GIVEN and names.test is None and goldens is None:
+        raise original.of_given_outputs("its test cannot be made again")
+    pinned = names.test is None and names.dataset is None
+    runner = original.runner(options, data_dir, pinned=pinned, goldens=goldens)
+    for scope, key in _SECRET.findall(json.dumps(described.sut_initialization)):
+        runner.secrets.find(SecretDescription(scope, key, ""))  # no SUT is made, and items may hold its key
+    respondent = Respondent(
+        uid=described.sut_uid,
+        initialization=Initialization.load(described.sut_initialization),
+        journal=original.folder,
+    )
+
+    def work(resolver: Resolver, measuring: TestName) -> Work:
+        with original.explaining_objects("rescore", known=names.test is not None):
+            made = resolver.answered(measuring, respondent)
+        if pinned:
+            original.check_dataset(made.test.dataset)
+        return made
+
+    return _done(original, runner, names, goldens, work)
+
+
+def _of_own(names: Names, original: OriginalRun) -> Names:
+    """Names in which a form without a file is that of the run's own: read in another way, it holds other goldens.
+
+    A test or a file that somebody else's run names must be what it was, also where the caller names it too.
+    """
+    file, dataset = original.file, names.dataset
+    if not original.is_own and names.test == original.described.test_uid:
+        names = names._replace(test=None)
+    if file is None:
+        return names
+    if dataset is None and says(names.form):
+        return names._replace(dataset=file, form=names.form.over(original.form))
+    if dataset is not None and not original.is_own and real_path(dataset) == real_path(file):
+        return names._replace(dataset=None)
+    return names
+
+
+def _done(
+    original: OriginalRun,
+    runner: Runner,
+    names: Names,
+    goldens: NamedGoldens | None,
+    work: Callable[[Resolver, TestName], Work],
+) -> TestRecord:
+    """Do a run again, by the run's test, goldens and judge where the caller gave no others."""
+    described = original.described
+    with judging_by_default(described.inputs.judge if names.judge is None else names.judge):
+        own = described.test_uid if goldens is None else goldens.test(runner.plugins(), runner.secrets)
+        resolver = runner.resolver()
+        made = work(resolver, names.test or own)
+        return blocking(lambda: runner.do([made], resolver))[0]

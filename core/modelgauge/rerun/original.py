@@ -1,0 +1,338 @@
+"""The run that is resumed or measured again, and what of it is used for that; not whether that may be trusted."""
+
+import shlex
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from modelgauge.api import Runner
+from modelgauge.config.options import options_of
+from modelgauge.config.redaction import Redactor
+from modelgauge.config.settings import Settings, is_trusted, load_settings
+from modelgauge.data.records import DatasetReference
+from modelgauge.data.results import GIVEN
+from modelgauge.datasets.dataset_files import FileForm
+from modelgauge.datasets.file_tests import NamedGoldens, inherited
+from modelgauge.engine.calls.callee import learn_secrets
+from modelgauge.engine.description import WorkDescription
+from modelgauge.engine.run_files.folder import MANIFEST, RUNS, RunFolder
+from modelgauge.engine.run_files.manifest import is_signed
+from modelgauge.engine.work import Work
+from modelgauge.errors import (
+    InputFileError,
+    InvalidDataError,
+    InvalidOptionError,
+    RecordError,
+    UnknownNameError,
+    UsageError,
+)
+from modelgauge.evals.session_record import UID as PYTEST
+
+NEW_RUN = "Start a new run: the cache pays for what is equal."
+"""The fix of whatever keeps a run from being done again."""
+
+
+class Names(NamedTuple):
+    """What the caller names: uids, or objects.
+
+    Args:
+        test: that measures.
+        sut: that answers.
+        judge: for metrics that name none.
+        dataset: a file of goldens.
+        metrics: uids.
+        form: how the file of goldens is written.
+        dependencies: files, by the keys of declared data.
+        plugins: files and modules; None where the caller gives what is installed as an object.
+    """
+
+    test: Any = None
+    sut: Any = None
+    judge: Any = None
+    dataset: str | Path | None = None
+    metrics: Sequence[str] = ()
+    form: FileForm = FileForm()
+    dependencies: Mapping[str, object] | None = None
+    plugins: Sequence[str] | None = None
+
+    def with_options(self, options: Mapping[str, Any]) -> "Names":
+        """Return a copy with the names that stand among the options of a `Runner` added."""
+        plugins: Sequence[str] | None = None
+        if options.get("plugins") is None:  # else nothing is loaded by name
+            settings = options.get("settings") or load_settings(plugins=options.get("plugin_files"))
+            plugins = settings.plugins
+        return self._replace(dependencies=options.get("dependencies"), plugins=plugins)
+
+
+class OriginalRun:
+    """A run that can be done again.
+
+    Args:
+        folder: of the run.
+
+    Attributes:
+        described: what the run was.
+        file: its own file of goldens; None where it is of another test.
+        form: how that file is written.
+        is_own: whether it is the user's own: signed with the user's key, or in a folder that is trusted.
+        plugins: its `--plugin` files and modules, which are loaded again where the run is the user's own.
+
+    Raises:
+        RecordError: its manifest is damaged, or of a session of pytest.
+    """
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        manifest = folder.read_manifest()
+        made = manifest.get("test_initialization")
+        if manifest.get("sut_uid") == GIVEN and isinstance(made, dict) and made.get("class_name") == PYTEST:
+            raise _of_a_session(folder)
+        try:
+            self.described = WorkDescription.load(manifest)
+        except InvalidDataError as error:
+            raise RecordError(f"{folder.path / MANIFEST} is damaged: {error.problem}", fix=NEW_RUN) from None
+        inputs = self.described.inputs
+        self.file = inputs.datasets.get(self.described.test_uid)
+        self.form = FileForm(inputs.columns, inputs.delimiter, inputs.encoding)
+        self.is_own = is_signed(manifest) or is_trusted(folder.path)
+        self.plugins = inputs.plugins if self.is_own else ()
+
+    def local_data(self) -> dict[str, str]:
+        """The local files that were given for the test's data; other tests of the command had theirs."""
+        keys = [name for key in self.described.dependency_versions for name in (key, f"{self._owner}:{key}")]
+        given = self.described.inputs.dependencies
+        return {name: given[name] for name in given if name in keys}
+
+    @property
+    def _owner(self) -> str:
+        """Whose data the test's is: its name without options."""
+        return self.described.test_uid.partition("?")[0]
+
+    # --- goldens -----------------------------------------------------------------------------------------------------
+
+    def own_goldens(self, moved: str | Path | None = None) -> NamedGoldens | None:
+        """The goldens and metrics of the run; None where it is of another test.
+
+        Args:
+            moved: where the run's file is now.
+
+        Raises:
+            RecordError: the file cannot be read any more, or holds something else.
+        """
+        return (
+            self._goldens_of_own_file(self.described.inputs.metrics, moved) if self.file is not None else None
+        )
+
+    def other_goldens(self, names: Names) -> NamedGoldens | None:
+        """The goldens and metrics to measure the run's answers by; its own where the caller names none.
+
+        Raises:
+            UsageError: there is a file without metrics, or the other way round.
+            InputFileError: the caller's file cannot be read.
+            RecordError: the run's file cannot be read any more, or holds something else.
+        """
+        file = None if names.dataset is None else Path(names.dataset)
+        if file is None and self.file is None:
+            if not names.metrics and not says(names.form):
+                return None
+            raise UsageError(
+                f"Run {self.folder.run_id} is not of a data set file, so there are no goldens for the metrics.",
+                fix="Name the goldens too: --dataset FILE",
+            )
+        metrics = names.metrics or self.described.inputs.metrics
+        if not metrics:
+            raise UsageError(
+                f"Run {self.folder.run_id} is not of a data set file, so it has no metrics.",
+                fix="Name some: --metric exact_match",
+            )
+        if file is None:
+            return self._goldens_of_own_file(metrics)
+        return self._goldens_of_another_file(file, metrics, names.form)
+
+    def _goldens_of_own_file(self, metrics: Sequence[str], moved: str | Path | None = None) -> NamedGoldens:
+        try:
+            goldens = NamedGoldens(self.described.test_uid, Path(moved or str(self.file)), metrics, self.form)
+        except InputFileError as error:
+            raise RecordError(
+                f"The data set of run {self.folder.run_id} cannot be read any more: {error.problem}",
+                fix=self._other_file,
+            ) from None
+        self.check_dataset(goldens.reference)
+        return goldens
+
+    def _goldens_of_another_file(self, file: Path, metrics: Sequence[str], form: FileForm) -> NamedGoldens:
+        """Goldens of the caller's file; the run's columns count where the caller named none."""
+        earlier = {field: column for field, column in self.form.columns.items() if field not in form.columns}
+        kept, lacking = inherited(file, form, earlier)
+        read = ", ".join(f"'{field}' from '{column}'" for field, column in lacking.items())
+        told = f"Run {self.folder.run_id} read {read}, which {file} does not have."
+        fix = f"Name the columns of this file: {' '.join(f'--column {field}=COLUMN' for field in lacking)}"
+        uid = None if self.file is None else self.described.test_uid
+        try:
+            goldens = NamedGoldens(uid, file, metrics, form.over(FileForm(kept)))
+        except InputFileError as error:
+            if not lacking:
+                raise
+            raise InputFileError(f"{error.problem} {told}", fix=f"{error.fix} {fix}") from None
+        if lacking:
+            warnings.warn(f"{told} {fix}", stacklevel=2)
+        return goldens
+
+    # --- how it is done again ----------------------------------------------------------------------------------------
+
+    def runner(
+        self,
+        options: Mapping[str, Any],
+        data_dir: str | Path | None,
+        *,
+        pinned: bool,
+        goldens: NamedGoldens | None,
+    ) -> Runner:
+        """A runner with what the run's results depend on, and the caller's own options for the rest.
+
+        Args:
+            options: the caller's.
+            data_dir: the data folder that was given.
+            pinned: whether the test's data must be what it was.
+            goldens: what it is measured by, where that is a file.
+
+        Raises:
+            InvalidOptionError: an option is not that of the run; half of a run cannot be done in another way.
+        """
+        recorded, given = self.described.run_options(), dict(options)
+        kept = {name: getattr(recorded, name) for name in options_of("sample", "results")}
+        for name, value in kept.items():
+            if given.get(name, value) != value:
+                raise InvalidOptionError(
+                    f"{name}={given[name]!r} cannot be given: the run was started with {name}={value!r}.",
+                    fix=NEW_RUN,
+                )
+        files = list(given.pop("plugin_files", ()) or ())
+        settings = given.pop("settings", None)
+        if settings is None:
+            loaded = self.plugins if given.get("plugins") is None else ()  # with plugins none is imported
+            settings = load_settings(plugins=[*loaded, *files], data_dir=data_dir)
+        given["dependencies"] = {**self.local_data(), **(given.get("dependencies") or {})}
+        given.setdefault("caching", recorded.caching)
+        given |= {name: value for name, value in self.described.chosen("record").items() if value}
+        if self.folder.path.parent.name != RUNS:  # it was moved, or made elsewhere
+            given["runs_dir"] = self.folder.path.parent
+        versions = self.described.dependency_versions.items()
+        return Runner(
+            self._data_dir(settings, data_dir),
+            settings=settings,
+            dependency_versions={f"{self._owner}:{key}": one for key, one in versions} if pinned else None,
+            inputs=None if goldens is None else goldens.inputs(),
+            **{**given, **kept},
+        )
+
+    def _data_dir(self, settings: Settings, given: str | Path | None) -> Path:
+        """Where the cache of the run is: above it, unless its folder was moved; then the caller's.
+
+        Never where the manifest says that it was: nothing is written where only a file that was found points to.
+        """
+        runs = self.folder.path.parent
+        if runs.name == RUNS:
+            return runs.parent
+        return settings.data_dir if given is None else Path(given)
+
+    # --- whether it is still what it was -----------------------------------------------------------------------------
+
+    def check_dataset(self, now: DatasetReference | None) -> None:
+        """Refuse a data set that is not that of the run.
+
+        Raises:
+            RecordError: it is another.
+        """
+        then = self.described.dataset
+        if now is not None and then is not None and now.digest != then.digest:
+            where = "" if self.file is None else f" in {self.file}"
+            raise RecordError(
+                f"The data set '{then.name}'{where} is not what it was in run {self.folder.run_id}.",
+                fix=self._other_file,
+            )
+
+    def check_unchanged(self, work: Work, redactor: Redactor) -> None:
+        """Refuse to mix answers, or judgements, of two different objects in one run.
+
+        Raises:
+            RecordError: the test, its data set, the SUT, an annotator or a judge is not what it was.
+        """
+        self.check_dataset(work.test.dataset)
+        for owner in (work.test, *(one.owner for one in work.called())):
+            learn_secrets(owner, redactor)
+        made = WorkDescription.of(work, self.described.run_options()).model_dump(mode="json")
+        now, then = WorkDescription.load(redactor.redact_json(made)), self.described  # as it was written
+        if then.judges is None:
+            now = now.replaced(judges=None)
+        self._check_same({"": now.test_initialization}, {"": then.test_initialization})
+        self._check_same({"": now.sut_initialization}, {"": then.sut_initialization})
+        if changed := ", ".join(sorted(now.objects().keys() ^ then.objects().keys())):
+            raise RecordError(
+                f"The annotators of '{now.test_uid}' are not what they were in run {self.folder.run_id}: {changed}.",
+                fix=NEW_RUN,
+            )
+        self._check_same(now.objects(), then.objects())
+
+    def _check_same(self, now: Mapping[str, dict[str, Any]], then: Mapping[str, dict[str, Any]]) -> None:
+        for name, made in now.items():
+            if changed := [part for part in made if made[part] != then[name].get(part)]:
+                raise RecordError(
+                    f"'{made['uid']}' is not what it was in run {self.folder.run_id}: "
+                    f"{', '.join(changed)} changed.",
+                    fix=NEW_RUN,
+                )
+
+    # --- what is wrong -----------------------------------------------------------------------------------------------
+
+    @property
+    def _other_file(self) -> str:
+        return (
+            "Put it back as it was, or start a new run: the cache pays for what is equal. To measure the recorded "
+            f"answers with other goldens: modelgauge rescore {self.folder.run_id} --dataset FILE"
+        )
+
+    def of_given_outputs(self, why: str) -> RecordError:
+        """The error for a run whose outputs were given to `evaluate` or `assert_test`."""
+        run_id = self.folder.run_id
+        return RecordError(
+            f"Run {run_id} judged outputs that were given to evaluate or assert_test: {why}.",
+            fix="Call it again with the same test cases: what judges answered is in the cache. To measure the "
+            f"recorded outputs with goldens: modelgauge rescore {run_id} --dataset FILE --metric UID",
+        )
+
+    @contextmanager
+    def explaining_objects(self, function: str, *, known: bool) -> Iterator[None]:
+        """Say of an unknown name what to do where it is that of an object.
+
+        Args:
+            function: that was called.
+            known: whether the caller gave the objects already.
+        """
+        try:
+            yield
+        except UnknownNameError as error:
+            if known:
+                raise
+            objects = "test=…" if function == "rescore" else "test=…, sut=…"
+            raise RecordError(
+                f"Run {self.folder.run_id}: {error.problem}",
+                fix=f"{error.fix} Where it was an object of your own code, give it again, in Python: "
+                f"modelgauge.{function}('{self.folder.run_id}', {objects})",
+            ) from None
+
+
+def says(form: FileForm) -> bool:
+    return bool(form.columns or form.delimiter or form.encoding)
+
+
+def _of_a_session(folder: RunFolder) -> RecordError:
+    said = folder.command_line()
+    # A manifest of anybody's may say anything.
+    command = shlex.join(said) if said and said[0] in ("pytest", "modelgauge") else "pytest"
+    return RecordError(
+        f"Run {folder.run_id} is of a session of pytest, whose tests made its cases.",
+        fix=f"Run the tests again: {command}. What judges answered is in the cache.",
+    )

@@ -1,0 +1,89 @@
+"""Which names the caller must give again before a run is done again that may be somebody else's."""
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+
+from modelgauge.config.settings import TRUSTED
+from modelgauge.data.results import GIVEN
+from modelgauge.errors import RecordError
+from modelgauge.files.regular import real_path
+from modelgauge.rerun.original import NEW_RUN, Names, OriginalRun
+
+
+def check_names(run: OriginalRun, names: Names, verb: str) -> None:
+    """Refuse a run of which nobody knows whose it is, where the caller does not give the names that it would use.
+
+    Its manifest can be anybody's: its SUT and its judge get the user's prompts and keys, its files are read.
+
+    Args:
+        run: that is done again.
+        names: those that the caller gives.
+        verb: `resume` or `rescore`.
+
+    Raises:
+        RecordError: a name is not given again, or is another; the message lists all.
+    """
+    described, folder = run.described, run.folder
+    is_other = names.dataset is not None and run.file is None
+    if verb == "resume" and (is_other or set(names.metrics) - set(described.inputs.metrics)):
+        raise RecordError(f"Run {folder.run_id} was begun with other metrics, or no data set.", fix=NEW_RUN)
+    if run.is_own:
+        return
+    if verb == "resume" and (folder.rescores() is not None or described.sut_uid == GIVEN):
+        return  # which is refused for what it is
+    needed = list(_needed(run, names, verb))
+    lacking = _options(one for *one, is_given in needed if not is_given)
+    trust = f"To trust all that lies there:\n  export {TRUSTED}={shlex.quote(str(real_path(folder.path)))}"
+    whose = f"Run {folder.run_id} is not known to be your own"
+    if any(option == "--dataset" for option, *_ in needed) and described.dataset is None:
+        raise RecordError(
+            f"{whose}, and does not say what its data set held.", fix=f"Start a new run. {trust}"
+        )
+    if lacking:
+        again = f"modelgauge {verb} {shlex.quote(str(folder.path))} {_options(one for *one, _ in needed)}"
+        raise RecordError(
+            f"{whose}, and names {lacking}: that is not used unasked.",
+            fix=f"Where you trust what it names, name it again:\n  {again}\n{trust}",
+        )
+
+
+def _options(named: Iterable[Sequence[str]]) -> str:
+    return " ".join(f"{option} {shlex.quote(value)}" for option, value in named)
+
+
+def _needed(run: OriginalRun, names: Names, verb: str) -> Iterator[tuple[str, str, bool]]:
+    """The options that stand for the names of a run that are used, and whether the caller gives them.
+
+    A bare name of a test or metric means what is installed here, so that nothing of a stranger's is in it. For a data
+    set and for data another path will do: their content must be that of the run.
+    """
+
+    def is_given(one: object, name: str) -> bool:
+        # An object is the caller's, and a rescore measures by whatever the caller names.
+        return one is not None and (verb == "rescore" or not isinstance(one, str) or one == name)
+
+    described, inputs = run.described, run.described.inputs
+    if names.plugins is not None:
+        known = {_file_name(plugin) for plugin in names.plugins}
+        yield from (("--plugin", one, _file_name(one) in known) for one in dict.fromkeys(inputs.plugins))
+    if verb == "resume":
+        yield "--sut", described.sut_uid, is_given(names.sut, described.sut_uid)
+    if run.file is not None and names.test in (None, described.test_uid):
+        yield "--dataset", run.file, names.dataset is not None
+        for metric in filter(_has_parts, inputs.metrics):
+            yield "--metric", metric, metric in names.metrics or (verb == "rescore" and bool(names.metrics))
+    elif _has_parts(described.test_uid):
+        yield "--test", described.test_uid, is_given(names.test, described.test_uid)
+    if inputs.judge is not None:
+        yield "--judge", inputs.judge, is_given(names.judge, inputs.judge)
+    for key, path in run.local_data().items():
+        yield "--dependency", f"{key}={path}", key in (names.dependencies or {})
+
+
+def _has_parts(name: str) -> bool:
+    return "?" in name or "/" in name
+
+
+def _file_name(plugin: str) -> str:
+    """What a plugin is known by wherever it lies: a moved run says where its file was."""
+    return plugin.replace("\\", "/").rpartition("/")[2]
