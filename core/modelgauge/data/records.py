@@ -292,8 +292,7 @@ class TestRecord(Frozen):
         return name if self.reduction is None else name.removesuffix(f".{self.reduction}")
 
 
-_Kind = type[TestItemRecord | TestItemExceptionRecord]
-_KINDS: dict[str, _Kind] = {"item": TestItemRecord, "exception": TestItemExceptionRecord}
+_KINDS: dict[str, type[ItemRecord]] = {"item": TestItemRecord, "exception": TestItemExceptionRecord}
 _ITEM_FIELDS = dict(zip(("test_item_records", "test_item_exceptions"), _KINDS.values(), strict=True))
 
 
@@ -362,39 +361,18 @@ def item_from_json(line: bytes, where: str, unknown: UnknownFields | None = None
         cls = TestItemRecord if line.startswith(b'{"kind":"item",') else TestItemExceptionRecord
         return cls.model_validate_json(line)
     except ValidationError:
-        data, cls = _kind_of_line(line, where)
-    try:
-        return cls.load(data, unknown)
-    except InvalidDataError as error:
-        raise _damaged(where, error.problem.rstrip(".")) from None
-
-
-def _kind_of_line(line: bytes, where: str) -> tuple[Any, _Kind]:
+        pass
     try:
         data = json.loads(line)
         if not is_exact(data):
-            raise ValueError("it holds what no JSON can")  # noqa: TRY301  told like what cannot be read
-        return data, _KINDS[data["kind"]]
+            raise ValueError("it holds what no JSON can")  # noqa: TRY301  described like what cannot be read
+        return _KINDS[data["kind"]].load(data, unknown)
+    except InvalidDataError as error:
+        why = error.problem.rstrip(".")
     except (ValueError, RecursionError) as error:
-        raise _damaged(where, str(error)) from None
+        why = str(error)
     except (KeyError, TypeError):
-        raise _damaged(where, "it says of no item that it was scored or failed") from None
-
-
-def _damaged(where: str, why: str) -> RecordError:
-    return RecordError(
+        why = "it says of no item that it was scored or failed"
+    raise RecordError(
         f"{where} is not an item record: {why}.", fix="Remove the line, then run `modelgauge resume`."
     )
-
-
-def place_of_item(line: bytes, where: str) -> tuple[int, bool]:
-    """The place in the test of a journal line's item, and whether it failed; the item itself is not made.
-
-    Raises:
-        RecordError: the line holds none; the message names file and line.
-    """
-    data, cls = _kind_of_line(line, where)
-    index = data.get("index")
-    if type(index) is not int or not 0 <= index < 2**63:
-        index = item_from_json(line, where).index  # or the error that says what is wrong
-    return index, cls is TestItemExceptionRecord

@@ -1,7 +1,7 @@
-"""The items of a run in the order of the test, and records with their items as one JSON text.
+"""A run as reports and commands show it: its record, its items in the order of the test, all of it as JSON.
 
-A journal holds items in the order in which they finished, and may be larger than memory: only its offsets are
-held.
+A journal holds items in the order in which they finished, and may be larger than memory: only its offsets are held.
+Of a run that has no record, one is made of what its files say.
 """
 
 import json
@@ -10,7 +10,6 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,13 +17,11 @@ from modelgauge.data.records import (
     SCHEMA_VERSION,
     ItemRecord,
     RunFailure,
-    TestItemRecord,
     TestRecord,
     item_from_json,
-    place_of_item,
     record_from_json,
 )
-from modelgauge.data.results import GIVEN, PASSED
+from modelgauge.data.results import GIVEN
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder, whole_lines
 from modelgauge.engine.totals import Totals, read_totals
@@ -33,13 +30,12 @@ from modelgauge.files.regular import opened
 from modelgauge.reports.thresholds import failing
 
 _CAPS = {"--max-calls": "N", "--max-tokens-total": "N", "--max-cost": "USD"}
-_HAS_THRESHOLDS = f'.{PASSED}":'
-_PARTIAL = '"failed_repeats":['
+_PARTIAL = b'"failed_repeats":['
 _SCORED = b'{"kind":"item"'  # how our own lines begin; any other line is parsed to see what it is
 
 
 class JournalOrder:
-    """Where the lines of a journal stand, in the order of the test; of an item that stands twice, the last.
+    """The items of a journal in the order of the test; of an item that stands twice, the last record.
 
     Args:
         journal: the `items.jsonl` of a run; it may be missing.
@@ -47,47 +43,23 @@ class JournalOrder:
 
     def __init__(self, journal: Path) -> None:
         self._journal = journal
-        indices, offsets, failed = array("q"), array("q"), array("b")
+        places: dict[int, int] = {}  # the offset of an item's line; of a failed item its complement, below 0
         offset = 0
         for number, line in enumerate(whole_lines(journal), start=1):
-            index, has_failed = place_of_item(line, f"{journal}, line {number}")
-            indices.append(index)
-            offsets.append(offset)
-            failed.append(has_failed)
+            item = item_from_json(line, f"{journal}, line {number}")
+            places[item.index] = offset if item.kind == "item" else ~offset
             offset += len(line)
-        order = sorted(range(len(indices)), key=indices.__getitem__)
-        kept = [
-            place
-            for place, following in zip_longest(order, order[1:])
-            if following is None or indices[place] != indices[following]
-        ]
-        self._scored = array("q", (offsets[place] for place in kept if not failed[place]))
-        self._failed = array("q", (offsets[place] for place in kept if failed[place]))
-        self._all = array("q", (offsets[place] for place in kept))
+        self._places = array("q", (places[index] for index in sorted(places)))
 
-    def scored(self) -> Iterator[str]:
-        """The scored items as JSON."""
-        return map(self._as_json, self._lines(self._scored))
-
-    def failed(self) -> Iterator[str]:
-        """The items that could not be scored, as JSON."""
-        return map(self._as_json, self._lines(self._failed))
-
-    def _as_json(self, line: str) -> str:
-        return item_from_json(line.encode("utf-8"), str(self._journal)).model_dump_json()
-
-    def records(self) -> Iterator[ItemRecord]:
-        """All item records."""
-        for line in self._lines(self._all):
-            yield item_from_json(line.encode("utf-8"), str(self._journal))
-
-    def _lines(self, offsets: "array[int]") -> Iterator[str]:
-        if not offsets:
+    def records(self, *kinds: str) -> Iterator[ItemRecord]:
+        """The records of these kinds, or all."""
+        wanted = [one for one in self._places if not kinds or ("item" if one >= 0 else "exception") in kinds]
+        if not wanted:
             return
         with opened(self._journal) as file:
-            for offset in offsets:
-                file.seek(offset)
-                yield file.readline().rstrip(b"\n").decode("utf-8")
+            for place in wanted:
+                file.seek(max(place, ~place))
+                yield item_from_json(file.readline(), str(self._journal))
 
 
 class HeldOrder:
@@ -98,19 +70,11 @@ class HeldOrder:
     """
 
     def __init__(self, record: TestRecord) -> None:
-        self._record = record
+        self._items = sorted(record.iter_items(), key=lambda item: item.index)
 
-    def scored(self) -> Iterator[str]:
-        """The scored items as JSON."""
-        return (item.model_dump_json() for item in self._record.test_item_records)
-
-    def failed(self) -> Iterator[str]:
-        """The items that could not be scored, as JSON."""
-        return (item.model_dump_json() for item in self._record.test_item_exceptions)
-
-    def records(self) -> Iterator[ItemRecord]:
-        """All item records."""
-        return iter(sorted(self._record.iter_items(), key=lambda item: item.index))
+    def records(self, *kinds: str) -> Iterator[ItemRecord]:
+        """The records of these kinds, or all."""
+        return (item for item in self._items if not kinds or item.kind in kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,23 +144,21 @@ class ShownRun:
             return
         journal = self.folder.journal
         for number, line in enumerate(whole_lines(journal), start=1):
-            if line.startswith(_SCORED) and _PARTIAL.encode() not in line:  # wholly scored: it is not parsed
+            if line.startswith(_SCORED) and _PARTIAL not in line:  # wholly scored: it is not parsed
                 continue
             record = item_from_json(line, f"{journal}, line {number}")
             if record.failures:
                 yield record
 
-    def not_passed(self, *, partial: bool = False) -> Iterator[TestItemRecord]:
+    def not_passed(self, *, partial: bool = False) -> Iterator[ItemRecord]:
         """The scored items that are below a threshold, in the order of the test.
 
         Args:
             partial: those too of which repeats failed.
         """
-        for line in self.order().scored():
-            if _HAS_THRESHOLDS in line or (partial and _PARTIAL in line):  # the others are not parsed
-                record = item_from_json(line.encode("utf-8"), self.record.run_id)
-                if isinstance(record, TestItemRecord) and (failing(record) or (partial and record.failures)):
-                    yield record
+        for record in self.order().records("item"):
+            if failing(record) or (partial and record.failures):
+                yield record
 
 
 def higher_cap(records: Iterable[TestRecord]) -> str:
@@ -224,13 +186,13 @@ def record_as_json(
     """
     yield json.dumps(redact_json(run.record.model_dump(mode="json")), ensure_ascii=False)[:-1]
     if not scored and not_passed:
-        yield from _list("test_item_records", (one.model_dump_json() for one in run.not_passed(partial=True)))
+        yield from _list("test_item_records", run.not_passed(partial=True))
     if scored or failed:
         order = run.order()
         if scored:
-            yield from _list("test_item_records", order.scored())
+            yield from _list("test_item_records", order.records("item"))
         if failed:
-            yield from _list("test_item_exceptions", order.failed())
+            yield from _list("test_item_exceptions", order.records("exception"))
     yield "}"
 
 
@@ -248,10 +210,10 @@ def records_as_json(runs: Iterable[ShownRun], **wanted: Any) -> Iterator[str]:
     yield "]}"
 
 
-def _list(name: str, items: Iterable[str]) -> Iterator[str]:
+def _list(name: str, items: Iterable[ItemRecord]) -> Iterator[str]:
     yield f',\n"{name}": ['
     for place, item in enumerate(items):
-        yield f"{',' if place else ''}\n{item}"
+        yield f"{',' if place else ''}\n{item.model_dump_json()}"
     yield "]"
 
 

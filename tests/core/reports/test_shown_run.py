@@ -19,14 +19,14 @@ def test_items_come_in_the_order_of_the_test(folder, scored, failure):
     random.Random(0).shuffle(items)
     order = JournalOrder(folder(*items).journal)
     assert [item.index for item in order.records()] == list(range(30))
-    assert [json.loads(line)["index"] for line in order.scored()] == [n for n in range(30) if n % 3]
-    assert [json.loads(line)["index"] for line in order.failed()] == list(range(0, 30, 3))
+    assert [item.index for item in order.records("item")] == [n for n in range(30) if n % 3]
+    assert [item.index for item in order.records("exception")] == list(range(0, 30, 3))
 
 
 def test_an_item_that_stands_twice_counts_as_it_was_last(folder, scored, failure):
     order = JournalOrder(folder(failure(1), scored(0), scored(1)).journal)
     assert [item.kind for item in order.records()] == ["item", "item"]
-    assert list(order.failed()) == []
+    assert list(order.records("exception")) == []
 
 
 def test_a_missing_journal_and_a_torn_line_hold_nothing(folder, scored):
