@@ -14,13 +14,14 @@ from modelgauge.cli.program import FAILED
 from modelgauge.reports.layout import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from modelgauge.cli.app import App
     from modelgauge.datasets.dataset import EvaluationDataset
     from modelgauge.datasets.dataset_files import FileForm
     from modelgauge.datasets.differences import Differences
     from modelgauge.datasets.rows import Reading
+    from modelgauge.errors import InputFileError
 
 _MOST_NAMED = 5
 
@@ -59,10 +60,17 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm,
     files, unreadable = find_files(folder, recursive=recursive, data_dir=app.settings.data_dir)
     for path in files:
         try:
-            rows.append(_listed(path, form))
+            row, problems, reading = _looked_at(path, form)
+            if reading is None and isinstance(problems[0], OtherContentError):
+                raise problems[0]
         except (OtherContentError, InvalidOptionError) as error:
             # An InvalidOptionError is raised where --column names a field that its goldens do not have.
             others.append({"path": str(path), "problem": error.problem})
+            continue
+        problem = problems[0].problem.removeprefix(str(path)).lstrip(",: ").rstrip(".") if problems else ""
+        if reading is not None:
+            problem = f"{counted(reading.unread, 'row')} cannot be read" if reading.unread else ""
+        rows.append({**row, "problem": problem})
     for failure in unreadable:
         app.note(f"Warning: {failure.filename} cannot be read: {failure.strerror}.")
     broken = sum(bool(row["problem"]) for row in rows)
@@ -75,13 +83,13 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm,
         app.note(f"No data sets: {named}{more}. `modelgauge datasets validate FILE` says why.")
     table = [
         (
-            one["path"],
-            one["kind"] or "?",
-            f"{one['goldens']:,}",
-            (one["content_hash"] or "")[:12],
-            one["problem"],
+            row["path"],
+            row["kind"] or "?",
+            f"{row['goldens']:,}",
+            (row["content_hash"] or "")[:12],
+            row["problem"],
         )
-        for one in rows
+        for row in rows
     ]
     head = ("FILE", "KIND", "GOLDENS", "HASH", "PROBLEM")
     app.show_table(table, head, folds={"PROBLEM": 30}, empty=f"There are no data sets in {folder}.")
@@ -92,24 +100,20 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm,
         )
 
 
-def _listed(path: Path, form: FileForm) -> dict[str, Any]:
-    """A file as a row of the list.
+def _looked_at(file: Path, form: FileForm) -> tuple[dict[str, Any], list[InputFileError], Reading | None]:
+    """What a file holds, and all that is wrong with it; no reading where none of it can be read.
 
     Raises:
-        OtherContentError: it is some other file of that type.
+        InvalidOptionError: a column is named for a field that the goldens do not have.
     """
     from modelgauge.errors import InputFileError
-    from modelgauge.files.tables import OtherContentError
 
     try:
-        dataset, reading, kind = _read(path, form)
-    except OtherContentError:
-        raise
+        dataset, reading, kind = _read(file, form)
     except InputFileError as error:
-        problem = error.problem.removeprefix(str(path)).lstrip(",: ").rstrip(".")
-        return {**_unknown(path), "problem": problem}
-    problem = f"{counted(reading.unread, 'row')} cannot be read" if reading.unread else ""
-    return {**_summary(path, dataset, kind, whole=not reading.unread), "problem": problem}
+        unknown = {"path": str(file), "name": file.stem, "kind": None, "goldens": 0, "content_hash": None}
+        return unknown, [error], None
+    return _summary(file, dataset, kind, whole=not reading.problems), reading.problems, reading
 
 
 def _read(path: Path, form: FileForm) -> tuple[EvaluationDataset, Reading, str]:
@@ -132,19 +136,13 @@ def _read(path: Path, form: FileForm) -> tuple[EvaluationDataset, Reading, str]:
 
 
 def _summary(path: Path, dataset: EvaluationDataset, kind: str, *, whole: bool = True) -> dict[str, Any]:
-    content_hash = dataset.content_hash if whole else None  # of a part it would be that of no data set
-    known = {
+    return {
+        "path": str(path),
         "name": dataset.name,
         "kind": kind,
         "goldens": len(dataset.goldens),
-        "content_hash": content_hash,
+        "content_hash": dataset.content_hash if whole else None,  # of a part it would be that of no data set
     }
-    return {"path": str(path), **known}
-
-
-def _unknown(path: Path) -> dict[str, Any]:
-    """What is said of a file that cannot be read."""
-    return {"path": str(path), "name": path.stem, "kind": None, "goldens": 0, "content_hash": None}
 
 
 # --- show ---------------------------------------------------------------------------------------------------
@@ -240,28 +238,25 @@ def validate(app: App, /, *, files: tuple[Path, ...], form: FileForm, as_json: b
 
 def _validated(file: Path, form: FileForm) -> dict[str, Any]:
     from modelgauge.datasets.dataset_files import without_goldens
-    from modelgauge.errors import InputFileError
 
-    try:
-        dataset, reading, kind = _read(file, form)
-    except InputFileError as error:
-        return {**_unknown(file), "valid": False, "problems": [str(error)], "warnings": []}
-    problems = reading.problems or ([] if dataset.goldens else [without_goldens(file)])
-    doubts = [*reading.doubts, *_repeated(dataset)]
+    row, problems, reading = _looked_at(file, form)
+    if not (problems or row["goldens"]):
+        row, problems = {**row, "content_hash": None}, [without_goldens(file)]
+    doubts = [] if reading is None else [*reading.doubts, *_repeated(reading.members)]
     return {
-        **_summary(file, dataset, kind, whole=not problems),
+        **row,
         "valid": not problems,
         "problems": [str(problem) for problem in problems],
         "warnings": [f"{file}: {doubt}." for doubt in doubts],
     }
 
 
-def _repeated(dataset: EvaluationDataset) -> Iterator[str]:
+def _repeated(goldens: Sequence[Any]) -> Iterator[str]:
     """Goldens that ask the same, which counts twice, and names that stand for several."""
     from collections import Counter
 
-    for what in ("scenario" if dataset.is_multi_turn else "input", "name"):
-        said = Counter(getattr(golden, what) for golden in dataset.goldens)
+    for what in ("input", "scenario", "name"):
+        said = Counter(getattr(golden, what, None) for golden in goldens)
         for text, times in said.items():
             if text is not None and times > 1:
                 yield f"{times:,} goldens have the {what} {one_line(text, 60)!r}"
