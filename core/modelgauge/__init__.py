@@ -68,35 +68,4 @@ if TYPE_CHECKING:
 else:
     from modelgauge.wording.lazy_names import lazy_names
 
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "modelgauge.api": "Runner list_items load_record load_records run_test",
-            "modelgauge.config.secrets": "InjectSecret OptionalSecret RequiredSecret SecretDescription",
-            "modelgauge.data.estimates": "Estimate Score",
-            "modelgauge.data.items": "PromptWithContext TestItem",
-            "modelgauge.data.annotations": (
-                "MeasuredTestItem PromptInteractionAnnotations SUTCompletionAnnotations "
-                "SUTResponseAnnotations TestItemAnnotations"
-            ),
-            "modelgauge.data.prompts": "ChatMessage ChatPrompt ChatRole Prompt SUTOptions TextPrompt",
-            "modelgauge.data.records": "RunFailure TestItemExceptionRecord TestItemRecord TestRecord",
-            "modelgauge.data.responses": (
-                "SUTCompletion SUTResponse TokenProbability ToolCall TopTokens Usage"
-            ),
-            "modelgauge.data.results": "CallCounts Counts",
-            "modelgauge.data.thresholds": "Threshold",
-            "modelgauge.dependencies": "ExternalData LocalData PackageData WebData",
-            "modelgauge.interfaces.annotator": "CompletionAnnotator",
-            "modelgauge.interfaces.sut": (
-                "AcceptsChatPrompt AcceptsTextPrompt Fatal ProducesPerTokenLogProbabilities "
-                "ProducesStructuredOutput PromptResponseSUT Retry SUTCapability"
-            ),
-            "modelgauge.interfaces.test": "PromptResponseTest",
-            "modelgauge.plugins.hookspecs": "hookimpl",
-            "modelgauge.plugins.registry": "Register",
-            "modelgauge.rerun.again": "rescore resume",
-            "modelgauge.stats.measured": "MeasuredItems",
-            "modelgauge.suts.function": "FunctionSUT",
-        },
-    )
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -38,7 +38,7 @@ def test_public_names_explain_themselves(name: str) -> None:
 
 @pytest.mark.parametrize("package", LAZY)
 def test_type_checkers_see_the_same_names(package: str) -> None:
-    """`__init__` says each name twice, for type checkers and for lazy loading: both must say the same."""
+    """`__init__` imports each name for type checkers, and `lazy_names` reads these imports: both must agree."""
     module = import_module(package)
     seen = {
         alias.asname: getattr(import_module(str(node.module)), alias.name)

@@ -40,25 +40,4 @@ if TYPE_CHECKING:
 else:
     from modelgauge.wording.lazy_names import lazy_names
 
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "modelgauge.data.responses": "ToolCall",
-            "modelgauge.data.spans": "Span Trace",
-            "modelgauge.data.test_cases": (
-                "ConversationalGolden ConversationalTestCase Golden LLMTestCase LLMTestCaseParams "
-                "MultiTurnParams SingleTurnParams Turn TurnParams"
-            ),
-            "modelgauge.datasets.dataset": "EvaluationDataset",
-            "modelgauge.datasets.dataset_test": "DatasetTest",
-            "modelgauge.evals.asserting": "assert_test",
-            "modelgauge.evals.evaluate_options": "AsyncConfig CacheConfig DisplayConfig ErrorConfig",
-            "modelgauge.evals.evaluation": "evaluate",
-            "modelgauge.evals.hyperparameters": "log_hyperparameters",
-            "modelgauge.evals.results": "EvaluationResult MetricData TestResult",
-            "modelgauge.metrics.app_metrics": "ToolCallParams",
-            "modelgauge.observe.tracing": (
-                "collect_traces in_this_trace observe update_current_span update_current_trace"
-            ),
-        },
-    )
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

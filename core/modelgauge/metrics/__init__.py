@@ -49,28 +49,4 @@ if TYPE_CHECKING:
 else:
     from modelgauge.wording.lazy_names import lazy_names
 
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "modelgauge.data.estimates": "Score",
-            "modelgauge.data.test_cases": "LLMTestCaseParams MultiTurnParams SingleTurnParams TurnParams",
-            "modelgauge.metrics.app_metrics": (
-                "CostMetric JsonCorrectnessMetric LatencyMetric ToolCallParams ToolCorrectnessMetric"
-            ),
-            "modelgauge.metrics.base": "Metric",
-            "modelgauge.metrics.definition": "MetricSettings",
-            "modelgauge.metrics.g_eval": "GEval Rubric",
-            "modelgauge.metrics.judge_base": "Combination Extract Judge JudgeMetric Procedure",
-            "modelgauge.metrics.judge_metrics": (
-                "AnswerRelevancyMetric ContextualPrecisionMetric ContextualRecallMetric "
-                "ContextualRelevancyMetric ConversationRelevancy ConversationRelevancyMetric "
-                "FaithfulnessMetric HallucinationMetric RoleAdherenceMetric TurnRelevancyMetric"
-            ),
-            "modelgauge.metrics.judged_cases": "TestCase case_of",
-            "modelgauge.metrics.judges": "judging_by_default",
-            "modelgauge.metrics.ngrams": "BLEUMetric ChrFMetric ROUGEMetric",
-            "modelgauge.metrics.text_metrics": (
-                "ContainsMetric ExactMatchMetric LevenshteinMetric PatternMatchMetric TokenF1Metric"
-            ),
-        },
-    )
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

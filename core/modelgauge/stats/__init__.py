@@ -39,21 +39,4 @@ if TYPE_CHECKING:
 else:
     from modelgauge.wording.lazy_names import lazy_names
 
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "modelgauge.stats.aggregations": (
-                "count grouped maximum mean mean_of_each median minimum quantiles stddev total"
-            ),
-            "modelgauge.stats.discordance": "Discordance mcnemar_test tango_interval tango_statistic",
-            "modelgauge.stats.distribution_free": "sign_flip_test wilcoxon_test",
-            "modelgauge.stats.families": "holm",
-            "modelgauge.stats.intervals": (
-                "MeanError bounded_interval mean_error quantile_interval t_interval wilson_interval"
-            ),
-            "modelgauge.stats.measured": "MeasuredItems",
-            "modelgauge.stats.paired": "PairedDifference correlation paired_difference",
-            "modelgauge.stats.pairs": "Pairs pairs_of",
-            "modelgauge.stats.power": "detectable_difference",
-        },
-    )
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -28,13 +28,4 @@ if TYPE_CHECKING:
 else:
     from modelgauge.wording.lazy_names import lazy_names
 
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "modelgauge.testing.checks": (
-                "check_annotator check_plugin check_sut check_test conformance list_rules"
-            ),
-            "modelgauge.testing.fakes": "FakeAnnotator FakeSUT FakeTest",
-            "modelgauge.testing.report": "Case Finding Report Status",
-        },
-    )
+    __getattr__, __dir__, __all__ = lazy_names(__name__)
