@@ -1,33 +1,44 @@
-"""Running an observed app on goldens: each use becomes a test case, with its trace and judged components.
+"""Using an observed app on goldens: each use becomes a test case, with its trace and judged components.
 
-How it is used is in `app_uses.py`.
+An app is held to the deadlines of a run as a SUT is, and what it raises is its golden's failure, whatever it is.
 """
 
+import asyncio
+import inspect
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
+from modelgauge.api import Runner
 from modelgauge.config.options import RunOptions
 from modelgauge.data.items import PromptWithContext
-from modelgauge.data.readable import shown
+from modelgauge.data.readable import is_stream, shown
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.data.test_cases import (
-    ConversationalGolden,
-    ConversationalTestCase,
-    Golden,
-    LLMTestCase,
-)
+from modelgauge.data.test_cases import Golden, LLMTestCase
 from modelgauge.datasets.dataset_test import as_asked, keyed, prompt_of
+from modelgauge.engine.bookkeeping.failures import add_note, as_exception, is_from_outside
 from modelgauge.engine.calls.asking import split_off
+from modelgauge.engine.loop.blocking import blocking
+from modelgauge.engine.loop.deadlines import Deadlines, call_timed_out
+from modelgauge.engine.loop.threads import CallPool
+from modelgauge.engine.observers import Standing, show_progress
 from modelgauge.engine.run_files.folder import RunFolder
-from modelgauge.errors import InvalidDataError
-from modelgauge.evals.app_uses import App, Used, Uses
+from modelgauge.errors import CallTimeoutError, ModelGaugeError
 from modelgauge.evals.given_test import AnsweredCase, Component
+from modelgauge.evals.inputs import metrics_of
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import NO_OUTPUT, Origin, case_of, check_case
-from modelgauge.observe.spans import Observation, OpenSpan, OpenTrace, as_text, observation_of
-from modelgauge.wording.phrases import a_class
+from modelgauge.observe.spans import Observation, OpenSpan, OpenTrace, Use, as_text, observation_of
+
+App: TypeAlias = Callable[[str], Any]
+
+_OF_ANOTHER_LOOP = ("different loop", "different event loop", "Event loop is closed")
+_LOOPS = (
+    "An app is used in an event loop of modelgauge's own. What belongs to the loop in which it was made (a client, a "
+    "pool, a lock) is made within the app, when it is first called, and not before it is evaluated."
+)
 
 DEFAULT_METRIC = "answer_relevancy"
 """What judges an app that names no metric of its own."""
@@ -50,28 +61,173 @@ def check_app(callback: object) -> Observation:
     return observation
 
 
-@dataclass(frozen=True)
+# --- the use of an app ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What the app did, and what it returned or raised."""
+
+    trace: OpenTrace
+    value: Any
+    error: Exception | None = None
+
+
+Check: TypeAlias = Callable[[Used], None]
+
+
+class Uses:
+    """Uses an app.
+
+    Args:
+        app: decorated with `@observe`.
+        observation: of its calls.
+        options: of the run: deadlines, and whether progress is shown.
+        check: raises where the app must not be used any more.
+    """
+
+    def __init__(self, app: App, observation: Observation, options: RunOptions, check: Check) -> None:
+        self._app, self._observation, self._options, self._check = app, observation, options, check
+        self._seconds = min(options.attempt_timeout, options.call_timeout)
+
+    def on(self, questions: Sequence[str], at_once: int) -> list[Used]:
+        """Use it once for each question; blocks, also inside a running event loop.
+
+        Raises:
+            ModelGaugeError: the check did; what was under way has ended, and nothing more began.
+        """
+        return blocking(lambda: self._used(questions, at_once)) if questions else []
+
+    async def _used(self, questions: Sequence[str], at_once: int) -> list[Used]:
+        places = asyncio.Semaphore(at_once)
+        refused: list[ModelGaugeError] = []
+        done: dict[int, Used] = {}
+        pool, deadlines = CallPool(), Deadlines()
+
+        async def use(number: int, asked: str) -> None:
+            async with places:
+                if refused:
+                    return
+                done[number] = await self._use(asked, pool, deadlines)
+                try:
+                    self._check(done[number])
+                except ModelGaugeError as error:
+                    refused.append(error)
+
+        def standing() -> Standing:
+            failed = sum(one.error is not None for one in done.values())
+            oldest = max(pool.oldest or 0.0, deadlines.oldest or 0.0)
+            return Standing(len(done), len(questions), 0, failed, 0.0, oldest)
+
+        showing = asyncio.create_task(show_progress(standing)) if self._options.progress else None
+        try:
+            await asyncio.gather(*map(use, range(len(questions)), questions))
+        finally:
+            deadlines.close()
+            pool.close()
+            if showing is not None:
+                showing.cancel()
+                await asyncio.wait([showing])  # it takes its line away
+        if refused:
+            raise refused[0]
+        return [used for _, used in sorted(done.items())]
+
+    async def _use(self, asked: str, pool: CallPool, deadlines: Deadlines) -> Used:
+        """Use the app once; plain code runs in a thread, where it may block, and is left there when its time is up."""
+        use = self._begun(asked)
+        try:
+            with use:
+                value = await pool.run(lambda one: _drained(self._app(one)), asked, self._seconds)
+                if _goes_on(value):
+                    value = await deadlines.within(self._seconds, _awaited(value))
+        except Exception as error:  # noqa: BLE001  the author's; it stands in the record
+            return self._failed(use, error)
+        return Used(use.ended(value), value)
+
+    def here(self, asked: str) -> Used:
+        """Use it once; plain code runs in this thread, whose debugger and fixtures it knows, and is not ended.
+
+        Raises:
+            ModelGaugeError: the check did.
+        """
+        use = self._begun(asked)
+        try:
+            with use:
+                value = _drained(self._app(asked))
+                if _goes_on(value):
+                    value = blocking(lambda: _within(self._seconds, value))
+            used = Used(use.ended(value), value)
+        except BaseException as error:  # likewise; pytest.fail and sys.exit too
+            if is_from_outside(error) or is_skip(error):
+                raise
+            used = self._failed(use, as_exception(error))
+        self._check(used)
+        return used
+
+    def _begun(self, asked: str) -> Use:
+        return Use(self._observation.name, {"input": asked}, self._observation)
+
+    def _failed(self, use: Use, error: Exception) -> Used:
+        """What the app did until it failed; with advice where asyncio says only that some loop is not the right one."""
+        if isinstance(error, CallTimeoutError) and self._options.call_timeout < self._options.attempt_timeout:
+            error = call_timed_out(self._options.call_timeout)
+        if isinstance(error, RuntimeError) and any(told in str(error) for told in _OF_ANOTHER_LOOP):
+            add_note(error, _LOOPS)
+        return Used(use.ended(None, error), None, error)
+
+
+def is_skip(error: BaseException) -> bool:
+    """Whether an error is how a test of pytest says that it is skipped."""
+    pytest = sys.modules.get("pytest")
+    return pytest is not None and isinstance(error, pytest.skip.Exception)
+
+
+async def _within(seconds: float, value: Any) -> Any:
+    deadlines = Deadlines()
+    try:
+        return await deadlines.within(seconds, _awaited(value))
+    finally:
+        deadlines.close()
+
+
+async def _awaited(value: Any) -> Any:
+    answer = await value if inspect.isawaitable(value) else value
+    if _is_async_stream(answer):
+        return [part async for part in answer]
+    return _drained(answer)
+
+
+def _drained(value: Any) -> Any:
+    return list(value) if is_stream(value) else value
+
+
+def _goes_on(value: Any) -> bool:
+    return inspect.isawaitable(value) or _is_async_stream(value)
+
+
+def _is_async_stream(value: Any) -> bool:
+    return hasattr(type(value), "__anext__")
+
+
+# --- the answers of an app, to be judged ---------------------------------------------------------------------
+
+
 class Judging:
     """How an app's answers are going to be judged.
 
     Args:
-        resolved: makes objects of metrics that are named by uids.
-        ready: raises where a metric's judge is not there.
-        options: of the run: where its files go, how long the app may take for an answer.
+        runner: makes metrics and judges of their names.
         metrics: judge each answer as a whole, beside those of the app.
         skip: leave out metrics that lack a parameter.
-        made: the one object for each metric, however many spans name it.
     """
 
-    resolved: Callable[[Sequence[Any]], list[Metric]]
-    ready: Callable[[Metric], object]
-    options: RunOptions
-    metrics: Sequence[Metric] = ()
-    skip: bool = False
-    made: dict[Any, Metric] = field(default_factory=dict)
+    def __init__(self, runner: Runner, metrics: Sequence[Metric] = (), *, skip: bool) -> None:
+        self.options, self.metrics, self.skip = runner.options, metrics, skip
+        self._runner, self._resolver = runner, runner.resolver()
+        self._made: dict[Any, Metric] = {}
 
     def objects(self, metrics: Iterable[Any]) -> list[Metric]:
-        """Metrics, each once.
+        """Metrics as objects, one for each, however many spans name it.
 
         Raises:
             InvalidDataError: something is none.
@@ -79,11 +235,11 @@ class Judging:
         """
         named = {metric if isinstance(metric, str) else id(metric): metric for metric in metrics}
         for key, metric in named.items():
-            if key not in self.made:
-                (self.made[key],) = made = self.resolved([metric])
+            if key not in self._made:
+                (self._made[key],) = made = metrics_of([metric], self._runner)
                 keyed(made)
-                self.ready(self.made[key])
-        return [self.made[key] for key in named]
+                self._resolver.judges(self._made[key])
+        return [self._made[key] for key in named]
 
     def check(self, used: Used) -> None:
         """Refuse metrics that show in a use of the app and can judge nothing, so that it is not used any more."""
@@ -111,7 +267,6 @@ def answered_goldens(
         RunStoppedError: what it answers could not be recorded.
     """
     observation, objects = check_app(callback), judging.objects
-    check_goldens(goldens)
 
     def used(asked: Sequence[Golden]) -> list[Used]:
         RunFolder.create(judging.options.runs).forget_if_empty()  # else its answers would be lost
@@ -146,25 +301,6 @@ def _is_answer_without_metrics(used: Used, app: Observation) -> bool:
     """Whether the app itself answered, not a wrapper in its stead, and nothing that it called has metrics."""
     is_own = any(span.of is app for span in used.trace.spans)
     return used.error is None and is_own and not _metrics_of(used)
-
-
-def check_goldens(goldens: Sequence[object]) -> None:
-    """Refuse what no app can be asked.
-
-    Raises:
-        InvalidDataError: something is no single-turn golden, or was edited into none.
-    """
-    for golden in goldens:
-        if not isinstance(golden, Golden):
-            fix = "Give goldens with an input: Golden(input=…)."
-            if isinstance(golden, ConversationalGolden):
-                fix += " Of a conversation make a test case, and judge that: golden.to_test_case(turns)."
-            elif isinstance(golden, LLMTestCase | ConversationalTestCase):
-                fix += " What was answered already is judged without the app: evaluate(test_cases, metrics)."
-            raise InvalidDataError(
-                f"observed_callback answers a Golden, and got {a_class(type(golden))}.", fix=fix
-            )
-        golden.check()
 
 
 def _answered(golden: Golden, used: Used, judging: Judging) -> AnsweredCase:

@@ -11,19 +11,16 @@ from modelgauge.data.test_cases import Golden
 from modelgauge.engine.bookkeeping.failures import as_exception
 from modelgauge.errors import CallError, ModelGaugeError
 from modelgauge.evals import pytest_plugin
-from modelgauge.evals.apps import answered_goldens, check_app
+from modelgauge.evals.apps import Judging, answered_goldens, check_app
 from modelgauge.evals.evaluate_options import AsyncConfig, TestRunOptions
 from modelgauge.evals.evaluation import (
-    AnyMetric,
     EvaluationJob,
     Items,
-    checked_case,
-    judging_by,
-    metrics_of,
     raise_first_of_app,
 )
 from modelgauge.evals.given_test import AnsweredCase
 from modelgauge.evals.hyperparameters import logged_hyperparameters
+from modelgauge.evals.inputs import AnyMetric, checked_case, checked_golden, metrics_of
 from modelgauge.evals.results import TestResult
 from modelgauge.metrics.judged_cases import TestCase, called
 from modelgauge.observe import tracing
@@ -109,8 +106,8 @@ def _job(
     test_case, golden, callback = asked
     judges = metrics_of(metrics, runner)
     if golden is not None and callback is not None:
-        judging = judging_by(runner, judges, skip=chosen.skip_on_missing_params)
-        answered, judges = answered_goldens([golden], callback, judging, at_once=None)
+        judging = Judging(runner, judges, skip=chosen.skip_on_missing_params)
+        answered, judges = answered_goldens([checked_golden(golden)], callback, judging, at_once=None)
     else:
         answered = [AnsweredCase(checked_case(test_case))]
     return EvaluationJob(answered, judges, errors=chosen.errors(), uid="assert_test")

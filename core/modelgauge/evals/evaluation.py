@@ -2,42 +2,38 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
-
-from pydantic import BaseModel
+from typing import Any
 
 from modelgauge.api import Runner
 from modelgauge.data.records import ItemRecord, TestRecord
-from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
-from modelgauge.datasets.dataset import EvaluationDataset
-from modelgauge.datasets.members import Members
 from modelgauge.datasets.references import Link, link_to
 from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.run_files.folder import RunFolder
-from modelgauge.errors import CallError, InvalidDataError, RunStoppedError
-from modelgauge.evals.apps import Judging, answered_goldens, check_goldens
+from modelgauge.errors import CallError, RunStoppedError
+from modelgauge.evals.apps import Judging, answered_goldens
 from modelgauge.evals.display import print_result
 from modelgauge.evals.evaluate_options import AsyncConfig, CacheConfig, Configs, DisplayConfig, ErrorConfig
 from modelgauge.evals.given_test import AnsweredCase, GivenAnswers, GivenTest
 from modelgauge.evals.hyperparameters import checked, logged_hyperparameters
+from modelgauge.evals.inputs import (
+    AnyMetric,
+    Goldens,
+    TestCases,
+    given_members,
+    metrics_of,
+    sampled,
+)
 from modelgauge.evals.results import EvaluationResult, TestResult, test_result
-from modelgauge.evals.sampling import MemberT, sampled
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.judged_cases import TestCase, called
-from modelgauge.wording.phrases import a_thing, beginning, capitalized
-
-AnyMetric: TypeAlias = Metric | str
-"""A metric, or its uid."""
-
-TestCases: TypeAlias = TestCase | Iterable[TestCase] | EvaluationDataset
+from modelgauge.metrics.judged_cases import called
 
 
 def evaluate(
     test_cases: TestCases | None = None,
     metrics: AnyMetric | Sequence[AnyMetric] | None = None,
     *,
-    goldens: Golden | Sequence[Golden] | EvaluationDataset | None = None,
+    goldens: Goldens | None = None,
     observed_callback: Callable[[str], Any] | None = None,
     hyperparameters: Mapping[str, Any] | None = None,
     identifier: str | None = None,
@@ -79,20 +75,28 @@ def evaluate(
     """
     configs, more = Configs.of(async_config, display_config, cache_config, error_config).with_options(options)
     runner, items = _runner({**configs.runner_options(), **more}, hyperparameters or {}, identifier)
-    judges = metrics_of(metrics, runner)
-    if goldens is None and observed_callback is None:
-        cases, dataset = _given(test_cases)
-        members, link = _chosen(cases, dataset, runner)
-        answered, given = [AnsweredCase(case) for case in members], len(cases)
+    judges, errors = metrics_of(metrics, runner), configs.error_config
+    members, dataset = given_members(test_cases, goldens, observed_callback)
+    chosen = sampled(members, runner.options)
+    link = None if dataset is None else link_to(dataset, chosen)  # before the app, which may edit goldens
+    if observed_callback is None:
+        answered = [AnsweredCase(case) for case in chosen]
     else:
-        listed, dataset = _goldens(test_cases, goldens, observed_callback)
-        asked, link = _chosen(listed, dataset, runner)  # before the app, which may edit goldens
-        answered, judges = _asked(asked, observed_callback, judges, configs=configs, runner=runner)
-        given = len(listed)
-    job = EvaluationJob(
-        answered, judges, link, configs.error_config, identifier or "evaluate", given - len(answered)
-    )
+        judging = Judging(runner, judges, skip=errors.skip_on_missing_params)
+        at_once = configs.async_config.options().get("concurrency", 20)
+        answered, judges = answered_goldens(chosen, observed_callback, judging, at_once=at_once)
+    left_out = len(members) - len(chosen)
+    job = EvaluationJob(answered, judges, link, errors, identifier or "evaluate", left_out)
     return _told(job.run(runner, items), runner, configs)
+
+
+def _told(result: EvaluationResult, runner: Runner, configs: Configs) -> EvaluationResult:
+    """Print a result and raise its errors, as the configs say."""
+    if configs.display_config.print_results:
+        print_result(result, runner.options.runs / result.run_id, configs.display_config.display)
+    if not configs.error_config.ignore_errors:
+        raise_unjudged(result)
+    return result
 
 
 def _runner(
@@ -103,15 +107,6 @@ def _runner(
     others = options.pop("observers", ())
     observers = [items, *others] if isinstance(others, Sequence) else others  # which the runner refuses
     return Runner(hyperparameters=logged, identifier=identifier, observers=observers, **options), items
-
-
-def _told(result: EvaluationResult, runner: Runner, configs: Configs) -> EvaluationResult:
-    """A result that is printed, and raised where it is an error, as the configs say."""
-    if configs.display_config.print_results:
-        print_result(result, runner.options.runs / result.run_id, configs.display_config.display)
-    if not configs.error_config.ignore_errors:
-        raise_unjudged(result)
-    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,26 +203,6 @@ class Items:
         """Of no interest."""
 
 
-def metrics_of(metrics: AnyMetric | Sequence[AnyMetric] | None, runner: Runner) -> list[Metric]:
-    """Metrics as objects: those that are named by their uids are made.
-
-    Raises:
-        InvalidDataError: they are neither a metric nor several.
-        UnknownNameError: no metric has this uid.
-    """
-    if metrics is None:
-        return []
-    if isinstance(metrics, Mapping) or not isinstance(metrics, Iterable | Metric | type):
-        raise InvalidDataError(
-            f"metrics is {beginning(repr(metrics), 60)}.", fix="Give a list: metrics=[ExactMatchMetric()]."
-        )
-    listed = [metrics] if isinstance(metrics, Metric | str | type) else list(metrics)
-    return [
-        runner.plugins().metrics.make(one, secrets=runner.secrets) if isinstance(one, str) else one
-        for one in listed
-    ]
-
-
 def raise_first_of_app(results: Iterable[TestResult], see: str) -> None:
     """Raise what the app raised instead of an answer, in the first case in which it did.
 
@@ -260,97 +235,3 @@ def raise_unjudged(result: EvaluationResult) -> None:
             f"The first, {called(first.test_case)}: {'; '.join(first.failures)}",
             fix=f"See `{result.shown_by}`; with ignore_errors=True the others are returned.",
         )
-
-
-# --- what is judged -------------------------------------------------------------------------------------
-
-
-def _given(test_cases: TestCases | None) -> tuple[list[TestCase], EvaluationDataset | None]:
-    dataset: EvaluationDataset | None = None
-    if isinstance(test_cases, Members):
-        dataset = test_cases.dataset
-    if isinstance(test_cases, EvaluationDataset):
-        dataset, test_cases = test_cases, test_cases.test_cases
-        if dataset.goldens and not test_cases:
-            raise InvalidDataError(
-                "The data set holds goldens and no test cases.",
-                fix="Run your app on them, and add what it answers: "
-                "dataset.add_test_case(golden.to_test_case(…)); "
-                "or give goldens=dataset and observed_callback=your_app.",
-            )
-    several = test_cases is None or (
-        isinstance(test_cases, Iterable) and not isinstance(test_cases, BaseModel | Mapping | str)
-    )
-    cases = [checked_case(case) for case in ((test_cases or ()) if several else (test_cases,))]
-    return cases, dataset
-
-
-def checked_case(case: Any) -> TestCase:
-    """A test case.
-
-    Raises:
-        InvalidDataError: it is none, or was edited in place into something that is none.
-    """
-    if not isinstance(case, LLMTestCase | ConversationalTestCase):
-        fix = "Give LLMTestCase(input=…, actual_output=…), or ConversationalTestCase(turns=[…])."
-        if isinstance(case, Golden):
-            fix = (
-                "Let your app answer it: goldens=… (of assert_test: golden=…) and observed_callback=your_app; or make "
-                'a case of an answer: golden.to_test_case("…").'
-            )
-        if isinstance(case, ConversationalGolden):
-            fix = "Make a case of the conversation: golden.to_test_case(turns)."
-        raise InvalidDataError(f"{capitalized(a_thing(case))} is no test case.", fix=fix)
-    case.check()
-    return case
-
-
-def _goldens(
-    test_cases: TestCases | None,
-    goldens: Golden | Sequence[Golden] | EvaluationDataset | None,
-    callback: Callable[[str], Any] | None,
-) -> tuple[list[Golden], EvaluationDataset | None]:
-    if test_cases is not None or goldens is None or callback is None:
-        raise InvalidDataError(
-            "evaluate takes either test_cases and metrics, or goldens and observed_callback.",
-            fix="Give evaluate(test_cases, metrics), or evaluate(goldens=…, observed_callback=…).",
-        )
-    if isinstance(goldens, Golden):  # one alone, as one test case can be
-        goldens = [goldens]
-    dataset = goldens if isinstance(goldens, EvaluationDataset) else getattr(goldens, "dataset", None)
-    if not isinstance(goldens, EvaluationDataset | Iterable):
-        raise InvalidDataError(
-            f"goldens is {beginning(repr(goldens), 60)}.", fix="Give a list: goldens=[Golden(input=…)]."
-        )
-    listed = list(goldens.goldens if isinstance(goldens, EvaluationDataset) else goldens)
-    if not listed:
-        raise InvalidDataError("There is no golden.", fix="Give at least one: goldens=[Golden(input=…)].")
-    check_goldens(listed)
-    return listed, dataset
-
-
-def _chosen(
-    members: Sequence[MemberT], dataset: EvaluationDataset | None, runner: Runner
-) -> tuple[list[MemberT], Link | None]:
-    found = sampled(members, runner.options)
-    return found, None if dataset is None else link_to(dataset, found)
-
-
-def _asked(
-    goldens: Sequence[Golden], callback: Any, metrics: list[Metric], *, configs: Configs, runner: Runner
-) -> tuple[list[AnsweredCase], list[Metric]]:
-    at_once = configs.async_config.options().get("concurrency", 20)
-    judging = judging_by(runner, metrics, skip=configs.error_config.skip_on_missing_params)
-    return answered_goldens(goldens, callback, judging, at_once=at_once)
-
-
-def judging_by(runner: Runner, metrics: Sequence[Metric] = (), *, skip: bool) -> Judging:
-    """How an app's answers are going to be judged.
-
-    Args:
-        runner: makes metrics and judges of their names.
-        metrics: of each answer as a whole, beside those of the app.
-        skip: leave out metrics that lack a parameter.
-    """
-    resolver = runner.resolver()
-    return Judging(lambda found: metrics_of(found, runner), resolver.judges, runner.options, metrics, skip)

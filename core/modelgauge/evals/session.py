@@ -30,7 +30,7 @@ from modelgauge.engine.run_files.folder import RUNS
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.totals import Totals
 from modelgauge.errors import MissingParameterError, SettingsError
-from modelgauge.evals.app_uses import is_skip
+from modelgauge.evals.apps import is_skip
 from modelgauge.evals.display import Shown
 from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.evaluation import EvaluationJob

@@ -8,7 +8,7 @@ import pytest
 
 from modelgauge.errors import CallTimeoutError, RunStoppedError
 from modelgauge.evals import Golden, assert_test, evaluate, observe
-from modelgauge.evals import app_uses as module
+from modelgauge.evals import apps as module
 from modelgauge.metrics import ExactMatchMetric
 
 pytestmark = pytest.mark.usefixtures("here")

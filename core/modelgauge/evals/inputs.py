@@ -1,0 +1,156 @@
+"""What `evaluate` and `assert_test` are given: metrics, test cases and goldens, checked and sampled."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel
+
+from modelgauge.api import Runner
+from modelgauge.config.options import RunOptions
+from modelgauge.data.items import PromptWithContext, TestItem
+from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
+from modelgauge.datasets.dataset import EvaluationDataset
+from modelgauge.datasets.dataset_test import item_ids, prompt_of
+from modelgauge.datasets.rows import Member
+from modelgauge.engine.item_ids import Ids
+from modelgauge.engine.source import numbered, sample
+from modelgauge.errors import InvalidDataError, InvalidOptionError
+from modelgauge.metrics.base import Metric
+from modelgauge.metrics.judged_cases import TestCase
+from modelgauge.wording.phrases import a_class, a_thing, beginning, capitalized
+
+AnyMetric: TypeAlias = Metric | str
+"""A metric, or its uid."""
+
+TestCases: TypeAlias = TestCase | Iterable[TestCase] | EvaluationDataset
+Goldens: TypeAlias = Golden | Sequence[Golden] | EvaluationDataset
+
+
+def metrics_of(metrics: AnyMetric | Sequence[AnyMetric] | None, runner: Runner) -> list[Metric]:
+    """Metrics as objects: those that are named by their uids are made.
+
+    Raises:
+        InvalidDataError: they are neither a metric nor several.
+        UnknownNameError: no metric has this uid.
+    """
+    if metrics is None:
+        return []
+    if isinstance(metrics, Mapping) or not isinstance(metrics, Iterable | Metric | type):
+        raise InvalidDataError(
+            f"metrics is {beginning(repr(metrics), 60)}.", fix="Give a list: metrics=[ExactMatchMetric()]."
+        )
+    listed = [metrics] if isinstance(metrics, Metric | str | type) else list(metrics)
+    return [
+        runner.plugins().metrics.make(one, secrets=runner.secrets) if isinstance(one, str) else one
+        for one in listed
+    ]
+
+
+def given_members(
+    test_cases: TestCases | None, goldens: Goldens | None, callback: object
+) -> tuple[Sequence[Any], EvaluationDataset | None]:
+    """The test cases to judge, or the goldens to ask an app; and the data set that holds them.
+
+    Raises:
+        InvalidDataError: both are given or one without an app, or something among them cannot be judged.
+    """
+    if goldens is None and callback is None:
+        return _given_cases(test_cases)
+    if goldens is None or callback is None or test_cases is not None:
+        raise InvalidDataError(
+            "evaluate takes either test_cases and metrics, or goldens and observed_callback.",
+            fix="Give evaluate(test_cases, metrics), or evaluate(goldens=…, observed_callback=…).",
+        )
+    return _given_goldens(goldens)
+
+
+def _given_cases(test_cases: TestCases | None) -> tuple[list[TestCase], EvaluationDataset | None]:
+    dataset: EvaluationDataset | None = getattr(test_cases, "dataset", None)
+    if isinstance(test_cases, EvaluationDataset):
+        dataset, test_cases = test_cases, test_cases.test_cases
+        if dataset.goldens and not test_cases:
+            raise InvalidDataError(
+                "The data set holds goldens and no test cases.",
+                fix="Run your app on them, and add what it answers: "
+                "dataset.add_test_case(golden.to_test_case(…)); "
+                "or give goldens=dataset and observed_callback=your_app.",
+            )
+    if test_cases is None:
+        return [], dataset
+    several = isinstance(test_cases, Iterable) and not isinstance(test_cases, BaseModel | Mapping | str)
+    return [checked_case(case) for case in (test_cases if several else [test_cases])], dataset
+
+
+def checked_case(case: Any) -> TestCase:
+    """A test case.
+
+    Raises:
+        InvalidDataError: it is none, or was edited in place into something that is none.
+    """
+    if not isinstance(case, LLMTestCase | ConversationalTestCase):
+        fix = "Give LLMTestCase(input=…, actual_output=…), or ConversationalTestCase(turns=[…])."
+        if isinstance(case, Golden):
+            fix = (
+                "Let your app answer it: goldens=… (of assert_test: golden=…) and observed_callback=your_app; or make "
+                'a case of an answer: golden.to_test_case("…").'
+            )
+        if isinstance(case, ConversationalGolden):
+            fix = "Make a case of the conversation: golden.to_test_case(turns)."
+        raise InvalidDataError(f"{capitalized(a_thing(case))} is no test case.", fix=fix)
+    case.check()
+    return case
+
+
+def _given_goldens(goldens: Goldens) -> tuple[list[Golden], EvaluationDataset | None]:
+    dataset = goldens if isinstance(goldens, EvaluationDataset) else getattr(goldens, "dataset", None)
+    if isinstance(goldens, Golden):  # one alone, as one test case can be
+        goldens = [goldens]
+    if not isinstance(goldens, EvaluationDataset | Iterable):
+        raise InvalidDataError(
+            f"goldens is {beginning(repr(goldens), 60)}.", fix="Give a list: goldens=[Golden(input=…)]."
+        )
+    listed = list(goldens.goldens if isinstance(goldens, EvaluationDataset) else goldens)
+    if not listed:
+        raise InvalidDataError("There is no golden.", fix="Give at least one: goldens=[Golden(input=…)].")
+    return [checked_golden(golden) for golden in listed], dataset
+
+
+def checked_golden(golden: Any) -> Golden:
+    """A golden that an app can be asked.
+
+    Raises:
+        InvalidDataError: it is no single-turn golden, or was edited into none.
+    """
+    if not isinstance(golden, Golden):
+        fix = "Give goldens with an input: Golden(input=…)."
+        if isinstance(golden, ConversationalGolden):
+            fix += " Of a conversation make a test case, and judge that: golden.to_test_case(turns)."
+        elif isinstance(golden, LLMTestCase | ConversationalTestCase):
+            fix += " What was answered already is judged without the app: evaluate(test_cases, metrics)."
+        raise InvalidDataError(
+            f"observed_callback answers a Golden, and got {a_class(type(golden))}.", fix=fix
+        )
+    golden.check()
+    return golden
+
+
+def sampled(members: Sequence[Member], options: RunOptions) -> list[Any]:
+    """The test cases or goldens that a run with these options judges, in their order, before an app is used for any.
+
+    Raises:
+        InvalidOptionError: `max_test_items` chooses none.
+    """
+    most = options.max_test_items
+    if most is not None and most < 1:
+        raise InvalidOptionError(
+            f"max_test_items is {most}, so nothing would be judged.", fix="Give 1 or more."
+        )
+    if most is None or most >= len(members):
+        return list(members)
+    items = (
+        TestItem(PromptWithContext(prompt_of(member)), id=item_id)
+        for member, item_id in zip(members, item_ids(members), strict=True)
+    )
+    return [
+        members[one.index] for one in sample(numbered(items, Ids("evaluate"), "evaluate"), most, options.seed)
+    ]
