@@ -146,7 +146,7 @@ def in_words(kind: Any) -> str:
         return " or ".join(in_words(part) for part in get_args(kind))
     if kind in _WORDS:
         return _WORDS[kind]
-    name = kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
+    name = kind.__name__ if isinstance(kind, type) else str(kind)
     return with_article(name)
 
 

@@ -86,7 +86,7 @@ def test_of_a_run_from_elsewhere_no_name_is_used_unasked(run, here, killed, comm
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_an_interrupted_rescore_says_how_the_moved_file_is_written(program, here, killed):
+def test_an_interrupted_rescore_says_with_what_it_goes_on(program, here, killed):
     plugin = (here / "app.py").read_text(encoding="utf-8")
     head = "def strict_judge(question):\n"
     interrupts = f"{head}    import signal; signal.raise_signal(signal.SIGINT)\n"
@@ -94,7 +94,8 @@ def test_an_interrupted_rescore_says_how_the_moved_file_is_written(program, here
     (here / "bad.csv").unlink()
     (here / "moved.csv").write_bytes("größe;expected_output\na;a\nb;b\nc;x\n".encode("cp1252"))
     form = ("--column", "input=größe", "--delimiter", ";", "--encoding", "cp1252")
-    stopped = program("rescore", killed.name, "--dataset", "moved.csv", "--judge", "strict", *form)
+    judging = ("--metric", "answer_relevancy?include_reason=false", "--judge", "strict")
+    stopped = program("rescore", killed.name, "--dataset", "moved.csv", *judging, *form)
     assert stopped.code == 130, stopped.err
     (line,) = (one for one in stopped.err.splitlines() if one.startswith("To go on: "))
     said = shlex.split(line.removeprefix("To go on: "))
@@ -102,6 +103,7 @@ def test_an_interrupted_rescore_says_how_the_moved_file_is_written(program, here
     (here / "app.py").write_text(plugin, encoding="utf-8")
     ended = program(*said[1:])
     assert "1 scored" in ended.out, ended.err
+    assert "ExactMatchMetric" not in ended.out  # a metric of the run that is not named for the rescore
 
 
 @pytest.mark.parametrize("command", ["resume", "rescore"])

@@ -119,9 +119,9 @@ def test_a_capability_of_an_authors_own():
     "declared", [AcceptsTextPrompt, "AcceptsTextPrompt", ("AcceptsTextPrompt",), (int,), None]
 )
 def test_what_is_no_tuple_of_capabilities_is_refused(declared):
-    with pytest.raises(DefinitionError, match="capabilities"):
+    with pytest.raises(DefinitionError, match=r"^Broken\.capabilities is "):
         type("Broken", (Echo,), {"capabilities": declared})
-    with pytest.raises(DefinitionError, match="requires_sut_capabilities"):
+    with pytest.raises(DefinitionError, match=r"^Broken\.requires_sut_capabilities is "):
         type("Broken", (Counting,), {"requires_sut_capabilities": declared})
 
 
