@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from modelgauge.cli.app import App, pass_app
-from modelgauge.cli.logs import LEVELS
-from modelgauge.cli.stdout import stdout_kept
+from modelgauge.cli.streams import LEVELS, stdout_kept
 from modelgauge.config.options import OPTIONS, Group, Kind, options_of
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from io import TextIOWrapper
 import click
 
 from modelgauge.cli.command_options import plugin_option, program_options
-from modelgauge.cli.lazy import Lazy
-from modelgauge.cli.program import Program
+from modelgauge.cli.program import Lazy, Program
 
 COMMANDS = {
     name: Lazy(f"modelgauge.cli.commands.{target}", about, section)
@@ -24,7 +23,7 @@ COMMANDS = {
             "list-items": ("list_items:list_items", "Show every prompt that a test will send."),
             "test": ("test_run:test", "Run test files that use assert_test, with pytest."),
             "runs": ("runs:runs", "List the runs that were made."),
-            "show": ("show:show", "Show a run: its results, items and failures."),
+            "show": ("runs:show", "Show a run: its results, items and failures."),
         },
         "Look around": {
             "list": ("listing:list_all", "List all that is installed."),

@@ -1,4 +1,4 @@
-"""What `run-test`, `resume` and `rescore` share: options of the report, the report itself, and the exit code.
+"""What `run-test`, `resume` and `rescore` share: options of the report, its file, the report itself, the exit code.
 
 What is run, and on what, is each command's own.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import shlex
 import sys
-from contextlib import chdir
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +19,13 @@ import click
 
 from modelgauge.cli.command_options import together
 from modelgauge.cli.program import FAILED, INTERRUPTED, STOPPED, TOO_MANY_ERRORS
+from modelgauge.errors import InputFileError, RunStoppedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import TextIO
 
     from modelgauge.cli.app import App
-    from modelgauge.cli.output_file import OutputFile
     from modelgauge.data.records import ItemRecord, TestRecord
     from modelgauge.reports.shown_run import ShownRun
 
@@ -86,6 +88,81 @@ report_options = together(
 """What becomes of the records: `--max-errors`, `--output-file`, `--no-progress-bar`."""
 
 
+class OutputFile:
+    """A file that is proved to be writable before anything is paid, and replaced at once at the end.
+
+    Args:
+        path: where the file goes; missing folders are made. What is no plain file (`/dev/stdout`, a pipe)
+            is written in place.
+        data_dir: of runs and cache, in which nothing is replaced.
+
+    Raises:
+        InputFileError: nothing can be written there.
+    """
+
+    def __init__(self, path: Path, data_dir: Path) -> None:
+        if path.is_dir():
+            raise InputFileError(f"--output-file {path} is a folder.", fix="Give the name of a file in it.")
+        self.path = path
+        self._in_place = path.exists() and not path.is_file()
+        self._partial = path if self._in_place else path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        if not self._in_place:
+            self._refuse_what_is_kept(data_dir)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_file():  # which may be read only
+                path.open("r+b").close()
+            if not path.is_fifo():  # its reader would take this for the end of all that comes
+                self._opened().close()
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise InputFileError(
+                f"--output-file {path} cannot be written: {reason}.",
+                fix="Give a file in a folder of your own.",
+            ) from error
+        self._discard()
+
+    @contextmanager
+    def writing(self) -> Iterator[TextIO]:
+        """The open file, which takes its place when the block ends without an error.
+
+        Raises:
+            RunStoppedError: the disk refuses; the runs themselves are kept.
+        """
+        try:
+            with self._opened() as file:
+                yield file
+            if not self._in_place:
+                self._partial.replace(self.path)
+        except OSError as error:
+            raise RunStoppedError(
+                f"--output-file {self.path} cannot be written: {error}.",
+                fix="The runs are kept; `modelgauge show RUN --items --json` prints the same.",
+            ) from error
+        finally:
+            self._discard()
+
+    def _opened(self) -> TextIO:
+        return self._partial.open("w", encoding="utf-8", newline="\n")
+
+    def _discard(self) -> None:
+        if not self._in_place:
+            self._partial.unlink(missing_ok=True)
+
+    def _refuse_what_is_kept(self, data_dir: Path) -> None:
+        """Refuse a link, which leads to a file that was not named, and the files of runs and caches."""
+        from modelgauge.engine.run_files.folder import MANIFEST
+        from modelgauge.files.regular import real_path
+
+        problem = "is a link to another file" if self.path.is_symlink() else ""
+        if self.path.exists() and (
+            real_path(self.path).is_relative_to(real_path(data_dir)) or (self.path.parent / MANIFEST).exists()
+        ):
+            problem = "would replace a file of the data folder"
+        if problem:
+            raise InputFileError(f"--output-file {self.path} {problem}.", fix="Give the name of a new file.")
+
+
 # --- running and reporting ---------------------------------------------------------------------------
 
 
@@ -134,7 +211,6 @@ def run_and_report(
         runs: the folder of the runs.
         again: the command that does what is left when not all was done; by default `resume` finds out.
     """
-    from modelgauge.cli.output_file import OutputFile
     from modelgauge.engine.run_files.folder import RunFolder
     from modelgauge.reports.shown_run import ShownRun
 

@@ -14,8 +14,7 @@ from modelgauge.cli.command_options import (
     sut_options,
     taken_sut_options,
 )
-from modelgauge.cli.lazy import LazyGroup
-from modelgauge.cli.program import FAILED
+from modelgauge.cli.program import FAILED, LazyGroup
 from modelgauge.reports.figures import size
 from modelgauge.reports.layout import counted, one_line
 

@@ -9,8 +9,7 @@ import click
 
 from modelgauge.cli.command_options import shared_options
 from modelgauge.cli.dataset_options import FILE, form_options
-from modelgauge.cli.lazy import LazyGroup
-from modelgauge.cli.program import FAILED
+from modelgauge.cli.program import FAILED, LazyGroup
 from modelgauge.reports.layout import counted, one_line
 
 if TYPE_CHECKING:

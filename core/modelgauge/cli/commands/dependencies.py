@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.command_options import data_dir_option, shared_options
-from modelgauge.cli.lazy import LazyGroup
+from modelgauge.cli.program import LazyGroup
 from modelgauge.reports.figures import size
 from modelgauge.reports.layout import columns
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.command_options import data_dir_option, shared_options
-from modelgauge.cli.lazy import LazyGroup
-from modelgauge.cli.program import FAILED
+from modelgauge.cli.program import FAILED, LazyGroup
 from modelgauge.errors import UsageError
 from modelgauge.reports.layout import counted
 

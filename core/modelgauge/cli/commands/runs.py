@@ -1,18 +1,34 @@
-"""`modelgauge runs`: what was run, the latest last."""
+"""`modelgauge runs` and `modelgauge show`: runs as they were recorded; nothing that they name is imported."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from modelgauge.cli.command_options import data_dir_option, shared_options
+from modelgauge.cli.commands.list_items import prompt_text
+from modelgauge.reports.layout import counted, indented, one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from modelgauge.cli.app import App
-    from modelgauge.data.records import TestRecord
+    from modelgauge.data.items import PromptWithContext
+    from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord, TestRecord
     from modelgauge.engine.run_files.folder import RunFolder
+    from modelgauge.reports.shown_run import ShownRun
+
+_EXPECTED = frozenset(
+    {
+        *("expected_output", "expected_outcome", "expected", "target", "targets", "reference", "references"),
+        *("answer", "answers", "label", "gold", "solution"),
+    }
+)
+"""What authors call the right answer, in a context."""
+_MOST_OF_A_CONTEXT = 500
 
 
 @click.command("runs")
@@ -95,3 +111,164 @@ def _counted(row: dict[str, Any]) -> str:
     not_begun = counts["not_begun"]
     more = "+" if not_begun is None and row["state"] != "finished" else ""
     return f"{counts['scored']:,}/{counts['items'] + (not_begun or 0):,}{more}"
+
+
+# --- show -------------------------------------------------------------------------------------------
+
+
+@click.command("show")
+@click.argument("run")
+@click.option("--items", is_flag=True, help="Show every item with its prompts, completions and measurements.")
+@click.option(
+    "--failures",
+    is_flag=True,
+    help="Show the items that failed, one of each kind with its traceback, and those below a threshold.",
+)
+@data_dir_option
+@shared_options
+def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool) -> None:
+    """Show a run: its results, what failed, where it lies; and of one that has not ended, how far it is.
+
+    RUN is a run's id or folder, an invocation's id (all runs of one command), or a file of --output-file.
+
+    \b
+    Examples:
+      modelgauge show 20260131-120000-a1b2c3
+      modelgauge show run_data/runs/20260131-120000-a1b2c3 --failures
+      modelgauge show records.json --items --json
+    """
+    from modelgauge.reports.shown_run import records_as_json
+
+    runs = _found(app, run)
+    if as_json:
+        app.show_pieces(records_as_json(runs, scored=items, failed=items or failures, not_passed=failures))
+        return
+    if not (items or failures):
+        app.show_report(runs, shown_by="show")
+        return
+    for one in runs:
+        if len(runs) > 1:
+            app.show(f"{one.record.test_uid} on {one.record.sut_uid}\n")
+        (_show_items if items else _show_failures)(app, one)
+
+
+def _found(app: App, name: str) -> Sequence[ShownRun]:
+    from modelgauge.api import load_records
+    from modelgauge.engine.run_files.folder import RECORD, find_run
+    from modelgauge.errors import RecordError
+    from modelgauge.reports.shown_run import ShownRun, shown_run
+
+    path = Path(name)
+    if path.is_file() and path.name != RECORD:
+        return [ShownRun(record) for record in load_records(path)]
+    folders = find_run(app.settings.data_dir, str(path.parent) if path.is_file() else name)
+    found: list[ShownRun] = []
+    damaged: list[RecordError] = []
+    for folder in folders:
+        try:
+            found.append(shown_run(folder))
+        except RecordError as error:
+            damaged.append(error)
+    if not found:
+        raise damaged[0]
+    for skipped in damaged:
+        app.note(f"Warning: {skipped}")
+    return found
+
+
+def _show_items(app: App, run: ShownRun) -> None:
+    number = 0
+    for record in run.order().records():
+        number += 1
+        app.show("\n".join([*_item_lines(record), ""]))
+        for failure in record.failures:
+            app.show(f"{_failed(failure)}\n")
+    app.show(f"{counted(number, 'item')}.")
+    _check_count(app, run, number, run.record.counts.scored + run.record.counts.failed)
+
+
+def _show_failures(app: App, run: ShownRun) -> None:
+    """Show the first item of each kind of failure, then the items below a threshold."""
+    from modelgauge.reports.failures import group_failures, without_our_frames
+
+    groups = group_failures(run.failures())
+    for group in groups:
+        trace = group.failure.traceback if app.debug else without_our_frames(group.failure.traceback)
+        lines = [*_item_lines(group.item), _failed(group.failure), indented(trace.rstrip("\n"), "    ")]
+        app.show("\n".join(lines))
+        more = ", ..." if group.count - 1 > len(group.others) else ""
+        if group.others:
+            app.show(f"  {group.count - 1:,} more failed alike: {', '.join(group.others)}{more}")
+        app.show("")
+    number, below = sum(1 for _ in run.failures()), _show_not_passed(app, run)
+    kinds = f", {counted(len(groups), 'kind')} of failure" if len(groups) < number else ""
+    app.show(f"{counted(number, 'failed item')}{kinds}{f', {below:,} below a threshold' if below else ''}.")
+    _check_count(app, run, number, run.record.counts.failed + run.record.counts.partial)
+
+
+def _check_count(app: App, run: ShownRun, number: int, recorded: int) -> None:
+    if run.ended and number != recorded:
+        app.note(f"Warning: the record counts {recorded:,} of them, but the run's journal holds {number:,}.")
+
+
+def _show_not_passed(app: App, run: ShownRun) -> int:
+    """Show the scored items that are below a threshold, and say how many there are."""
+    from modelgauge.reports.figures import exact
+    from modelgauge.reports.thresholds import failing
+
+    number = 0
+    for record in run.not_passed():
+        number += 1
+        named = [f"{name} = {exact(record.measurements[name])}" for name in failing(record)]
+        app.show("\n".join([*_item_lines(record), f"  NOT PASSED: {', '.join(named)}", ""]))
+    return number
+
+
+def _item_lines(record: ItemRecord) -> Iterator[str]:
+    from modelgauge.cli.commands.run_one import shown
+    from modelgauge.data.records import TestItemRecord
+    from modelgauge.reports.figures import exact
+
+    yield f"{record.index + 1}. {record.test_item.id}"
+    for interaction in record.interactions:
+        yield from _prompt_lines(interaction.prompt)
+        for annotated in interaction.response.completions:
+            completion = annotated.completion
+            if completion.reasoning:
+                yield f"  reasoning\n{indented(completion.reasoning, '    ')}"
+            yield f"  completion\n{indented(completion.text, '    ')}"
+            for name, annotation in annotated.annotations.items():
+                yield f"  annotation {name}\n{indented(shown(annotation))}"
+    if len(record.interactions) < len(record.test_item.prompts):
+        asked = [one.prompt for one in record.interactions]
+        for prompt in record.test_item.prompts:
+            if prompt not in asked:
+                yield from _prompt_lines(prompt)
+    yield from _known_lines(record.test_item.context)
+    if isinstance(record, TestItemRecord) or record.measurements:
+        measured = ", ".join(f"{name} = {exact(value)}" for name, value in record.measurements.items())
+        yield f"  measured: {measured or 'nothing'}"
+
+
+def _prompt_lines(prompt: PromptWithContext) -> Iterator[str]:
+    yield f"  prompt\n{indented(prompt_text(prompt.prompt), '    ')}"
+    yield from _known_lines(prompt.context)
+
+
+def _known_lines(context: Any) -> Iterator[str]:
+    """What a test knows of the right answer: those parts of its context that say so; else all of it, in short."""
+    from modelgauge.cli.commands.run_one import shown
+
+    named = context if isinstance(context, dict) else {}
+    expected = {name: value for name, value in named.items() if name in _EXPECTED and value is not None}
+    for name, value in expected.items():
+        yield f"  {name.replace('_', ' ')}\n{indented(shown(value))}"
+    if context is not None and not expected:
+        yield f"  context\n    {one_line(shown(context), _MOST_OF_A_CONTEXT)}"
+
+
+def _failed(record: TestItemExceptionRecord | RepeatFailure) -> str:
+    from modelgauge.data.records import RepeatFailure
+
+    which = f" (repeat {record.repeat + 1})" if isinstance(record, RepeatFailure) else ""
+    return f"  FAILED at {record.stage} ({record.source_uid}){which}: {record.error_type}: {record.message}"

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.command_options import data_dir_option, judge_option, shared_options
-from modelgauge.cli.lazy import LazyGroup
-from modelgauge.cli.program import FAILED, INTERNAL, INTERRUPTED, USAGE, when_terminated
+from modelgauge.cli.program import FAILED, INTERNAL, INTERRUPTED, USAGE, LazyGroup, when_terminated
 from modelgauge.errors import UsageError
 
 if TYPE_CHECKING:

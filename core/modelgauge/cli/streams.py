@@ -1,14 +1,16 @@
-"""Standard logging, sent to stderr while a command runs, and configured nowhere else."""
+"""Where output goes while a command runs: logging to stderr, and with `--json` one object alone to stdout."""
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import TextIO
 
 LEVELS = ("debug", "info", "warning", "error")
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -48,3 +50,31 @@ def logging_to_stderr(note: Callable[[str], None]) -> Iterator[None]:
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
+
+
+@contextmanager
+def stdout_kept() -> Iterator[TextIO]:
+    """Put stdout aside, and give it as a stream of its own.
+
+    Until the block ends, all that goes to stdout goes to stderr: what is printed, and what child processes and
+    libraries in C write to the file descriptor.
+    """
+    stdout, stderr = sys.stdout, sys.stderr
+    try:
+        number, other = stdout.fileno(), stderr.fileno()
+    except (AttributeError, OSError, ValueError):  # streams that Python alone knows
+        with redirect_stdout(stderr):
+            yield stdout
+        return
+    stdout.flush()
+    kept = open(os.dup(number), "w", encoding=stdout.encoding, errors=stdout.errors)  # noqa: SIM115, PTH123  closed below; no path
+    back = os.dup(number)
+    os.dup2(other, number)
+    try:
+        with redirect_stdout(stderr):
+            yield kept
+    finally:
+        os.dup2(back, number)
+        os.close(back)
+        with suppress(OSError):  # what a reader who left did not take; it was told when it was written
+            kept.close()
