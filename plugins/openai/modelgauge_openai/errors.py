@@ -1,11 +1,11 @@
 """What goes wrong in a call, in words, and whether another attempt is worth it. Nothing here does HTTP."""
 
 import json
-import math
 import re
-import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 
@@ -14,20 +14,26 @@ from pydantic import ValidationError
 from modelgauge import Fatal, Retry
 from modelgauge.errors import CallError, MissingLogProbabilitiesError
 from modelgauge_openai.address import PATH
-from modelgauge_openai.protocol import ChatRequest, ChatResponse
+from modelgauge_openai.protocol import ChatRequest, ChatResponse, Choice
 from modelgauge_openai.response import text_of
+from modelgauge_openai.waiting import is_for_a_day, wait_of
 
 Verdict = Retry | Fatal | None
 
 _LONGEST_QUOTE = 500
 _TRANSIENT = frozenset({408, 409, 425})
 _NEVER_BETTER = frozenset({501, 505})  # a 5xx that no waiting mends
-_REFUSED = frozenset({400, 403, 404, 422})  # of the request, or of the model
+_SPEAKING = frozenset({400, 401, 403, 404, 422, 500})  # with these, servers say in words what they refuse
+_MOST_WRAPPINGS = 4
 _HOPELESS = frozenset({401, 402, 403, 404, 405})
 
 LATER = "Run the same command again later, or allow more retries."
-_CHECK_KEY = "Check the key: OPENAI_API_KEY in the environment, or api_key under [openai] in secrets.toml."
-_CHECK_NAMES = f"Check the name of the model, and that base_url ends where {PATH} begins."
+_CHECK_KEY = (
+    "Check the key: OPENAI_API_KEY in the environment, or api_key under [openai] in secrets.toml; the key of another "
+    "service is named by ?key_env=VARIABLE"
+)
+_CHECK_MODEL = f"Check the name of the model, and that base_url ends where {PATH} begins."
+_OTHER_PROTOCOL = "Check that base_url names a server of the chat-completions protocol."
 _CHECK_BILLING = "Check the plan and the billing of the account."
 _FIX_BY_CODE = {  # codes of errors that no further call mends, whatever their status
     "account_deactivated": _CHECK_BILLING,
@@ -35,24 +41,70 @@ _FIX_BY_CODE = {  # codes of errors that no further call mends, whatever their s
     "billing_not_active": _CHECK_BILLING,
     "insufficient_quota": _CHECK_BILLING,
     "invalid_api_key": _CHECK_KEY,
-    "model_not_found": _CHECK_NAMES,
+    "model_not_found": _CHECK_MODEL,
+    "model_not_available": _CHECK_MODEL,
+    "invalid_model": _CHECK_MODEL,
+    "DeploymentNotFound": _CHECK_MODEL,
 }
+_FIX_BY_FINAL_WORDS = (  # of errors that no further call mends, with any status; the servers stand in the tests
+    (
+        re.compile(
+            r"(incorrect|invalid|missing|expired|no) (api[ _-]?key|x-api-key|proxy server token)"
+            r"|api[ _-]?key (is |was )?(not (valid|found|provided)|invalid|expired|missing)",
+            re.IGNORECASE,
+        ),
+        _CHECK_KEY,
+    ),
+    (
+        re.compile(
+            r"\b(invalid|unknown|no such) model\b|not a valid model|unable to access model|model not exist"
+            r"|no models? loaded"
+            r"|\b(model|deployment)s?\b.{0,200}?\b(does not exist|(is )?not found|could not be found)",
+            re.IGNORECASE,
+        ),
+        _CHECK_MODEL,
+    ),
+)
 _NO_LOGPROBS = "Where the model has no log-probabilities, say so in its name: ?logprobs=false"
 _NO_SCHEMA = (
     "Where the model has no structured output, say so in its name: ?structured_output=false. Where it only "
-    "refuses the response_schema, mend that."
+    "refuses the response_schema, change that."
 )
-_FIX_BY_WORDS = (  # of the server, where it refuses what not every model has
-    (re.compile(r"log_?prob", re.IGNORECASE), _NO_LOGPROBS),
-    (re.compile(r"response[_ ]format|json[_ ]schema|structured[_ ]output", re.IGNORECASE), _NO_SCHEMA),
+_OTHER_LIMIT = (
+    "Name the field that limits tokens there: ?max_tokens_field=max_completion_tokens (or =max_tokens)."
+)
+_FIX_BY_OPTION = (  # where a server refuses what not every model has: the words, and with which statuses they count
+    (re.compile(r"log_?prob", re.IGNORECASE), _NO_LOGPROBS, _SPEAKING - {500}),
+    (
+        re.compile(r"response[_ ]format|json[_ ]schema|structured[_ ]output", re.IGNORECASE),
+        _NO_SCHEMA,
+        _SPEAKING,
+    ),
+    (
+        re.compile(
+            r"(max_(completion_)?tokens).{0,80}(not support|unsupported|not permitted|unknown)"
+            r"|(unsupported|unknown|unrecognized).{0,80}max_(completion_)?tokens",
+            re.IGNORECASE,
+        ),
+        _OTHER_LIMIT,
+        _SPEAKING,
+    ),
 )
 _FIX_BY_STATUS = {
     401: _CHECK_KEY,
     402: _CHECK_BILLING,
     403: "Check what the account of the key may use.",
-    404: _CHECK_NAMES,
-    405: _CHECK_NAMES,
+    404: _CHECK_MODEL,
+    405: _CHECK_MODEL,
     429: "Lower the concurrency or the rate of requests.",
+}
+_STATUS_BY_CODE = {  # of errors that come with status 200
+    "rate_limit_exceeded": 429,
+    "RESOURCE_EXHAUSTED": 429,
+    "invalid_request_error": 400,
+    "BadRequestError": 400,
+    "NotFoundError": 404,
+    "authentication_error": 401,
 }
 
 
@@ -79,7 +131,18 @@ class MissingLogProbabilitiesChatError(ChatError, MissingLogProbabilitiesError):
 # --- answers with another status than 200 -------------------------------------------------------------------
 
 
-def refused(url: str, status: int, headers: Mapping[str, str], body: bytes) -> ChatError:
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the body of an error says, in whatever form the server writes it."""
+
+    message: str
+    code: str | None = None
+    details: Any = None
+
+
+def refused(
+    url: str, status: int, headers: Mapping[str, str], body: bytes, *, withheld: str | None = None
+) -> ChatError:
     """The error of an answer that is no completion.
 
     Args:
@@ -87,93 +150,96 @@ def refused(url: str, status: int, headers: Mapping[str, str], body: bytes) -> C
         status: its HTTP status, or that which its body names.
         headers: looked up without regard to case.
         body: as it came, without the key.
+        withheld: the name of a key that was found and not sent.
     """
-    message, code = _server_words(body)
-    details = ", ".join(part for part in (code, _request_name(headers)) if part)
-    verdict = _verdict(status, code, headers)
+    said = _said(body)
+    details = ", ".join(part for part in (said.code, _request_name(headers)) if part)
+    seconds = (
+        wait_of(headers, said.details) if status == 429 or status >= 500 or status in _TRANSIENT else None
+    )
+    for_a_day = status == 429 and is_for_a_day((said.message, said.details))
+    fix = _fix(status, said, headers)
+    if for_a_day:
+        fix = f"This limit is for a day{_until(seconds)}: run the same command again then; it asks only what failed."
+    elif withheld and status in (401, 403):
+        fix = (
+            f"The key {withheld} was not sent there, for it may be another service's: add ?send_key=true, or name "
+            "the service's own key by ?key_env=VARIABLE"
+        )
     return ChatError(
-        f"{url} answered {status}{_phrase(status)}: {message}{f' ({details})' if details else ''}.",
-        fix=_fix(status, code, headers, message),
-        verdict=verdict,
+        f"{url} answered {status}{_phrase(status)}: {said.message}{f' ({details})' if details else ''}.",
+        fix=fix,
+        verdict=Fatal() if for_a_day else _verdict(status, said, seconds),
     )
 
 
-def _verdict(status: int, code: str | None, headers: Mapping[str, str]) -> Verdict:
-    if code in _FIX_BY_CODE or status in _HOPELESS or 300 <= status < 400:
+def _until(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return f", and over at {datetime.now().astimezone() + timedelta(seconds=seconds):%Y-%m-%d %H:%M %Z}"
+
+
+def _verdict(status: int, said: _Said, seconds: float | None) -> Verdict:
+    if said.code in _FIX_BY_CODE or _final_fix(status, said) or status in _HOPELESS or 300 <= status < 400:
         return Fatal()
     if status == 429:
-        return Retry(after=retry_after(headers), rate_limited=True)
+        return Retry(after=seconds, rate_limited=True)
     if status in _TRANSIENT or (status >= 500 and status not in _NEVER_BETTER):
-        return Retry(after=retry_after(headers))
+        return Retry(after=seconds)
     return None
 
 
-def _fix(status: int, code: str | None, headers: Mapping[str, str], message: str) -> str:
+def _final_fix(status: int, said: _Said) -> str | None:
+    """What to do where the words of the server say that no call can succeed."""
+    if status not in _SPEAKING:
+        return None
+    fixes = [fix for words, fix in _FIX_BY_FINAL_WORDS if words.search(said.message)]
+    fixes += [
+        fix for words, fix, statuses in _FIX_BY_OPTION if status in statuses and words.search(said.message)
+    ]
+    return next(iter(fixes), None)
+
+
+def _fix(status: int, said: _Said, headers: Mapping[str, str]) -> str:
     if 300 <= status < 400:
         target = shortened(headers.get("Location", "it names none"))
         return f"Give the address that it points to as base_url: {target}"
-    if code in _FIX_BY_CODE:
-        return _FIX_BY_CODE[code]
-    if status in _REFUSED:
-        for words, fix in _FIX_BY_WORDS:
-            if words.search(message):
-                return fix
-    if status in _FIX_BY_STATUS:
-        return _FIX_BY_STATUS[status]
+    fix = _FIX_BY_CODE.get(said.code or "") or _final_fix(status, said) or _FIX_BY_STATUS.get(status)
+    if fix is not None:
+        return fix
     return LATER if status in _TRANSIENT or status >= 500 else "Change the prompt or its options accordingly."
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """How long the server asks to wait, in seconds; None where it does not say.
-
-    `retry-after-ms` is OpenAI's; `Retry-After` is a number of seconds or a date (RFC 9110, section 10.2.3),
-    which is compared with the server's own clock where it sends that.
-    """
-    text = headers.get("retry-after-ms")
-    if text is not None and (milliseconds := _number(text)) is not None:
-        return milliseconds / 1000
-    text = headers.get("Retry-After")
-    if text is None:
-        return None
-    seconds = _number(text)
-    if seconds is not None:
-        return seconds
-    until = _timestamp(text)
-    if until is None:
-        return None
-    now = _timestamp(headers.get("Date", ""))
-    return max(0.0, until - (time.time() if now is None else now))
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return max(0.0, number) if math.isfinite(number) else None
-
-
-def _timestamp(text: str) -> float | None:
-    try:
-        return parsedate_to_datetime(text).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
-def _server_words(body: bytes) -> tuple[str, str | None]:
-    """The message and the code in the body of an error, in any of the forms that servers use."""
+def _said(body: bytes) -> _Said:
     text = body.decode("utf-8", "replace")
     try:
-        data = json.loads(text)
+        error = json.loads(text)
     except (ValueError, RecursionError):
-        return shortened(text) or "nothing more", None
-    error = data.get("error", data) if isinstance(data, dict) else data
+        return _Said(shortened(text) or "nothing more")
+    for _ in range(_MOST_WRAPPINGS):  # {"error": …}, [{"error": …}], {"error": [{"message": …}]}
+        if isinstance(error, list) and error and isinstance(error[0], dict):
+            error = error[0]
+        elif isinstance(error, dict) and error.get("error"):
+            error = error["error"]
     if not isinstance(error, dict):
-        return shortened(_as_text(error)), None
+        return _Said(shortened(_as_text(error)))
     message = error.get("message", error.get("detail", error))
-    names = (error.get("code"), error.get("type"))  # some servers write the status as the code
-    code = next((shortened(name, 80) for name in names if isinstance(name, str) and name), None)
-    return shortened(_as_text(message)), code
+    if isinstance(message, dict) and message.get("error"):  # LiteLLM's
+        message = message["error"]
+    names = (
+        error.get("code"),
+        error.get("type"),
+        error.get("status"),
+    )  # some servers write the status as the code
+    code = next(
+        (shortened(name, 80) for name in names if isinstance(name, str) and not _is_status(name)), None
+    )
+    return _Said(shortened(_as_text(message)), code, error.get("details"))
+
+
+def _is_status(code: Any) -> bool:
+    """Whether a code is the status, or none at all, as LiteLLM writes it."""
+    return str(code) in ("", "None") or str(code).isdecimal()
 
 
 def _as_text(value: Any) -> str:
@@ -203,6 +269,11 @@ def _phrase(status: int) -> str:
 
 def unreadable(url: str, error: ValidationError, body: bytes) -> ChatError:
     """The error of a body that was cut off, which may not happen again, or that has another form."""
+    with suppress(ValueError, RecursionError):
+        said = json.loads(body)
+        said = said[0] if isinstance(said, list) and said else said
+        if isinstance(said, dict) and said.get("error"):
+            return reported(url, said["error"])
     first = error.errors(include_url=False)[0]
     start = shortened(body[:200].decode("utf-8", "replace"), 100)
     if first["type"] == "json_invalid":
@@ -214,7 +285,7 @@ def unreadable(url: str, error: ValidationError, body: bytes) -> ChatError:
     where = ".".join(str(part) for part in first["loc"])
     return ChatError(
         f"{url} answered with JSON that is no chat completion: {where + ': ' if where else ''}{first['msg']}: {start}.",
-        fix="Check that base_url names a server of the chat-completions protocol.",
+        fix=_OTHER_PROTOCOL,
     )
 
 
@@ -227,19 +298,15 @@ def check_answer(url: str, request: ChatRequest, response: ChatResponse) -> None
     choices = response.choices
     if not choices:
         raise _without_choices(url, response)
-    if any(choice.finish_reason == "error" for choice in choices):
-        raise ChatError(
-            f"{url} broke off: the reason why a completion ended is 'error'.",
-            fix=LATER,
-            verdict=Retry(),
-        )
+    for choice in choices:
+        _check_choice(url, choice)
     asked = request.get("n", 1)
     if len(choices) < asked:
         raise ChatError(
             f"{url} answered with {len(choices)} of {asked} completions.",
             fix="The server gives no more at once: leave num_completions out, and repeat each prompt.",
         )
-    if request.get("logprobs") and any(each.logprobs is None and text_of(each.message) for each in choices):
+    if request.get("logprobs") and any(each.logprobs is None and _has_text(each) for each in choices):
         raise MissingLogProbabilitiesChatError(
             f"{url} answered without the log-probabilities that were asked for.",
             fix="Leave top_logprobs out; where judges are asked, say in the name of the model that it gives none: "
@@ -247,10 +314,39 @@ def check_answer(url: str, request: ChatRequest, response: ChatResponse) -> None
         )
 
 
+def _has_text(choice: Choice) -> bool:
+    return choice.message is not None and bool(text_of(choice.message))
+
+
+def _check_choice(url: str, choice: Choice) -> None:
+    """Refuse a completion that broke off, or that has no message though no content filter withheld it."""
+    error = (choice.model_extra or {}).get("error")  # OpenRouter's
+    if error:
+        raise reported(url, error)
+    if choice.finish_reason == "error":
+        raise ChatError(
+            f"{url} broke off: the reason why a completion ended is 'error'.", fix=LATER, verdict=Retry()
+        )
+    if choice.message is None and choice.finish_reason != "content_filter":
+        is_null = "message" in choice.model_fields_set
+        raise ChatError(
+            f"{url} answered with a choice without a message: {shortened(choice.model_dump_json(), 100)}.",
+            fix=LATER if is_null else _OTHER_PROTOCOL,
+            verdict=Retry() if is_null else None,
+        )
+
+
 def _without_choices(url: str, response: ChatResponse) -> ChatError:
     error = (response.model_extra or {}).get("error")
     if error:
-        code = error.get("code") if isinstance(error, dict) else None
-        status = code if isinstance(code, int) and 300 <= code < 600 else 502
-        return refused(url, status, {}, json.dumps({"error": error}).encode())
+        return reported(url, error)
     return ChatError(f"{url} answered without any choices.", fix=LATER, verdict=Retry())
+
+
+def reported(url: str, error: Any) -> ChatError:
+    """The error that a body with status 200 reports, with the status that its code stands for; 502 if for none."""
+    first = error[0] if isinstance(error, list) and error else error
+    codes = [first.get(name) for name in ("code", "status", "type")] if isinstance(first, dict) else []
+    statuses = (_STATUS_BY_CODE.get(str(code), int(code) if str(code).isdecimal() else 0) for code in codes)
+    status = next((status for status in statuses if 300 <= status < 600), 502)
+    return refused(url, status, {}, json.dumps({"error": error}).encode())

@@ -5,9 +5,11 @@ Source: OpenAI API reference, "Create chat completion"
 Turning prompts into requests is in `request.py`, responses into ours in `response.py`.
 """
 
+import re
+from collections.abc import Mapping
 from typing import Any, ClassVar, TypedDict
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 
 class Message(TypedDict):
@@ -42,9 +44,14 @@ class ChatRequest(TypedDict, total=False):
 
 
 class _Received(BaseModel):
-    """Part of a response. What it does not know it keeps, so that the cache holds the response whole."""
+    """Part of a response: all that the server sent, unknown fields included, and nothing that it did not send."""
 
     model_config = ConfigDict(extra="allow")
+
+    @model_serializer(mode="wrap")
+    def _as_sent(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = write(self)
+        return {name: value for name, value in fields.items() if name in self.model_fields_set}
 
 
 class TopLogprob(_Received):
@@ -69,34 +76,44 @@ class Logprobs(_Received):
 class Function(_Received):
     """A function that the model wants called; `arguments` is JSON in a text, at some servers an object."""
 
-    name: str
+    name: str | None = None
     arguments: str | dict[str, Any] | None = None
 
 
-class ToolCall(_Received):
-    """A tool that the model wants called."""
+class CustomTool(_Received):
+    """A tool of the user's own that the model wants called with a free text."""
 
-    function: Function
+    name: str | None = None
+    input: str | None = None
+
+
+class ToolCall(_Received):
+    """A tool that the model wants called: a function, or a custom tool."""
+
+    function: Function | None = None
+    custom: CustomTool | None = None
 
 
 class Answer(_Received):
     """The message of a choice.
 
-    `content` is a list of parts at servers that mix texts with other things. `reasoning_content` (DeepSeek,
-    vLLM, SGLang) and `reasoning` (OpenRouter, Ollama, vLLM) are what a model thought.
+    `content` is a list of parts at servers that mix texts with other things (Mistral's thoughts, say).
+    `reasoning_content` (DeepSeek, vLLM, SGLang), `reasoning` (OpenRouter, Ollama, vLLM) and `reasoning_details`
+    (OpenRouter) are what a model thought.
     """
 
     content: str | list[Any] | None = None
     refusal: str | None = None
     reasoning_content: Any = None
     reasoning: Any = None
+    reasoning_details: Any = None
     tool_calls: list[ToolCall] | None = None
 
 
 class Choice(_Received):
-    """One completion."""
+    """One completion; without a message where a content filter withheld it, as at Azure and Google."""
 
-    message: Answer
+    message: Answer | None = None
     finish_reason: str | None = None
     logprobs: Logprobs | None = None
 
@@ -104,36 +121,53 @@ class Choice(_Received):
 class OutputDetails(_Received):
     """What the output tokens were spent on."""
 
-    reasoning_tokens: int | None = None
+    reasoning_tokens: float | None = None
 
 
 class TokenUsage(_Received):
-    """The tokens of all completions together."""
+    """The tokens of all completions together; some servers write them as fractions. `cost` is OpenRouter's, in US
+    dollars."""
 
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    prompt_tokens: float | None = None
+    completion_tokens: float | None = None
     completion_tokens_details: OutputDetails | None = None
+    cost: float | None = None
 
 
 class ChatResponse(_Received):
     """A response; without choices where the server reports an error with status 200.
 
     Made by `received`, it comes back from its JSON as it was, so that the engine need not try that out.
+
+    Args:
+        timings: llama.cpp's; `predicted_n` is the tokens of one completion.
+        response_headers: those that say what the answer cost; no other header is kept.
     """
 
     comes_back: ClassVar[bool] = True
 
-    choices: list[Choice] = []
+    choices: list[Choice] | None = None
     usage: TokenUsage | None = None
+    timings: Any = None
+    response_headers: dict[str, str] | None = None
 
 
-def received(body: bytes) -> ChatResponse:
+_NO_JSON_NUMBER = re.compile(rb"NaN|Infinity|[eE]\+?\d{3}")
+
+
+def received(body: bytes, headers: Mapping[str, str] | None = None) -> ChatResponse:
     """The response that a body holds; None stands for NaN and infinities, which some servers write and JSON lacks.
+
+    Args:
+        body: as it came.
+        headers: those to keep with the response, by name.
 
     Raises:
         ValidationError: the body is no JSON, or of another form.
     """
     response = ChatResponse.model_validate_json(body)
-    if b"NaN" in body or b"Infinity" in body:
+    if _NO_JSON_NUMBER.search(body):
         response = ChatResponse.model_validate_json(response.model_dump_json())
+    if headers:
+        response.response_headers = dict(headers)
     return response

@@ -1,5 +1,6 @@
 """From responses of the protocol to ours."""
 
+import math
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from modelgauge import SUTCompletion, SUTResponse, TokenProbability, ToolCall, T
 from modelgauge_openai import protocol
 
 _MOST_TOKENS = 2**53
+_MOST_DOLLARS = 1e15
 _NEVER = -9999.0  # the protocol's own figure for a token that has no chance
 
 
@@ -27,32 +29,69 @@ class Prices:
         return (read * self.input + written * self.output) / 1e6
 
 
+COST_HEADERS = ("x-litellm-response-cost",)
+"""Response headers that say what an answer cost, in US dollars.
+
+Source: LiteLLM, "Response Headers" (https://docs.litellm.ai/docs/proxy/response_headers).
+"""
+
+
 def sut_response(response: protocol.ChatResponse, prices: Prices | None) -> SUTResponse:
     """All completions of a response, and what they cost."""
     return SUTResponse(
-        completions=tuple(_completion(choice) for choice in response.choices),
-        usage=None if response.usage is None else _usage(response.usage, prices),
+        completions=tuple(_completion(choice) for choice in response.choices or ()),
+        usage=_usage(response, prices),
     )
 
 
-def _usage(usage: protocol.TokenUsage, prices: Prices | None) -> Usage:
+def _usage(response: protocol.ChatResponse, prices: Prices | None) -> Usage | None:
+    usage = response.usage or protocol.TokenUsage()
     details = usage.completion_tokens_details
-    read, written = _count(usage.prompt_tokens), _count(usage.completion_tokens)
+    read = _count(usage.prompt_tokens)
+    written = None if _counts_one_of_many(response) else _count(usage.completion_tokens)
+    cost = _reported_cost(response) if prices is None else prices.cost(read, written)
+    if response.usage is None and cost is None:
+        return None
     return Usage(
         input_tokens=read,
         output_tokens=written,
         reasoning_tokens=None if details is None else _count(details.reasoning_tokens),
-        cost_usd=None if prices is None else prices.cost(read, written),
+        cost_usd=cost,
     )
 
 
-def _count(tokens: int | None) -> int | None:
-    """A number of tokens; None where the server tells one that there cannot be: the answer is good all the same."""
-    return tokens if tokens is not None and 0 <= tokens <= _MOST_TOKENS else None
+def _count(tokens: float | None) -> int | None:
+    """A number of tokens; None where the server gives one that there cannot be: the answer is good all the same."""
+    return math.ceil(tokens) if tokens is not None and 0 <= tokens <= _MOST_TOKENS else None
+
+
+def _counts_one_of_many(response: protocol.ChatResponse) -> bool:
+    """Whether the tokens are those of one completion only, as llama.cpp counts them where it gives several.
+
+    Source: https://github.com/ggml-org/llama.cpp/pull/27318
+    """
+    timings, usage = response.timings, response.usage
+    return (
+        len(response.choices or ()) > 1
+        and usage is not None
+        and isinstance(timings, dict)
+        and timings.get("predicted_n") == usage.completion_tokens
+    )
+
+
+def _reported_cost(response: protocol.ChatResponse) -> float | None:
+    """What the server says that the answer cost, in US dollars."""
+    headers = response.response_headers or {}
+    reported = [None if response.usage is None else response.usage.cost, *map(headers.get, COST_HEADERS)]
+    for cost in reported:
+        with suppress(ValueError):
+            if cost is not None and 0 <= float(cost) <= _MOST_DOLLARS:
+                return float(cost)
+    return None
 
 
 def _completion(choice: protocol.Choice) -> SUTCompletion:
-    message = choice.message
+    message = choice.message or protocol.Answer()
     content = text_of(message)
     reasoning = _reasoning(message)
     fields: dict[str, Any] = {"finish_reason": choice.finish_reason}
@@ -62,7 +101,7 @@ def _completion(choice: protocol.Choice) -> SUTCompletion:
     if message.refusal:
         fields["metadata"] = {"refusal": message.refusal}
     if message.tool_calls:
-        fields["tool_calls"] = tuple(_tool_call(call.function) for call in message.tool_calls)
+        fields["tool_calls"] = tuple(_tool_call(call) for call in message.tool_calls)
     if choice.logprobs is not None and choice.logprobs.content is not None:
         fields["top_logprobs"] = tuple(_top_tokens(token) for token in choice.logprobs.content)
     # What a model says instead of an answer is its answer.
@@ -71,31 +110,47 @@ def _completion(choice: protocol.Choice) -> SUTCompletion:
 
 def text_of(message: protocol.Answer) -> str:
     """What a message says; of parts, the texts."""
-    content = message.content
-    if isinstance(content, list):
-        texts = [
-            part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"
-        ]
-        return "".join(text for text in texts if isinstance(text, str))
-    return content or ""
+    return _texts(message.content)
+
+
+def _texts(content: Any) -> str:
+    """A text, or the texts among parts."""
+    return content if isinstance(content, str) else "".join(_values(content, "text"))
+
+
+def _values(parts: Any, kind: str, key: str = "") -> list[str]:
+    """The texts in parts of one type, which stand under the type's own name or another key."""
+    parts = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    return [_texts(part.get(key or kind)) for part in parts if part.get("type") == kind]
 
 
 def _reasoning(message: protocol.Answer) -> str | None:
     """What a model thought; None where the server keeps it in the text, if anywhere."""
-    for thought in (message.reasoning_content, message.reasoning):
-        if isinstance(thought, str) and thought:
-            return thought
-    return None
+    thoughts = (
+        message.reasoning_content,
+        message.reasoning,
+        "\n\n".join(_reasoning_details(message.reasoning_details)),
+        "\n\n".join(_values(message.content, "thinking")),
+    )
+    return next((thought for thought in thoughts if isinstance(thought, str) and thought), None)
 
 
-def _tool_call(function: protocol.Function) -> ToolCall:
-    arguments: Any = function.arguments
+def _reasoning_details(details: Any) -> list[str]:
+    """The readable parts of OpenRouter's `reasoning_details`: texts, or summaries where there are no texts."""
+    return _values(details, "reasoning.text", "text") or _values(details, "reasoning.summary", "summary")
+
+
+def _tool_call(call: protocol.ToolCall) -> ToolCall:
+    if call.custom is not None:
+        return ToolCall(name=call.custom.name or "", input_parameters={"input": call.custom.input or ""})
+    function = call.function or protocol.Function()
+    name, arguments = function.name or "", function.arguments
     if isinstance(arguments, str) and arguments.strip():
         with suppress(ValueError):  # models write this text, and get it wrong: then it is kept as it is
             arguments = from_json(arguments, allow_inf_nan=False)
     if arguments is None or isinstance(arguments, dict):
-        return ToolCall(name=function.name, input_parameters=arguments)
-    return ToolCall(name=function.name, input_parameters={"arguments": arguments} if arguments else {})
+        return ToolCall(name=name, input_parameters=arguments)
+    return ToolCall(name=name, input_parameters={"arguments": arguments} if arguments else {})
 
 
 def _top_tokens(token: protocol.TokenLogprob) -> TopTokens:

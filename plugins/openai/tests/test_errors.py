@@ -11,8 +11,9 @@ from pydantic import ValidationError
 
 from modelgauge import Fatal, Retry
 from modelgauge.errors import MissingLogProbabilitiesError
-from modelgauge_openai.errors import ChatError, check_answer, refused, retry_after, unreadable
+from modelgauge_openai.errors import ChatError, check_answer, refused, unreadable
 from modelgauge_openai.protocol import ChatResponse
+from modelgauge_openai.waiting import wait_of
 
 URL = "https://api.openai.com/v1/chat/completions"
 
@@ -78,6 +79,9 @@ def test_what_only_this_request_has_wrong(status):
             '[{"loc": ["body", "n"], "msg": "Too long"}]',
         ),
         (b"Too\n  long.\n", "Too long"),
+        ([{"error": {"message": "Too long", "code": 400}}], "Too long"),
+        ({"error": [{"message": "Too long", "code": "e1"}]}, "Too long (e1)"),
+        ({"error": {"message": {"error": "Too long"}, "type": "None", "code": "400"}}, "Too long"),
         (b"", "nothing more"),
         (b"[]", "[]"),
         (b"\xff\xfe", "\ufffd\ufffd"),
@@ -150,17 +154,61 @@ def test_an_error_survives_pickling():
     ],
 )
 def test_how_long_to_wait(headers, seconds):
-    assert retry_after(CIMultiDict(headers)) == seconds
+    assert wait_of(CIMultiDict(headers)) == seconds
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "6m0s"}, 1.0),
+        (
+            {
+                "x-ratelimit-remaining-requests": "9",
+                "x-ratelimit-remaining-tokens": "0",
+                "x-ratelimit-reset-requests": "1s",
+                "x-ratelimit-reset-tokens": "1h6m0.5s",
+            },
+            3960.5,
+        ),
+        ({"x-ratelimit-reset-requests": "120ms"}, 0.12),
+        ({"x-ratelimit-reset-tokens": "59.7"}, 59.7),
+        ({"X-RateLimit-Reset": "1445412510000"}, 30.0),
+        ({"x-ratelimit-reset": "1445412510"}, 30.0),
+        (
+            {
+                "anthropic-ratelimit-tokens-remaining": "0",
+                "anthropic-ratelimit-tokens-reset": "2015-10-21T07:28:40Z",
+                "anthropic-ratelimit-requests-reset": "2015-10-21T07:28:05Z",
+            },
+            40.0,
+        ),
+        ({"x-ratelimit-reset-requests": "soon"}, None),
+        ({"x-ratelimit-reset-requests": ""}, None),
+        ({"Retry-After": "2", "x-ratelimit-reset-requests": "9s"}, 2.0),
+    ],
+)
+def test_when_limits_are_reset(headers, seconds, monkeypatch):
+    monkeypatch.setattr("time.time", lambda: 1_445_412_480.0)
+    assert wait_of(CIMultiDict(headers)) == pytest.approx(seconds)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["x-ratelimit-reset-tokens", "anthropic-ratelimit-x-reset"]), st.text())
+)
+def test_no_reset_is_too_odd(headers):
+    seconds = wait_of(CIMultiDict(headers), [{"@type": "google.rpc.RetryInfo", "retryDelay": 3}, None])
+    assert seconds is not None
+    assert seconds >= 0
 
 
 def test_a_date_without_a_clock_of_the_server(monkeypatch):
     monkeypatch.setattr("time.time", lambda: 1_445_412_480.0)
-    assert retry_after(CIMultiDict({"Retry-After": "Wed, 21 Oct 2015 07:28:30 GMT"})) == 30.0
+    assert wait_of(CIMultiDict({"Retry-After": "Wed, 21 Oct 2015 07:28:30 GMT"})) == 30.0
 
 
 @given(st.text())
 def test_no_header_is_too_odd(text):
-    seconds = retry_after(CIMultiDict({"Retry-After": text}))
+    seconds = wait_of(CIMultiDict({"Retry-After": text}))
     assert seconds is None or seconds >= 0
 
 
@@ -181,10 +229,20 @@ def test_a_body_that_is_cut_off_may_come_whole_next_time():
     assert '{"choices": [{"message"' in str(error)
 
 
+def test_a_list_of_errors_with_status_200():
+    body = b'[{"error": {"code": 429, "message": "Resource exhausted", "status": "RESOURCE_EXHAUSTED"}}]'
+    error = unreadable_error(body)
+    assert error.verdict == Retry(rate_limited=True)
+    assert "Resource exhausted" in str(error)
+
+
 def test_json_of_another_form_comes_again():
-    error = unreadable_error(b'{"choices": [{"text": "completions, not chat"}]}')
+    error = unreadable_error(b'{"choices": {"text": "no list"}}')
     assert error.verdict is None
-    assert "choices.0.message" in str(error)
+    assert "choices" in str(error)
+    with pytest.raises(ChatError, match="completions, not chat") as raised:
+        checked({"choices": [{"text": "completions, not chat"}]})
+    assert raised.value.verdict is None
 
 
 def checked(body, **request):
@@ -200,6 +258,7 @@ def test_an_answer_that_holds_what_was_asked_for_passes():
     checked({"choices": [choice(), choice()]}, n=2)
     checked({"choices": [choice(logprobs={"content": []})]}, logprobs=True)
     checked({"choices": [{"message": {"refusal": "No"}}]}, logprobs=True)
+    checked({"choices": [{"message": None, "finish_reason": "content_filter"}]}, logprobs=True)
 
 
 @pytest.mark.parametrize(
@@ -213,6 +272,16 @@ def test_an_answer_that_holds_what_was_asked_for_passes():
         ({"error": {"message": "No such model", "code": "model_not_found"}}, {}, Fatal()),
         ({"error": {"message": "Bad", "code": 400}}, {}, None),
         ({"error": "Out of order"}, {}, Retry()),
+        ({"choices": None, "error": {"message": "Slow down", "code": "429"}}, {}, Retry(rate_limited=True)),
+        ({"error": {"message": "Slow down", "type": "rate_limit_exceeded"}}, {}, Retry(rate_limited=True)),
+        ({"error": [{"message": "Overloaded", "code": 503}]}, {}, Retry()),
+        ({"choices": None}, {}, Retry()),
+        ({"choices": [{"message": None, "finish_reason": "stop"}]}, {}, Retry()),
+        (
+            {"choices": [{"message": {"content": ""}, "error": {"message": "Upstream", "code": 429}}]},
+            {},
+            Retry(rate_limited=True),
+        ),
         ({"choices": [choice()]}, {"n": 2}, None),
         ({"choices": [choice()]}, {"logprobs": True}, None),
     ],

@@ -62,6 +62,47 @@ def test_where_there_is_none_the_text_may_hold_it(nothing):
     assert (done.text, done.reasoning) == ("<think>x</think>Paris", None)
 
 
+@pytest.mark.parametrize(
+    ("message", "reasoning"),
+    [
+        (
+            {
+                "content": "Paris",
+                "reasoning_details": [
+                    {"type": "reasoning.summary", "summary": "short"},
+                    {"type": "reasoning.text", "text": "France"},
+                    {"type": "reasoning.text", "text": "Capital"},
+                ],
+            },
+            "France\n\nCapital",
+        ),
+        ({"content": "Paris", "reasoning_details": [{"type": "reasoning.summary", "summary": "S"}]}, "S"),
+        ({"content": "Paris", "reasoning_details": [{"type": "reasoning.encrypted", "data": "e"}]}, None),
+        (
+            {
+                "content": [
+                    {
+                        "type": "thinking",
+                        "thinking": [{"type": "text", "text": "Fra"}, {"type": "text", "text": "nce"}],
+                    },
+                    {"type": "text", "text": "Paris"},
+                ]
+            },
+            "France",
+        ),
+    ],
+)
+def test_reasoning_in_parts(message, reasoning):
+    done = completion(message)
+    assert (done.text, done.reasoning) == ("Paris", reasoning)
+
+
+def test_a_message_that_a_content_filter_withheld():
+    body = {"choices": [{"index": 0, "message": None, "finish_reason": "content_filter"}]}
+    [done] = sut_response(ChatResponse.model_validate(body), None).completions
+    assert (done.text, done.finish_reason) == ("", "content_filter")
+
+
 def test_reasoning_that_was_cut_off():
     done = completion({"content": None, "reasoning": "First, "}, finish_reason="length")
     assert (done.text, done.truncated_reasoning) == ("", True)
@@ -85,6 +126,20 @@ def test_tool_calls(arguments, expected):
     call = {"id": "1", "type": "function", "function": {"name": "weather", "arguments": arguments}}
     [made] = completion({"content": None, "tool_calls": [call]}, finish_reason="tool_calls").tool_calls
     assert (made.name, made.input_parameters) == ("weather", expected)
+
+
+def test_a_tool_without_a_name_and_a_custom_tool():
+    calls = [
+        {"function": {"name": None, "arguments": "{}"}},
+        {"type": "custom", "custom": {"name": "sql", "input": "SELECT 1"}},
+        {"type": "unknown"},
+    ]
+    made = completion({"content": None, "tool_calls": calls}).tool_calls
+    assert [(one.name, one.input_parameters) for one in made] == [
+        ("", {}),
+        ("sql", {"input": "SELECT 1"}),
+        ("", None),
+    ]
 
 
 def test_log_probabilities_most_likely_first():
@@ -139,6 +194,62 @@ def test_usage_that_is_not_counted():
     assert partial == Usage(input_tokens=5)
     wrong = {"prompt_tokens": -1, "completion_tokens": 10**30}
     assert translated({"content": "x"}, usage=wrong, prices=Prices(1, 1)).usage == Usage()
+
+
+def test_usage_in_fractions():
+    fractions = {
+        "prompt_tokens": 5.0,
+        "completion_tokens": 2.4,
+        "completion_tokens_details": {"reasoning_tokens": 1.0},
+    }
+    assert translated({"content": "x"}, usage=fractions).usage == Usage(
+        input_tokens=5, output_tokens=3, reasoning_tokens=1
+    )
+    endless = received(
+        b'{"choices": [{"message": {}}], "usage": {"prompt_tokens": 1e999, "completion_tokens": 1}}'
+    )
+    assert sut_response(endless, None).usage == Usage(output_tokens=1)
+    assert received(endless.model_dump_json().encode()) == endless
+
+
+@pytest.mark.parametrize(
+    ("usage", "headers", "dollars"),
+    [
+        ({"prompt_tokens": 1, "cost": 0.00014}, {}, 0.00014),
+        ({"prompt_tokens": 1}, {"x-litellm-response-cost": "0.0002"}, 0.0002),
+        (None, {"x-litellm-response-cost": "2e-05"}, 2e-05),
+        ({"prompt_tokens": 1, "cost": 0.5}, {"x-litellm-response-cost": "0.7"}, 0.5),
+        ({"prompt_tokens": 1, "cost": -1}, {"x-litellm-response-cost": "None"}, None),
+    ],
+)
+def test_costs_that_servers_report(usage, headers, dollars):
+    body = json.dumps({"choices": [{"message": {"content": "x"}}], "usage": usage}).encode()
+    response = received(body, headers)
+    assert sut_response(response, None).usage.cost_usd == dollars
+    assert received(response.model_dump_json().encode()) == response  # the cache keeps what it cost
+
+
+def test_prices_of_the_user_come_before_reported_costs():
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "cost": 0.5}
+    assert translated({"content": "x"}, usage=usage, prices=Prices(1e6, 1e6)).usage.cost_usd == 2.0
+
+
+@pytest.mark.parametrize(("counted", "tokens"), [(7, None), (19, 19)])
+def test_usage_of_one_of_several_completions_is_none_of_all(counted, tokens):
+    choice = {"message": {"content": "x"}, "finish_reason": "stop"}
+    body = {
+        "choices": [choice, choice],
+        "usage": {"prompt_tokens": 3, "completion_tokens": counted},
+        "timings": {"predicted_n": 7},
+    }
+    usage = sut_response(ChatResponse.model_validate(body), None).usage
+    assert (usage.input_tokens, usage.output_tokens) == (3, tokens)
+
+
+def test_what_the_server_did_not_send_is_not_written():
+    message = {"content": "x", "tool_calls": [{"function": {"name": "f"}}]}
+    body = {"choices": [{"message": message}], "usage": {"prompt_tokens": 1}}
+    assert json.loads(received(json.dumps(body).encode()).model_dump_json()) == body
 
 
 def test_what_it_does_not_know_is_kept():
