@@ -346,7 +346,7 @@ def _without_choices(url: str, response: ChatResponse) -> ChatError:
 def reported(url: str, error: Any) -> ChatError:
     """The error that a body with status 200 reports, with the status that its code stands for; 502 if for none."""
     first = error[0] if isinstance(error, list) and error else error
-    codes = [first.get(name) for name in ("code", "status", "type")] if isinstance(first, dict) else []
-    statuses = (_STATUS_BY_CODE.get(str(code), int(code) if str(code).isdecimal() else 0) for code in codes)
+    codes = [str(first.get(name)) for name in ("code", "status", "type")] if isinstance(first, dict) else []
+    statuses = (_STATUS_BY_CODE.get(code, int(code) if code.isdecimal() else 0) for code in codes)
     status = next((status for status in statuses if 300 <= status < 600), 502)
     return refused(url, status, {}, json.dumps({"error": error}).encode())
