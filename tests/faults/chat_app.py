@@ -44,7 +44,7 @@ class Stats:
         max_in_flight: the most at once.
         faults: how often which fault was played.
         prompts: by the text of the last message.
-        recent: the last requests, with `headers` and `body`.
+        recent: the last requests, with `headers`, `query` and `body`.
     """
 
     calls: int = 0
@@ -112,7 +112,7 @@ class ChatApp:
         count.after_success += bool(count.completed)
         stats.calls += 1
         stats.after_success += bool(count.completed)
-        stats.recent.append({"headers": dict(request.headers), "body": body})
+        stats.recent.append({"headers": dict(request.headers), "query": dict(request.query), "body": body})
         stats.in_flight += 1
         stats.max_in_flight = max(stats.max_in_flight, stats.in_flight)
         try:
@@ -135,7 +135,8 @@ class ChatApp:
         if fault is not None:
             self.stats.faults[fault.kind] = self.stats.faults.get(fault.kind, 0) + 1
             return await play(fault, request, body, wish)
-        response = _json(200, completion(body, wish))
+        whole = completion(body, wish)
+        response = _events(whole) if body.get("stream") else _json(200, whole)
         await response.prepare(request)
         await response.write_eof()
         count.completed += 1
@@ -148,6 +149,8 @@ class ChatApp:
             return _error(401, "Incorrect API key provided.", "invalid_api_key")
         if plan.models is not None and body["model"] not in plan.models:
             return _error(404, f"The model `{body['model']}` does not exist.", "model_not_found")
+        if plan.only_streams and not body.get("stream"):
+            return _error(400, "Only streaming is supported.", "unsupported_value")
         for field_name in plan.refuses:
             if field_name in body:
                 return _error(
@@ -203,6 +206,27 @@ def logprobs(text: str, most: int, odds: dict[str, float] | None = None) -> dict
             odds = None
         content.append({"token": token, "logprob": -0.69, "top_logprobs": top})
     return {"content": content}
+
+
+def _events(whole: dict[str, Any]) -> web.Response:
+    """The completion as server-sent events: a character of each choice at a time, the usage last."""
+    head = {name: whole[name] for name in ("id", "object", "created", "model")}
+    chunks: list[dict[str, Any]] = []
+    for choice in whole["choices"]:
+        message = dict(choice["message"])
+        text, thought = message.pop("content") or "", message.pop("reasoning_content", "")
+        deltas = [
+            message,
+            *({"reasoning_content": sign} for sign in thought),
+            *({"content": sign} for sign in text),
+        ]
+        pieces = [{"index": choice["index"], "delta": delta, "finish_reason": None} for delta in deltas]
+        pieces[0]["logprobs"] = choice["logprobs"]
+        pieces.append({"index": choice["index"], "delta": {}, "finish_reason": choice["finish_reason"]})
+        chunks += [{"choices": [piece]} for piece in pieces]
+    lines = [json.dumps({**head, **chunk}) for chunk in (*chunks, {"choices": [], "usage": whole["usage"]})]
+    body = ": a comment\n\n" + "".join(f"data: {line}\n\n" for line in (*lines, "[DONE]"))
+    return web.Response(text=body, content_type="text/event-stream")
 
 
 # --- faults -------------------------------------------------------------------------------------------------

@@ -83,6 +83,7 @@ class Plan:
         key: the API key that is asked for; None: none is.
         models: those that there are; None: all.
         refuses: fields of requests that are refused with a 400, as by servers that do not have them.
+        only_streams: whether requests that do not ask for a stream are refused.
     """
 
     latency: float = 0.0
@@ -91,6 +92,7 @@ class Plan:
     key: str | None = None
     models: tuple[str, ...] | None = None
     refuses: tuple[str, ...] = ()
+    only_streams: bool = False
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

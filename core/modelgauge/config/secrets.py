@@ -42,12 +42,14 @@ class SecretDescription:
         key: its name there.
         instructions: where to get one, a sentence or a URL.
         env: environment variables to look in first, in order; one may be given as a plain text.
+        only_env: whether it is looked for in `env` alone.
     """
 
     scope: str
     key: str
     instructions: str
     env: tuple[str, ...] = ()
+    only_env: bool = False
 
     def __post_init__(self) -> None:
         for part in (self.scope, self.key):
@@ -66,7 +68,9 @@ class SecretDescription:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The environment variables that are looked in, in order: `env`, then `SCOPE_KEY`."""
+        """The environment variables that are looked in, in order: `env`, then `SCOPE_KEY` unless `only_env`."""
+        if self.only_env:
+            return self.env
         default = re.sub(r"[^A-Z0-9]", "_", f"{self.scope}_{self.key}".upper())
         return tuple(dict.fromkeys((*self.env, default)))
 
@@ -89,6 +93,16 @@ class Secret:
             f"{cls.__qualname__} has no description().",
             fix="Return SecretDescription(scope, key, instructions) from a classmethod of that name.",
         )
+
+    @classmethod
+    def chosen(cls, options: Mapping[str, Any]) -> SecretDescription:
+        """Where the secret of an object is looked up; override it where options of its name choose another place.
+
+        Args:
+            options: those of the name, by name; `key_env` and `key` of a model behind an API, say.
+        """
+        del options
+        return cls.description()
 
     @property
     def value(self) -> str | None:
@@ -223,22 +237,27 @@ class SecretStore:
         found = next(
             (value for value in (env.get(name, "").strip() for name in description.variables) if value), None
         )
-        if found is None:
+        if found is None and not description.only_env:
             found = self._find_in_file(description)
         if found is not None:
             self.redactor.add(description.name, found)
         return found
 
-    def get(self, secret: type[SecretT]) -> SecretT:
+    def get(self, secret: type[SecretT], options: Mapping[str, Any] | None = None) -> SecretT:
         """An instance of a secret class, with its value.
+
+        Args:
+            secret: the class.
+            options: of the object that the secret is for; they may choose where it is looked up.
 
         Raises:
             MissingSecretError: it is required and nowhere.
             SettingsError: `secrets.toml` cannot be used.
         """
-        value = self.find(secret.description())
+        description = secret.chosen(options or {})
+        value = self.find(description)
         if value is None and issubclass(secret, RequiredSecret):
-            raise self._missing_error([secret.description()])
+            raise self._missing_error([description])
         return secret(value)
 
     def require(self, injections: Iterable[InjectSecret]) -> None:

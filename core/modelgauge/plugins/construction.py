@@ -123,8 +123,8 @@ def construct(
         else:
             named[key] = value
     _require_all(parameters, positional, named, base, owner)
-    positional = [_injected(value, secrets) for value in positional]
-    named = {key: _injected(value, secrets) for key, value in named.items()}
+    positional = [_injected(value, secrets, named) for value in positional]
+    named = {key: _injected(value, secrets, named) for key, value in named.items()}
     try:
         return target(join_name(base, spellings), *positional, **named)
     except (Exception, SystemExit) as error:
@@ -223,5 +223,5 @@ def _require_all(
         )
 
 
-def _injected(value: Any, secrets: SecretStore) -> Any:
-    return secrets.get(value.secret_class()) if isinstance(value, InjectSecret) else value
+def _injected(value: Any, secrets: SecretStore, options: Mapping[str, Any]) -> Any:
+    return secrets.get(value.secret_class(), options) if isinstance(value, InjectSecret) else value

@@ -1,7 +1,8 @@
 """Where requests go: the URL that `base_url` stands for, and the proxy on the way there."""
 
+from collections.abc import Mapping
 from ipaddress import ip_address
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from modelgauge.errors import InvalidOptionError
@@ -10,11 +11,12 @@ OFFICIAL = "https://api.openai.com/v1"
 PATH = "/chat/completions"
 
 
-def chat_url(base_url: str) -> str:
+def chat_url(base_url: str, query: Mapping[str, str] | None = None) -> str:
     """The URL that requests are posted to.
 
     Args:
         base_url: the server, up to where `/chat/completions` begins.
+        query: what stands behind the `?`, by name: Azure's `api-version`.
 
     Raises:
         InvalidOptionError: it is no such URL, or holds what must not be recorded.
@@ -30,7 +32,7 @@ def chat_url(base_url: str) -> str:
             f"base_url cannot be used: {problem}.",
             fix=f"Write the server up to where {PATH} begins: base_url=http://localhost:8000/v1",
         )
-    return base_url.rstrip("/") + PATH
+    return base_url.rstrip("/") + PATH + (f"?{urlencode(query)}" if query else "")
 
 
 def _problem(parts: SplitResult) -> str | None:
@@ -41,7 +43,7 @@ def _problem(parts: SplitResult) -> str | None:
     if not parts.hostname or parts.port == 0:
         return "it names no server"
     if parts.query or parts.fragment:
-        return "it has a part after '?' or '#'"
+        return "it has a part after '?' or '#', which extra_query is for"
     return f"{PATH} is added to it" if parts.path.rstrip("/").endswith(PATH) else None
 
 
@@ -49,6 +51,11 @@ def is_official(url: str) -> bool:
     """Whether this is OpenAI's own server, in one of its regions."""
     host = urlsplit(url).hostname or ""
     return host == "api.openai.com" or host.endswith(".api.openai.com")
+
+
+def is_on_this_machine(url: str) -> bool:
+    """Whether a server is on the loopback interface."""
+    return _is_loopback(urlsplit(url).hostname or "")
 
 
 def proxy_for(url: str) -> str | None:

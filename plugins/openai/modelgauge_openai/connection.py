@@ -6,15 +6,18 @@ This is the only module that imports aiohttp.
 
 import asyncio
 import io
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import aiohttp
 
 from modelgauge import Fatal, Retry
-from modelgauge.errors import CallError
+from modelgauge.errors import CallError, InvalidOptionError
 from modelgauge_openai.address import proxy_for
 from modelgauge_openai.errors import LATER, ChatError, refused, shortened
 from modelgauge_openai.key import OpenAIKey
+from modelgauge_openai.response import COST_HEADERS
 
 MOST_BYTES = 64 * 2**20
 """The longest response that is read."""
@@ -24,7 +27,27 @@ _CONNECT_SECONDS = {"http": 1.0, "https": 5.0}
 drops the first packet, and a system sends it again after 1 s, 3 s, 7 s, …: whoever waits longer learns nothing, and
 sends the server ever more meanwhile."""
 
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_OWN_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "content-type", "content-length", "host"})
+
 _LARGE = 2**20  # from here on aiohttp wants a file, which it sends piece by piece
+
+
+def checked_headers(headers: Mapping[str, str], key_header: str | None) -> dict[str, str]:
+    """Further headers of each request.
+
+    Raises:
+        InvalidOptionError: one that holds a key, that this SUT writes itself, or that HTTP cannot carry.
+    """
+    for name, value in [*headers.items(), *([(key_header, "")] if key_header else [])]:
+        is_own = name.lower() in _OWN_HEADERS and name != key_header
+        if is_own or not _HEADER_NAME.fullmatch(name) or not (value.isascii() and value.isprintable()):
+            raise InvalidOptionError(
+                f"The header {name!r} cannot be sent.",
+                fix="Names and values are printable ASCII. A key does not belong there, for it would be recorded: "
+                "say where it stands by key_env, and api_key_header where it is not sent as Authorization.",
+            )
+    return dict(headers)
 
 
 @dataclass(slots=True)
@@ -42,12 +65,27 @@ class Connection:
         owner: the SUT's uid, for messages.
         url: where each request is posted.
         key: sent as a bearer token; None: none is.
+        key_header: the header that the key is sent in instead, as it is.
+        headers: further headers.
+        withheld: the name of a key that was found and is not sent.
     """
 
-    def __init__(self, owner: str, url: str, key: OpenAIKey | None) -> None:
+    def __init__(
+        self,
+        owner: str,
+        url: str,
+        key: OpenAIKey | None,
+        *,
+        key_header: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        withheld: str | None = None,
+    ) -> None:
         self.url = url
         self._owner = owner
         self._key = key
+        self._key_header = key_header
+        self._headers = dict(headers or {})
+        self._withheld = withheld
         self._opened: dict[asyncio.AbstractEventLoop, _Opened] = {}
 
     async def open(self) -> None:
@@ -74,8 +112,11 @@ class Connection:
             "Content-Type": "application/json",
             "Accept": "application/json",
             "User-Agent": "modelgauge-plugin-openai",
+            **self._headers,
         }
-        if self._key is not None:
+        if self._key is not None and self._key_header is not None:
+            headers[self._key_header] = self._key.value or ""
+        elif self._key is not None:
             headers["Authorization"] = f"Bearer {self._key.value}"
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),  # the engine limits
@@ -87,8 +128,10 @@ class Connection:
             ),
         )
 
-    async def post(self, body: bytes) -> bytes:
-        """Send a body, and return that of the answer as it came: it is scored, and runs redact what they write.
+    async def post(self, body: bytes) -> tuple[bytes, dict[str, str]]:
+        """Send a body, and return that of the answer as it came, with the headers that say what it cost.
+
+        It is scored as it came; runs redact what they write.
 
         Raises:
             ChatError: there was no answer, or one with another status than 200.
@@ -106,9 +149,12 @@ class Connection:
             async with opened.session.post(self.url, data=data, allow_redirects=False) as response:
                 content = await self._read(response)
                 if response.status == 200:
-                    return content
+                    costs = {
+                        name: response.headers[name] for name in COST_HEADERS if name in response.headers
+                    }
+                    return content, costs
                 quoted = self._without_key(content)
-                raise refused(self.url, response.status, response.headers, quoted)
+                raise refused(self.url, response.status, response.headers, quoted, withheld=self._withheld)
         except (aiohttp.ClientError, OSError) as error:
             raise self._broken(error) from error
 

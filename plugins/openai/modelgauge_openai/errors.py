@@ -73,14 +73,16 @@ _NO_SCHEMA = (
 _OTHER_LIMIT = (
     "Name the field that limits tokens there: ?max_tokens_field=max_completion_tokens (or =max_tokens)."
 )
-_FIX_BY_OPTION = (  # where a server refuses what not every model has: the words, and with which statuses they count
-    (re.compile(r"log_?prob", re.IGNORECASE), _NO_LOGPROBS, _SPEAKING - {500}),
+_REFUSED_FIELDS = (  # what not every server takes: its words, what to do, and with which statuses the words count
+    ("logprobs", re.compile(r"log_?prob", re.IGNORECASE), _NO_LOGPROBS, _SPEAKING - {500}),
     (
+        "response_format",
         re.compile(r"response[_ ]format|json[_ ]schema|structured[_ ]output", re.IGNORECASE),
         _NO_SCHEMA,
         _SPEAKING,
     ),
     (
+        "max_tokens",
         re.compile(
             r"(max_(completion_)?tokens).{0,80}(not support|unsupported|not permitted|unknown)"
             r"|(unsupported|unknown|unrecognized).{0,80}max_(completion_)?tokens",
@@ -114,14 +116,19 @@ class ChatError(CallError):
     Args:
         problem: as in every error.
         fix: likewise.
-        verdict: what the engine is told by `classify_error`.
+        verdict: what `classify_error` returns.
+        refused_field: the field of the request that the server refuses, where its words say so.
     """
 
     verdict: Verdict = None
+    refused_field: str | None = None
 
-    def __init__(self, problem: str, *, fix: str, verdict: Verdict = None) -> None:
+    def __init__(
+        self, problem: str, *, fix: str, verdict: Verdict = None, refused_field: str | None = None
+    ) -> None:
         super().__init__(problem, fix=fix)
         self.verdict = verdict
+        self.refused_field = refused_field
 
 
 class MissingLogProbabilitiesChatError(ChatError, MissingLogProbabilitiesError):
@@ -170,6 +177,7 @@ def refused(
         f"{url} answered {status}{_phrase(status)}: {said.message}{f' ({details})' if details else ''}.",
         fix=fix,
         verdict=Fatal() if for_a_day else _verdict(status, said, seconds),
+        refused_field=_refused_field(status, said)[0],
     )
 
 
@@ -194,10 +202,15 @@ def _final_fix(status: int, said: _Said) -> str | None:
     if status not in _SPEAKING:
         return None
     fixes = [fix for words, fix in _FIX_BY_FINAL_WORDS if words.search(said.message)]
-    fixes += [
-        fix for words, fix, statuses in _FIX_BY_OPTION if status in statuses and words.search(said.message)
-    ]
-    return next(iter(fixes), None)
+    return next(iter(fixes), _refused_field(status, said)[1])
+
+
+def _refused_field(status: int, said: _Said) -> tuple[str | None, str | None]:
+    """The field that the server's words refuse, and what to do."""
+    for field, words, fix, statuses in _REFUSED_FIELDS:
+        if status in statuses and words.search(said.message):
+            return field, fix
+    return None, None
 
 
 def _fix(status: int, said: _Said, headers: Mapping[str, str]) -> str:

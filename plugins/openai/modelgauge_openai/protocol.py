@@ -140,6 +140,8 @@ class ChatResponse(_Received):
     Made by `received`, it comes back from its JSON as it was, so that the engine need not try that out.
 
     Args:
+        choices: the completions.
+        usage: the tokens of all of them.
         timings: llama.cpp's; `predicted_n` is the tokens of one completion.
         response_headers: those that say what the answer cost; no other header is kept.
     """

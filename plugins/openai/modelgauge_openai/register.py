@@ -9,5 +9,5 @@ from modelgauge import InjectSecret, hookimpl
 def modelgauge_register_suts(register: Any) -> None:
     """`openai/MODEL`, at OpenAI or at any server of the protocol: `openai/MODEL?base_url=…`."""
     register.provider(
-        "openai", "modelgauge_openai.sut:OpenAIChat", api_key=InjectSecret("modelgauge_openai.key:OpenAIKey")
+        "openai", "modelgauge_openai.sut:OpenAIChat", api_key=InjectSecret("modelgauge_openai.key:FoundKey")
     )

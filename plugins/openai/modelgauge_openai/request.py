@@ -26,6 +26,7 @@ class RequestMaker:
         has_logprobs: whether log-probabilities can be asked for.
         has_structured_output: whether an answer of a JSON Schema can be asked for.
         extra: further fields of each request.
+        omit: fields that are not sent, though a prompt asks for them.
     """
 
     model: str
@@ -34,6 +35,7 @@ class RequestMaker:
     has_logprobs: bool = True
     has_structured_output: bool = True
     extra: Mapping[str, Any] = field(default_factory=dict)
+    omit: frozenset[str] = frozenset()
 
     def of_text(self, prompt: TextPrompt) -> ChatRequest:
         """The text as the only message, the user's."""
@@ -63,7 +65,7 @@ class RequestMaker:
             ),
         }
         request = ChatRequest(model=self.model, messages=messages)
-        fields = {name: value for name, value in asked.items() if value is not None}
+        fields = {name: value for name, value in asked.items() if value is not None and name not in self.omit}
         request.update({**fields, **self.extra})  # type: ignore[typeddict-item]  # with those that it does not know
         return request
 

@@ -1,14 +1,13 @@
 """The SUT: a model behind the chat-completions protocol, at OpenAI or at any server that speaks it.
 
-Requests are made in `request.py`, sent in `connection.py`, read by the models of `protocol.py`, and turned
-into ours in `response.py`; what goes wrong is put into words in `errors.py`.
+Requests are made in `request.py`, fitted to the server in `sending.py`, sent in `connection.py`, read by the models
+of `protocol.py`, and turned into ours in `response.py`; what goes wrong is put into words in `errors.py`.
 """
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from modelgauge import (
@@ -22,14 +21,15 @@ from modelgauge import (
     SUTResponse,
     TextPrompt,
 )
-from modelgauge.errors import InvalidOptionError, MissingSecretError, SettingsError
+from modelgauge.errors import InvalidOptionError
 from modelgauge_openai.address import OFFICIAL, chat_url, is_official
-from modelgauge_openai.connection import Connection
-from modelgauge_openai.errors import ChatError, check_answer, unreadable
-from modelgauge_openai.key import OpenAIKey
-from modelgauge_openai.protocol import ChatRequest, ChatResponse, received
+from modelgauge_openai.connection import Connection, checked_headers
+from modelgauge_openai.errors import ChatError, check_answer
+from modelgauge_openai.key import OpenAIKey, key_to_send
+from modelgauge_openai.protocol import ChatRequest, ChatResponse
 from modelgauge_openai.request import MaxTokensField, RequestMaker
 from modelgauge_openai.response import Prices, sut_response
+from modelgauge_openai.sending import Sending
 
 _REASONS = re.compile(r"o\d|gpt-5(?!.*-chat)")  # models of OpenAI that refuse to tell log-probabilities
 
@@ -40,22 +40,30 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
     Args:
         uid: the name in records, `openai/MODEL`.
         model: its name at the server.
-        api_key: needed at OpenAI; elsewhere sent where there is one.
+        api_key: sent to the server that `base_url` names. A key that was looked up because the SUT was made by its
+            name goes to OpenAI and to this machine only, unless `send_key`, `key_env` or `key` says otherwise.
         base_url: the server, up to where `/chat/completions` begins.
-        send_key: False keeps the key from the server.
+        send_key: True sends the key that was looked up to any server, False sends none.
+        key_env: the environment variable that holds the server's key.
+        key: the secret that is the server's key, SCOPE.NAME.
+        api_key_header: the header that the key is sent in as it is, instead of `Authorization: Bearer …`.
+        extra_headers: further headers of each request, by name.
+        extra_query: what stands behind the `?` of the server's URL, by name: Azure's `api-version`.
         max_tokens_field: what the server calls the limit of tokens; by default `max_completion_tokens` at
-            OpenAI and `max_tokens` elsewhere.
+            OpenAI and `max_tokens` elsewhere, and the other one where the server refuses it.
         structured_output: False where the model or its server refuses `response_format`: then judges are asked
-            in words only.
+            in words only. "auto": once the server has refused it.
         logprobs: whether the model has log-probabilities; by default it does, unless it is one of OpenAI's
             reasoning models, by its name.
+        omit: fields that the server refuses, and that are not sent though a prompt asks for them: `("seed",)`.
+        stream: True where the server only streams.
         extra_body: further fields of each request, by name: `{"reasoning_effort": "low"}`.
         input_price: US dollars a million input tokens; with `output_price`, the usage tells what a call cost.
         output_price: US dollars a million output tokens.
 
     Raises:
-        InvalidOptionError: a URL, a price or a field that cannot be.
-        MissingSecretError: OpenAI is to be asked without a key.
+        InvalidOptionError: a URL, a price, a header or a field that cannot be.
+        MissingSecretError: OpenAI is to be asked without a key, or a key that was named is nowhere.
         SettingsError: the key cannot be sent.
     """
 
@@ -64,7 +72,9 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         ProducesStructuredOutput,
     )
     cache_identity: ClassVar[str | None] = "modelgauge_openai:OpenAIChat"
-    identity_excludes: ClassVar[frozenset[str]] = frozenset({"input_price", "output_price"})
+    identity_excludes: ClassVar[frozenset[str]] = frozenset(
+        {"input_price", "output_price", "send_key", "key_env", "key", "api_key_header", "stream"}
+    )
 
     def __init__(
         self,
@@ -73,32 +83,53 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         *,
         api_key: OpenAIKey | None = None,
         base_url: str = OFFICIAL,
-        send_key: bool = True,
+        send_key: bool | None = None,
+        key_env: str | None = None,
+        key: str | None = None,
+        api_key_header: str | None = None,
+        extra_headers: dict[str, str] | None = None,
+        extra_query: dict[str, str] | None = None,
         max_tokens_field: MaxTokensField | None = None,
-        structured_output: bool = True,
+        structured_output: bool | Literal["auto"] = True,
         logprobs: bool | None = None,
+        omit: tuple[str, ...] = (),
+        stream: bool = False,
         extra_body: dict[str, Any] | None = None,
         input_price: float | None = None,
         output_price: float | None = None,
     ) -> None:
         super().__init__(uid)
-        url = chat_url(base_url)
+        url = chat_url(base_url, extra_query)
         official = is_official(url)
-        key = _checked(api_key) if send_key else None
-        if official and key is None:
-            raise _missing_key()
-        self._connection = Connection(uid, url, key)
+        sent_key, withheld = key_to_send(url, api_key, key_env=key_env, key=key, send_key=send_key)
+        self._connection = Connection(
+            uid,
+            url,
+            sent_key,
+            key_header=api_key_header,
+            headers=checked_headers(extra_headers or {}, api_key_header),
+            withheld=withheld,
+        )
         self._prices = _prices(input_price, output_price)
         has_logprobs = logprobs if logprobs is not None else not (official and _REASONS.match(model))
-        has = {ProducesPerTokenLogProbabilities: has_logprobs, ProducesStructuredOutput: structured_output}
+        has_logprobs = has_logprobs and "logprobs" not in omit
+        has_schema = bool(structured_output) and "response_format" not in omit
+        has = {ProducesPerTokenLogProbabilities: has_logprobs, ProducesStructuredOutput: has_schema}
         self.capabilities = tuple(one for one in has if has[one])  # type: ignore[misc]  # they are the model's
         self._requests = RequestMaker(
             model=model,
             max_tokens_field=max_tokens_field or ("max_completion_tokens" if official else "max_tokens"),
             takes_top_k=not official,
             has_logprobs=has_logprobs,
-            has_structured_output=structured_output,
-            extra=_extra(extra_body or {}, structured_output=structured_output),
+            has_structured_output=has_schema,
+            extra=_extra(extra_body or {}, structured_output=has_schema),
+            omit=_fields(omit),
+        )
+        self._sending = Sending(
+            stream=stream,
+            with_usage="stream_options" not in omit,
+            may_rename=max_tokens_field is None,
+            may_drop=structured_output == "auto",
         )
 
     async def open(self) -> None:
@@ -123,11 +154,13 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         Raises:
             ChatError: it was not answered; `classify_error` says whether another attempt is worth it.
         """
-        body = await self._connection.post(to_json(request))
+        sent = self._sending.of(request)
         try:
-            response = received(body)
-        except ValidationError as error:
-            raise unreadable(self._connection.url, error, body) from None
+            body, headers = await self._connection.post(to_json(sent))
+        except ChatError as error:
+            self._sending.learn(error, sent)
+            raise
+        response = self._sending.response(self._connection.url, body, headers)
         check_answer(self._connection.url, request, response)
         return response
 
@@ -153,30 +186,20 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         return error.verdict if isinstance(error, ChatError) else None
 
 
-def _checked(api_key: OpenAIKey | None) -> OpenAIKey | None:
-    """The key as it can stand in a header; None where there is none.
+def _fields(omit: tuple[str, ...]) -> frozenset[str]:
+    """The fields that are not sent.
 
     Raises:
-        SettingsError: it cannot.
+        InvalidOptionError: one that a request cannot do without, or that this SUT does not send.
     """
-    key = (api_key.value or "").strip() if api_key is not None else ""
-    if not (key.isascii() and key.isprintable() and " " not in key):
-        raise SettingsError(
-            f"The key {OpenAIKey.description().name} holds characters that no HTTP header can carry.",
-            fix="Copy it again, without white space and quotes.",
+    known = (ChatRequest.__optional_keys__ | {"stream_options"}) - {"model", "messages", "n"}
+    unknown = sorted(set(omit) - known)
+    if unknown:
+        raise InvalidOptionError(
+            f"omit cannot hold {', '.join(unknown)}.",
+            fix=f"Fields that can be left out: {', '.join(sorted(known))}.",
         )
-    return OpenAIKey(key) if key else None
-
-
-def _missing_key() -> MissingSecretError:
-    about = OpenAIKey.description()
-    return MissingSecretError(
-        f"OpenAI answers with a key only, and {about.name} was found nowhere.",
-        fix=(
-            f"Set {' or '.join(about.variables)}, or write under [{about.scope}] in secrets.toml: "
-            f'{about.key} = "…". {about.instructions} Other servers are asked by ?base_url=…'
-        ),
-    )
+    return frozenset(omit) | ({"top_logprobs"} if "logprobs" in omit else set())
 
 
 def _extra(fields: Mapping[str, Any], *, structured_output: bool) -> dict[str, Any]:
@@ -186,7 +209,7 @@ def _extra(fields: Mapping[str, Any], *, structured_output: bool) -> dict[str, A
         InvalidOptionError: one that this SUT writes itself, that would change the form of the answer, or that JSON
             cannot hold.
     """
-    own = ChatRequest.__optional_keys__ | {"stream"}
+    own = ChatRequest.__optional_keys__ | {"stream", "stream_options"}
     taken = sorted(set(fields) & (own if structured_output else own - {"response_format"}))
     if taken:
         raise InvalidOptionError(

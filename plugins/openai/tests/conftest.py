@@ -1,5 +1,7 @@
 """A server of the protocol on this machine, no key in the environment, and a test to run."""
 
+import socket
+
 import pytest
 from chat_server import ThreadedChatServer
 
@@ -22,6 +24,18 @@ def server():
 @pytest.fixture
 def sut(server):
     return OpenAIChat("openai/any-model", model="any-model", base_url=server.base_url)
+
+
+@pytest.fixture
+def named_host(monkeypatch):
+    """Gives the address of a server on this machine a name that does not say so."""
+    resolve = socket.getaddrinfo
+
+    def resolved(host, *args, **kwargs):
+        return resolve("127.0.0.1" if host == "llm.example" else host, *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    return lambda base_url: base_url.replace("127.0.0.1", "llm.example")
 
 
 class Prompts(PromptResponseTest):

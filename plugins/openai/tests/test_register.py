@@ -1,5 +1,7 @@
 """What is registered, what registering costs, and how a name becomes a SUT."""
 
+import asyncio
+import re
 import subprocess
 import sys
 
@@ -97,6 +99,97 @@ def test_a_key_that_no_header_can_carry_is_told_without_showing_it(key):
     with pytest.raises(SettingsError, match=r"openai\.api_key") as raised:
         OpenAIChat("openai/m", model="m", api_key=OpenAIKey(key))
     assert key not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "env", "sent"),
+    [
+        ("", {"OPENAI_API_KEY": "sk-openai"}, None),
+        ("&send_key=true", {"OPENAI_API_KEY": "sk-openai"}, "Bearer sk-openai"),
+        ("&key_env=GROQ_API_KEY", {"OPENAI_API_KEY": "sk-openai", "GROQ_API_KEY": "gsk-1"}, "Bearer gsk-1"),
+        ("&key=groq.api_key", {"OPENAI_API_KEY": "sk-openai", "GROQ_API_KEY": "gsk-2"}, "Bearer gsk-2"),
+        ("&key_env=GROQ_API_KEY&send_key=false", {"GROQ_API_KEY": "gsk-1"}, None),
+    ],
+)
+def test_which_key_goes_to_another_service(options, env, sent, server, named_host):
+    sut = make(f"openai/m?base_url={named_host(server.base_url)}{options}", **env)
+    asyncio.run(ask_once(sut))
+    assert server.stats().recent[-1]["headers"].get("Authorization") == sent
+
+
+async def ask_once(sut):
+    await sut.open()
+    try:
+        return await sut.evaluate(asked(sut))
+    finally:
+        await sut.close()
+
+
+def test_the_key_in_a_header_of_its_own_further_headers_and_a_query(server):
+    name = (
+        f"openai/m?base_url={server.base_url}&key_env=AZURE_KEY&api_key_header=api-key"
+        '&extra_query={"api-version":"2024-10-21"}&extra_headers={"X-Title":"a b"}'
+    )
+    asyncio.run(ask_once(make(name, AZURE_KEY="az-1")))
+    headers = server.stats().recent[-1]["headers"]
+    assert (headers["api-key"], headers["X-Title"]) == ("az-1", "a b")
+    assert "Authorization" not in headers
+    assert server.stats().recent[-1]["query"] == {"api-version": "2024-10-21"}
+
+
+@pytest.mark.parametrize("name", ["Authorization", "API-Key", "Host", "a b", "é"])
+def test_no_key_and_no_nonsense_among_further_headers(name):
+    with pytest.raises(InvalidOptionError, match=r"cannot be sent.*key_env"):
+        OpenAIChat("openai/m", model="m", base_url="http://localhost/v1", extra_headers={name: "x"})
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            "key_env=NO_SUCH_KEY",
+            "key_env=NO_SUCH_KEY names was found nowhere. Set the environment variable NO_SUCH_KEY",
+        ),
+        ("key=no.such", "key=no.such names was found nowhere. Set NO_SUCH, or write it into secrets.toml"),
+        ("key=such", "Write SCOPE.NAME"),
+        ("key=a.b&key_env=C", "Give one of them"),
+    ],
+)
+def test_a_key_that_was_named_and_is_nowhere(options, problem):
+    with pytest.raises((MissingSecretError, InvalidOptionError), match=re.escape(problem)):
+        make(f"openai/m?{LOCAL}&{options}", OPENAI_API_KEY="sk-1")
+
+
+def test_where_a_key_stands_changes_no_answer_and_so_no_cache_key():
+    plain = make(f"openai/m?{LOCAL}", OPENAI_API_KEY="sk-1").identity()
+    for options in (
+        "key_env=K",
+        "key=a.b",
+        "send_key=true",
+        "key_env=K&api_key_header=api-key",
+        "stream=true",
+    ):
+        assert make(f"openai/m?{LOCAL}&{options}", K="sk-2", A_B="sk-3").identity() == plain
+
+
+def test_the_cache_key_of_a_plain_name_stays():
+    assert make("openai/m", OPENAI_API_KEY="sk-1").identity() == {
+        "made": [
+            "openai/m",
+            "modelgauge_openai:OpenAIChat",
+            0,
+            {"api_key": {"$secret": "openai.api_key"}, "model": "m"},
+        ],
+        "with": {},
+    }
+
+
+def test_fields_that_a_server_refuses_are_not_sent():
+    sut = make(f"openai/m?{LOCAL}&omit=seed,logprobs,response_format")
+    assert capabilities_of(sut) == PROMPTS
+    assert "seed" not in asked(sut, random=7)
+    with pytest.raises(InvalidOptionError, match=r"omit cannot hold messages, speed"):
+        make(f"openai/m?{LOCAL}&omit=speed,messages")
 
 
 def test_the_key_is_no_option():

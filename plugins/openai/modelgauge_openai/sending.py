@@ -1,0 +1,76 @@
+"""How a request is fitted to what its server takes: names of fields, fields that it refuses, streaming.
+
+The cache knows the request as it was before: what a server takes changes no answer that is kept.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from modelgauge import Retry
+from modelgauge_openai.errors import LATER, ChatError, unreadable
+from modelgauge_openai.protocol import ChatRequest, ChatResponse, received
+from modelgauge_openai.streaming import response_of
+
+_OTHER_NAME = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+
+
+class Sending:
+    """What is sent for a request, and what a server's refusals have shown.
+
+    Args:
+        stream: whether to ask for server-sent events.
+        with_usage: whether to ask for the usage among them.
+        may_rename: whether the limit of tokens may get its other name once the server refused the one.
+        may_drop: whether `response_format` may be left out once the server refused it.
+    """
+
+    def __init__(self, *, stream: bool, with_usage: bool, may_rename: bool, may_drop: bool) -> None:
+        self._stream = stream
+        self._with_usage = with_usage
+        self._may = {"max_tokens": may_rename, "response_format": may_drop}
+        self._refused: set[str] = set()
+
+    def of(self, request: ChatRequest) -> dict[str, Any]:
+        """The request as it is sent."""
+        if not (self._refused or self._stream):
+            return dict(request)
+        sent = {
+            _OTHER_NAME.get(name, name) if name in self._refused else name: value
+            for name, value in request.items()
+            if name in _OTHER_NAME or name not in self._refused
+        }
+        if self._stream:
+            sent["stream"] = True
+            if self._with_usage:
+                sent["stream_options"] = {"include_usage": True}
+        return sent
+
+    def learn(self, error: ChatError, sent: Mapping[str, Any]) -> None:
+        """Note a field that the server refused; the same call is worth another attempt without it."""
+        refused = error.refused_field
+        if refused is None or not self._may.get(refused):
+            return
+        names = [name for name in (_OTHER_NAME if refused == "max_tokens" else (refused,)) if name in sent]
+        if names and not {_OTHER_NAME.get(names[0])} & self._refused:
+            self._refused.update(names)
+            error.verdict = Retry(after=0.0)
+
+    def response(self, url: str, body: bytes, headers: Mapping[str, str]) -> ChatResponse:
+        """Read the answer.
+
+        Raises:
+            ChatError: it is none.
+        """
+        if self._stream and not body.lstrip().startswith((b"{", b"[")):
+            try:
+                body = response_of(body)
+            except (ValueError, TypeError, AttributeError) as error:  # of another form than events have
+                raise ChatError(
+                    f"{url} answered with a stream that cannot be read: {error}.", fix=LATER, verdict=Retry()
+                ) from error
+        try:
+            return received(body, headers)
+        except ValidationError as error:
+            raise unreadable(url, error, body) from None

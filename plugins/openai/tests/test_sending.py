@@ -1,0 +1,120 @@
+"""How requests are fitted to servers that stream, or that refuse fields."""
+
+import json
+
+import pytest
+from chat_server import Plan, ThreadedChatServer
+
+from modelgauge import Retry, SUTOptions, TextPrompt, run_test
+from modelgauge_openai.errors import ChatError
+from modelgauge_openai.sending import Sending
+from modelgauge_openai.streaming import response_of
+
+
+def completions(record):
+    [item] = record.test_item_records
+    return [one.completion for one in item.interactions[0].response.completions]
+
+
+def test_a_server_that_only_streams_answers_as_others_do(asking):
+    options = SUTOptions(num_completions=2, top_logprobs=2)
+    test = asking(TextPrompt("[[reasoning I see]][[answer Grüße, du!]]", options))
+    answers = []
+    for stream in (False, True):
+        with ThreadedChatServer(Plan(only_streams=stream)) as server:
+            record = run_test(test, f"openai/m?base_url={server.base_url}&stream={str(stream).lower()}")
+        answers.append((completions(record), record.test_item_records[0].interactions[0].response.usage))
+    assert answers[0] == answers[1]
+    assert answers[1][0][0].text == "Grüße, du!"
+    assert answers[1][0][0].reasoning == "I see"
+
+
+def events(*chunks):
+    return "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks).encode() + b"data: [DONE]\n\n"
+
+
+def piece(delta, finish=None, index=0):
+    return {"choices": [{"index": index, "delta": delta, "finish_reason": finish}]}
+
+
+def test_pieces_of_tool_calls_and_of_interleaved_choices():
+    first = {"index": 0, "id": "c", "type": "function", "function": {"name": "weather", "arguments": ""}}
+    stream = events(
+        piece({"role": "assistant", "content": None, "tool_calls": [first]}),
+        piece({"content": "b"}, index=1),
+        piece({"tool_calls": [{"index": 0, "function": {"arguments": '{"city":'}}]}),
+        piece({"tool_calls": [{"index": 0, "function": {"name": None, "arguments": ' "Paris"}'}}]}),
+        piece({"tool_calls": [{"index": 1, "function": {"name": "time"}}]}, "tool_calls"),
+        piece({}, "stop", index=1),
+        {"choices": [], "usage": {"prompt_tokens": 3}},
+    )
+    response = json.loads(response_of(stream))
+    weather, time = response["choices"][0]["message"]["tool_calls"]
+    assert weather["function"] == {"name": "weather", "arguments": '{"city": "Paris"}'}
+    assert time["function"] == {"name": "time"}
+    assert response["choices"][1] == {"message": {"content": "b"}, "finish_reason": "stop"}
+    assert response["usage"] == {"prompt_tokens": 3}
+
+
+def test_an_error_within_a_stream_is_the_answer():
+    stream = events(piece({"content": "Par"}), {"error": {"message": "Overloaded", "code": 503}})
+    assert json.loads(response_of(stream)) == {"error": {"message": "Overloaded", "code": 503}}
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        b"",
+        b"data: [DONE]",
+        b'data: {"choices"',
+        b"data: [1]",
+        b"<html></html>",
+        events(piece({"content": "Par"})),
+        events({"choices": [3]}),
+        events({"choices": [{"index": "x"}]}),
+        events(piece({"content": ["a"]}), piece({"content": "b"}, "stop")),
+    ],
+)
+def test_a_stream_that_breaks_off_may_come_whole_next_time(stream):
+    sending = Sending(stream=True, with_usage=True, may_rename=True, may_drop=False)
+    with pytest.raises(ChatError, match="stream") as raised:
+        sending.response("https://llm.example", stream, {})
+    assert raised.value.verdict == Retry()
+
+
+@pytest.mark.parametrize("refused", ["max_tokens", "max_completion_tokens"])
+def test_a_limit_of_tokens_that_is_refused_is_sent_by_its_other_name(refused, asking):
+    prompts = [TextPrompt(f"prompt {number}", SUTOptions(max_tokens=5)) for number in range(20)]
+    with ThreadedChatServer(Plan(refuses=(refused,))) as server:
+        record = run_test(asking(*prompts), f"openai/m?base_url={server.base_url}", concurrency=1)
+        assert record.counts.scored == 20
+        assert server.stats().calls == 20 + (refused == "max_tokens")
+
+
+def test_where_it_is_named_by_the_user_the_run_stops_and_names_the_option(asking):
+    prompts = [TextPrompt(f"prompt {number}", SUTOptions(max_tokens=5)) for number in range(20)]
+    with ThreadedChatServer(Plan(refuses=("max_tokens",))) as server:
+        name = f"openai/m?base_url={server.base_url}&max_tokens_field=max_tokens"
+        record = run_test(asking(*prompts), name, concurrency=1)
+        assert server.stats().calls == 3
+    assert "?max_tokens_field=max_completion_tokens" in record.test_item_exceptions[0].message
+
+
+def test_structured_output_is_given_up_only_where_the_user_says_so(asking):
+    schema = {"type": "object", "properties": {}, "additionalProperties": False, "required": []}
+    test = asking(TextPrompt("x", SUTOptions(response_schema=schema)))
+    with ThreadedChatServer(Plan(refuses=("response_format",))) as server:
+        name = f"openai/m?base_url={server.base_url}"
+        refused = run_test(test, name)
+        assert "?structured_output=false" in refused.test_item_exceptions[0].message
+        assert run_test(test, f"{name}&structured_output=auto").counts.scored == 1
+        assert "response_format" not in server.stats().recent[-1]["body"]
+
+
+def test_both_names_refused_end_in_an_error(asking):
+    with ThreadedChatServer(Plan(refuses=("max_tokens", "max_completion_tokens"))) as server:
+        record = run_test(
+            asking(TextPrompt("x", SUTOptions(max_tokens=5))), f"openai/m?base_url={server.base_url}"
+        )
+        assert server.stats().calls == 2
+    assert "max_tokens_field" in record.test_item_exceptions[0].message
