@@ -1,7 +1,6 @@
 """The measurements of an item: the author's `measure_quality`, checked, and one number for several repeats."""
 
 import asyncio
-import math
 import os
 import re
 from collections import Counter
@@ -15,7 +14,7 @@ from modelgauge.engine.calls.slow_method_warning import Pace
 from modelgauge.engine.loop.threads import in_thread
 from modelgauge.errors import InvalidDataError, InvalidOptionError, NewRunNeededError
 from modelgauge.interfaces.test import PromptResponseTest
-from modelgauge.stats.exact import exact_mean
+from modelgauge.stats.exact import exact_mean, pass_at_k
 from modelgauge.wording.phrases import a_thing
 
 
@@ -171,7 +170,7 @@ def majority(values: Sequence[float]) -> float:
 def pass_at(k: int, values: Sequence[float]) -> float:
     """The probability that at least one of k answers, drawn from those given, is right.
 
-    The unbiased estimator of Chen et al. 2021, "Evaluating Large Language Models Trained on Code", equation 1.
+    The estimate is that of `stats.pass_at_k`.
 
     Args:
         k: answers drawn, at most as many as there are.
@@ -186,8 +185,7 @@ def pass_at(k: int, values: Sequence[float]) -> float:
             f"pass@{k} is for measurements that are 0 or 1, and the test gives {other:g}.",
             fix="Run it again with --reduce mean, majority or max: the cache pays for what was answered.",
         )
-    n, right = len(values), int(sum(values))
-    return 1.0 - math.comb(n - right, k) / math.comb(n, k)
+    return pass_at_k(len(values), int(sum(values)), k)
 
 
 def reduced(measurements: Sequence[Mapping[str, float]], reduce: Reducer) -> dict[str, float]:

@@ -16,12 +16,17 @@ if TYPE_CHECKING:
     from modelgauge.stats.aggregations import quantiles as quantiles
     from modelgauge.stats.aggregations import stddev as stddev
     from modelgauge.stats.aggregations import total as total
+    from modelgauge.stats.bootstrap import BootstrapDifference as BootstrapDifference
+    from modelgauge.stats.bootstrap import bootstrap_difference as bootstrap_difference
     from modelgauge.stats.discordance import Discordance as Discordance
     from modelgauge.stats.discordance import mcnemar_test as mcnemar_test
     from modelgauge.stats.discordance import tango_interval as tango_interval
     from modelgauge.stats.discordance import tango_statistic as tango_statistic
     from modelgauge.stats.distribution_free import sign_flip_test as sign_flip_test
     from modelgauge.stats.distribution_free import wilcoxon_test as wilcoxon_test
+    from modelgauge.stats.equivalence import Equivalence as Equivalence
+    from modelgauge.stats.equivalence import equivalence_test as equivalence_test
+    from modelgauge.stats.exact import pass_at_k as pass_at_k
     from modelgauge.stats.families import holm as holm
     from modelgauge.stats.intervals import MeanError as MeanError
     from modelgauge.stats.intervals import bounded_interval as bounded_interval
@@ -30,12 +35,18 @@ if TYPE_CHECKING:
     from modelgauge.stats.intervals import t_interval as t_interval
     from modelgauge.stats.intervals import wilson_interval as wilson_interval
     from modelgauge.stats.measured import MeasuredItems as MeasuredItems
+    from modelgauge.stats.missing_items import DifferenceBounds as DifferenceBounds
+    from modelgauge.stats.missing_items import difference_bounds as difference_bounds
+    from modelgauge.stats.missing_items import imbens_manski_interval as imbens_manski_interval
     from modelgauge.stats.paired import PairedDifference as PairedDifference
     from modelgauge.stats.paired import correlation as correlation
     from modelgauge.stats.paired import paired_difference as paired_difference
     from modelgauge.stats.pairs import Pairs as Pairs
     from modelgauge.stats.pairs import pairs_of as pairs_of
     from modelgauge.stats.power import detectable_difference as detectable_difference
+    from modelgauge.stats.repeats import RepeatVariance as RepeatVariance
+    from modelgauge.stats.repeats import paired_repeat_variance as paired_repeat_variance
+    from modelgauge.stats.repeats import repeat_variance as repeat_variance
 else:
     from modelgauge.wording.lazy_names import lazy_names
 

@@ -3,8 +3,11 @@
 Floats are taken for the fractions that they stand for, these are calculated with, and the result is rounded once.
 """
 
+import math
 from collections.abc import Iterable
 from fractions import Fraction
+
+from modelgauge.errors import InvalidDataError
 
 _MOST = 1_000_000
 """The greatest denominator of what counts as a simple fraction: any two of these differ as floats."""
@@ -23,3 +26,26 @@ def exact_mean(numbers: Iterable[float]) -> float:
     """The mean of finite numbers, of which there is at least one."""
     fractions = [fraction_of(one) for one in numbers]
     return float(sum(fractions) / len(fractions))
+
+
+def pass_at_k(n: int, right: int, k: int) -> float:
+    """The probability that at least one of k answers, drawn from those given, is right.
+
+    The unbiased estimator of Chen et al. 2021, "Evaluating Large Language Models Trained on Code",
+    https://arxiv.org/abs/2107.03374, equation 1: 1 - C(n - right, k) / C(n, k). It assumes that the answers are
+    independent.
+
+    Args:
+        n: answers given.
+        right: how many of them are right, from 0 to n.
+        k: answers drawn, from 1 to n.
+
+    Raises:
+        InvalidDataError: a number is outside its range.
+    """
+    if not (0 <= right <= n and 1 <= k <= n):
+        raise InvalidDataError(
+            f"pass@{k} of {right} right answers of {n} does not exist.",
+            fix="Draw 1 or more, at most all of them.",
+        )
+    return 1.0 - math.comb(n - right, k) / math.comb(n, k)

@@ -30,6 +30,41 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
+class Differences(NamedTuple):
+    """Paired differences, made ready for intervals and tests.
+
+    Args:
+        error: their mean and its error.
+        codes: (n,) cluster codes; None where every item stands for itself.
+        counts: (items that only the baseline got right, those that only the candidate did, all items) where Tango's
+            formulas fit: of right and wrong answers. Of clusters that are all alike, each counts once. Else None.
+        widest: how far two values can be apart; infinite where that is not known.
+    """
+
+    error: MeanError
+    codes: "NDArray[np.int64] | None"
+    counts: tuple[float, float, int] | None
+    widest: float
+
+    @property
+    def n_clusters(self) -> int | None:
+        return None if self.codes is None else int(self.codes.max()) + 1
+
+    @property
+    def p_mcnemar(self) -> float | None:
+        """McNemar's exact p value; None where there are no counts. One system wins all clusters that are alike."""
+        if self.counts is None:
+            return None
+        losses, wins, n = self.counts
+        if self.codes is not None:
+            losses, wins = n * (losses > wins), n * (wins > losses)
+        return discordance_of(int(losses), int(wins)).p_value
+
+    def within_range(self, interval: Interval) -> Interval:
+        """An interval without the differences that cannot be."""
+        return max(-self.widest, interval[0]), min(self.widest, interval[1])
+
+
 class PairedDifference(NamedTuple):
     """How much the candidate's mean exceeds the baseline's.
 
@@ -86,36 +121,53 @@ def paired_difference(
         InvalidDataError: the shapes differ, there are no values, or some value or difference is not finite.
     """
     before, after = aligned(baseline, candidate, clusters)
-    codes = joined_clusters(clusters)
-    error = mean_error(after - before, codes)
-    first, second = mean_error(before, codes), mean_error(after, codes)
-    groups = None if codes is None else int(codes.max()) + 1
-    binary = is_proportion(np.concatenate([before, after]), declared)
-    interval: Interval | None
-    if binary and (groups is None or not error.stderr):
-        interval, p_value = _of_right_and_wrong(before, after, groups)
+    found = differences_of(before, after, clusters, declared)
+    if found.counts is not None:
         kind, p_kind = "tango", "mcnemar_exact"
+        interval: Interval | None = tango_interval(*found.counts)
+        p_value: float | None = found.p_mcnemar
     else:
-        kind, p_kind = ("t", "t") if groups is None else ("cr2-t", "cr2_t")
-        interval, p_value = t_interval(error), _t_test(error)
-    low, high = (0.0, 1.0) if binary else declared or (-math.inf, math.inf)
+        kind, p_kind = ("t", "t") if found.codes is None else ("cr2-t", "cr2_t")
+        interval, p_value = t_interval(found.error), _t_test(found.error)
+    first, second = mean_error(before, found.codes), mean_error(after, found.codes)
+    stderr = found.error.stderr or None
+    estimate = Estimate(
+        value=found.error.mean,
+        n=len(before),
+        stderr=stderr,
+        interval=interval and found.within_range(interval),
+        interval_kind=interval and kind,
+        n_clusters=found.n_clusters,
+    )
     return PairedDifference(
         first.mean,
         second.mean,
-        Estimate(
-            value=error.mean,
-            n=len(before),
-            stderr=error.stderr or None,
-            interval=interval and (max(low - high, interval[0]), min(high - low, interval[1])),
-            interval_kind=interval and kind,
-            n_clusters=groups,
-        ),
+        estimate,
         math.hypot(first.stderr or 0.0, second.stderr or 0.0) or None,
         correlation(before, after),
-        detectable_difference(error.stderr) if error.stderr else None,
+        stderr and detectable_difference(stderr),
         p_value,
         None if p_value is None else p_kind,
     )
+
+
+def differences_of(
+    before: "NDArray[np.float64]",
+    after: "NDArray[np.float64]",
+    clusters: Sequence[Hashable] | None,
+    declared: Interval | None,
+) -> Differences:
+    """The paired differences of aligned values; arguments as for `paired_difference`."""
+    codes = joined_clusters(clusters)
+    error = mean_error(after - before, codes)
+    counts = None
+    binary = is_proportion(np.concatenate([before, after]), declared)
+    if binary and (codes is None or not error.stderr):
+        n = len(before) if codes is None else int(codes.max()) + 1
+        share = n / len(before)  # 1, or what makes each cluster count once
+        counts = float((before > after).sum()) * share, float((before < after).sum()) * share, n
+    low, high = (0.0, 1.0) if binary else declared or (-math.inf, math.inf)
+    return Differences(error, codes, counts, high - low)
 
 
 def correlation(first: "ArrayLike", second: "ArrayLike") -> float | None:
@@ -136,18 +188,6 @@ def correlation(first: "ArrayLike", second: "ArrayLike") -> float | None:
         scaled -= math.fsum(scaled) / len(scaled)
         standard.append(scaled / math.sqrt(math.fsum(scaled * scaled)))
     return min(1.0, max(-1.0, math.fsum(standard[0] * standard[1])))
-
-
-def _of_right_and_wrong(
-    before: "NDArray[np.float64]", after: "NDArray[np.float64]", groups: int | None
-) -> tuple[Interval, float | None]:
-    """Tango's interval and McNemar's p value; over the groups, which then all differ alike."""
-    losses, wins, n = int((before > after).sum()), int((before < after).sum()), len(before)
-    if groups is None:
-        return tango_interval(losses, wins, n), discordance_of(losses, wins).p_value
-    share = groups / n  # makes each group count once
-    certain = (groups * (losses > wins), groups * (wins > losses))
-    return tango_interval(losses * share, wins * share, groups), discordance_of(*certain).p_value
 
 
 def _t_test(error: MeanError) -> float | None:

@@ -3,6 +3,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
 
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats import holm
@@ -19,6 +20,7 @@ def test_holm_lies_between_no_correction_and_bonferroni(p_values):
     adjusted = holm(p_values)
     for raw, corrected in zip(p_values, adjusted, strict=True):
         assert raw <= corrected <= min(1.0, raw * len(p_values))
+    assert adjusted == pytest.approx(multipletests(p_values, method="holm")[1], rel=1e-10)
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     assert [adjusted[place] for place in order] == sorted(adjusted)
 

@@ -1,0 +1,93 @@
+"""Whether two systems differ by less than a margin: equivalence and non-inferiority.
+
+That a difference is not significant does not show that there is none; these tests can show that it is small.
+"""
+
+from collections.abc import Hashable, Sequence
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
+
+from modelgauge.errors import InvalidDataError
+from modelgauge.stats.discordance import tango_interval, tango_statistic
+from modelgauge.stats.distributions import student_t_sf
+from modelgauge.stats.intervals import Interval, t_interval
+from modelgauge.stats.paired import differences_of
+from modelgauge.stats.pairs import aligned
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+class Equivalence(NamedTuple):
+    """What is known of a difference beside a margin.
+
+    All but the margin is None where there is no standard error.
+
+    Args:
+        margin: the difference that would matter, in units of the measurement.
+        interval: of candidate less baseline, with confidence 1 - 2 alpha; two systems are equivalent where it lies
+            within (-margin, margin).
+        p_not_lower: one-sided, that the candidate is lower by the margin or more. Where it is small, the candidate
+            is not inferior, if higher is better.
+        p_not_higher: one-sided, that the candidate is higher by the margin or more.
+        p_equivalent: that the difference is the margin or more in either direction: the larger of the two.
+    """
+
+    margin: float
+    interval: Interval | None
+    p_not_lower: float | None
+    p_not_higher: float | None
+    p_equivalent: float | None
+
+
+def equivalence_test(
+    baseline: "ArrayLike",
+    candidate: "ArrayLike",
+    margin: float,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    declared: Interval | None = None,
+    alpha: float = 0.05,
+) -> Equivalence:
+    """Two one-sided tests (TOST) that two systems differ by less than a margin on questions like these.
+
+    Schuirmann (1987), Journal of Pharmacokinetics and Biopharmaceutics 15:657-680. Right and wrong answers are judged
+    by Tango's score test (Tango 1998, who made it for this purpose), others by Student's t, clustered ones by CR2, as
+    in `paired_difference`, with the same assumptions.
+
+    Args:
+        baseline: (n,) the baseline's values, n >= 1.
+        candidate: (n,) the candidate's values, of the same items in the same order.
+        margin: above 0 and finite; below 1 for right and wrong answers.
+        clusters: (n,) labels of items that are not independent.
+        declared: the lowest and the highest possible value, where they are known.
+        alpha: the level of each one-sided test, above 0 and below 1/2.
+
+    Raises:
+        InvalidDataError: the margin or alpha is outside its range; else as for `paired_difference`.
+    """
+    before, after = aligned(baseline, candidate, clusters)
+    found = differences_of(before, after, clusters, declared)
+    if not 0 < margin < (float("inf") if found.counts is None else 1):
+        raise InvalidDataError(
+            f"A margin of {margin} cannot be tested.",
+            fix="Give the smallest difference that would matter, above 0: 0.01 for one point of a share.",
+        )
+    if not 0 < alpha < 0.5:
+        raise InvalidDataError(
+            f"alpha={alpha} is no level.", fix="Give a number above 0 and below 0.5: 0.05."
+        )
+    confidence, stderr = 1 - 2 * alpha, found.error.stderr
+    if found.counts is not None:
+        interval: Interval | None = tango_interval(*found.counts, confidence=confidence)
+        lower, higher = (
+            NormalDist().cdf(-sign * tango_statistic(*found.counts, -sign * margin)) for sign in (1, -1)
+        )
+    elif not stderr:
+        return Equivalence(margin, None, None, None, None)
+    else:
+        interval = t_interval(found.error, confidence=confidence)
+        lower, higher = (
+            student_t_sf((margin + sign * found.error.mean) / stderr, found.error.df) for sign in (1, -1)
+        )
+    return Equivalence(margin, interval and found.within_range(interval), lower, higher, max(lower, higher))

@@ -1,0 +1,110 @@
+"""What missing items could change about a difference: its bounds, and an interval around these."""
+
+import math
+from collections.abc import Hashable, Sequence
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from modelgauge.errors import InvalidDataError
+from modelgauge.stats.intervals import CONFIDENCE, Interval, mean_error
+from modelgauge.stats.pairs import aligned
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+class DifferenceBounds(NamedTuple):
+    """A difference with all missing items at the worst, and at the best, for the candidate.
+
+    Args:
+        bounds: (lowest, highest) difference of candidate less baseline that the missing items allow.
+        interval: the interval of Imbens and Manski around the bounds; None where a standard error is not known.
+    """
+
+    bounds: Interval
+    interval: Interval | None
+
+
+def difference_bounds(
+    baseline: "ArrayLike",
+    candidate: "ArrayLike",
+    low: float,
+    high: float,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    confidence: float = CONFIDENCE,
+) -> DifferenceBounds:
+    """The bounds of a difference in which items of either system are missing, and an interval around them.
+
+    For the lowest difference a missing value of the candidate is `low`, one of the baseline `high`; for the highest
+    the reverse. Nothing is assumed about why items are missing; the interval is about questions like these, of which
+    the items (or clusters) are a random sample.
+
+    Args:
+        baseline: (n,) the baseline's values, NaN where one is missing, n >= 1.
+        candidate: (n,) the candidate's values of the same items, NaN where one is missing.
+        low: the lowest possible value.
+        high: the highest possible value.
+        clusters: (n,) labels of items that are not independent.
+        confidence: the share of such intervals that hold the true difference, between 0 and 1.
+
+    Raises:
+        InvalidDataError: a value is not from `low` to `high`, these are not finite or not in rising order, or the
+            shapes differ.
+    """
+    before, after = aligned(baseline, candidate, clusters, gaps=True)
+    both = np.concatenate([before, after])
+    if not (math.isfinite(high - low) and low < high) or (both < low).any() or (both > high).any():
+        raise InvalidDataError(
+            f"Values from {np.nanmin(both, initial=high):g} to {np.nanmax(both, initial=low):g} are not within"
+            f" {low:g} to {high:g}.",
+            fix="Give the lowest and the highest possible value; without them a difference has no bounds.",
+        )
+    worst, best = (
+        mean_error(np.nan_to_num(after, nan=one) - np.nan_to_num(before, nan=other), clusters)
+        for one, other in ((low, high), (high, low))
+    )
+    interval = None
+    if worst.stderr and best.stderr:
+        interval = imbens_manski_interval(
+            (worst.mean, best.mean), (worst.stderr, best.stderr), confidence=confidence
+        )
+        interval = max(low - high, interval[0]), min(high - low, interval[1])
+    return DifferenceBounds((worst.mean, best.mean), interval)
+
+
+def imbens_manski_interval(
+    bounds: Interval, stderrs: tuple[float, float], *, confidence: float = CONFIDENCE
+) -> Interval:
+    """An interval for a number of which only bounds can be estimated.
+
+    Imbens and Manski (2004), Econometrica 72:1845-1857, equations 6 and 7: (low - c s₁, high + c s₂) with the c that
+    solves Φ(c + (high - low) / max(s₁, s₂)) - Φ(-c) = confidence. It holds the number, not both bounds, with this
+    confidence: c goes from the two-sided normal quantile, where the bounds meet, to the one-sided one. It assumes that
+    both bounds are estimated with about normal errors, and that they cannot cross.
+
+    Args:
+        bounds: the estimates of the lower and of the upper bound, in rising order.
+        stderrs: their standard errors, above 0.
+        confidence: the share of such intervals that hold the number, between 0 and 1.
+
+    Raises:
+        InvalidDataError: the bounds fall, or a standard error or the confidence is outside its range.
+    """
+    (low, high), largest = bounds, max(stderrs)
+    if not (low <= high and math.isfinite(high - low) and all(0 < one < math.inf for one in stderrs)):
+        raise InvalidDataError(
+            f"Bounds {bounds} with standard errors {stderrs} have no interval.",
+            fix="Give finite bounds in rising order, and standard errors above 0.",
+        )
+    if not 0 < confidence < 1:
+        raise InvalidDataError(f"There is no confidence of {confidence}.", fix="Give 0.95 for 95 %.")
+    normal = NormalDist()
+    least, most = 0.0, normal.inv_cdf((1 + confidence) / 2)
+    for _ in range(80):  # halving: each step is a bit of the result
+        c = (least + most) / 2
+        held = normal.cdf(c + (high - low) / largest) - normal.cdf(-c)
+        least, most = (c, most) if held < confidence else (least, c)
+    return low - most * stderrs[0], high + most * stderrs[1]
