@@ -14,6 +14,7 @@ from modelgauge.data.records import TestRecord
 from modelgauge.engine.calls.callee import declared_response
 from modelgauge.errors import DefinitionError, MissingSecretError, ModelGaugeError
 from modelgauge.interfaces.codec import ResponseCodec
+from modelgauge.interfaces.identity import secrets_of
 from modelgauge.interfaces.sut import (
     ProducesPerTokenLogProbabilities,
     ProducesStructuredOutput,
@@ -64,27 +65,27 @@ def test_collisions(subject: Subject) -> None:
 
 def test_class(subject: Subject) -> None:
     """The target can be imported, and is of the interface that it is registered for."""
-    subject.pass_stages("class")
+    subject.pass_stage("class")
 
 
 def test_uid(subject: Subject) -> None:
     """The constructor's first parameter is `uid`, and the object is called by the uid that it was given."""
-    subject.pass_stages("class", "uid")
+    subject.pass_stage("uid")
 
 
 def test_methods(subject: Subject) -> None:
     """Every required step and every declared capability has its method, called as the engine calls it."""
-    subject.pass_stages("class", "uid", "methods")
+    subject.pass_stage("methods")
 
 
 def test_made(subject: Subject) -> None:
     """It can be made of what is registered, wherever its secrets come from."""
-    subject.pass_stages("class", "uid", "methods", "made")
+    subject.pass_stage("made")
 
 
 def test_secrets(subject: Subject) -> None:
     """No secret stands in a name, a text, an identity, a request, an item, or an error."""
-    if not subject.asks_for_secrets:
+    if not (subject.resolved.entry.injections or secrets_of(subject.made)):
         raise SkipTest("it asks for no secret")
     leaks = {where: method for where, method, text in _texts(subject) if subject.redact(text) != text}
     if not leaks:
@@ -194,13 +195,10 @@ def test_calls(subject: Subject) -> str:
         made = subject.make(secrets)
     except MissingSecretError as error:
         raise SkipTest(str(error)) from error
+    sut, test = FakeSUT("fake_sut"), FakeTest("conformance", [asked], annotators={"annotation": made})
     if subject.kind == "sut":
-        sut, test = (
-            made,
-            FakeTest("conformance", [asked.with_options(SUTOptions(max_tokens=32))], requires=()),
-        )
-    else:
-        sut, test = FakeSUT("fake_sut"), FakeTest("conformance", [asked], annotators={"annotation": made})
+        brief = asked.with_options(SUTOptions(max_tokens=32))
+        sut, test = made, FakeTest("conformance", [brief], requires=())
     with tempfile.TemporaryDirectory(prefix="modelgauge-check-", ignore_cleanup_errors=True) as folder:
         runner = quiet_runner(folder, subject.plugins, secrets=secrets)
         fresh, kept = runner.run(test, sut)[0], runner.run(test, sut)[0]
@@ -257,7 +255,7 @@ def _heeds(subject: Subject, plain: Translation, options: SUTOptions) -> bool:
 
 
 def _compared(subject: Subject, made: Any, fresh: TestRecord, kept: TestRecord) -> str:
-    """What a SUT or annotator answered, where it said the same from the cache."""
+    """Describe the answer, which must be the same when it comes from the cache."""
     for failed in (*fresh.test_item_exceptions, *kept.test_item_exceptions):
         what = f"It cannot answer: {failed.error_type}: {failed.message}"
         fix = "Fix what raises; `modelgauge run-sut` and `run-annotator` show each step."
@@ -267,16 +265,15 @@ def _compared(subject: Subject, made: Any, fresh: TestRecord, kept: TestRecord) 
         raise Problem(what, "Fix what raises.", fresh.failure.traceback, subject.step)
     (answer,), (again,) = ([one.interactions for one in run.test_item_records] for run in (fresh, kept))
     counts = kept.counts.sut_calls if subject.kind == "sut" else kept.counts.annotator_calls
-    unkept = (
-        " ".join(kept.notes) if kept.counts.unkept else ""
-    )  # of a request with a secret in it, see secrets
+    unkept = " ".join(kept.notes) if kept.counts.unkept else ""  # a request with a secret in it: see secrets
     if made.why_uncacheable() is None and not unkept:
         if counts.paid:
             raise Problem("The same question was paid for twice.", "See cacheable and deterministic.")
         if answer != again:
-            what = "The answer looks different when it comes from the cache."
             fix = "Let translate_response depend on request and response alone."
-            raise Problem(what, fix, "translate_response")
+            raise Problem(
+                "The answer looks different when it comes from the cache.", fix, "translate_response"
+            )
     completion = answer[0].response.completions[0]
     said = completion.completion.text if subject.kind == "sut" else completion.annotations.get("annotation")
     return f"{unkept} It said {said!r:.80}.".lstrip()

@@ -1,9 +1,8 @@
-"""What a check looks at: one object, made anew by a factory, and what its code does with samples.
+"""What a check looks at: one object, which can be made again, and what its code does with samples.
 
 Secrets are canaries: texts made up for the check, so that a leak can be seen. Whole plugins are in `plugin_checks`.
 """
 
-import hashlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from modelgauge.api import Runner
 from modelgauge.cache import KeyMaker
 from modelgauge.config.secrets import SecretDescription, SecretStore
 from modelgauge.config.settings import Settings
-from modelgauge.data.items import TestItem
+from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.dependencies import DependencyStore
 from modelgauge.engine.item_ids import Ids
 from modelgauge.engine.source import numbered
@@ -44,18 +43,19 @@ _CALLED_BY_THE_ENGINE = (
     *("evaluate", "evaluate_batch", "annotate", "get_suts", "get_dependencies", "make_test_items"),
     *("get_annotators", "choose_annotators", "measure_quality", "measure_in_part", "aggregate_measurements"),
 )
-_STAGES = ("class", "uid", "methods", "made")
+_STAGES = ("class", "uid", "methods", "made", "")
+"""What making an object can break at, and the end."""
 
 
 # --- what a subject is made of --------------------------------------------------------------------
 
 
 class CanaryStore(SecretStore):
-    """Finds every secret: a text made of its name, which nobody needs and which must turn up nowhere."""
+    """Finds a canary for every secret: a text made of its name, which must turn up nowhere."""
 
     def find(self, description: SecretDescription) -> str:
         """The canary of a secret."""
-        canary = f"canary-{hashlib.sha256(description.name.encode()).hexdigest()[:24]}"
+        canary = f"canary-{hex_digest(description.name)[:24]}"
         self.redactor.add(description.name, canary)
         return canary
 
@@ -68,10 +68,10 @@ class Attempt(NamedTuple):
 
 
 def attempt(make: Callable[[], Any]) -> Attempt:
-    """Call code of an author."""
+    """Call code of an author, which can raise anything."""
     try:
         return Attempt(made=make())
-    except (Exception, SystemExit) as error:  # noqa: BLE001  anybody's code can raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001  as the docstring says
         return Attempt(error=error)
 
 
@@ -107,8 +107,7 @@ class Items(NamedTuple):
     @property
     def digests(self) -> list[str]:
         """The id of each item, and a digest of its content."""
-        digests = [hashlib.sha256(one.encode("utf-8", "surrogatepass")).hexdigest() for one in self.texts]
-        return [f"{item.id} {digest}" for item, digest in zip(self.items, digests, strict=True)]
+        return [f"{item.id} {hex_digest(text)}" for item, text in zip(self.items, self.texts, strict=True)]
 
 
 def items_of(test: PromptResponseTest, dependencies: Mapping[str, Path]) -> Items:
@@ -202,26 +201,21 @@ class Subject:
             self.canaries.redactor.add(secret.description().name, secret.value or "")
         return found
 
-    @property
-    def asks_for_secrets(self) -> bool:
-        """Whether it was given any."""
-        return bool(self.resolved.entry.injections or secrets_of(self.made))
-
     def make(self, secrets: SecretStore | None = None) -> Any:
         """Make the object once more; an object that was given is the only one of its kind."""
         return self.resolved.make(self.canaries if secrets is None else secrets)
 
     @property
     def made(self) -> Any:
-        """The object; where it cannot be used, one of the rules of the stages reports it."""
-        self.pass_stages(*_STAGES, "")
+        """The object; where it cannot be used, the rule of a stage reports it."""
+        self.pass_stage("")
         return self.attempt.made
 
-    def pass_stages(self, *stages: str) -> None:
-        """Raise what is wrong at the last of these stages of making the object, and skip after an earlier one."""
-        if self._defect is not None and self._defect[0] == stages[-1]:
+    def pass_stage(self, stage: str) -> None:
+        """Raise what is wrong at this stage of making the object, and skip after an earlier one."""
+        if self._defect is not None and self._defect[0] == stage:
             raise self._defect[1]
-        if self._defect is not None and self._defect[0] in stages:
+        if self._defect is not None and self._defect[0] in _STAGES[: _STAGES.index(stage)]:
             raise SkipTest(f"see {self._defect[0]}")
 
     @cached_property
