@@ -76,7 +76,7 @@ class Runner:
         offline: never fetch data.
         dependencies: local files instead of declared data, by key or `TEST:KEY`.
         dependency_versions: versions that data must have, by key or `TEST:KEY`.
-        observers: told of runs and items as they finish, beside the plugins that observe.
+        observers: get runs and items as they finish, beside the plugins that observe.
         command: the command line, for the manifest.
         inputs: what else the command line gave, for the manifest: what `resume` makes the tests of.
         max_test_items: measure this many items only; None for all.
@@ -152,7 +152,7 @@ class Runner:
             A record for each pair, test by test.
 
         Raises:
-            UsageError: a name, a secret, data or a combination is wrong; told before any call.
+            UsageError: a name, a secret, data or a combination is wrong; raised before any call.
         """
         resolver = self.resolver()
         works = resolver.works(_listed(tests), _listed(suts))
@@ -248,7 +248,7 @@ def run_test(
         The run's record; its items are read when they are asked for.
 
     Raises:
-        UsageError: a name, a secret, data or the combination is wrong; told before any call.
+        UsageError: a name, a secret, data or the combination is wrong; raised before any call.
     """
     return Runner(data_dir, max_test_items=max_test_items, **options).run([test], [sut])[0]
 

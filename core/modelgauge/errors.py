@@ -1,6 +1,6 @@
 """Every error that ModelGauge raises on purpose: one tree.
 
-An error has two parts: the problem, and the fix (the command, the line or the argument that mends it); the message
+An error has two parts: the problem, and the fix (the command, the line or the argument that corrects it); the message
 always ends with the fix. `exit_code` is what the command line exits with. Each class is also what callers of other
 libraries catch: what was asked wrongly, an unreadable file included, is a `ValueError`, and arguments or a class of the
 wrong form are a `TypeError` too. This module imports nothing, so that any layer can raise from it.

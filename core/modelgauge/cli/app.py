@@ -52,7 +52,7 @@ class App:
     # --- what commands work with ----------------------------------------------------------------
 
     def configure(self, **given: Any) -> None:
-        """Lay options of the command line over the settings, which are read anew when they are wanted next."""
+        """Let options of the command line override settings; the settings are read again on their next use."""
         self.given |= given
         vars(self).pop("settings", None)
 

@@ -116,7 +116,7 @@ other_dataset_options = together(
     ),
     judge_option,
 )
-"""For a run of a data set that is measured anew: what is given stands instead of the run's own."""
+"""For a run of a data set that is measured again: each option replaces the run's own."""
 
 
 def taken_dataset_tests(

@@ -17,7 +17,7 @@ COMMANDS = {
         "Run": {
             "run-test": ("run_test:run_test", "Run tests on SUTs."),
             "resume": ("rerun:resume", "Continue a run that was stopped."),
-            "rescore": ("rerun:rescore", "Measure the recorded answers of a run anew."),
+            "rescore": ("rerun:rescore", "Measure the recorded answers of a run again."),
             "run-sut": ("run_one:run_sut", "Ask a SUT one prompt and show all that is said."),
             "run-annotator": ("run_one:run_annotator", "Have an annotator judge one completion."),
             "list-items": ("list_items:list_items", "Show every prompt that a test will send."),

@@ -162,7 +162,7 @@ class Program(LazyGroup):
                 if isinstance(error, SystemExit | GeneratorExit):
                     raise
                 # What the reader of stdout (`| head`) did not want is no error.
-                code = app.exit_code if _is_broken_pipe(error) else told(app, error)
+                code = app.exit_code if _is_broken_pipe(error) else report_error(app, error)
                 if isinstance(error, OSError):
                     _give_up_stdout()
             return code
@@ -225,8 +225,8 @@ class _Collector(click.Group):
         super().add_command(cmd, name)
 
 
-def told(app: App, error: BaseException) -> int:
-    """Tell of an error on stderr, and return the exit code that it means."""
+def report_error(app: App, error: BaseException) -> int:
+    """Print an error to stderr, and return the exit code that it means."""
     if isinstance(error, click.ClickException):
         message = io.StringIO()
         error.show(file=message)
@@ -247,8 +247,8 @@ def told(app: App, error: BaseException) -> int:
         app.note(f"Error: the operating system refused what was to be done: {error}")
         app.note("Correct what it names; `modelgauge --debug ...` shows where it happened.")
         return STOPPED
-    told_of = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    app.note(f"Error: this should not have happened: {told_of}")
+    described = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    app.note(f"Error: this should not have happened: {described}")
     if not app.debug:
         app.note("Run it again as `modelgauge --debug ...` for the traceback, and please report it.")
     return INTERNAL

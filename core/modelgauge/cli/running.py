@@ -167,7 +167,7 @@ class OutputFile:
 
 
 class Watch:
-    """Notes the runs as they start and end: what is left to tell of when they are interrupted."""
+    """Collects the runs as they start and end, so that an interrupted command can name those that are unfinished."""
 
     def __init__(self) -> None:
         self.started: list[Mapping[str, Any]] = []
@@ -232,7 +232,7 @@ def run_and_report(
     finally:  # also where stdout takes no more: Ctrl-C ends all that stands in a pipe
         for failure in app.plugins.failures[broken:]:
             app.note(f"Warning: the plugin {failure.name} failed while it watched: {failure.cause}")
-        _say_why(app, shown, allowed, told=not given["as_json"] and _has_one_reader())
+        _say_why(app, shown, allowed, in_tables=not given["as_json"] and _has_one_reader())
         unfinished = watch.unfinished()
         if interrupted and not watch.started:
             app.note("Interrupted before a run began: nothing was asked.")
@@ -274,14 +274,14 @@ def _show(
             app.show_report(shown, shown_by=again.split(" ")[1] if again else "run-test")
 
 
-def _say_why(app: App, shown: Iterable[ShownRun], allowed: Allowance, *, told: bool) -> None:
-    """Why the exit code is not 0.
+def _say_why(app: App, shown: Iterable[ShownRun], allowed: Allowance, *, in_tables: bool) -> None:
+    """Print why the exit code is not 0.
 
     Args:
         app: of this invocation.
         shown: the runs.
         allowed: how many items may fail.
-        told: whether those who read this have read in the tables what stopped a run.
+        in_tables: whether the reader has seen in the tables what stopped a run.
     """
     from modelgauge.reports.layout import counted
     from modelgauge.reports.thresholds import why_not_passed
@@ -290,7 +290,7 @@ def _say_why(app: App, shown: Iterable[ShownRun], allowed: Allowance, *, told: b
         record, counts = run.record, run.record.counts
         pair = f"{record.test_uid} on {record.sut_uid}"
         if record.failure is not None:
-            why = "" if told else f": {record.failure.error_type}: {record.failure.message.rstrip('.')}"
+            why = "" if in_tables else f": {record.failure.error_type}: {record.failure.message.rstrip('.')}"
             app.note(f"Error: {pair} stopped early{why}.")
         elif record.cancelled:
             continue
@@ -312,7 +312,7 @@ def _say_how_to_go_on(
     *,
     interrupted: bool,
 ) -> None:
-    """The command that does what is left; never the one that failed just now, which would fail again."""
+    """Print the command that does what is left; never the one that failed just now, which would fail again."""
     ended = {one.record.run_id: one for one in shown}
     left = [
         run for run in unfinished if run["run_id"] not in ended or ended[run["run_id"]].to_go_on() is not None
@@ -321,7 +321,7 @@ def _say_how_to_go_on(
         return
     from modelgauge.reports.shown_run import higher_cap
 
-    # `resume` needs a higher cap to go on where one was reached; other commands begin anew.
+    # `resume` needs a higher cap to go on where one was reached; other commands begin again.
     resumes = not again or again.startswith("modelgauge resume ")
     more = higher_cap(one.record for one in shown) if resumes else ""
     if again and not interrupted and not more:

@@ -39,7 +39,7 @@ class Exchange:
     Args:
         uid: of the SUT or annotator.
         request: the native request: a JSON value or pydantic model.
-        response: the native response, likewise.
+        response: the native response: a JSON value or pydantic model.
         answer: the `SUTResponse`, or the annotation.
         failure: why there is no answer.
     """
@@ -191,12 +191,12 @@ def _explained(
                 fix="Explain one of them: --sut UID --prompt QUESTION.",
             )
         why = owner.why_uncacheable(asked) or f"asking '{owner.uid}' costs next to nothing"
-        raise UsageError(f"Nothing is ever cached: {why}.", fix="Each run makes such calls anew.")
+        raise UsageError(f"Nothing is ever cached: {why}.", fix="Each run makes such calls again.")
     key = keys.key(request)
     held = why_unkept(owner, keys, key, "null", runner.options.redactor)
     if held is not None:
         raise UsageError(
-            f"Such a call is never cached: '{owner.uid}' with {held}.", fix="Each run makes it anew."
+            f"Such a call is never cached: '{owner.uid}' with {held}.", fix="Each run makes it again."
         )
     with existing_cache(runner.options.data_dir / "cache") as cache:
         return Explanation(key=key.digest, hit=False) if cache is None else explain(cache, key, texts)

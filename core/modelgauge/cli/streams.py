@@ -76,5 +76,7 @@ def stdout_kept() -> Iterator[TextIO]:
     finally:
         os.dup2(back, number)
         os.close(back)
-        with suppress(OSError):  # what a reader who left did not take; it was told when it was written
+        with suppress(
+            OSError
+        ):  # a reader who left did not take all; the error was raised when it was written
             kept.close()

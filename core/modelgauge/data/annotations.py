@@ -64,7 +64,8 @@ class PromptInteractionAnnotations(Frozen):
         response: what was answered.
         repeat: which time the prompt was asked, from 0, where a run asks several times.
         key: of the answer in the cache, which the journal holds and other JSON does not; None where it is not cached.
-        annotation_keys: likewise, for each completion those of its annotations by name, where any is cached.
+        annotation_keys: for each completion the cache keys of its annotations by name, where any is cached; the
+            journal holds them and other JSON does not.
     """
 
     prompt: PromptWithContext

@@ -75,7 +75,7 @@ class _Copied(Frozen):
             ) from None
 
     def check(self) -> None:
-        """Check all fields anew, since lists and mappings may have been edited in place.
+        """Check all fields again, since lists and mappings may have been edited in place.
 
         Raises:
             InvalidDataError: something is wrong; the message names the golden or test case, and the field.

@@ -105,7 +105,7 @@ class Digests(Frozen):
 
     Args:
         id: BLAKE2b of its id, 128 bits.
-        item: likewise of its whole JSON.
+        item: BLAKE2b of its whole JSON, 128 bits.
     """
 
     id: _Digest
@@ -126,11 +126,11 @@ def derived_id(item: TestItem) -> str:
     sources = [one.source_id for one in item.prompts if one.source_id is not None]
     if len(sources) == len(item.prompts):
         return "+".join(sources)
-    told = [_told(one.prompt) for one in item.prompts]
-    return hashlib.sha256(f"[{','.join(told)}]".encode("ascii")).hexdigest()[:16]
+    parts = [_digested(one.prompt) for one in item.prompts]
+    return hashlib.sha256(f"[{','.join(parts)}]".encode("ascii")).hexdigest()[:16]
 
 
-def _told(prompt: AnyPrompt) -> str:
+def _digested(prompt: AnyPrompt) -> str:
     if isinstance(prompt, TextPrompt):
         return f'["text",{quoted(prompt.text)}]'
     said = ",".join(f"[{quoted(message.role.value)},{quoted(message.text)}]" for message in prompt.messages)

@@ -62,7 +62,7 @@ def _are_exact(value: dict[Any, Any] | list[Any], level: int) -> bool:
             if type(key) is not str or not (key.isascii() or _fits_utf8(key)):
                 return False
     parts = value.values() if type(value) is dict else value
-    for part in parts:  # noqa: SIM110  likewise
+    for part in parts:  # noqa: SIM110  a loop, as above
         if not is_exact(part, level):
             return False
     return True

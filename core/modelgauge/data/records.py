@@ -100,8 +100,8 @@ class TestItemExceptionRecord(Frozen):
         traces: what an observed app did until it failed: the last attempt of each use of it that did.
         measurements: what the test could measure all the same, where only some of its annotators failed.
         binary: those of them that were given as bool.
-        digests: as of an item that was scored.
-        redacted: likewise.
+        digests: of the item as it was before secrets were taken out of the record; None where none were.
+        redacted: whether a secret was taken out of the responses, so that they cannot be measured again.
     """
 
     __test__: ClassVar[bool] = False
@@ -185,7 +185,7 @@ class TestRecord(Frozen):
         test_uid: the test.
         test_initialization: its class, the arguments that it was made with, and its `cache_version`.
         sut_uid: the SUT.
-        sut_initialization: likewise, of the SUT.
+        sut_initialization: the SUT's class, the arguments that it was made with, and its `cache_version`.
         dependency_versions: content hashes of the test's data, by the author's names.
         cancelled: whether the run was interrupted; what was finished until then is in it.
         counts: what became of the items, and their calls.
@@ -322,7 +322,8 @@ def record_from_json(data: Any, where: str) -> TestRecord:
         record = TestRecord.load(own, unknown)
     except InvalidDataError as error:
         raise RecordError(
-            f"{where}: {error.problem}", fix="Remove it; `modelgauge resume` writes it anew from the journal."
+            f"{where}: {error.problem}",
+            fix="Remove it; `modelgauge resume` writes it again from the journal.",
         ) from None
     items = _items_from_json(data, where, unknown)
     return record.with_items(lambda: items)

@@ -61,7 +61,7 @@ class Trace(Frozen):
         started: when, in ISO 8601, UTC.
         seconds: how long it took.
         input: what `update_current_trace` said.
-        output: likewise.
+        output: what `update_current_trace` said.
         thread_id: the conversation that it belongs to.
         user_id: who asked.
         metadata: any JSON object.

@@ -41,7 +41,7 @@ from modelgauge.wording.phrases import a_thing, quoted
 
 
 class ItemsOfNumber:
-    """Items that are made one by one, and whose number is known: of a run that is stopped it can be told what is left.
+    """Items that are made one by one, and whose number is known, so that a stopped run knows how many are left.
 
     Args:
         number: how many there are.
@@ -64,7 +64,7 @@ class DatasetTest(PromptResponseTest):
     Each metric gives two measurements, its score under the metric's name and `NAME.passed`; an item has
     `passed` where all its metrics passed. A metric whose threshold is None gives its score alone. What a member says of
     an earlier answer (the answer itself, a last turn of the assistant, tools called, cost, time) is not this SUT's, and
-    is not judged; what was retrieved is, unless the SUT says it anew, since it may be given with the input.
+    is not judged; what was retrieved is, unless the SUT returns its own, since it may be given with the input.
 
     Args:
         uid: the name in records.
@@ -212,7 +212,7 @@ def _scores(interaction: PromptInteractionAnnotations) -> defaultdict[str, list[
 
 
 def keyed(metrics: Sequence[Metric], parts: Sequence[Metric] = ()) -> dict[str, Metric]:
-    """Metrics by their names; those of one name are told apart by their arguments, else numbered.
+    """Metrics by their names; metrics of one name get their arguments added to it, else a number.
 
     Args:
         metrics: of cases as a whole.

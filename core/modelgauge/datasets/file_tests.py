@@ -1,6 +1,6 @@
 """Tests of data set files and metrics that are named: what the command line makes, and what a manifest keeps.
 
-So a run of theirs can be continued and measured anew. What such a test does is in `dataset_test.py`.
+So a run of theirs can be continued and measured again. What such a test does is in `dataset_test.py`.
 """
 
 from collections import Counter

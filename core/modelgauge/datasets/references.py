@@ -46,7 +46,7 @@ def link_to(dataset: EvaluationDataset, judged: Sequence[Member]) -> Link:
     """What a record says of a data set some of whose members, or cases made of them, are judged.
 
     The hash is of the data set as it is now. Goldens can have been edited since cases were made of them, and the cases
-    can be of some goldens only, or of none. That is told; inputs and references are compared.
+    can be of some goldens only, or of none. Notes say so; inputs and references are compared.
 
     Args:
         dataset: where they are from.

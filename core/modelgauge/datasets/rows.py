@@ -53,7 +53,7 @@ _NEEDED: dict[type[Member], tuple[str, ...]] = {
 
 
 MARK, TEST_CASE = "modelgauge_member", "test_case"
-"""The column, and what stands in it, by which the test cases are told from the goldens of one file."""
+"""The column, and its value, that mark the test cases among the goldens of one file."""
 
 
 def holds_test_cases(table: Table) -> bool:
@@ -69,7 +69,7 @@ def _of_kind(table: Table, *, test_cases: bool) -> Table:
     unmarked = [
         replace(row, values={name: value for name, value in row.values.items() if name != MARK})
         for row in rows
-        if row.problem is None or not test_cases  # of one that cannot be read it is told once
+        if row.problem is None or not test_cases  # a row that cannot be read is reported once
     ]
     columns = tuple(name for name in table.columns if name != MARK)
     return replace(table, columns=columns, rows=tuple(unmarked))
@@ -255,8 +255,10 @@ class _RowReader:
         if not all(map(_is_unknown_part, lines)):
             refused += self._explained(lines)
             return None
-        told = [line["loc"] for line in lines if line["input"] is not None]
-        self._skipped |= dict.fromkeys(".".join(one for one in loc if isinstance(one, str)) for loc in told)
+        skipped = [line["loc"] for line in lines if line["input"] is not None]
+        self._skipped |= dict.fromkeys(
+            ".".join(one for one in loc if isinstance(one, str)) for loc in skipped
+        )
         return self._kind.model_validate(data, extra="ignore")
 
     def _value(self, field: str, column: str, value: Any) -> Any:
@@ -297,7 +299,7 @@ class _RowReader:
         """What pydantic refuses, by field."""
         of_fields: dict[str, list[ErrorDetails]] = {}
         for line in lines:
-            if not (line["type"] == "missing" and len(line["loc"]) == 1):  # of which it is told already
+            if not (line["type"] == "missing" and len(line["loc"]) == 1):  # which is reported already
                 of_fields.setdefault(str(line["loc"][0]) if line["loc"] else "", []).append(line)
         for name, found in of_fields.items():
             if all(map(_is_unknown_part, found)):
@@ -306,11 +308,11 @@ class _RowReader:
             if first["type"] == "string_type" and len(first["loc"]) == 1:
                 problem, fix = f"{_shown(first['input'])} is not a text{self._make_text(first['input'])}", ""
             else:
-                told = explain_lines(found, self._kind)
-                problem = told.problem.removeprefix(f"{self._kind.__name__}: ").rstrip(".")
+                explained = explain_lines(found, self._kind)
+                problem = explained.problem.removeprefix(f"{self._kind.__name__}: ").rstrip(".")
                 # Turns and tools have fields of their own.
                 own = name in ("turns", "tools_called", "expected_tools") and len(first["loc"]) > 2
-                fix = told.fix if own else FIELDS.get(field, TEXT).fix
+                fix = explained.fix if own else FIELDS.get(field, TEXT).fix
             yield self._columns.get(field), problem, fix
 
     def _make_text(self, value: Any) -> str:

@@ -280,8 +280,7 @@ def _troubles(run: ShownRun, style: Style) -> Iterator[tuple[str, str]]:
     if failure is not None and not run.ended:
         yield "state", failure.message
     elif failure is not None:
-        told = f"{failure.error_type}: {ends_of(failure.message, 900)}"
-        yield "stopped", f"{_PARTS[failure.stage]}: {told}"
+        yield "stopped", f"{_PARTS[failure.stage]}: {failure.error_type}: {ends_of(failure.message, 900)}"
     if not (record.counts.failed or record.counts.partial):
         return
     groups = group_failures(run.failures())
@@ -290,8 +289,8 @@ def _troubles(run: ShownRun, style: Style) -> Iterator[tuple[str, str]]:
         one = group.failure
         same = failure is not None and one.message.rstrip(". ") in failure.message
         message = "see above" if same else ends_of(one.message, 600)
-        told = f"{_STAGES[one.stage]} {one.source_uid}: {one.error_type}: {message}"
-        yield "errors", f"{group.count:,} x {told}"
+        where = f"{_STAGES[one.stage]} {one.source_uid}"
+        yield "errors", f"{group.count:,} x {where}: {one.error_type}: {message}"
     rest = sum(group.count for group in groups[len(shown) :])
     if rest:
         yield "errors", f"{rest:,} x others"

@@ -269,7 +269,7 @@ def shown_run(folder: RunFolder) -> ShownRun:
         tally.count(one)
     tally.outcomes["scored"] = tally.items - tally.failed
     (totals or Totals()).begin(tally)
-    failure = RunFailure(stage="run", error_type="RunUnfinished", message=_told(folder, state))
+    failure = RunFailure(stage="run", error_type="RunUnfinished", message=_state_message(folder, state))
     unfinished = record.replaced(
         run_id=folder.run_id,
         counts=tally.frozen(),
@@ -280,7 +280,7 @@ def shown_run(folder: RunFolder) -> ShownRun:
     return ShownRun(unfinished.with_items(folder.items), folder, ended=False, going_on=shown.going_on)
 
 
-def _told(folder: RunFolder, state: State) -> str:
+def _state_message(folder: RunFolder, state: State) -> str:
     latest = folder.journal if folder.journal.exists() else folder.path / MANIFEST
     written = datetime.fromtimestamp(latest.stat().st_mtime, UTC)
     became = "It is going on" if state == "running" else "It was killed, or its record could not be written"

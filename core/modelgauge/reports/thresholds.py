@@ -30,17 +30,15 @@ def passed_of(record: TestRecord, name: str | None = None) -> str | None:
         name: as above.
     """
     share = share_that_passed(record, name)
-    return None if share is None else _told(share)
+    return None if share is None else _described(share)
 
 
 def label_of(record: TestRecord, name: str, style: Style) -> str:
     """The name of a result, with its threshold: `Faithfulness >= 0.5`."""
-    threshold, told = record.thresholds.get(record.measurement_of(name)), name_of(record, name)
+    threshold, label = record.thresholds.get(record.measurement_of(name)), name_of(record, name)
     if threshold is None:
-        return told
-    return (
-        f"{told} {limit(threshold.value, higher_is_better=threshold.higher_is_better, symbols=style.symbols)}"
-    )
+        return label
+    return f"{label} {limit(threshold.value, higher_is_better=threshold.higher_is_better, symbols=style.symbols)}"
 
 
 def name_of(record: TestRecord, name: str) -> str:
@@ -76,11 +74,11 @@ def why_not_passed(record: TestRecord) -> str | None:
     if share is None:
         return "nothing says whether its items passed all thresholds"
     if share.value < 1:
-        return f"{_told(share)} items passed all thresholds"
+        return f"{_described(share)} items passed all thresholds"
     for name in record.thresholds:  # of failed items it may be known that they are below one of several
         one = share_that_passed(record, name)
         if one is not None and one.n > share.n and one.value < 1:
-            return f"{_told(one)} items passed the threshold of {name}"
+            return f"{_described(one)} items passed the threshold of {name}"
     return None
 
 
@@ -94,5 +92,5 @@ def _share_of_items(record: TestRecord) -> Estimate | None:
     return Estimate(math.fsum(passed) / len(passed), len(passed)) if passed else None
 
 
-def _told(share: Estimate) -> str:
+def _described(share: Estimate) -> str:
     return f"{figure(round(share.value * share.n, 6))} of {share.n:,}"

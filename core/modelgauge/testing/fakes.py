@@ -1,7 +1,7 @@
 """Stand-ins for anybody's tests: a SUT with scripted replies, an annotator, and a test, all real ones.
 
-They go through the engine like any other, so a plugin's author can hold a Test against a `FakeSUT`, a SUT
-against a `FakeTest`, and see what reached them:
+They go through the engine like any other, so a plugin's author can run a Test on a `FakeSUT`, a SUT with a
+`FakeTest`, and see what reached them:
 
     sut = FakeSUT("fake", {"2 + 2 = ?": "4"})
     record = run_test(MyTest("mine"), sut, data_dir=tmp_path)

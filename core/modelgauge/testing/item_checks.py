@@ -108,7 +108,7 @@ def test_item_json(subject: Subject) -> None:
         raise Problem(error.problem, error.fix, trace_of(error), "make_test_items")
     for item, text in zip(items, texts, strict=True):
         if item.model_dump_json() != text:
-            fix = "Give each item a context of its own: copy the dict that you fill anew for each row."
+            fix = "Give each item a context of its own: copy the dict that you fill for each row."
             raise Problem(f"Item {item.id!r} changed after it was made.", fix, "make_test_items")
         try:
             _check_read_back(item, text)

@@ -48,13 +48,13 @@ def test_import_cost(plugin: "Plugin") -> str:
     """Registering takes little time beside what modelgauge itself takes to import."""
     found = plugin.registration
     seconds, base = found["seconds"], found["base_seconds"]
-    told = f"{seconds * 1000:.0f} ms, {seconds / base:.2g} times what `import modelgauge.plugins.hookspecs` takes"
+    cost = f"{seconds * 1000:.0f} ms, {seconds / base:.2g} times what `import modelgauge.plugins.hookspecs` takes"
     if seconds > _GROSS_SECONDS and seconds > _GROSS_RATIO * base:
         if found["foreign"]:
-            raise SkipTest(f"{told}: see imports")
+            raise SkipTest(f"{cost}: see imports")
         fix = f"Every command pays for it. {_LAZY}; compute nothing at import."
-        raise Problem(f"Registering takes {told}.", fix)
-    return f"{told}."
+        raise Problem(f"Registering takes {cost}.", fix)
+    return f"{cost}."
 
 
 def test_side_effects(plugin: "Plugin") -> None:

@@ -215,9 +215,9 @@ class Case:
             texts, at = [f"It raised {message_of(error)}.", "Fix what raises."], (trace_of(error),)
         if status in (Status.problem, Status.warning):
             texts.append(self.subject.where(*at))
-        told = map(self.subject.redact, texts)
+        texts = [self.subject.redact(text) for text in texts]
         promise = str(self.rule.__doc__)
-        return Finding(rule_id(self.rule), promise, self.subject.kind, self.subject.name, status, *told)
+        return Finding(rule_id(self.rule), promise, self.subject.kind, self.subject.name, status, *texts)
 
     def check(self) -> None:
         """Pass, fail with the fix, or be skipped with the reason.

@@ -15,7 +15,7 @@ import pytest
 import modelgauge
 from modelgauge.cli.app import App
 from modelgauge.cli.main import COMMANDS, cli
-from modelgauge.cli.program import told
+from modelgauge.cli.program import report_error
 
 HEAVY = ("pydantic", "numpy", "aiohttp", "rich", "asyncio", "diskcache", "tqdm", "jinja2")
 
@@ -288,5 +288,5 @@ def test_a_number_that_cannot_be_in_the_files_of_a_run_is_damage(run, only_run):
 
 
 def test_a_disk_without_room_is_told_with_how_to_go_on(capsys):
-    assert told(App(), OSError(errno.ENOSPC, "No space left on device")) == 4
+    assert report_error(App(), OSError(errno.ENOSPC, "No space left on device")) == 4
     assert "the disk took no more of what was to be written" in capsys.readouterr().err

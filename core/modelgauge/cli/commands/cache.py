@@ -72,8 +72,8 @@ def stats(app: App, /, *, as_json: bool) -> None:
 def verify(app: App, /, *, as_json: bool) -> None:
     """Read every response and check it against its key and checksum; the exit code is 1 where one is damaged.
 
-    What is damaged goes to the quarantine, a folder in the cache, and is paid for anew by the next run that
-    needs it. What is sound stays.
+    What is damaged goes to the quarantine, a folder in the cache, and the next run that needs it pays for it
+    again. What is sound stays.
 
     \b
     Example:
@@ -96,7 +96,7 @@ def verify(app: App, /, *, as_json: bool) -> None:
         app.show(f"{counted(found.sound, 'sound response')}, {found.damaged:,} damaged, in {folder}")
         if found.structure != "ok" or not found.damaged:
             app.show("The file itself was damaged: what is sound in it was taken over into a new one.")
-        app.show(f"What is damaged is in {folder / QUARANTINE}; the next run that needs it pays anew.")
+        app.show(f"What is damaged is in {folder / QUARANTINE}; the next run that needs it pays again.")
     app.exit_code = FAILED if broken else 0
 
 
@@ -105,7 +105,7 @@ def verify(app: App, /, *, as_json: bool) -> None:
 @data_dir_option
 @shared_options
 def clear(app: App, /, *, yes: bool, as_json: bool) -> None:
-    """Remove every response from the cache; the next runs pay for theirs anew. Records of runs stay.
+    """Remove every response from the cache; the next runs pay for theirs again. Records of runs stay.
 
     \b
     Example:

@@ -42,8 +42,8 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm,
     """List the data sets of a folder.
 
     These are its CSV, JSON and JSONL files with a column 'input', 'scenario' or 'turns', and those that cannot be
-    read, with what is wrong; the exit code is 0 all the same, and that of `datasets validate` tells. Which other
-    files of these types there are is told as well. Hidden files and folders, the data folder of runs, virtual
+    read, with what is wrong; the exit code is 0 all the same, and that of `datasets validate` tells. Other files
+    of these types are named as well. Hidden files and folders, the data folder of runs, virtual
     environments and node_modules are left out.
 
     \b
@@ -274,7 +274,7 @@ def diff(app: App, /, *, old: Path, new: Path, with_exit_code: bool, form: FileF
     """Compare the goldens of two data sets.
 
     Says which ones came, went and changed, whatever the types of the files. Goldens are joined by their name, else
-    by their input. Where only their order is another that is told, and the exit code is 0.
+    by their input. Where only their order differs, it says so, and the exit code is 0.
 
     \b
     Example:

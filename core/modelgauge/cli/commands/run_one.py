@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def run_sut(app: App, /, *, sut: str, as_json: bool, **given: Any) -> None:
     """Ask a SUT one prompt, and show the native request, the native response and the response that tests get.
 
-    The call is made anew, with retries and time-out as in a run, and is not recorded.
+    The call is made without the cache, with retries and time-out as in a run, and is not recorded.
 
     \b
     Examples:
@@ -133,9 +133,9 @@ def _show(app: App, exchange: Exchange, answer_name: str, *, as_json: bool, **gi
         answer_name: exchange.answer,
     }
     if as_json:
-        told = failure and {"type": failure.error_type, "stage": failure.stage, "message": failure.message}
+        error = failure and {"type": failure.error_type, "stage": failure.stage, "message": failure.message}
         said = {name: plain(one) for name, one in {**given, **parts}.items()}
-        app.show_json({"uid": exchange.uid, **said, "error": told})
+        app.show_json({"uid": exchange.uid, **said, "error": error})
     else:
         for name, value in parts.items():
             if value is not None or failure is None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @run_options("sample", "results")
 @click.option("--dry-run", is_flag=True, help="Say what the run would take, and send nothing.")
 @report_options
-@click.option("--no-caching", is_flag=True, help="Ask for every answer anew, and keep none.")
+@click.option("--no-caching", is_flag=True, help="Ask for every answer again, and keep none.")
 @data_dir_option
 @run_options("calls", "limits")
 @data_options

@@ -43,7 +43,7 @@ def test() -> None:
     type=click.IntRange(min=1),
     default=1,
     metavar="N",
-    help="Run each test N times, with judges asked anew each time; the record has the means of each case.",
+    help="Run each test N times, with judges asked again each time; the record has the means of each case.",
 )
 @click.option(
     "--use-cache/--no-caching",
@@ -104,13 +104,13 @@ def run(
     _check_names(app)
     _check_identifier(identifier)
     with TemporaryDirectory(prefix="modelgauge-") as folder:
-        told, command = Path(folder, "run"), Path(folder, "command")
+        record_path, command = Path(folder, "run"), Path(folder, "command")
         command.write_text(json.dumps(["modelgauge", *map(app.redact, app.args)]), encoding="utf-8")
-        options = TestRunOptions(identifier=identifier, told=str(told), command=str(command), **given)
+        options = TestRunOptions(identifier=identifier, told=str(record_path), command=str(command), **given)
         environment = _environment(app, options)
         app.exit_code = _pytest(pytest_args, environment, _STDERR if as_json else None)
         if as_json:
-            _show_record(app, told)
+            _show_record(app, record_path)
 
 
 def _check_names(app: App) -> None:
@@ -158,11 +158,11 @@ def _environment(app: App, options: TestRunOptions) -> dict[str, str]:
     return made
 
 
-def _show_record(app: App, told: Path) -> None:
-    """The record of the session, whose folder pytest told; none where no test made a case."""
+def _show_record(app: App, record_path: Path) -> None:
+    """Print the record of the session, whose folder pytest wrote to a file; none where no test made a case."""
     from modelgauge.api import load_record
 
-    records = [load_record(told.read_text(encoding="utf-8"))] if told.exists() else []
+    records = [load_record(record_path.read_text(encoding="utf-8"))] if record_path.exists() else []
     app.show_json({"records": [record.model_dump(mode="json") for record in records]})
 
 
