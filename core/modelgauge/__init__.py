@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from modelgauge.data.responses import Usage as Usage
     from modelgauge.data.results import CallCounts as CallCounts
     from modelgauge.data.results import Counts as Counts
-    from modelgauge.data.thresholds import Threshold as Threshold
+    from modelgauge.data.results import Threshold as Threshold
     from modelgauge.dependencies import ExternalData as ExternalData
     from modelgauge.dependencies import LocalData as LocalData
     from modelgauge.dependencies import PackageData as PackageData

@@ -1,11 +1,11 @@
 """Running tests from Python: `run_test` for one pair, `Runner` for many; reading what runs left behind."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
-from modelgauge.cache import DiskCache
+from modelgauge.cache import existing_cache
 from modelgauge.config.entry_points import warn_of_foreign_distributions
 from modelgauge.config.options import FOLDER, OPTIONS, RunOptions, RunOptionsDict, instance_of
 from modelgauge.config.redaction import Redactor
@@ -183,18 +183,12 @@ class Runner:
             RunStoppedError: a test failed in making items.
         """
         works = self.resolver().works(_listed(tests), _listed(suts))
-        folder = self.options.data_dir / "cache"
-        if not self.options.caching or not (folder / "cache.db").exists():
+        caching = self.options.caching
+        with existing_cache(self.options.data_dir / "cache") if caching else nullcontext() as cache:
             nothing: dict[str, str] = {}
-            planner = Planner(self.options, nothing.get if self.options.caching else None)
+            kept = nothing.get if cache is None else cache.get
+            planner = Planner(self.options, kept if caching else None)
             return [_planned(planner, work) for work in works]
-        cache = DiskCache(folder)
-        try:
-            planner = Planner(self.options, cache.get)
-            return [_planned(planner, work) for work in works]
-        finally:
-            cache.close()
-            cache.leave()
 
     async def do(self, works: Sequence[Work], resolver: Resolver) -> list[TestRecord]:
         """Do works whose names are resolved: the one path of `run`, `resume`, `rescore` and `evaluate`."""
@@ -202,9 +196,8 @@ class Runner:
         named = {
             uid for one in works if one.respondent.given is None for uid in (one.test.uid, one.respondent.uid)
         }
-        objects = sorted(
-            named & resolver.objects - inputs.get("datasets", {}).keys()
-        )  # no command can name them
+        # No command can name these.
+        objects = sorted(named & resolver.objects - inputs.get("datasets", {}).keys())
         inputs |= {"objects": objects} if objects else {}
 
         async def manifest() -> dict[str, Any]:
@@ -294,7 +287,7 @@ def _planned(planner: Planner, work: Work) -> Plan:
 
 @contextmanager
 def _failing(what: str) -> Iterator[None]:
-    """Tell of what `make_test_items` raises as of a run that cannot be made."""
+    """Raise what `make_test_items` raises as the error of a run that cannot be made."""
     try:
         yield
     except ModelGaugeError:
@@ -331,9 +324,8 @@ def load_records(path: str | Path, data_dir: str | Path | None = None) -> list[T
     if file.is_file() and file.name != RECORD:
         data = read_json(file, links=True)
         several = data.get("records") if isinstance(data, dict) else None
-        return [
-            record_from_json(one, str(file)) for one in (several if isinstance(several, list) else [data])
-        ]
+        found = several if isinstance(several, list) else [data]
+        return [record_from_json(one, str(file)) for one in found]
     if file.is_file() and (file.parent / MANIFEST).is_file():
         return [RunFolder(file.parent).read_record()]
     if file.is_file():
@@ -356,6 +348,6 @@ def _options(data_dir: Path, redactor: Redactor, options: dict[str, Any]) -> Run
     made = RunOptions(data_dir=data_dir, redactor=redactor, **options)
     check_exact(
         dict(made.hyperparameters), "hyperparameters"
-    )  # before anything is paid: the record must hold them
+    )  # before anything is paid: the record holds them
     reducer(made.reduce, made.repeats)
     return made

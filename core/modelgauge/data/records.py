@@ -11,9 +11,17 @@ from modelgauge.data.base import Count, Frozen, Seconds, Text, UnknownFields, ty
 from modelgauge.data.items import Digests, TestItem
 from modelgauge.data.json_values import is_exact
 from modelgauge.data.responses import JsonObject
-from modelgauge.data.results import ConcurrencyChange, Counts, Result, Results, Sample, Spent, plain_result
+from modelgauge.data.results import (
+    ConcurrencyChange,
+    Counts,
+    Result,
+    Results,
+    Sample,
+    Spent,
+    Threshold,
+    plain_result,
+)
 from modelgauge.data.spans import TRACE, Span, Trace
-from modelgauge.data.thresholds import Threshold
 from modelgauge.errors import InvalidDataError, RecordError
 
 SCHEMA_VERSION = 1

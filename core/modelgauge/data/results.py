@@ -1,12 +1,14 @@
-"""What came out of a run: counts; and its result, numbers, `Estimate`s, or one level of named groups of these, which
-`stats` makes."""
+"""What came out of a run: counts; its result, which `stats` makes; and the thresholds that measurements must reach.
+
+A result has numbers, `Estimate`s, or one level of named groups of these.
+"""
 
 import math
 import numbers
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel
+from pydantic import AfterValidator, BaseModel, FiniteFloat
 
 from modelgauge.data.base import Count, Frozen, Seconds
 from modelgauge.data.estimates import Estimate
@@ -19,6 +21,9 @@ PASSED = "passed"
 
 GIVEN = "given_outputs"
 """How records call the SUT whose answers were there before the run."""
+
+_TOLERANCE = 1e-9
+"""Far above the noise of floats, and far below a difference that a score could mean."""
 
 _ESTIMATE_FIELDS = frozenset(Estimate.model_fields)
 _ALL_ESTIMATES_HAVE = frozenset(Estimate.positional_fields)  # the others came later: older records lack them
@@ -229,3 +234,55 @@ class Sample(Frozen):
     size: Count
     total: Count
     seed: int
+
+
+# --- thresholds -----------------------------------------------------------------------------------
+
+
+def reaches(value: float, threshold: float, *, higher_is_better: bool) -> bool:
+    """Whether a value passes a threshold: every comparison of the two, whoever makes it.
+
+    Args:
+        value: a score, or another measurement.
+        threshold: the least that passes, or the most; a value within 1e-9 of it passes.
+        higher_is_better: the direction.
+    """
+    beyond = value - threshold if higher_is_better else threshold - value
+    return beyond >= -_TOLERANCE
+
+
+class Threshold(Frozen):
+    """What a measurement must reach for its item to pass.
+
+    Args:
+        value: the least that passes; where lower is better, the most. A value within 1e-9 of it passes.
+        higher_is_better: the direction.
+    """
+
+    value: FiniteFloat
+    higher_is_better: bool = True
+
+    def is_reached(self, value: float) -> bool:
+        """Whether a value passes."""
+        return reaches(value, self.value, higher_is_better=self.higher_is_better)
+
+
+def judged(thresholds: Mapping[str, Threshold], measurements: Mapping[str, float]) -> dict[str, bool]:
+    """Whether an item passed, as far as its measurements do not say so themselves: `NAME.passed` and `passed`.
+
+    An item without a measurement that has a threshold did not reach it.
+
+    Args:
+        thresholds: of the test, by the names of measurements.
+        measurements: of the item; what they say goes before what follows from the thresholds.
+    """
+    found: dict[str, bool] = {}
+    every = True
+    for name, threshold in thresholds.items():
+        said = measurements.get(f"{name}.{PASSED}")
+        if said is None and name in measurements:
+            said = found[f"{name}.{PASSED}"] = threshold.is_reached(measurements[name])
+        every = every and bool(said)
+    if thresholds and PASSED not in measurements:
+        found[PASSED] = every
+    return found

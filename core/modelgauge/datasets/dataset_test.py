@@ -17,7 +17,7 @@ from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import class_name
 from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, ChatRole, TextPrompt
-from modelgauge.data.results import PASSED
+from modelgauge.data.results import PASSED, Threshold
 from modelgauge.data.test_cases import (
     ConversationalGolden,
     ConversationalTestCase,
@@ -25,7 +25,6 @@ from modelgauge.data.test_cases import (
     LLMTestCase,
     Turn,
 )
-from modelgauge.data.thresholds import Threshold
 from modelgauge.datasets.dataset import EvaluationDataset
 from modelgauge.datasets.references import reference_to
 from modelgauge.datasets.rows import Member

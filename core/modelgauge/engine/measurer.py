@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from modelgauge.data.annotations import TestItemAnnotations, measurement
-from modelgauge.data.thresholds import judged
+from modelgauge.data.results import judged
 from modelgauge.engine.bookkeeping.failures import of_author
 from modelgauge.engine.calls.slow_method_warning import Pace
 from modelgauge.engine.loop.threads import in_thread

@@ -10,7 +10,7 @@ from modelgauge import stats
 from modelgauge.data.annotations import TestItemAnnotations
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.records import DatasetReference
-from modelgauge.data.thresholds import Threshold
+from modelgauge.data.results import Threshold
 from modelgauge.dependencies import ExternalData
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, interface_method

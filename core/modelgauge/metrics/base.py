@@ -20,8 +20,8 @@ from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
+from modelgauge.data.results import reaches
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.data.thresholds import reaches
 from modelgauge.engine.loop.coroutines import never_waits, result_of
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import interface_method

@@ -26,8 +26,8 @@ from modelgauge.data.base import Frozen, Text
 from modelgauge.data.estimates import Score
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.responses import SUTCompletion, TokenProbability
+from modelgauge.data.results import reaches
 from modelgauge.data.test_cases import LLMTestCase, LLMTestCaseParams
-from modelgauge.data.thresholds import reaches
 from modelgauge.errors import CallError, InvalidDataError, InvalidOptionError, MissingLogProbabilitiesError
 from modelgauge.interfaces.sut import ProducesPerTokenLogProbabilities
 from modelgauge.metrics.definition import MetricSettings, check_flags, members_of, say_once

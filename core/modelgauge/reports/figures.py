@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from modelgauge.data.thresholds import reaches
+from modelgauge.data.results import reaches
 
 _DIGITS, _ALL_DIGITS = 4, 15
 _MOST_DECIMALS = 12

@@ -4,8 +4,7 @@ import math
 
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import ItemRecord, TestItemRecord, TestRecord
-from modelgauge.data.results import PASSED
-from modelgauge.data.thresholds import judged
+from modelgauge.data.results import PASSED, judged
 from modelgauge.reports.figures import figure, limit
 from modelgauge.reports.layout import Style
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from modelgauge import MeasuredItems, TestItem
-from modelgauge.data.thresholds import Threshold
+from modelgauge.data.results import Threshold
 from modelgauge.engine.calls import slow_method_warning as pace
 from modelgauge.errors import InvalidDataError, UnknownNameError
 from modelgauge.reports.thresholds import why_not_passed

@@ -10,7 +10,7 @@ import pytest
 from pytest_sessions import PASSING, TEST_FILE, check_record, records, summary_of
 
 from modelgauge import rescore, resume
-from modelgauge.data.thresholds import Threshold
+from modelgauge.data.results import Threshold
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import RecordError

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.data.thresholds import reaches
+from modelgauge.data.results import reaches
 from modelgauge.reports.figures import decimals_for, duration, exact, figure, limit, size
 
 

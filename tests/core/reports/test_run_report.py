@@ -7,8 +7,7 @@ import pytest
 
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.records import DatasetReference, RunFailure
-from modelgauge.data.results import CallCounts, ConcurrencyChange, Counts, Sample, Spent
-from modelgauge.data.thresholds import Threshold
+from modelgauge.data.results import CallCounts, ConcurrencyChange, Counts, Sample, Spent, Threshold
 from modelgauge.reports.layout import Style
 from modelgauge.reports.run_report import headline, render
 from modelgauge.reports.shown_run import ShownRun

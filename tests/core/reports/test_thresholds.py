@@ -3,8 +3,7 @@
 import pytest
 
 from modelgauge import Estimate, TestRecord
-from modelgauge.data.results import Counts
-from modelgauge.data.thresholds import Threshold
+from modelgauge.data.results import Counts, Threshold
 from modelgauge.reports.layout import Style
 from modelgauge.reports.run_report import render
 from modelgauge.reports.shown_run import ShownRun
