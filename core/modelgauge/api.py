@@ -31,7 +31,7 @@ from modelgauge.errors import InvalidOptionError, ModelGaugeError, RecordError, 
 from modelgauge.files.regular import real_path
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.judges import default_judge_name
-from modelgauge.plugins.discovery import PluginObserver, Plugins, discover
+from modelgauge.plugins.discovery import Plugins, discover
 from modelgauge.plugins.local_plugins import module_name
 from modelgauge.plugins.resolution import Resolver, SUTName, TestName
 from modelgauge.wording.did_you_mean import did_you_mean
@@ -205,7 +205,7 @@ class Runner:
             return {**facts, "inputs": inputs}
 
         plugins = await in_thread(self.plugins, "plugins")
-        observers = [*self._observers, PluginObserver(plugins)]
+        observers = [*self._observers, plugins]
         return await Run(self.options).works(works, observers, manifest)
 
     def _all_inputs(self) -> dict[str, Any]:

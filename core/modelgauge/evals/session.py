@@ -41,7 +41,7 @@ from modelgauge.evals.session_loop import Job, SessionLoop
 from modelgauge.evals.session_record import OUTSIDE, SessionRecord
 from modelgauge.evals.session_run import SessionRun
 from modelgauge.metrics.judged_cases import title_of
-from modelgauge.plugins.discovery import PluginObserver, Plugins, discover
+from modelgauge.plugins.discovery import Plugins, discover
 from modelgauge.plugins.resolution import Resolver
 
 
@@ -194,7 +194,7 @@ class Session:
         with self._lock:
             if self._plugins is None:
                 self._plugins = discover(self._settings.plugins)
-                self._observers = Observers([PluginObserver(self._plugins)])
+                self._observers = Observers([self._plugins])
             if key not in self._runners:
                 runner = Runner(
                     settings=self._settings,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from modelgauge.config.secrets import SecretStore
+    from modelgauge.plugins.registry import Resolved
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -76,40 +77,28 @@ def parameters_of(target: Callable[..., Any]) -> Parameters:
     return Parameters(by_name, positional or (), own, takes_any)
 
 
-def construct(
-    target: Callable[..., Any],
-    *,
-    base: str,
-    model: str | None,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    options: Mapping[str, str],
-    secrets: SecretStore,
-    owner: str,
-) -> Any:
+def construct(resolved: Resolved, secrets: SecretStore) -> Any:
     """Make `target(uid, *args, **kwargs)`, for a provider with `model=` as well.
 
+    The uid is the name with its options sorted; options override what was registered.
+
     Args:
-        target: the class, or another callable.
-        base: the name without its options; with them, sorted, it becomes the uid.
-        model: what stands behind a provider's `/`.
-        args: registered positional arguments, after the uid.
-        kwargs: registered keyword arguments; options override both.
-        options: what stands behind the `?`, values as written.
+        resolved: the name, with what was registered under it.
         secrets: where the secrets of `InjectSecret` come from.
-        owner: who is made, for errors.
 
     Raises:
         InvalidOptionError: an option is unknown, does not convert, or is not to be given; or one is needed.
         MissingSecretError: a required secret is nowhere.
-        PluginError: the constructor raised.
+        PluginError: the target cannot be imported, or its constructor raised.
     """
+    target, base, model = resolved.entry.load(), resolved.base, resolved.model
+    owner = f"{base!r} (from {resolved.entry.distribution})"
     parameters = parameters_of(target)
-    positional, named = list(args), dict(kwargs)
+    positional, named = list(resolved.entry.args), dict(resolved.entry.kwargs)
     if model is not None:
         named["model"] = model
     spellings = {}
-    for key, written in options.items():
+    for key, written in resolved.options.items():
         _refuse_reserved(key, model, owner, (positional, named), parameters)
         if key in getattr(target, "options_in_uid", ()) and key not in parameters.by_name:
             spellings[key] = spelling(written, str)  # which the object reads there

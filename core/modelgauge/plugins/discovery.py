@@ -85,7 +85,10 @@ class PluginFailure:
 
 
 class Plugins:
-    """All plugins of one process, and what they registered. Made by `discover`."""
+    """All plugins of one process, and what they registered; made by `discover`. An observer of runs.
+
+    What a hook raises is kept in `failures`, once for each plugin and hook.
+    """
 
     def __init__(self) -> None:
         self.loaded: list[LoadedPlugin] = []
@@ -112,17 +115,19 @@ class Plugins:
         is_like_one = did_you_mean(base, self.metrics.uids) and not did_you_mean(base, self.annotators.uids)
         return self.metrics if name in self.metrics or is_like_one else self.annotators
 
-    def observes(self, hook: str) -> bool:
-        """Whether any plugin implements this hook."""
-        return bool(self._implementations(hook))
+    def run_started(self, run: Mapping[str, Any]) -> None:
+        """Tell plugins that a run starts."""
+        self._notify("modelgauge_run_started", run=run)
 
-    def notify(self, hook: str, **arguments: object) -> None:
-        """Call a hook of every plugin. What one raises is kept in `failures`, once for each plugin and hook.
+    def item_finished(self, run_id: str, record: ItemRecord) -> None:
+        """Tell plugins that an item is done."""
+        self._notify("modelgauge_item_finished", run_id=run_id, record=record)
 
-        Args:
-            hook: `modelgauge_run_started`, `modelgauge_item_finished` or `modelgauge_run_finished`.
-            arguments: as the hook is specified.
-        """
+    def run_finished(self, record: TestRecord) -> None:
+        """Tell plugins that a run has its record."""
+        self._notify("modelgauge_run_finished", record=record)
+
+    def _notify(self, hook: str, **arguments: object) -> None:
         for implementation in self._implementations(hook):
             self._guarded(implementation, hook, arguments)
 
@@ -197,8 +202,11 @@ class Plugins:
     def _check_hooks(self, plugin: object) -> tuple[str, ...]:
         callers = self.manager.get_hookcallers(plugin) or []
         known = [name for name in dir(hookspecs) if name.startswith(_HOOK_PREFIX)]
-        for name in _unmarked_hooks(plugin, known):
-            raise PluginError(f"{name} is not marked.", fix="Write @hookimpl above it.")
+        for name in known:
+            function = vars(plugin).get(name) if isinstance(plugin, ModuleType) else None
+            is_own = isinstance(function, FunctionType) and function.__module__ == vars(plugin)["__name__"]
+            if is_own and not hasattr(function, f"{PROJECT_NAME}_impl"):  # it would be passed over in silence
+                raise PluginError(f"{name} is not marked.", fix="Write @hookimpl above it.")
         for caller in callers:
             for implementation in self._implementations(caller.name, plugin):
                 if not (caller.has_spec() or implementation.optionalhook):
@@ -231,31 +239,6 @@ class Plugins:
                 self.failures.append(PluginFailure(name, distribution, cause, _formatted(error)))
             return False
         return True
-
-
-class PluginObserver:
-    """Calls the `modelgauge_run_…` and `modelgauge_item_…` hooks; a plugin that raises is kept in `plugins.failures`.
-
-    Args:
-        plugins: those that may observe.
-    """
-
-    def __init__(self, plugins: Plugins) -> None:
-        self._plugins = plugins
-        self._watches_items = plugins.observes("modelgauge_item_finished")
-
-    def run_started(self, run: Mapping[str, Any]) -> None:
-        """Tell plugins that a run starts."""
-        self._plugins.notify("modelgauge_run_started", run=run)
-
-    def item_finished(self, run_id: str, record: ItemRecord) -> None:
-        """Tell plugins that an item is done."""
-        if self._watches_items:
-            self._plugins.notify("modelgauge_item_finished", run_id=run_id, record=record)
-
-    def run_finished(self, record: TestRecord) -> None:
-        """Tell plugins that a run has its record."""
-        self._plugins.notify("modelgauge_run_finished", record=record)
 
 
 def discover(plugins: Iterable[str] = (), entry_points: Iterable[PluginEntryPoint] | None = None) -> Plugins:
@@ -323,20 +306,6 @@ def _cause(error: BaseException) -> str:
 def _formatted(error: BaseException) -> str:
     # Imported when something failed: what the happy path does not need, it does not pay for.
     return "".join(import_module("traceback").format_exception(error))
-
-
-def _unmarked_hooks(plugin: object, known: Iterable[str]) -> list[str]:
-    """Functions of a module that are called like hooks, and would be passed over in silence."""
-    if not isinstance(plugin, ModuleType):
-        return []
-    names = vars(plugin)
-    return [
-        name
-        for name in known
-        if isinstance(names.get(name), FunctionType)
-        and names[name].__module__ == plugin.__name__
-        and not hasattr(names[name], f"{PROJECT_NAME}_impl")
-    ]
 
 
 class _Manager(PluginManager):

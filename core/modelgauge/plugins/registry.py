@@ -177,16 +177,7 @@ class Resolved:
 
     def make(self, secrets: SecretStore | None = None) -> Any:
         """Make the object; see `Registry.make`."""
-        return construct(
-            self.entry.load(),
-            base=self.base,
-            model=self.model,
-            args=self.entry.args,
-            kwargs=self.entry.kwargs,
-            options=self.options,
-            secrets=SecretStore() if secrets is None else secrets,
-            owner=f"{self.base!r} (from {self.entry.distribution})",
-        )
+        return construct(self, SecretStore() if secrets is None else secrets)
 
 
 class Registry:
@@ -201,8 +192,9 @@ class Registry:
     def __init__(self, kind: Kind, failed_plugins: Sequence[str] = ()) -> None:
         self.kind = kind
         self._failed_plugins = failed_plugins
-        self._by_uid: dict[str, list[Entry]] = {}
-        self._by_prefix: dict[str, list[Entry]] = {}
+        self._claims: dict[
+            tuple[str, bool], list[Entry]
+        ] = {}  # of each uid, and of each prefix of a provider
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Take what one plugin registered, all or nothing.
@@ -215,12 +207,13 @@ class Registry:
         new = list(entries)
         self.check(new)
         for entry in new:
-            self._claims(entry).append(entry)
+            self._claims.setdefault((entry.uid, entry.is_provider), []).append(entry)
 
     def check(self, entries: Iterable[Entry]) -> None:
         """Raise what `add` would raise, and add nothing."""
         for entry in entries:
-            if any(other.distribution == entry.distribution for other in self._claims(entry)):
+            claims = self._claims.get((entry.uid, entry.is_provider), ())
+            if any(other.distribution == entry.distribution for other in claims):
                 raise PluginError(
                     f"{KIND_WORDS[self.kind]} {entry.label!r} is registered by another plugin of "
                     f"{entry.distribution} as well.",
@@ -229,8 +222,7 @@ class Registry:
 
     def __iter__(self) -> Iterator[Entry]:
         """Every entry, by uid; all claims of a disputed one."""
-        by_label = sorted([*self._by_uid.items(), *self._by_prefix.items()], key=lambda item: item[0])
-        return (entry for _, claims in by_label for entry in claims)
+        return (entry for _, claims in sorted(self._claims.items()) for entry in claims)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -242,20 +234,21 @@ class Registry:
     @property
     def uids(self) -> list[str]:
         """The uids, sorted; providers are not among them."""
-        return sorted(uid for uid, claims in self._by_uid.items() if claims)
+        return sorted(uid for uid, is_provider in self._claims if not is_provider)
 
     @property
     def providers(self) -> list[str]:
         """The prefixes of the providers, sorted."""
-        return sorted(prefix for prefix, claims in self._by_prefix.items() if claims)
+        return sorted(prefix for prefix, is_provider in self._claims if is_provider)
 
     @property
     def conflicts(self) -> dict[str, list[str]]:
         """The distributions that claim one name, for each name that more than one claims."""
-        found: dict[str, list[str]] = {}
-        for entry in self:
-            found.setdefault(entry.label, []).append(entry.distribution)
-        return {label: distributions for label, distributions in found.items() if len(distributions) > 1}
+        return {
+            claims[0].label: [entry.distribution for entry in claims]
+            for _, claims in sorted(self._claims.items())
+            if len(claims) > 1
+        }
 
     def resolve(self, name: str) -> Resolved:
         """Find a name: as an exact uid, else as `provider/model`. Imports nothing.
@@ -288,17 +281,11 @@ class Registry:
         """
         return self.resolve(name).make(secrets)
 
-    def _claims(self, entry: Entry) -> list[Entry]:
-        claims = self._by_prefix if entry.is_provider else self._by_uid
-        return claims.setdefault(entry.uid, [])
-
     def _lookup(self, base: str) -> tuple[list[Entry], str | None] | None:
-        exact = self._by_uid.get(base)
-        if exact:
-            return exact, None
         prefix, _, model = base.partition("/")
-        claims = self._by_prefix.get(prefix)
-        return (claims, model) if claims and model else None
+        if (base, False) in self._claims:
+            return self._claims[base, False], None
+        return (self._claims[prefix, True], model) if model and (prefix, True) in self._claims else None
 
     def _collision(self, claims: list[Entry]) -> NameCollisionError:
         owners = [entry.distribution for entry in claims]

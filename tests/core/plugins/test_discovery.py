@@ -265,12 +265,10 @@ def test_observers_are_called_and_cannot_break_a_run(site):
     site.plugin("watching", OBSERVER.format(line=""))
     site.plugin("breaking", OBSERVER.format(line="raise SystemExit('stop')"))
     plugins = found_in(site)
-    assert plugins.observes("modelgauge_item_finished")
-    assert not plugins.observes("modelgauge_run_started")
     for number in range(3):
-        plugins.notify("modelgauge_item_finished", run_id="r", record=number)
-    plugins.notify("modelgauge_run_finished", record=None)
-    plugins.notify("modelgauge_run_started", run={})
+        plugins.item_finished("r", number)
+    plugins.run_finished(None)
+    plugins.run_started({})
     for name in ("watching", "breaking"):
         assert sys.modules[f"{name}_register"].seen == [("r", 0), ("r", 1), ("r", 2), "end"]
     [failure] = plugins.failures
@@ -348,7 +346,7 @@ def test_ctrl_c_in_a_hook_passes(site):
     site.plugin("commanding", stops.format("register_commands"))
     plugins = found_in(site)
     with pytest.raises(KeyboardInterrupt):
-        plugins.notify("modelgauge_run_started")
+        plugins.run_started({})
     with pytest.raises(KeyboardInterrupt):
         plugins.register_commands(click.Group())
     assert not plugins.failures
