@@ -22,7 +22,7 @@ import command_line
 from docstrings import entries_of, first_line, prose, sections_of, table
 
 from modelgauge import errors
-from modelgauge.config.options import OPTIONS
+from modelgauge.config.run_options import OPTIONS
 from modelgauge.config.settings import SECRETS_FILE, SETTINGS_FILE, TRUSTED, list_settings
 from modelgauge.plugins import hookspecs
 
@@ -162,7 +162,7 @@ def api_page() -> str:
         more = [f"Signatures and arguments: [{module}]({detail_page(module)})."] if module in DETAILED else []
         parts += [f"## {module}", about, *more, table(("name", "kind", "what it is"), _names_of(module))]
     options: list[tuple[str, ...]] = [
-        (f"`{name}`", _default(about.default), about.help) for name, about in OPTIONS.items()
+        (f"`{name}`", _default(info.default), info.help) for name, info in OPTIONS.items()
     ]
     parts += [_OPTIONS_HEAD, table(("option", "default", "meaning"), options)]
     return "\n\n".join(parts) + "\n"

@@ -11,7 +11,7 @@ import click
 
 from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.streams import LEVELS, stdout_kept
-from modelgauge.config.options import OPTIONS, Group, Kind, options_of
+from modelgauge.config.run_options import OPTIONS, Group, Values, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -248,10 +248,10 @@ data_options = together(
 )
 
 
-def _value(kind: Kind) -> Callable[[str], Any]:
+def _value(values: Values) -> Callable[[str], Any]:
     def value(written: str) -> Any:
         try:
-            return kind.parse(written)
+            return values.parse(written)
         except ValueError as wanted:
             raise click.BadParameter(f"{written!r} is not {wanted}.") from None
 
@@ -273,7 +273,7 @@ def _run_option(name: str) -> Callable[[F], F]:
         name,
         metavar=about.metavar or None,
         is_flag=not about.metavar,
-        type=_value(about.kind) if about.metavar else None,
+        type=_value(about.values) if about.metavar else None,
         default=None,
         help=f"{about.help}  [default: {about.default}]" if shows_default else about.help,
     )

@@ -1,7 +1,7 @@
 """Settings: what `modelgauge.toml`, the environment and the command line say, merged; the later wins.
 
 One line of `Settings` is one setting: its default, how what is written becomes its value, its meaning, and
-its key in the file. The options of a run are in `options.py`, secrets in `secrets.py`.
+its key in the file. The options of a run are in `run_options.py`, secrets in `secrets.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from modelgauge.config.options import OPTIONS
+from modelgauge.config.run_options import OPTIONS, YES_NO
 from modelgauge.errors import InvalidOptionError, SettingsError
 from modelgauge.files.regular import bytes_of, real_path
 from modelgauge.wording.did_you_mean import closest, did_you_mean
@@ -31,18 +31,6 @@ PREFIX = "MODELGAUGE_"
 TRUSTED = "MODELGAUGE_TRUSTED"
 """The environment variable with folders of other people whose settings and runs are used as one's own."""
 
-BOOLEANS = {
-    "true": True,
-    "yes": True,
-    "on": True,
-    "1": True,
-    "false": False,
-    "no": False,
-    "off": False,
-    "0": False,
-}
-"""How true and false are written, in settings and in the options of names."""
-
 
 class Source(NamedTuple):
     """Where a value was written: `label` for errors, `folder` where relative paths start (None: as is)."""
@@ -52,14 +40,6 @@ class Source(NamedTuple):
 
 
 # --- how a written value becomes a setting's ------------------------------------------------------
-
-
-def _boolean(value: object, _: Source) -> bool:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.strip().lower() in BOOLEANS:
-        return BOOLEANS[value.strip().lower()]
-    raise ValueError("true or false")
 
 
 def _text(value: object, _: Source) -> str:
@@ -83,6 +63,10 @@ def _plugins(value: object, source: Source) -> tuple[str, ...]:
     ):
         raise ValueError("a list of files or modules")
     return tuple(str(_path(part, source)) if names_a_file(str(part)) else str(part).strip() for part in value)
+
+
+def _yes_no(value: object, _: Source) -> Any:
+    return YES_NO._replace(wanted="true or false").parse(value)
 
 
 def names_a_file(plugin: str) -> bool:
@@ -114,13 +98,13 @@ class SettingInfo(NamedTuple):
         return PREFIX + self.name.upper()
 
 
-def _setting(default: T, *about: Any, **more: Any) -> T:
-    return field(default=default, metadata={"info": SettingInfo(*about, **more)})
+def _setting(default: T, *facts: Any, **more: Any) -> T:
+    return field(default=default, metadata={"info": SettingInfo(*facts, **more)})
 
 
 def _of_run(option: str) -> Any:
-    about = OPTIONS[option]
-    return _setting(None, lambda written, _: about.kind.parse(written), about.help, option=option)
+    info = OPTIONS[option]
+    return _setting(None, lambda written, _: info.values.parse(written), info.help, option=option)
 
 
 @dataclass(frozen=True)
@@ -133,7 +117,7 @@ class Settings:
     """
 
     data_dir: Path = _setting(Path("run_data"), _path, OPTIONS["data_dir"].help)  # noqa: RUF009  it makes a field
-    offline: bool = _setting(False, _boolean, "Fetch nothing; use the data that is there.")
+    offline: bool = _setting(False, _yes_no, "Fetch nothing; use the data that is there.")
     judge: str | None = _setting(
         None, _text, "The SUT that judges where no other is named.", key="judge.model"
     )

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from modelgauge.config.options import OPTIONS, Group, RunOptions, options_of
+from modelgauge.config.run_options import OPTIONS, Group, RunOptions, options_of
 from modelgauge.data.base import Frozen
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import DatasetReference, TestRecord

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from modelgauge.config.options import RunOptions
+from modelgauge.config.run_options import RunOptions
 from modelgauge.data.records import SCHEMA_VERSION, ItemRecord, RunFailure, RunStage, TestRecord
 from modelgauge.data.results import Sample, normalized_result
 from modelgauge.engine.bookkeeping.failures import run_failure

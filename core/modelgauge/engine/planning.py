@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from modelgauge.cache import KeyMaker
-from modelgauge.config.options import RunOptions
+from modelgauge.config.run_options import RunOptions
 from modelgauge.data.base import Frozen
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.responses import SUTResponse

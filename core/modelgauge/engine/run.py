@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from typing import Any
 
-from modelgauge.config.options import RunOptions
+from modelgauge.config.run_options import RunOptions
 from modelgauge.data.records import TestRecord
 from modelgauge.engine.bookkeeping.failures import printable
 from modelgauge.engine.bookkeeping.tally import Tally

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from modelgauge.config.options import RunOptions
+from modelgauge.config.run_options import RunOptions
 from modelgauge.data.records import RunFailure, TestRecord, record_from_json
 from modelgauge.data.results import ConcurrencyChange, Counts, Spent
 from modelgauge.engine.calls.call import Target

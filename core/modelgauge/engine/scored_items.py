@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel
 
-from modelgauge.config.options import RunOptions
+from modelgauge.config.run_options import RunOptions
 from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import TextPrompt, asks_nothing

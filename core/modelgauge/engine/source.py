@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from modelgauge.config.options import RunOptions
+from modelgauge.config.run_options import RunOptions
 from modelgauge.data.base import items_of
 from modelgauge.data.items import TestItem
 from modelgauge.engine.bookkeeping.failures import as_exception

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, AsyncExitStack
 from typing import Any, Self, cast
 
 from modelgauge.cache import DiskCache
-from modelgauge.config.options import RunOptions
+from modelgauge.config.run_options import RunOptions
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.answers import Answerer, Asking, asking_cases, asking_sut

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from modelgauge.api import Runner
-from modelgauge.config.options import RunOptions
+from modelgauge.config.run_options import RunOptions
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.readable import is_stream, shown
 from modelgauge.data.responses import SUTCompletion

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel
 
 from modelgauge.api import Runner
-from modelgauge.config.options import RunOptions
+from modelgauge.config.run_options import RunOptions
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.datasets.dataset import EvaluationDataset

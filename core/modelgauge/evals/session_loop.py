@@ -13,7 +13,7 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
 
-from modelgauge.config.options import RunOptions
+from modelgauge.config.run_options import RunOptions
 from modelgauge.data.items import TestItem
 from modelgauge.data.records import ItemRecord
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally

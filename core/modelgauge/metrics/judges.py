@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias
 
 from modelgauge.config.entry_points import warn_of_foreign_distributions
-from modelgauge.config.options import RunOptions
+from modelgauge.config.run_options import RunOptions
 from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import Settings, load_settings
 from modelgauge.data.estimates import Score

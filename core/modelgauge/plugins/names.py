@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from typing import Any, Literal, Union
 from urllib.parse import quote, unquote
 
-from modelgauge.config.settings import BOOLEANS
+from modelgauge.config.run_options import truth
 from modelgauge.errors import InvalidOptionError
 
 # What a value holds as it is, so that URLs and paths stay readable.
@@ -224,10 +224,6 @@ def _convert_scalar(text: str, hint: Any) -> Any:
     return _convert_by_pydantic(text, hint)
 
 
-def _boolean(text: str) -> bool:
-    return bool(_choose(text.lower(), BOOLEANS))
-
-
 def _finite(text: str) -> float:
     value = float(text)
     if not abs(value) < float("inf"):  # also false of NaN, which equals nothing and has no JSON
@@ -240,7 +236,7 @@ def _none(text: str) -> None:
 
 
 _SCALARS: dict[Any, abc.Callable[[str], Any]] = {
-    bool: _boolean,
+    bool: truth,
     int: int,
     float: _finite,
     type(None): _none,

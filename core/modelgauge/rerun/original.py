@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from modelgauge.api import Runner
-from modelgauge.config.options import options_of
 from modelgauge.config.redaction import Redactor
+from modelgauge.config.run_options import options_of
 from modelgauge.config.settings import Settings, is_trusted, load_settings
 from modelgauge.data.records import DatasetReference
 from modelgauge.data.results import GIVEN

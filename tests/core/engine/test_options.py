@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from modelgauge import SUTOptions
-from modelgauge.config.options import OPTIONS, RunOptions, RunOptionsDict
+from modelgauge.config.run_options import OPTIONS, RunOptions, RunOptionsDict
 from modelgauge.errors import InvalidOptionError
 
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from modelgauge.config.options import RunOptions
+from modelgauge.config.run_options import RunOptions
 from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.failures import message_of
 from modelgauge.engine.calls.budget import tokens_of

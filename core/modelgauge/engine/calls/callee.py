@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from modelgauge.cache import Key, KeyMaker, was_redacted
-from modelgauge.config.options import RunOptions
 from modelgauge.config.redaction import Redactor
+from modelgauge.config.run_options import RunOptions
 from modelgauge.engine.calls.limits import CEILING, START, AdaptiveLimiter, Limiter, NoLimit
 from modelgauge.engine.loop.coroutines import never_waits
 from modelgauge.errors import DefinitionError

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from modelgauge.config.options import RunOptions
+from modelgauge.config.run_options import RunOptions
 from modelgauge.engine.calls.budget import Budget
 from modelgauge.engine.calls.flights import Flight
 from modelgauge.engine.calls.lookups import Lookups

@@ -34,10 +34,12 @@ they were unless others are given. `record` is for readers alone, and `process` 
 """
 
 
+_YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
 # --- what an option may be ---------------------------------------------------------------------------------
 
 
-class Kind(NamedTuple):
+class Values(NamedTuple):
     """The values that an option may have.
 
     Args:
@@ -76,34 +78,46 @@ class Kind(NamedTuple):
             )
 
 
-def instance_of(kind: Any, wanted: str) -> Kind:
+def instance_of(kind: Any, wanted: str) -> Values:
     """The objects of a class, or of one of several."""
-    return Kind(wanted, lambda value: isinstance(value, kind))
+    return Values(wanted, lambda value: isinstance(value, kind))
 
 
-def whole_number(least: int | None = None) -> Kind:
+def whole_number(least: int | None = None) -> Values:
     """The whole numbers from `least` on."""
-    return Kind(
+    return Values(
         "a whole number" if least is None else f"a whole number of {least} or more",
         lambda value: _is_number(value, int) and (least is None or value >= least),
         int,
     )
 
 
+def truth(text: str) -> bool:
+    """True or false, as settings and the options of names write them.
+
+    Raises:
+        ValueError: the text is neither.
+    """
+    word = text.strip().lower()
+    if word not in (*_YES, *_NO):
+        raise ValueError(text)
+    return word in _YES
+
+
 def _is_number(value: object, kind: Any = int | float) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-_FROM_0 = Kind("a number of 0 or more", lambda value: _is_number(value) and 0 <= value < math.inf, float)
-_ABOVE_0 = Kind("a number above 0", lambda value: _is_number(value) and 0 < value < math.inf, float)
+_FROM_0 = Values("a number of 0 or more", lambda value: _is_number(value) and 0 <= value < math.inf, float)
+_ABOVE_0 = Values("a number above 0", lambda value: _is_number(value) and 0 < value < math.inf, float)
 SECONDS = _FROM_0._replace(wanted="a number of seconds of 0 or more")
 _TIMEOUT = _ABOVE_0._replace(wanted="a number of seconds above 0")
-YES_NO = instance_of(bool, "True or False")
+YES_NO = instance_of(bool, "True or False")._replace(read=truth)
 FOLDER = instance_of((str, Path), "the path of a folder")
 _TEXT = instance_of(str, "a text")
 _FIELD = _TEXT._replace(wanted="the name of a field of the items' contexts")
 _JSON = instance_of(Mapping, "a dict")
-_SUT_OPTIONS = Kind("SUTOptions(…)", lambda value: isinstance(value, type(_no_sut_options())))
+_SUT_OPTIONS = Values("SUTOptions(…)", lambda value: isinstance(value, type(_no_sut_options())))
 
 
 def _no_sut_options() -> SUTOptions:
@@ -114,13 +128,13 @@ def _no_sut_options() -> SUTOptions:
 # --- the options -------------------------------------------------------------------------------------------
 
 
-class About(NamedTuple):
-    """What is known of an option.
+class OptionInfo(NamedTuple):
+    """Default, group, values and help of an option.
 
     Args:
         default: without it; None where that is made anew each time.
         group: what it concerns.
-        kind: what it may be.
+        values: what it may be.
         metavar: what stands for its value in the help of commands; None where no command has it.
         flags: its names on the command line.
         help: what it means.
@@ -128,30 +142,18 @@ class About(NamedTuple):
 
     default: Any
     group: Group
-    kind: Kind
+    values: Values
     metavar: str | None = None
     flags: tuple[str, ...] = ()
     help: str = ""
 
 
-def _about(*facts: Any) -> dict[str, About]:
-    return {"about": About(*facts)}
+def _info(*facts: Any) -> dict[str, OptionInfo]:
+    return {"info": OptionInfo(*facts)}
 
 
-def _option(default: T, group: Group, kind: Kind, metavar: str | None = None, *flags: str) -> T:
-    return field(default=default, metadata=_about(default, group, kind, metavar, flags))
-
-
-def check_values(made: Any) -> None:
-    """Refuse values that the fields of a dataclass cannot have, as their metadata say: a `__post_init__`.
-
-    Raises:
-        InvalidOptionError: one cannot be what was given.
-    """
-    for one in fields(made):
-        if "about" in one.metadata:
-            kind: Kind = one.metadata["about"].kind
-            kind.check(one.name, getattr(made, one.name), or_none=one.default is None)
+def _option(default: T, group: Group, values: Values, metavar: str | None = None, *flags: str) -> T:
+    return field(default=default, metadata=_info(default, group, values, metavar, flags))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +198,7 @@ class RunOptions:
     runs_dir: str | Path | None = _option(None, "storage", FOLDER)  # noqa: RUF009  likewise
     caching: bool = _option(True, "storage", YES_NO)
     identifier: str | None = _option(None, "record", _TEXT)
-    hyperparameters: Mapping[str, Any] = field(default_factory=dict, metadata=_about(None, "record", _JSON))
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict, metadata=_info(None, "record", _JSON))
     max_test_items: int | None = _option(None, "sample", whole_number(1), "N", "-m", "--max-test-items")
     seed: int = _option(0, "sample", whole_number(), "N")
     repeats: int = _option(1, "results", whole_number(1), "N")
@@ -205,7 +207,7 @@ class RunOptions:
     finite: bool = _option(False, "results", YES_NO, "")
     first_repeat: int = _option(0, "results", whole_number(0))
     sut_options: SUTOptions = field(
-        default_factory=_no_sut_options, metadata=_about(None, "results", _SUT_OPTIONS)
+        default_factory=_no_sut_options, metadata=_info(None, "results", _SUT_OPTIONS)
     )
     concurrency: int | None = _option(None, "calls", whole_number(1), "N")
     max_retries: int = _option(4, "calls", whole_number(0), "N")
@@ -221,7 +223,10 @@ class RunOptions:
     redactor: Redactor = field(default_factory=Redactor)
 
     def __post_init__(self) -> None:
-        check_values(self)
+        for one in fields(self):
+            if one.metadata:
+                values = one.metadata["info"].values
+                values.check(one.name, getattr(self, one.name), or_none=one.default is None)
 
     @property
     def runs(self) -> Path:
@@ -235,7 +240,7 @@ class RunOptions:
 
     def recorded(self) -> dict[str, Any]:
         """The options as a run's manifest keeps them."""
-        kept = {name: getattr(self, name) for name, about in OPTIONS.items() if about.group != "process"}
+        kept = {name: getattr(self, name) for name, info in OPTIONS.items() if info.group != "process"}
         asked = self.sut_options.model_dump(mode="json", exclude_none=True)
         return {**kept, "data_dir": str(self.data_dir), "runs_dir": str(self.runs), "sut_options": asked}
 
@@ -268,8 +273,8 @@ class RunOptionsDict(TypedDict, total=False):
 
 
 _HELP = dict(re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", cleandoc(RunOptions.__doc__ or ""), re.MULTILINE))
-OPTIONS: dict[str, About] = {
-    one.name: one.metadata["about"]._replace(help=" ".join(_HELP.get(one.name, "").split()))
+OPTIONS: dict[str, OptionInfo] = {
+    one.name: one.metadata["info"]._replace(help=" ".join(_HELP.get(one.name, "").split()))
     for one in fields(RunOptions)
     if one.metadata
 }
@@ -278,4 +283,4 @@ OPTIONS: dict[str, About] = {
 
 def options_of(*groups: Group) -> list[str]:
     """The names of the options of some groups."""
-    return [name for name, about in OPTIONS.items() if about.group in groups]
+    return [name for name, info in OPTIONS.items() if info.group in groups]
