@@ -1,4 +1,4 @@
-"""Makes an object from what was registered, the options of its name and the secrets that it asks for.
+"""What was registered under a name, and the object that is made of it, the options of the name and its secrets.
 
 Signatures are read from `__init__`, not from the class, for the interfaces' base classes have a `__new__`.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import inspect
 import typing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from modelgauge.config.secrets import InjectSecret, Secret
-from modelgauge.config.targets import describe
+from modelgauge.config.secrets import InjectSecret, Secret, SecretStore
+from modelgauge.config.targets import describe, import_target
 from modelgauge.errors import ArgumentError, InvalidOptionError, ModelGaugeError, PluginError
 from modelgauge.interfaces.arguments import BY_NAME, constructors
 from modelgauge.plugins.names import convert, decode, describe_type, join_name, spelling
@@ -21,10 +21,81 @@ from modelgauge.wording.did_you_mean import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from modelgauge.config.secrets import SecretStore
-    from modelgauge.plugins.registry import Resolved
+
+Kind = Literal["test", "sut", "annotator", "metric"]
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What was registered under one uid, or under the prefix of one provider.
+
+    Args:
+        kind: what it makes.
+        uid: the uid, or a provider's prefix, without the `/`.
+        target: a class or another callable, or `"module:Class"`.
+        args: positional arguments after the uid.
+        kwargs: keyword arguments; secrets among them stand as `InjectSecret`.
+        distribution: who registered it.
+        is_provider: whether it makes `uid/any-model`.
+    """
+
+    kind: Kind
+    uid: str
+    target: Callable[..., Any] | str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    distribution: str
+    is_provider: bool = False
+
+    @property
+    def label(self) -> str:
+        """The uid for a listing: `acme/…` for a provider."""
+        return f"{self.uid}/…" if self.is_provider else self.uid
+
+    @property
+    def target_name(self) -> str:
+        """`module:Class`, without importing it."""
+        if isinstance(self.target, str):
+            return self.target
+        name = getattr(self.target, "__qualname__", type(self.target).__qualname__)
+        return f"{getattr(self.target, '__module__', '?')}:{name}"
+
+    @property
+    def injections(self) -> list[InjectSecret]:
+        """The secrets that it asks for."""
+        return [value for value in (*self.args, *self.kwargs.values()) if isinstance(value, InjectSecret)]
+
+    def load(self) -> Callable[..., Any]:
+        """The target, imported where it was given by name.
+
+        Raises:
+            PluginError: it cannot be imported, or cannot be called.
+        """
+        target = self.target
+        if isinstance(target, str):
+            target = import_target(target, owner=repr(self.label), distribution=self.distribution)
+        if not callable(target):
+            raise PluginError(
+                f"{self.label!r} (from {self.distribution}): {self.target_name} is no class, but {target!r}.",
+                fix="Register a class.",
+            )
+        return target
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A name that was found, before anything is imported or made."""
+
+    entry: Entry
+    base: str
+    model: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def make(self, secrets: SecretStore | None = None) -> Any:
+        """Make the object; see `Registry.make`."""
+        return _construct(self, SecretStore() if secrets is None else secrets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +148,7 @@ def parameters_of(target: Callable[..., Any]) -> Parameters:
     return Parameters(by_name, positional or (), own, takes_any)
 
 
-def construct(resolved: Resolved, secrets: SecretStore) -> Any:
+def _construct(resolved: Resolved, secrets: SecretStore) -> Any:
     """Make `target(uid, *args, **kwargs)`, for a provider with `model=` as well.
 
     The uid is the name with its options sorted; options override what was registered.

@@ -20,7 +20,7 @@ from modelgauge.errors import ModelGaugeError, PluginError
 from modelgauge.plugins import builtin, hookspecs
 from modelgauge.plugins.hookspecs import PROJECT_NAME
 from modelgauge.plugins.local_plugins import HOOK_EXAMPLE, load_local_plugin, local_failure, module_name
-from modelgauge.plugins.registry import Kind, Register, Registry
+from modelgauge.plugins.registry import Register, Registry
 from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from modelgauge.config.entry_points import PluginEntryPoint
     from modelgauge.data.records import ItemRecord, TestRecord
+    from modelgauge.plugins.construction import Kind
 
 _HOOK_PREFIX = f"{PROJECT_NAME}_"
 

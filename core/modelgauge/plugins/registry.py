@@ -6,20 +6,18 @@ syntax of names is in `names.py`, making an object in `construction.py`, finding
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modelgauge.config.secrets import InjectSecret, SecretStore
-from modelgauge.config.targets import check_target, import_target
+from modelgauge.config.targets import check_target
 from modelgauge.errors import NameCollisionError, PluginError, UnknownNameError
-from modelgauge.plugins.construction import construct
+from modelgauge.plugins.construction import Entry, Kind, Resolved
 from modelgauge.plugins.names import provider_problem, split_name, uid_problem
 from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-Kind = Literal["test", "sut", "annotator", "metric"]
+    from modelgauge.config.secrets import SecretStore
 
 KIND_WORDS: Mapping[Kind, str] = {"test": "test", "sut": "SUT", "annotator": "annotator", "metric": "metric"}
 
@@ -44,63 +42,6 @@ FIRST_PARTY = (
     FirstParty("test", "gsm8k", "plugins/standard_tests"),
     FirstParty("sut", "openai/", "plugins/openai"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What was registered under one uid, or under the prefix of one provider.
-
-    Args:
-        kind: what it makes.
-        uid: the uid, or a provider's prefix, without the `/`.
-        target: a class or another callable, or `"module:Class"`.
-        args: positional arguments after the uid.
-        kwargs: keyword arguments; secrets among them stand as `InjectSecret`.
-        distribution: who registered it.
-        is_provider: whether it makes `uid/any-model`.
-    """
-
-    kind: Kind
-    uid: str
-    target: Callable[..., Any] | str
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    distribution: str
-    is_provider: bool = False
-
-    @property
-    def label(self) -> str:
-        """The uid for a listing: `acme/…` for a provider."""
-        return f"{self.uid}/…" if self.is_provider else self.uid
-
-    @property
-    def target_name(self) -> str:
-        """`module:Class`, without importing it."""
-        if isinstance(self.target, str):
-            return self.target
-        name = getattr(self.target, "__qualname__", type(self.target).__qualname__)
-        return f"{getattr(self.target, '__module__', '?')}:{name}"
-
-    @property
-    def injections(self) -> list[InjectSecret]:
-        """The secrets that it asks for."""
-        return [value for value in (*self.args, *self.kwargs.values()) if isinstance(value, InjectSecret)]
-
-    def load(self) -> Callable[..., Any]:
-        """The target, imported where it was given by name.
-
-        Raises:
-            PluginError: it cannot be imported, or cannot be called.
-        """
-        target = self.target
-        if isinstance(target, str):
-            target = import_target(target, owner=repr(self.label), distribution=self.distribution)
-        if not callable(target):
-            raise PluginError(
-                f"{self.label!r} (from {self.distribution}): {self.target_name} is no class, but {target!r}.",
-                fix="Register a class.",
-            )
-        return target
 
 
 class Register:
@@ -164,20 +105,6 @@ class Register:
         if (uid, is_provider) in self._entries:
             raise PluginError(f"{what} is registered twice.", fix="Rename one of the two.")
         self._entries[uid, is_provider] = entry
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """A name that was found, before anything is imported or made."""
-
-    entry: Entry
-    base: str
-    model: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-
-    def make(self, secrets: SecretStore | None = None) -> Any:
-        """Make the object; see `Registry.make`."""
-        return construct(self, SecretStore() if secrets is None else secrets)
 
 
 class Registry:

@@ -16,8 +16,9 @@ from modelgauge.interfaces.annotator import CompletionAnnotator, naming_the_aske
 from modelgauge.interfaces.identity import declared
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
 from modelgauge.interfaces.test import PromptResponseTest
+from modelgauge.plugins.construction import Resolved
 from modelgauge.plugins.discovery import Plugins
-from modelgauge.plugins.registry import Registry, Resolved
+from modelgauge.plugins.registry import Registry
 from modelgauge.wording.phrases import a_class, a_thing
 
 TestName = PromptResponseTest | str

@@ -17,8 +17,9 @@ from modelgauge.errors import UsageError
 from modelgauge.interfaces.annotator import Annotator
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.interfaces.test import PromptResponseTest
+from modelgauge.plugins.construction import Entry, Kind, Resolved
 from modelgauge.plugins.discovery import Plugins, discover
-from modelgauge.plugins.registry import Entry, Kind, Registry, Resolved
+from modelgauge.plugins.registry import Registry
 from modelgauge.testing import item_checks, object_checks, plugin_checks
 from modelgauge.testing.plugin_checks import Plugin
 from modelgauge.testing.report import Case, Report, rule_id

@@ -25,8 +25,8 @@ from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, overrides, secrets_of
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
 from modelgauge.interfaces.test import PromptResponseTest
+from modelgauge.plugins.construction import Entry, Kind, Resolved
 from modelgauge.plugins.discovery import Plugins
-from modelgauge.plugins.registry import Entry, Kind, Resolved
 from modelgauge.testing.report import Problem, author_line, defined_at, message_of, trace_of
 from modelgauge.testing.samples import SAMPLES, Sample
 
