@@ -14,11 +14,11 @@ from modelgauge.evals import pytest_plugin
 from modelgauge.evals.apps import Judging, answered_goldens, check_app
 from modelgauge.evals.evaluate_options import AsyncConfig, TestRunOptions
 from modelgauge.evals.evaluation import (
-    EvaluationJob,
     Items,
+    judged,
     raise_first_of_app,
 )
-from modelgauge.evals.given_test import AnsweredCase
+from modelgauge.evals.given_test import AnsweredCase, GivenAnswers, GivenTest
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.inputs import AnyMetric, checked_case, checked_golden, metrics_of
 from modelgauge.evals.results import TestResult
@@ -73,8 +73,8 @@ def assert_test(
             result, shown_by = _judged_alone(asked, metrics, {**options, "progress": display_progress})
         else:
             runner, resolver = session.runner(begun, options)
-            job = _job(asked, metrics, chosen, runner)
-            result, shown_by = session.judge(begun, job, runner, resolver), None
+            test = _test(asked, metrics, chosen, runner)
+            result, shown_by = session.judge(begun, test, runner, resolver), None
     except Exception as error:  # noqa: BLE001  an app may raise anything
         if session is not None and begun is not None:
             session.refused(begun, test_case if test_case is not None else golden, error)
@@ -92,17 +92,17 @@ def _judged_alone(
     """What becomes of a case outside of pytest, in a run of its own, and the command that shows it."""
     items = Items()
     runner = Runner(hyperparameters=logged_hyperparameters(), observers=[items], **options)
-    result = _job(asked, metrics, TestRunOptions(), runner).run(runner, items)
+    result = judged(_test(asked, metrics, TestRunOptions(), runner), runner, items)
     return result.test_results[0], result.shown_by
 
 
-def _job(
+def _test(
     asked: Asked,
     metrics: AnyMetric | Sequence[AnyMetric] | None,
     chosen: TestRunOptions,
     runner: Runner,
-) -> EvaluationJob:
-    """What is to be judged, as given in one of the two modes; an app is used here."""
+) -> GivenTest:
+    """The test of what is given in one of the two modes; an app is used here."""
     test_case, golden, callback = asked
     judges = metrics_of(metrics, runner)
     if golden is not None and callback is not None:
@@ -110,7 +110,13 @@ def _job(
         answered, judges = answered_goldens([checked_golden(golden)], callback, judging, at_once=None)
     else:
         answered = [AnsweredCase(checked_case(test_case))]
-    return EvaluationJob(answered, judges, errors=chosen.errors(), uid="assert_test")
+    return GivenTest(
+        "assert_test",
+        GivenAnswers(answered),
+        judges,
+        skip_on_missing_params=chosen.skip_on_missing_params,
+        fail_one_by_one=chosen.ignore_errors,
+    )
 
 
 def _left_by(error: Exception) -> BaseException | None:

@@ -5,7 +5,7 @@ Those of the engine are in `Runner`.
 
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -124,44 +124,30 @@ class Configs:
     error_config: ErrorConfig = field(default_factory=ErrorConfig)
 
     @classmethod
-    def of(
-        cls,
-        async_config: AsyncConfig | None,
-        display_config: DisplayConfig | None,
-        cache_config: CacheConfig | None,
-        error_config: ErrorConfig | None,
-    ) -> "Configs":
-        """Gather the four configs; None stands for the defaults of one.
+    def of(cls, given: Sequence[Any], options: Mapping[str, Any]) -> tuple["Configs", dict[str, Any]]:
+        """Lay options that were given one by one over the four configs, and return those of the engine beside them.
+
+        Args:
+            given: the configs in the order of the fields; None stands for the defaults of one.
+            options: by name.
 
         Raises:
-            InvalidOptionError: one is something else.
+            InvalidOptionError: a config is something else, or there is no option of that name.
         """
-        given = (async_config, display_config, cache_config, error_config)
-        made = cls()
+        made, rest, known = cls(), dict(options), list[str]()
         for group, one in zip(fields(cls), given, strict=True):
-            kind = type(getattr(made, group.name))
-            if one is not None and not isinstance(one, kind):
+            default = getattr(made, group.name)
+            kind = type(default)
+            if not isinstance(one, kind | None):
                 raise InvalidOptionError(
                     f"{group.name} is {one!r}.", fix=f"Give {kind.__name__}(…), or its options one by one."
                 )
-            made = made if one is None else replace(made, **{group.name: one})
-        return made
-
-    def with_options(self, options: Mapping[str, Any]) -> tuple["Configs", dict[str, Any]]:
-        """Lay options over it that were given one by one; those of the engine are returned too.
-
-        Raises:
-            InvalidOptionError: there is none of that name.
-        """
-        made, rest = self, dict(options)
-        for group in fields(self):
-            held = getattr(self, group.name)
-            own = {one.name: rest.pop(one.name) for one in fields(held) if one.name in rest}
-            if own:
-                made = replace(made, **{group.name: replace(held, **own)})
+            names = [each.name for each in fields(kind)]
+            own = {name: rest.pop(name) for name in names if name in rest}
+            made = replace(made, **{group.name: replace(one or default, **own)})
+            known += names
         for name in rest:
             if name not in _OF_THE_ENGINE:
-                known = [one.name for group in fields(self) for one in fields(getattr(self, group.name))]
                 raise InvalidOptionError(
                     f"There is no option '{name}'.",
                     fix=f"{did_you_mean(name, [*known, *_OF_THE_ENGINE])}The options are: {', '.join(known)}; "
@@ -204,10 +190,6 @@ class TestRunOptions:
     told: str | None = None
     command: str | None = None
 
-    def errors(self) -> ErrorConfig:
-        """What becomes of cases that cannot be judged."""
-        return ErrorConfig(self.ignore_errors, self.skip_on_missing_params)
-
     def command_line(self) -> list[str] | None:
         """That of `modelgauge test run`; None where pytest was called itself."""
         return None if self.command is None else json.loads(Path(self.command).read_text(encoding="utf-8"))
@@ -223,5 +205,4 @@ class TestRunOptions:
     @classmethod
     def from_json(cls, text: str) -> "TestRunOptions":
         """What `as_json` gave."""
-        known = {one.name for one in fields(cls)}
-        return cls(**{name: value for name, value in json.loads(text).items() if name in known})
+        return cls(**json.loads(text))

@@ -1,12 +1,11 @@
 """`evaluate`: judge test cases by metrics, as one run of the engine, and return what came out."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from modelgauge.api import Runner
 from modelgauge.data.records import ItemRecord, TestRecord
-from modelgauge.datasets.references import Link, link_to
+from modelgauge.datasets.references import link_to
 from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.run_files.folder import RunFolder
@@ -73,21 +72,33 @@ def evaluate(
         CallError: cases could not be judged, unless errors are ignored; the run is recorded all the same.
         Exception: what the app raised, likewise; all goldens were asked, and what it answered was judged.
     """
-    configs, more = Configs.of(async_config, display_config, cache_config, error_config).with_options(options)
+    configs, more = Configs.of((async_config, display_config, cache_config, error_config), options)
     runner, items = _runner({**configs.runner_options(), **more}, hyperparameters or {}, identifier)
     judges, errors = metrics_of(metrics, runner), configs.error_config
     members, dataset = given_members(test_cases, goldens, observed_callback)
     chosen = sampled(members, runner.options)
     link = None if dataset is None else link_to(dataset, chosen)  # before the app, which may edit goldens
-    if observed_callback is None:
-        answered = [AnsweredCase(case) for case in chosen]
-    else:
-        judging = Judging(runner, judges, skip=errors.skip_on_missing_params)
-        at_once = configs.async_config.options().get("concurrency", 20)
-        answered, judges = answered_goldens(chosen, observed_callback, judging, at_once=at_once)
-    left_out = len(members) - len(chosen)
-    job = EvaluationJob(answered, judges, link, errors, identifier or "evaluate", left_out)
-    return _told(job.run(runner, items), runner, configs)
+    answered, judges = _answered(chosen, observed_callback, judges, configs=configs, runner=runner)
+    test = GivenTest(
+        identifier or "evaluate",
+        GivenAnswers(answered, left_out=len(members) - len(chosen)),
+        judges,
+        link=link,
+        skip_on_missing_params=errors.skip_on_missing_params,
+        fail_one_by_one=errors.ignore_errors,
+    )
+    return _told(judged(test, runner, items), runner, configs)
+
+
+def _answered(
+    members: Sequence[Any], callback: Any, metrics: list[Metric], *, configs: Configs, runner: Runner
+) -> tuple[list[AnsweredCase], list[Metric]]:
+    """The cases, or what the app answers to the goldens; with the metrics that judge each of them."""
+    if callback is None:
+        return [AnsweredCase(case) for case in members], metrics
+    judging = Judging(runner, metrics, skip=configs.error_config.skip_on_missing_params)
+    at_once = configs.async_config.options().get("concurrency", 20)
+    return answered_goldens(members, callback, judging, at_once=at_once)
 
 
 def _told(result: EvaluationResult, runner: Runner, configs: Configs) -> EvaluationResult:
@@ -109,74 +120,39 @@ def _runner(
     return Runner(hyperparameters=logged, identifier=identifier, observers=observers, **options), items
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationJob:
-    """Answers to be judged: what `evaluate` and `assert_test` have in common.
+def judged(test: GivenTest, runner: Runner, items: "Items") -> EvaluationResult:
+    """Judge answers in a run of their own.
 
     Args:
-        answered: what is judged.
-        metrics: of each case as a whole.
-        link: to the data set that the cases are from.
-        errors: what becomes of cases that cannot be judged.
-        uid: of the test, in the record.
-        left_out: how many others there were that were not chosen.
+        test: holds and judges them.
+        runner: runs it.
+        items: observes the run.
+
+    Raises:
+        UsageError: a judge is unknown, or lacks a secret.
+        RunStoppedError: the run ended early.
     """
-
-    answered: Sequence[AnsweredCase]
-    metrics: Sequence[Metric]
-    link: Link | None = None
-    errors: ErrorConfig = field(default_factory=ErrorConfig)
-    uid: str = "evaluate"
-    left_out: int = 0
-
-    def test(self) -> GivenTest:
-        """The test that judges them.
-
-        Raises:
-            InvalidDataError, MissingParameterError: see `evaluate`.
-        """
-        return GivenTest(
-            self.uid,
-            GivenAnswers(self.answered, self.left_out),
-            self.metrics,
-            link=self.link,
-            skip_on_missing_params=self.errors.skip_on_missing_params,
-            fail_one_by_one=self.errors.ignore_errors,
+    items.test = test
+    resolver = runner.resolver()
+    work = resolver.answered(test, test.respondent())
+    record = blocking(lambda: runner.do([work], resolver))[0]
+    if record.failure is not None:
+        uncached = set(record.notes) - set(test.record_notes)  # these tell of judges that cannot be
+        kept = runner.options.caching and not uncached
+        raise RunStoppedError(
+            f"The run {record.run_id} stopped early: {record.failure.message}",
+            fix="What judges answered is in the cache, and not paid again."
+            if kept
+            else "What judges answered is paid again where it could not be cached.",
         )
-
-    def run(self, runner: Runner, items: "Items") -> EvaluationResult:
-        """Judge them in one run.
-
-        Args:
-            runner: runs it.
-            items: observes it.
-
-        Raises:
-            InvalidDataError, MissingParameterError, UsageError: see `evaluate`.
-            RunStoppedError: the run ended early.
-        """
-        test = self.test()
-        items.test = test
-        resolver = runner.resolver()
-        work = resolver.answered(test, test.respondent())
-        record = blocking(lambda: runner.do([work], resolver))[0]
-        if record.failure is not None:
-            uncached = set(record.notes) - set(test.record_notes)  # these tell of judges that cannot be
-            kept = runner.options.caching and not uncached
-            raise RunStoppedError(
-                f"The run {record.run_id} stopped early: {record.failure.message}",
-                fix="What judges answered is in the cache, and not paid again."
-                if kept
-                else "What judges answered is paid again where it could not be cached.",
-            )
-        shown_by = RunFolder(runner.options.runs / record.run_id).command("show")
-        results = items.results()
-        if len(results) != len(self.answered):  # never a pass for what nobody has heard of
-            raise RunStoppedError(
-                f"The run {record.run_id} has results of {len(results):,} of {len(self.answered):,} test cases.",
-                fix=f"See why: {shown_by}",
-            )
-        return EvaluationResult(results, record, shown_by, self.left_out)
+    shown_by = RunFolder(runner.options.runs / record.run_id).command("show")
+    results = items.results()
+    if len(results) != len(test.answered):  # never a pass for what nobody has heard of
+        raise RunStoppedError(
+            f"The run {record.run_id} has results of {len(results):,} of {len(test.answered):,} test cases.",
+            fix=f"See why: {shown_by}",
+        )
+    return EvaluationResult(results, record, shown_by, test.left_out)
 
 
 class Items:
@@ -194,7 +170,6 @@ class Items:
         """Of no interest."""
 
     def item_finished(self, run_id: str, record: ItemRecord) -> None:
-        """Keep what it says."""
         del run_id
         if self.test is not None:
             self._results[record.index] = test_result(self.test, record)

@@ -105,7 +105,7 @@ class GivenTest(DatasetTest):
     ) -> None:
         PromptResponseTest.__init__(self, uid)
         self.requires_sut_capabilities = ()  # type: ignore[misc]  # nobody is asked
-        self.answered, self._left_out = given.answered, given.left_out
+        self.answered, self.left_out = given.answered, given.left_out
         self.dataset, self.record_notes = (None, ()) if link is None else link
         self._skip = skip_on_missing_params
         nothing = bool(self.answered) and all(one.error is not None for one in self.answered)
@@ -242,7 +242,7 @@ class GivenTest(DatasetTest):
         again = "Then evaluate again, since answers that were given cannot be resumed."
         made = Initialization(uid=GIVEN, class_name=GIVEN)
         return Respondent(
-            uid=GIVEN, initialization=made, given=self.answer, again=again, left_out=self._left_out
+            uid=GIVEN, initialization=made, given=self.answer, again=again, left_out=self.left_out
         )
 
 

@@ -1,10 +1,9 @@
 """What `evaluate` returns: for each test case what each metric said, and the record of the run."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from modelgauge.data.annotations import PromptInteractionAnnotations
 from modelgauge.data.estimates import Score
 from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, TestItemRecord, TestRecord
 from modelgauge.data.results import PASSED
@@ -140,7 +139,7 @@ def test_result(test: GivenTest, item: ItemRecord) -> TestResult:
         item: the record.
     """
     error = f"{item.error_type}: {item.message}" if isinstance(item, TestItemExceptionRecord) else None
-    data = tuple(_metrics_data(test, item.interactions, item, error))
+    data = tuple(_metrics_data(test, item, error))
     answered = test.answered[item.index]
     return TestResult(
         name=title_of(answered.case),
@@ -157,50 +156,30 @@ def test_result(test: GivenTest, item: ItemRecord) -> TestResult:
 test_result.__test__ = False  # type: ignore[attr-defined]  # for pytest, which collects functions of such a name
 
 
-def _metrics_data(
-    test: GivenTest, interactions: Iterable[PromptInteractionAnnotations], item: ItemRecord, error: str | None
-) -> Iterator[MetricData]:
-    for one in interactions:
-        component = test.component(one.prompt)
-        annotations = one.response.completions[0].annotations
+def _metrics_data(test: GivenTest, item: ItemRecord, error: str | None) -> Iterator[MetricData]:
+    for one in item.interactions:
+        component, completion = test.component(one.prompt), one.response.completions[0]
         for key in test.choose_annotators(one.prompt):
             metric = test.metrics[key]
-            name = key if component is None else metric.name  # as the measurements are called
-            if key in annotations:
-                score = one.response.completions[0].get_annotation(key, Score)
-                yield _judged(metric, name, component, score)
-            else:
-                yield _unjudged(metric, name, component, _why(metric, item, error))
-
-
-def _judged(metric: Metric, name: str, component: str | None, score: Score) -> MetricData:
-    return MetricData(
-        name=name,
-        score=score.value,
-        threshold=metric.threshold,
-        success=None if metric.threshold is None else bool(metric.is_successful(score)),
-        higher_is_better=metric.higher_is_better,
-        reason=score.reason,
-        breakdown=score.breakdown,
-        evaluation_cost=score.cost,
-        strict_mode=metric.strict_mode,
-        component=component,
-        score_range=metric.score_range,
-    )
-
-
-def _unjudged(metric: Metric, name: str, component: str | None, why: str) -> MetricData:
-    return MetricData(
-        name=name,
-        score=None,
-        threshold=metric.threshold,
-        success=False,
-        higher_is_better=metric.higher_is_better,
-        strict_mode=metric.strict_mode,
-        component=component,
-        error=why,
-        score_range=metric.score_range,
-    )
+            found: dict[str, Any] = {"score": None, "success": False, "error": _why(metric, item, error)}
+            if key in completion.annotations:
+                score = completion.get_annotation(key, Score)
+                found = {
+                    "score": score.value,
+                    "success": None if metric.threshold is None else bool(metric.is_successful(score)),
+                    "reason": score.reason,
+                    "breakdown": score.breakdown,
+                    "evaluation_cost": score.cost,
+                }
+            yield MetricData(
+                name=key if component is None else metric.name,  # as the measurements are called
+                threshold=metric.threshold,
+                higher_is_better=metric.higher_is_better,
+                strict_mode=metric.strict_mode,
+                component=component,
+                score_range=metric.score_range,
+                **found,
+            )
 
 
 def _why(metric: Metric, item: ItemRecord, error: str | None) -> str:

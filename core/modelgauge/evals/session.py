@@ -33,7 +33,7 @@ from modelgauge.errors import MissingParameterError, SettingsError
 from modelgauge.evals.apps import is_skip
 from modelgauge.evals.display import Shown
 from modelgauge.evals.evaluate_options import TestRunOptions
-from modelgauge.evals.evaluation import EvaluationJob
+from modelgauge.evals.given_test import GivenTest
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.results import TestResult, test_result
 from modelgauge.evals.session_cases import Cases, numbered, renamed
@@ -208,12 +208,12 @@ class Session:
                 self._runners[key] = runner, runner.resolver()
             return self._runners[key]
 
-    def judge(self, begun: Begun, job: EvaluationJob, runner: Runner, resolver: Resolver) -> TestResult:
+    def judge(self, begun: Begun, test: GivenTest, runner: Runner, resolver: Resolver) -> TestResult:
         """Judge a case, and keep what came out.
 
         Args:
             begun: the case.
-            job: how it is judged.
+            test: holds and judges it.
             runner: of the case.
             resolver: likewise.
 
@@ -221,7 +221,7 @@ class Session:
             InvalidDataError, MissingParameterError, UsageError: it cannot be judged.
             RunStoppedError: no call can be sent any more, or nothing can be written.
         """
-        test, began = job.test(), monotonic()
+        began = monotonic()
         work = resolver.answered(test, test.respondent())
         (item,) = test.make_test_items({})
         self._say("made", {**annotators_of(work), **runner.facts(resolver)})

@@ -163,10 +163,10 @@ def test_something_else_than_a_case_is_refused(match):
 
 
 def test_a_defect_of_the_library_keeps_its_traceback(match, monkeypatch):
-    monkeypatch.setattr(asserting, "EvaluationJob", None)
+    monkeypatch.setattr(asserting, "GivenTest", None)
     with pytest.raises(TypeError) as failed:
         assert_test(RIGHT, [match()])
-    assert failed.traceback[-1].name == "_job"
+    assert failed.traceback[-1].name == "_test"
 
 
 @pytest.mark.usefixtures("judge")
