@@ -220,6 +220,7 @@ def test_validate_lists_every_problem(folder):
     assert "broken.csv, line 4, column 'token_cost': 'y' is not a number" in shown
     assert "broken.csv: NOT VALID, 1 golden." in shown
     assert "goldens.csv: valid, 2 goldens." in shown
+    assert "Warning: goldens.csv" not in shown
     report = as_json("validate", "broken.csv", "nowhere.csv", exit_code=1)
     assert report["valid"] is False
     assert [len(one["problems"]) for one in report["datasets"]] == [2, 1]

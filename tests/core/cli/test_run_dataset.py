@@ -115,10 +115,18 @@ def test_wrong_columns_and_files_are_told(run_dataset, here, args, told):
     assert not (here / "run_data" / "runs").exists()
 
 
-def test_columns_and_metrics_without_a_data_set_are_told(run, here):
-    ended = run("run-test", "--sut", "echo", "--test", "numbers", "--column", "input=a")
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("--column", "input=a"), "--column, --delimiter and --encoding are of a --dataset"),
+        (("--metric", "exact_match"), "--metric judges the goldens of a --dataset, and there is none."),
+        (("--dataset", "good.csv"), "--dataset needs at least one --metric"),
+    ],
+)
+def test_what_needs_a_data_set_or_a_metric_is_told(run, datasets, args, told):
+    ended = run("run-test", "--sut", "echo", "--test", "numbers", *args)
     assert ended.code == 2
-    assert "--column, --delimiter and --encoding are of a --dataset" in ended.err
+    assert told in ended.err
 
 
 # --- traces ------------------------------------------------------------------------------------------
