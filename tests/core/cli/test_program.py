@@ -1,6 +1,8 @@
 """The program around the commands: help, unknown names, plugins' commands, imports, real processes."""
 
 import errno
+import io
+import json
 import os
 import re
 import shlex
@@ -192,6 +194,14 @@ def test_an_encoding_without_our_characters_does_no_harm(program):
     assert ended.code == 0
     assert ended.out.isascii()
     assert "+/-" in ended.out
+
+
+def test_json_is_ascii_where_the_stdout_that_was_kept_for_it_holds_no_more():
+    app = App()
+    app.stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    app.show_json({"text": "ä😀"})
+    app.stdout.seek(0)
+    assert json.load(app.stdout) == {"text": "ä😀"}
 
 
 # --- what goes wrong around the program, and is no error of its own -------------------------------
