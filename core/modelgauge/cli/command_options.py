@@ -204,16 +204,16 @@ def taken_sut_options(given: dict[str, Any]) -> SUTOptions:
 # --- options of runs ---------------------------------------------------------------------------------
 
 
-def _mapping(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> Mapping[str, str]:
+def _mapping(_ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> Mapping[str, str]:
     """A mapping of `KEY=VALUE` texts; a value may hold `=`."""
     found: dict[str, str] = {}
     for text in given:
         key, _, value = text.partition("=")
         if not (key and value):
             problem = f"{text!r} is not {param.metavar}, or TEST:{param.metavar}."
-            raise click.BadParameter(problem, ctx, param)
+            raise click.BadParameter(problem)
         if key in found:
-            raise click.BadParameter(f"{key!r} is given twice.", ctx, param)
+            raise click.BadParameter(f"{key!r} is given twice.")
         found[key] = value
     return found
 

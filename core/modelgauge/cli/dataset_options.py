@@ -23,29 +23,27 @@ F = TypeVar("F", bound="Callable[..., Any]")
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-def _columns(_: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+def _columns(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
     from modelgauge.datasets.fields import ALIASES, FIELDS
     from modelgauge.wording.did_you_mean import did_you_mean
 
     found: dict[str, str] = {}
     for text in given:
-        field, __, column = text.partition("=")
+        field, _, column = text.partition("=")
         if not (field and column):
-            raise click.BadParameter(f"{text!r} is not FIELD=COLUMN.", param=param)
+            raise click.BadParameter(f"{text!r} is not FIELD=COLUMN.")
         if field not in FIELDS and field not in ALIASES:
             listed = f"{did_you_mean(field, FIELDS)}The fields are: {', '.join(FIELDS)}."
-            raise click.BadParameter(f"There is no field {field!r}. {listed}", param=param)
+            raise click.BadParameter(f"There is no field {field!r}. {listed}")
         if found.setdefault(field, column) != column:
-            raise click.BadParameter(
-                f"{field!r} has two columns, {found[field]!r} and {column!r}.", param=param
-            )
+            raise click.BadParameter(f"{field!r} has two columns, {found[field]!r} and {column!r}.")
     return found
 
 
-def _delimiter(_: click.Context, param: click.Parameter, given: str | None) -> str | None:
+def _delimiter(_ctx: click.Context, _param: click.Parameter, given: str | None) -> str | None:
     delimiter = "\t" if given in ("\\t", "tab") else given
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise click.BadParameter(f"{given!r} is not one character. Use ; or tab, say.", param=param)
+        raise click.BadParameter(f"{given!r} is not one character. Use ; or tab, say.")
     return delimiter
 
 

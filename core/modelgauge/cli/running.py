@@ -54,7 +54,7 @@ class Allowance:
         return (counts.failed + counts.failed_repeats / record.repeats) * 100 > self.number * counts.items
 
 
-def _allowance(ctx: click.Context, param: click.Parameter, value: str) -> Allowance:
+def _allowance(_ctx: click.Context, _param: click.Parameter, value: str) -> Allowance:
     """Read `N` or `P%`."""
     text = value.strip()
     percent = text.endswith("%")
@@ -64,7 +64,7 @@ def _allowance(ctx: click.Context, param: click.Parameter, value: str) -> Allowa
         number = -1
     if not 0 <= number <= (100 if percent else float("inf")):
         problem = f"{text!r} is neither a number of items nor a percentage like 5%."
-        raise click.BadParameter(problem, ctx, param)
+        raise click.BadParameter(problem)
     return Allowance(text, number, percent)
 
 
