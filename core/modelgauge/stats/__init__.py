@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from modelgauge.stats.aggregations import total as total
     from modelgauge.stats.bootstrap import BootstrapDifference as BootstrapDifference
     from modelgauge.stats.bootstrap import bootstrap_difference as bootstrap_difference
+    from modelgauge.stats.designs import RepeatPlan as RepeatPlan
+    from modelgauge.stats.designs import design_effect as design_effect
+    from modelgauge.stats.designs import difference_stddev as difference_stddev
+    from modelgauge.stats.designs import discordant_shares as discordant_shares
+    from modelgauge.stats.designs import items_with_failures as items_with_failures
+    from modelgauge.stats.designs import repeat_plans as repeat_plans
     from modelgauge.stats.discordance import Discordance as Discordance
     from modelgauge.stats.discordance import mcnemar_test as mcnemar_test
     from modelgauge.stats.discordance import tango_interval as tango_interval
@@ -44,6 +50,11 @@ if TYPE_CHECKING:
     from modelgauge.stats.pairs import Pairs as Pairs
     from modelgauge.stats.pairs import pairs_of as pairs_of
     from modelgauge.stats.power import detectable_difference as detectable_difference
+    from modelgauge.stats.power import detectable_effect as detectable_effect
+    from modelgauge.stats.power import items_needed as items_needed
+    from modelgauge.stats.power import mcnemar_power as mcnemar_power
+    from modelgauge.stats.power import proportions_power as proportions_power
+    from modelgauge.stats.power import t_power as t_power
     from modelgauge.stats.repeats import RepeatVariance as RepeatVariance
     from modelgauge.stats.repeats import paired_repeat_variance as paired_repeat_variance
     from modelgauge.stats.repeats import repeat_variance as repeat_variance

@@ -1,8 +1,191 @@
-"""What a comparison can find: differences, items and repeats before a run, and after one."""
+"""The power to find a difference, the items that it takes, and the difference that n items can find.
 
+Every power is that of a two-sided test of no difference; `family` comparisons share its level, as in Holm's first step.
+What items, clusters and repeats are like is described in `designs`. How a plan is shown is not decided here.
+"""
+
+import functools
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from modelgauge.errors import InvalidDataError
+from modelgauge.stats.distributions import binomial_sf, student_t_quantile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MOST_ITEMS = 1 << 40
+
+
+# --- power ------------------------------------------------------------------------------------------------
+
+
+def t_power(effect: float, stderr: float, df: float, *, alpha: float = 0.05, family: int = 1) -> float:
+    """The power of Student's t test, for a planned standard error: of a mean difference, paired or not.
+
+    For n pairs whose differences have the standard deviation s, stderr is s / sqrt(n) and df n - 1; for two separate
+    samples of n items, sqrt((s₁² + s₂²) / n) and 2 n - 2. It is exact where differences are normal (the non-central t
+    distribution, as the integral of Φ over the distribution of the sample's standard deviation, Owen 1965, Biometrika
+    52:437-446), and close to that in large samples of any others.
+
+    Args:
+        effect: the true difference, finite.
+        stderr: the standard error that the difference will have, above 0.
+        df: degrees of freedom, above 0.
+        alpha: the level of the test, above 0 and below 1.
+        family: how many comparisons share the level, 1 or more.
+
+    Raises:
+        InvalidDataError: an argument is outside its range.
+    """
+    _check_stderr(stderr)
+    if not (math.isfinite(effect) and 0 < df < math.inf):
+        raise InvalidDataError(
+            f"An effect of {effect} with {df} degrees of freedom has no power.",
+            fix="Plan with two items or more.",
+        )
+    critical = student_t_quantile(1 - _level(alpha, family) / 2, df)
+    shift = effect / stderr
+    # s is the ratio of the sample's standard deviation to the true one: sqrt(chi² / df).
+    low, high = max(0.0, 1 - 12 / math.sqrt(2 * df)), 1 + 12 / math.sqrt(2 * df)
+    last = min(high, (abs(shift) + 10) / critical)  # beyond, nothing is significant
+
+    def density(s: "NDArray[np.float64]") -> "NDArray[np.float64]":
+        found: NDArray[np.float64] = np.exp((df - 1) * np.log(s) - df * (s * s - 1) / 2)
+        return found
+
+    def significant(s: "NDArray[np.float64]") -> "NDArray[np.float64]":
+        limits = (critical * s).tolist()
+        return density(s) * [_phi(shift - limit) + _phi(-shift - limit) for limit in limits]
+
+    return min(1.0, _integral(significant, low, max(low, last)) / _integral(density, low, high))
+
+
+def mcnemar_power(
+    only_baseline: float,
+    only_candidate: float,
+    n: int,
+    *,
+    alpha: float = 0.05,
+    family: int = 1,
+    exact: bool = True,
+) -> float:
+    """The power of McNemar's test for two systems that are right or wrong on the same items.
+
+    By enumeration: over the number of items on which the systems disagree, and over who is right on them, of McNemar's
+    exact test. Or by the normal approximation of Miettinen (1968, Biometrics 24:339-352), which is a little higher.
+    The exact power does not rise with every item, since the test's critical counts are whole.
+
+    Args:
+        only_baseline: the share of items that only the baseline gets right; see `discordant_shares`.
+        only_candidate: the share that only the candidate gets right; both together are above 0 and at most 1.
+        n: items, 1 or more.
+        alpha: as for `t_power`.
+        family: as for `t_power`.
+        exact: whether to enumerate; the cost grows with sqrt(n).
+
+    Raises:
+        InvalidDataError: an argument is outside its range.
+    """
+    discordant, difference = only_baseline + only_candidate, only_candidate - only_baseline
+    if not (min(only_baseline, only_candidate) >= 0 and 0 < discordant <= 1 and n >= 1):
+        raise InvalidDataError(
+            f"Shares of {only_baseline} and {only_candidate} of {n} items cannot be planned with.",
+            fix="Give the shares of items that only one system gets right, together above 0 and at most 1.",
+        )
+    level = _level(alpha, family)
+    if not exact:
+        distance, limit = abs(difference) * math.sqrt(n), _z(1 - level / 2) * math.sqrt(discordant)
+        return _beyond(distance, limit, math.sqrt(discordant - difference**2))
+    share, power = only_candidate / discordant, 0.0
+    for m, chance in _disagreements(n, discordant):
+        least = _critical_count(m, level)
+        power += chance * (binomial_sf(least, m, share) + binomial_sf(least, m, 1 - share))
+    return min(1.0, power)
+
+
+def proportions_power(
+    baseline: float, candidate: float, n: int, *, alpha: float = 0.05, family: int = 1
+) -> float:
+    """The power to tell two proportions apart on separate samples of items, by the normal approximation.
+
+    Fleiss, Levin and Paik (2003), "Statistical Methods for Rates and Proportions", section 4.3, without correction
+    for continuity. It shows what pairing saves.
+
+    Args:
+        baseline: the share that the baseline gets right, from 0 to 1.
+        candidate: the share that the candidate gets right, from 0 to 1; not both 0, nor both 1.
+        n: items of each sample, 1 or more.
+        alpha: as for `t_power`.
+        family: as for `t_power`.
+
+    Raises:
+        InvalidDataError: an argument is outside its range.
+    """
+    pooled = (baseline + candidate) / 2
+    if not (min(baseline, candidate) >= 0 and max(baseline, candidate) <= 1 and 0 < pooled < 1 and n >= 1):
+        raise InvalidDataError(
+            f"Rates of {baseline} and {candidate} of {n} items cannot be planned with.",
+            fix="Give rates from 0 to 1.",
+        )
+    limit = _z(1 - _level(alpha, family) / 2) * math.sqrt(2 * pooled * (1 - pooled) / n)
+    stderr = math.sqrt((baseline * (1 - baseline) + candidate * (1 - candidate)) / n)
+    return _beyond(abs(candidate - baseline), limit, stderr)
+
+
+# --- what it takes ----------------------------------------------------------------------------------------
+
+
+def items_needed(power_at: Callable[[int], float], *, power: float = 0.8, least: int = 2) -> int:
+    """How many items reach a power: by doubling, then halving.
+
+    For example `items_needed(lambda n: mcnemar_power(0.05, 0.08, n))`. Where the power does not rise with every item
+    (McNemar's exact test), the number reaches the power, and one item fewer does not; a smaller number might.
+
+    Args:
+        power_at: from a number of items to a power.
+        power: above 0 and below 1.
+        least: the smallest number to try.
+
+    Raises:
+        InvalidDataError: no number of items reaches the power, or the power is outside its range.
+    """
+    _share(power, "power")
+    most = least
+    while power_at(most) < power:
+        most *= 2
+        if most > _MOST_ITEMS:
+            raise InvalidDataError(
+                "No number of items finds this effect.", fix="Plan for an effect other than 0."
+            )
+    return bisect_left(range(most), True, lo=max(least, most // 2), key=lambda n: power_at(n) >= power)
+
+
+def detectable_effect(power_of: Callable[[float], float], most: float, *, power: float = 0.8) -> float | None:
+    """The smallest effect that a test finds with a given power; None where it does not find `most`.
+
+    For example `detectable_effect(lambda effect: t_power(effect, 0.01, 199), 1.0)`.
+
+    Args:
+        power_of: from an effect above 0 to a power, which rises with the effect.
+        most: the largest effect that can be.
+        power: above 0 and below 1.
+
+    Raises:
+        InvalidDataError: the power is outside its range.
+    """
+    if power_of(most) < _share(power, "power"):
+        return None
+    low, high = 0.0, most
+    for _ in range(50):  # halving: each step is a bit of the result
+        middle = (low + high) / 2
+        low, high = (low, middle) if power_of(middle) >= power else (middle, high)
+    return high
 
 
 def detectable_difference(
@@ -22,9 +205,54 @@ def detectable_difference(
     Raises:
         InvalidDataError: an argument is outside its range.
     """
-    if not 0 < stderr < float("inf"):
-        raise InvalidDataError(f"A standard error of {stderr} finds no difference.", fix="Give one above 0.")
+    _check_stderr(stderr)
     return (_z(1 - _level(alpha, family) / 2) + _z(_share(power, "power"))) * stderr
+
+
+# --- pieces -----------------------------------------------------------------------------------------------
+
+
+def _beyond(distance: float, limit: float, stderr: float) -> float:
+    """The probability that a normal number around a distance is beyond the limit on either side."""
+    if not stderr:
+        return float(distance > limit)
+    return _phi((distance - limit) / stderr) + _phi((-distance - limit) / stderr)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _critical_count(m: int, level: float) -> int:
+    """The least count of wins among m disagreements that McNemar's exact test rejects; m + 1 where none is."""
+    return bisect_left(range(m + 1), True, lo=(m + 1) // 2, key=lambda k: 2 * binomial_sf(k, m, 0.5) <= level)
+
+
+def _disagreements(n: int, share: float) -> "Iterable[tuple[int, float]]":
+    """The numbers of items on which two systems may disagree, with their binomial chances above 1e-20 or so."""
+    if share == 1:
+        return [(n, 1.0)]
+    spread = 10 * math.sqrt(n * share * (1 - share)) + 10
+    counts = np.arange(max(0, math.floor(n * share - spread)), min(n, math.ceil(n * share + spread)) + 1)
+    # By the ratio of each chance to the one before it, so that no large logarithm costs digits.
+    ratios = (n + 1 - counts[1:]) / counts[1:] * (share / (1 - share))
+    logs = np.append(0.0, np.cumsum(np.log(ratios)))
+    chances = np.exp(logs - logs.max())
+    return zip(counts.tolist(), (chances / chances.sum()).tolist(), strict=True)
+
+
+def _integral(
+    function: "Callable[[NDArray[np.float64]], NDArray[np.float64]]", low: float, high: float
+) -> float:
+    nodes, weights = _legendre()
+    return float(weights @ function(low + (high - low) * (nodes + 1) / 2)) * (high - low) / 2
+
+
+@functools.lru_cache(maxsize=1)
+def _legendre() -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
+    return np.polynomial.legendre.leggauss(300)
+
+
+def _check_stderr(stderr: float) -> None:
+    if not 0 < stderr < math.inf:
+        raise InvalidDataError(f"A standard error of {stderr} finds no difference.", fix="Give one above 0.")
 
 
 def _level(alpha: float, family: int) -> float:
@@ -38,6 +266,10 @@ def _share(value: float, name: str) -> float:
     if not 0 < value < 1:
         raise InvalidDataError(f"{name}={value} is no probability.", fix="Give a number above 0 and below 1.")
     return value
+
+
+def _phi(z: float) -> float:
+    return math.erfc(-z / math.sqrt(2)) / 2
 
 
 def _z(probability: float) -> float:
