@@ -7,14 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self, TypedDict
 
-from pydantic import (
-    AliasChoices,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    ValidationError,
-)
+from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
 from pydantic_core import PydanticCustomError
 
 from modelgauge.data.base import Frozen, Text, explain

@@ -94,8 +94,7 @@ def _finite(name: str, value: Any) -> float:
         number = float(value)
     except (TypeError, ValueError, OverflowError) as error:  # an array of several numbers
         raise InvalidDataError(
-            f"Result '{name}' is {a_thing(value)} that is no number: {error}.",
-            fix="Return one number.",
+            f"Result '{name}' is {a_thing(value)} that is no number: {error}.", fix="Return one number."
         ) from None
     if not math.isfinite(number):
         raise InvalidDataError(

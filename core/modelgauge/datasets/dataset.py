@@ -14,15 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from modelgauge.data.case_fields import RUNTIME_FIELDS
 from modelgauge.data.json_values import canonical_json
-from modelgauge.data.test_cases import (
-    ConversationalGolden,
-    ConversationalTestCase,
-    Golden,
-    LLMTestCase,
-)
+from modelgauge.data.records import DatasetReference
+from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
+from modelgauge.datasets.checked_list import CheckedList
 from modelgauge.datasets.dataset_files import FilePath, FileType, file_type_of, path_to_save, write_rows
 from modelgauge.datasets.fields import chosen_columns, names_columns
-from modelgauge.datasets.members import Members
 from modelgauge.datasets.rows import (
     MARK,
     TEST_CASE,
@@ -83,17 +79,15 @@ class EvaluationDataset:
                 f"name={name!r} is no text.", fix='Give the name as a text: name="goldens".'
             )
         self.name = name
-        self._goldens: Members[Any] = Members(self, partial(self._check, Golden, ConversationalGolden))
-        self._test_cases: Members[Any] = Members(
-            self, partial(self._check, LLMTestCase, ConversationalTestCase)
-        )
+        self._goldens = CheckedList(self, partial(self._check, Golden, ConversationalGolden))
+        self._test_cases = CheckedList(self, partial(self._check, LLMTestCase, ConversationalTestCase))
         self._goldens.extend(goldens)
         self._test_cases.extend(test_cases)
 
     # --- what it holds --------------------------------------------------------------------------------------
 
     @property
-    def goldens(self) -> Members[Any]:
+    def goldens(self) -> CheckedList:
         """The goldens, which can be edited, added and removed; all of one kind, so typed as Any."""
         return self._goldens
 
@@ -102,7 +96,7 @@ class EvaluationDataset:
         self._replace("_goldens", goldens)
 
     @property
-    def test_cases(self) -> Members[Any]:
+    def test_cases(self) -> CheckedList:
         """The test cases; all of one kind, so typed as Any."""
         return self._test_cases
 
@@ -158,8 +152,8 @@ class EvaluationDataset:
         return made, (list(self._goldens),)
 
     def _replace(self, name: str, members: Iterable[Any]) -> None:
-        before: Members[Any] = getattr(self, name)
-        setattr(self, name, Members(self, before.check))
+        before: CheckedList = getattr(self, name)
+        setattr(self, name, CheckedList(self, before.check))
         try:
             getattr(self, name).extend(members)
         except BaseException:
@@ -317,7 +311,7 @@ class EvaluationDataset:
         between = _BETWEEN_CONTEXTS if table.cells_are_text else None
         self._accept(read_test_cases(table, chosen_columns(given, between)), table, self._test_cases)
 
-    def _accept(self, reading: Reading, table: Table, into: Members[Any]) -> None:
+    def _accept(self, reading: Reading, table: Table, into: CheckedList) -> None:
         if reading.problems:
             raise reading.error(is_file=table.is_file)
         into.extend(reading.members)
@@ -376,6 +370,11 @@ def _read(path: FilePath, kind: str, /, **given: Any) -> tuple[Table, dict[str, 
     return read_table(path, kind, **written), given
 
 
+def reference_to(dataset: EvaluationDataset) -> DatasetReference:
+    """What a record says of a data set."""
+    return DatasetReference(name=dataset.name or "dataset", digest=dataset.content_hash)
+
+
 def _levels_to_caller() -> int:
     """How many frames are ours, so that a warning names the line that reads the data set, by any method."""
     frame, level = inspect.currentframe(), 0
@@ -385,11 +384,10 @@ def _levels_to_caller() -> int:
 
 
 def _asked(member: AnyGolden | AnyTestCase) -> dict[str, Any]:
-    row = _checked_row(member)
     runtime = {*RUNTIME_FIELDS}
     if isinstance(member, ConversationalTestCase) and member.scenario is not None:
         runtime.add("turns")
-    return {name: value for name, value in row.items() if name not in runtime}
+    return {name: value for name, value in _checked_row(member).items() if name not in runtime}
 
 
 def _checked_row(member: AnyGolden | AnyTestCase) -> dict[str, Any]:

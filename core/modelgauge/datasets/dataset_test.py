@@ -18,15 +18,8 @@ from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import class_name
 from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, ChatRole, TextPrompt
 from modelgauge.data.results import PASSED, Threshold
-from modelgauge.data.test_cases import (
-    ConversationalGolden,
-    ConversationalTestCase,
-    Golden,
-    LLMTestCase,
-    Turn,
-)
-from modelgauge.datasets.dataset import EvaluationDataset
-from modelgauge.datasets.references import reference_to
+from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase, Turn
+from modelgauge.datasets.dataset import EvaluationDataset, reference_to
 from modelgauge.datasets.rows import Member
 from modelgauge.errors import InvalidDataError
 from modelgauge.interfaces.identity import Initialization, overrides
@@ -139,7 +132,8 @@ class DatasetTest(PromptResponseTest):
         for interaction in item.interactions:
             component = self.component(interaction.prompt)
             found = _scores(interaction)
-            for key in self._judging(interaction.prompt):
+            chooses = overrides(type(self), "choose_annotators")
+            for key in dict.fromkeys(self.choose_annotators(interaction.prompt)) if chooses else self.metrics:
                 metric, scores = self.metrics[key], found[key]
                 # One metric has one name in all items; that of a component, numbered only where names meet.
                 name = key if component is None else self._name_of_part(component, metric, names)
@@ -155,11 +149,6 @@ class DatasetTest(PromptResponseTest):
         if measured and is_whole and (verdicts or self.thresholds):
             measured[PASSED] = all(verdicts)
         return measured
-
-    def _judging(self, prompt: PromptWithContext) -> Collection[str]:
-        """The names of the metrics that judge the answers to a prompt."""
-        chooses = overrides(type(self), "choose_annotators")
-        return dict.fromkeys(self.choose_annotators(prompt)) if chooses else self.metrics
 
     def _nothing_judged(self, item: TestItemAnnotations) -> InvalidDataError:
         """Why an item has no score."""
@@ -247,7 +236,7 @@ def check_references(members: Sequence[Member], metrics: Iterable[Metric]) -> No
         check_case(_without_answer(first), metric.test_case_type, (), metric.name, _origin(first))
         needed = [name for name in metric.required_params if name not in (*RUNTIME_FIELDS, "turns")]
         for member in members:
-            if any(_reference(member, name) is None for name in needed):
+            if any(getattr(member, name, None) is None for name in needed):
                 case = _without_answer(member)
                 check_case(case, metric.test_case_type, needed, metric.name, _origin(member))
 
@@ -255,10 +244,6 @@ def check_references(members: Sequence[Member], metrics: Iterable[Metric]) -> No
 def _origin(member: Member) -> Origin:
     is_golden = isinstance(member, Golden | ConversationalGolden)
     return Origin("golden", type(member).__name__) if is_golden else Origin()
-
-
-def _reference(member: Member, name: str) -> Any:
-    return getattr(member, name, None)
 
 
 def _without_answer(member: Member) -> LLMTestCase | ConversationalTestCase:

@@ -1,13 +1,17 @@
-"""How two data sets differ: which goldens came, went and changed, whatever their order."""
+"""How data sets differ: from each other, whatever their order, and from the cases of them that a run judged."""
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from modelgauge.data.json_values import canonical_json
-from modelgauge.datasets.dataset import EvaluationDataset
-from modelgauge.datasets.rows import row_of
+from modelgauge.data.records import DatasetReference
+from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase
+from modelgauge.datasets.dataset import EvaluationDataset, reference_to
+from modelgauge.datasets.rows import Member, row_of
+from modelgauge.metrics.judged_cases import turns_asked
+from modelgauge.reports.layout import counted
 
 Row = dict[str, Any]
 
@@ -28,7 +32,10 @@ class Change:
     def fields(self) -> list[str]:
         """The fields that differ, in order."""
         names = [*self.old, *(name for name in self.new if name not in self.old)]
-        return [name for name in names if _text(self.old, name) != _text(self.new, name)]
+        # As text: 1 and True are equal values, and not the same.
+        return [
+            one for one in names if canonical_json(self.old.get(one)) != canonical_json(self.new.get(one))
+        ]
 
 
 @dataclass(frozen=True)
@@ -66,20 +73,10 @@ def differences(old: EvaluationDataset, new: EvaluationDataset) -> Differences:
     was = before
     same, before, after = _joined(before, after, canonical_json)
     named, before, after = _joined(before, after, lambda row: row.get("name"))
-    asked, before, after = _joined(before, after, _asked)
+    asked, before, after = _joined(before, after, lambda row: row.get("input", row.get("scenario")))
     changed = [Change(one, other) for one, other in (*named, *asked)]
     other = not (before or after or changed) and [row for row, _ in same] != was
     return Differences(after, before, changed, len(same), other)
-
-
-def _text(row: Row, name: str) -> str:
-    """A field as text: 1 and True are equal values, and not the same."""
-    return canonical_json(row.get(name))
-
-
-def _asked(row: Row) -> str | None:
-    asked: str | None = row.get("input", row.get("scenario"))
-    return asked
 
 
 def _joined(
@@ -92,11 +89,85 @@ def _joined(
     waiting.pop(None, None)
     pairs, rest, taken = [], [], set()
     for row in new:
-        places = waiting.get(key(row))
-        if places:
-            place = places.pop()
-            taken.add(place)
+        if places := waiting.get(key(row)):
+            taken.add(place := places.pop())
             pairs.append((old[place], row))
         else:
             rest.append(row)
     return pairs, [row for place, row in enumerate(old) if place not in taken], rest
+
+
+# --- from the cases that a run judged ---------------------------------------------------------------
+
+_ASKED_AND_KNOWN = (
+    *("input", "expected_output", "context", "expected_tools"),
+    *("scenario", "expected_outcome", "user_description", "chatbot_role"),
+)
+"""The inputs and references of members, of which a case of a golden has the same; its turns go on from there."""
+
+
+class Link(NamedTuple):
+    """A data set as a record names it.
+
+    Args:
+        reference: name and content hash.
+        notes: how the judged cases differ from what the hash is of; none where they are all of it.
+    """
+
+    reference: DatasetReference
+    notes: tuple[str, ...] = ()
+
+
+def link_to(dataset: EvaluationDataset, judged: Sequence[Member]) -> Link:
+    """What a record says of a data set some of whose members, or cases made of them, are judged.
+
+    The hash is of the data set as it is now. Goldens can have been edited since cases were made of them, and the cases
+    can be of some goldens only, or of none. Notes say so; inputs and references are compared.
+
+    Args:
+        dataset: where they are from.
+        judged: test cases or goldens.
+    """
+    reference = reference_to(dataset)
+    if dataset.goldens:
+        return Link(reference, tuple(_of_goldens(dataset.goldens, judged)))
+    return Link(reference, tuple(_of_how_many(len(judged), len(dataset.test_cases), "test case")))
+
+
+def _of_goldens(goldens: Sequence[Member], judged: Sequence[Member]) -> Iterable[str]:
+    there = Counter(map(_beginning, goldens))
+    matched = Counter(next((one for one in _beginnings(member) if one in there), "") for member in judged)
+    strangers = matched.pop("", 0)
+    yield from _of_how_many((matched & there).total(), len(goldens), "golden")
+    if strangers:
+        matches = "matches" if strangers == 1 else "match"
+        yield (
+            f"{counted(strangers, 'test case')} {matches} no golden of the data set as it is now: their inputs or "
+            "references are others than those that its hash is of."
+        )
+
+
+def _of_how_many(number: int, of: int, what: str) -> Iterable[str]:
+    if number < of:
+        yield f"The cases are of {number:,} of the {counted(of, what)} of the data set whose hash is recorded."
+
+
+def _beginning(golden: Member) -> str:
+    turns = getattr(golden, "turns", None)
+    return _identity(golden, len(turns_asked(turns)) if turns else 0)
+
+
+def _beginnings(member: Member) -> Iterable[str]:
+    """What goldens a member can be of: a conversation can have begun with any number of its turns."""
+    if not isinstance(member, ConversationalTestCase):
+        return (_beginning(member),)
+    return (_identity(member, number) for number in range(len(member.turns), -1, -1))
+
+
+def _identity(member: Member, turns: int) -> str:
+    said: dict[str, Any] = {
+        name: value for name in _ASKED_AND_KNOWN if (value := getattr(member, name, None)) is not None
+    }
+    if isinstance(member, ConversationalGolden | ConversationalTestCase):
+        said["turns"] = [[turn.role, turn.content] for turn in (member.turns or ())[:turns]]
+    return canonical_json(said)

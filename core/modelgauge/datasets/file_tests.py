@@ -10,11 +10,10 @@ from typing import Any
 
 from modelgauge.config.secrets import SecretStore
 from modelgauge.data.records import DatasetReference
-from modelgauge.datasets.dataset import EvaluationDataset
+from modelgauge.datasets.dataset import EvaluationDataset, reference_to
 from modelgauge.datasets.dataset_files import FileForm, without_goldens
 from modelgauge.datasets.dataset_test import DatasetTest
 from modelgauge.datasets.fields import names_of
-from modelgauge.datasets.references import reference_to
 from modelgauge.files.regular import real_path
 from modelgauge.metrics.base import Metric
 from modelgauge.plugins.discovery import Plugins
@@ -30,11 +29,7 @@ def made_metrics(uids: Iterable[str], plugins: Plugins, secrets: SecretStore) ->
 
 
 def file_tests(
-    files: Sequence[Path],
-    metrics: Sequence[Metric],
-    *,
-    form: FileForm,
-    taken: Collection[str],
+    files: Sequence[Path], metrics: Sequence[Metric], *, form: FileForm, taken: Collection[str]
 ) -> dict[Path, DatasetTest]:
     """A test for each file, named by the file's stem; where names meet, by its path.
 

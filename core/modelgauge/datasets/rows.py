@@ -14,12 +14,7 @@ from pydantic_core import ErrorDetails
 from modelgauge.data.base import explain_lines
 from modelgauge.data.case_fields import RUNTIME_FIELDS, prefilled
 from modelgauge.data.json_values import inexact_parts, is_exact
-from modelgauge.data.test_cases import (
-    ConversationalGolden,
-    ConversationalTestCase,
-    Golden,
-    LLMTestCase,
-)
+from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.datasets.fields import (
     ALIASES,
     CUSTOM,
@@ -83,14 +78,12 @@ class Reading(NamedTuple):
         problems: all that is wrong with the others, in order.
         unread: how many others there are.
         doubts: what may be wrong.
-        columns: the column of each field.
     """
 
     members: list[Any]
     problems: list[InputFileError]
     unread: int
     doubts: list[str]
-    columns: Mapping[str, str]
 
     def error(self, *, is_file: bool = True) -> InputFileError:
         """One error for all that is wrong: the first in full, and how much more there is."""
@@ -151,7 +144,7 @@ def _read(table: Table, chosen: Chosen, kind: type[Member]) -> Reading:
         if row.problem or not table.cells_are_text or any(one is not None for one in row.values.values()):
             reader.read(row)  # others are blank: spreadsheets end in rows of delimiters
     doubts = [*misspelt(table, columns, kind.model_fields), *reader.doubts()]
-    return Reading(reader.members, reader.problems, reader.unread, doubts, columns)
+    return Reading(reader.members, reader.problems, reader.unread, doubts)
 
 
 def _no_column(table: Table, needed: Sequence[str]) -> InputFileError:

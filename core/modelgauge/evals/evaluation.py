@@ -5,7 +5,7 @@ from typing import Any
 
 from modelgauge.api import Runner
 from modelgauge.data.records import ItemRecord, TestRecord
-from modelgauge.datasets.references import link_to
+from modelgauge.datasets.differences import link_to
 from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.run_files.folder import RunFolder

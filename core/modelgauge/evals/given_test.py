@@ -21,7 +21,7 @@ from modelgauge.datasets.dataset_test import (
     ranges_of,
     thresholds_of,
 )
-from modelgauge.datasets.references import Link
+from modelgauge.datasets.differences import Link
 from modelgauge.engine.bookkeeping.app_trace import blamed
 from modelgauge.engine.work import Respondent
 from modelgauge.errors import InvalidDataError

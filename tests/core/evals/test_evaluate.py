@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from modelgauge import FunctionSUT, load_record
 from modelgauge.cli.main import cli
 from modelgauge.data.results import Threshold
-from modelgauge.datasets.references import link_to
+from modelgauge.datasets.differences import link_to
 from modelgauge.errors import (
     CallError,
     InvalidDataError,

@@ -1,34 +1,29 @@
-"""The lists that a data set holds: each keeps out what does not fit, and knows its data set."""
+"""The lists of a data set: each refuses what does not fit, and knows its data set."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, SupportsIndex, TypeVar
+from typing import Any, Self, SupportsIndex
 
 from pydantic import BaseModel
 
-T = TypeVar("T")
 
-
-class Members(list[T], Generic[T]):
-    """A list of goldens or test cases that looks at what is put in; a copy of it is a plain list.
+class CheckedList(list[Any]):
+    """A list of goldens or test cases that checks what is put in; a copy of it is a plain list.
 
     Args:
         dataset: whose list it is; so a run can name the data set of `dataset.test_cases`.
         check: raises TypeError where something does not belong here.
-        members: the first ones.
     """
 
-    def __init__(self, dataset: Any, check: Callable[[Any], None], members: Iterable[T] = ()) -> None:
+    def __init__(self, dataset: Any, check: Callable[[Any], None]) -> None:
         super().__init__()
-        self.dataset = dataset
-        self.check = check
-        self.extend(members)
+        self.dataset, self.check = dataset, check
 
-    def append(self, member: T, /) -> None:
+    def append(self, member: Any, /) -> None:
         """Add one at the end."""
         self.check(member)
         super().append(member)
 
-    def extend(self, members: Iterable[T], /) -> None:
+    def extend(self, members: Iterable[Any], /) -> None:
         """Add several at the end: all, or none where one does not fit.
 
         Raises:
@@ -48,12 +43,12 @@ class Members(list[T], Generic[T]):
             del self[before:]
             raise
 
-    def insert(self, index: SupportsIndex, member: T, /) -> None:
+    def insert(self, index: SupportsIndex, member: Any, /) -> None:
         """Add one before a place."""
         self.check(member)
         super().insert(index, member)
 
-    def __iadd__(self, members: Iterable[T], /) -> "Members[T]":  # type: ignore[override,misc]  # as of list
+    def __iadd__(self, members: Iterable[Any], /) -> Self:  # type: ignore[misc]  # as of list
         self.extend(members)
         return self
 
