@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from modelgauge.data.base import Count, Frozen, Text, items_of, typed
 from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.json_values import check_exact
+from modelgauge.data.json_values import check_exact, finite_number
 from modelgauge.data.responses import SUTCompletion, Usage
 from modelgauge.errors import InvalidDataError
 from modelgauge.wording.did_you_mean import did_you_mean
@@ -156,29 +156,14 @@ def measurement(name: str, value: Any) -> float:
     Raises:
         InvalidDataError: it is not a number, or not finite.
     """
-    if type(value) is not float:
-        value = _as_float(name, value)
-    if not math.isfinite(value):
+    if type(value) is float and math.isfinite(value):  # most are
+        return value
+    if not (isinstance(value, Real) or hasattr(value, "__float__")):
         raise InvalidDataError(
-            f"Measurement '{name}' is {value}.",
-            fix="Return a finite number, or raise an error to leave the item unscored.",
+            f"Measurement '{name}' is {a_thing(value)}, not a number.",
+            fix="Return float, int or bool; leave out a measurement that this item does not have.",
         )
-    return float(value)
-
-
-def _as_float(name: str, value: Any) -> float:
-    if isinstance(value, Real) or hasattr(value, "__float__"):
-        try:
-            return float(value)
-        except (TypeError, ValueError, OverflowError) as error:
-            # An array of several numbers, an int beyond 1e308.
-            why = f"{a_thing(value)} that is no float: {error}"
-    else:
-        why = f"{a_thing(value)}, not a number"
-    raise InvalidDataError(
-        f"Measurement '{name}' is {why}.",
-        fix="Return float, int or bool; leave out a measurement that this item does not have.",
-    )
+    return finite_number(f"Measurement '{name}'", value, instead="raise an error to leave the item unscored")
 
 
 def _measurements(value: Any) -> Any:

@@ -37,6 +37,28 @@ def finite(text: str) -> float:
     return number
 
 
+def finite_number(what: str, value: Any, *, instead: str) -> float:
+    """A number of any type (of numpy, say) as a finite float.
+
+    Args:
+        what: the value's name in messages.
+        value: what has a `__float__`.
+        instead: what its author can do where there is no finite number.
+
+    Raises:
+        InvalidDataError: it is an array of several numbers, beyond what a float holds, or not finite.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidDataError(
+            f"{what} is {a_thing(value)} that is no number: {error}.", fix="Return one number."
+        ) from None
+    if not math.isfinite(number):
+        raise InvalidDataError(f"{what} is {number}.", fix=f"Return a finite number, or {instead}.")
+    return number
+
+
 def is_exact(value: Any, level: int = 0) -> bool:
     """Whether a value is JSON that gives back the same value.
 

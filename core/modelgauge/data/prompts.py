@@ -69,7 +69,19 @@ Options = Annotated[SUTOptions, Field(exclude_if=asks_nothing)]
 """Left out of JSON where nothing is asked for: most prompts of most tests."""
 
 
-class TextPrompt(Frozen):
+class _WithOptions(Frozen):
+    """What has a field `options`: a prompt of any kind."""
+
+    if TYPE_CHECKING:
+        options: SUTOptions
+
+    def with_options(self, over: SUTOptions) -> Self:
+        """This prompt with run-level options laid over its own."""
+        options = self.options.overlaid(over)
+        return self if options is self.options else self.replaced(options=options)
+
+
+class TextPrompt(_WithOptions):
     """A prompt of one text, for SUTs that take no chat.
 
     Args:
@@ -85,11 +97,6 @@ class TextPrompt(Frozen):
     if TYPE_CHECKING:
 
         def __init__(self, text: str, options: SUTOptions = _NO_OPTIONS) -> None: ...
-
-    def with_options(self, over: SUTOptions) -> Self:
-        """This prompt with run-level options laid over its own."""
-        options = self.options.overlaid(over)
-        return self if options is self.options else self.replaced(options=options)
 
 
 Prompt: TypeAlias = TextPrompt
@@ -113,7 +120,7 @@ class ChatMessage(Frozen):
         def __init__(self, role: ChatRole | str, text: str) -> None: ...
 
 
-class ChatPrompt(Frozen):
+class ChatPrompt(_WithOptions):
     """A chat that the SUT continues.
 
     Args:
@@ -131,11 +138,6 @@ class ChatPrompt(Frozen):
         def __init__(
             self, messages: Sequence[ChatMessage | Mapping[str, str]], options: SUTOptions = _NO_OPTIONS
         ) -> None: ...
-
-    def with_options(self, over: SUTOptions) -> Self:
-        """This prompt with run-level options laid over its own."""
-        options = self.options.overlaid(over)
-        return self if options is self.options else self.replaced(options=options)
 
 
 AnyPrompt: TypeAlias = TextPrompt | ChatPrompt

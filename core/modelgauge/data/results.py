@@ -3,7 +3,6 @@
 A result has numbers, `Estimate`s, or one level of named groups of these.
 """
 
-import math
 import numbers
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -12,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, FiniteFloat
 
 from modelgauge.data.base import Count, Frozen, Seconds
 from modelgauge.data.estimates import Estimate
+from modelgauge.data.json_values import finite_number
 from modelgauge.errors import InvalidDataError, MissingResultError
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.phrases import a_thing
@@ -76,7 +76,7 @@ def _result_value(name: str, value: Any, depth: int) -> Any:
     if isinstance(value, Estimate):
         return value
     if isinstance(value, numbers.Integral):
-        _finite(name, value)
+        finite_number(f"Result '{name}'", value, instead="leave it out")
         return int(value)  # a bool too: a result is a number
     group = _fields(value)
     if group is not None and depth:
@@ -86,21 +86,7 @@ def _result_value(name: str, value: Any, depth: int) -> Any:
             f"Result '{name}' is {a_thing(value)}.",
             fix="A result is a number, an Estimate, or one level of named groups of these.",
         )
-    return _finite(name, value)
-
-
-def _finite(name: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError) as error:  # an array of several numbers
-        raise InvalidDataError(
-            f"Result '{name}' is {a_thing(value)} that is no number: {error}.", fix="Return one number."
-        ) from None
-    if not math.isfinite(number):
-        raise InvalidDataError(
-            f"Result '{name}' is {number}.", fix="Return a finite number, or leave it out."
-        )
-    return number
+    return finite_number(f"Result '{name}'", value, instead="leave it out")
 
 
 def plain_result(result: Mapping[str, Any]) -> dict[str, Any]:
