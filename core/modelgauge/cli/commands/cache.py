@@ -179,36 +179,32 @@ def explain(app: App, /, *, sut: str | None, annotator: str | None, as_json: boo
     """
     if (sut is None) == (annotator is None):
         raise click.UsageError("Give either --sut UID or --annotator UID.")
-    explanation = _of_sut(app, sut, given) if sut is not None else _of_annotator(app, str(annotator), given)
+    explanation = _explained(app, sut, annotator, given)
     if as_json:
         app.show_json({"uid": sut or annotator, **explanation.model_dump(mode="json")})
     else:
-        _tell(app, explanation)
+        _show(app, explanation)
 
 
-def _of_sut(app: App, sut: str, given: dict[str, Any]) -> Explanation:
-    from modelgauge.cli.commands.run_one import sut_prompt
-    from modelgauge.cli.single_call import explain_ask
-
-    for name in ("completion", "context"):
-        if given[name] is not None:
-            raise click.UsageError(f"--{name} is for annotators; a SUT is asked a prompt alone.")
-    return explain_ask(sut, sut_prompt(app, sut, given), **app.runner_arguments())
-
-
-def _of_annotator(app: App, annotator: str, given: dict[str, Any]) -> Explanation:
-    from modelgauge.cli.commands.run_one import annotator_prompt
-    from modelgauge.cli.single_call import explain_annotate
+def _explained(app: App, sut: str | None, annotator: str | None, given: dict[str, Any]) -> Explanation:
+    from modelgauge.cli.commands.run_one import annotator_prompt, sut_prompt
+    from modelgauge.cli.single_call import explain_annotate, explain_ask
     from modelgauge.data.responses import SUTCompletion
 
+    options = app.runner_arguments()
+    if sut is not None:
+        for name in ("completion", "context"):
+            if given[name] is not None:
+                raise click.UsageError(f"--{name} is for annotators; a SUT is asked a prompt alone.")
+        return explain_ask(sut, sut_prompt(app, sut, given), **options)
     if given["completion"] is None:
         raise click.UsageError("Give --completion TEXT: what the annotator would judge.")
-    asked = annotator_prompt(app, annotator, given)
+    asked = annotator_prompt(app, str(annotator), given)
     asked = asked.replaced(prompt=asked.prompt.with_options(taken_sut_options(given)))
-    return explain_annotate(annotator, asked, SUTCompletion(given["completion"]), **app.runner_arguments())
+    return explain_annotate(str(annotator), asked, SUTCompletion(given["completion"]), **options)
 
 
-def _tell(app: App, explanation: Explanation) -> None:
+def _show(app: App, explanation: Explanation) -> None:
     if explanation.hit:
         app.show(f"The answer is in the cache: {explanation.key}")
         return
