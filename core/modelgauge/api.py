@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
-from modelgauge.cache import existing_cache
+from modelgauge.cache.store import existing_cache
 from modelgauge.config.entry_points import warn_of_foreign_distributions
 from modelgauge.config.redaction import Redactor
 from modelgauge.config.run_options import FOLDER, OPTIONS, RunOptions, RunOptionsDict, instance_of

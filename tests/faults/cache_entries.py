@@ -2,7 +2,7 @@
 
 import random
 
-from modelgauge.cache import Entry, KeyMaker
+from modelgauge.cache.keys import Entry, KeyMaker
 
 MAKER = KeyMaker("sut", {"uid": "sut"})
 ENTRIES = [

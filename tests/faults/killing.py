@@ -11,7 +11,7 @@ from pathlib import Path
 
 from run_child import Order
 
-from modelgauge.cache import unpack
+from modelgauge.cache.keys import unpack
 
 SIGKILL = 9
 

@@ -9,7 +9,8 @@ import pytest
 from cache_entries import ENTRIES, MAKER, recompute
 
 from modelgauge import FunctionSUT, PromptResponseTest, Runner, TestItem, resume
-from modelgauge.cache import DiskCache, explain, verify
+from modelgauge.cache.explaining import explain, verify
+from modelgauge.cache.store import DiskCache
 from modelgauge.config.settings import Settings
 from modelgauge.errors import CacheError
 from modelgauge.plugins.discovery import Plugins

@@ -13,7 +13,9 @@ import pytest
 from mutations import damaged
 
 from modelgauge import FunctionSUT, Runner, TestItem, load_record, load_records, resume
-from modelgauge.cache import DiskCache, Entry, KeyMaker, explain, pack, verify
+from modelgauge.cache.explaining import explain, verify
+from modelgauge.cache.keys import Entry, KeyMaker, pack
+from modelgauge.cache.store import DiskCache
 from modelgauge.config.secrets import OptionalSecret, SecretDescription, SecretStore
 from modelgauge.config.settings import Settings, load_settings
 from modelgauge.engine.run_files.folder import all_runs

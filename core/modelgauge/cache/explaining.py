@@ -11,8 +11,8 @@ from contextlib import closing
 from itertools import takewhile, zip_longest
 from typing import Any, Literal, NamedTuple
 
+from modelgauge.cache.database import Row, sound_entry
 from modelgauge.cache.keys import DamagedEntryError, Key
-from modelgauge.cache.rows import Row, sound_entry
 from modelgauge.cache.store import DiskCache
 from modelgauge.data.base import Frozen
 
@@ -34,7 +34,7 @@ class Verdict(Frozen):
 
     Args:
         sound: entries that are as they were written.
-        damaged: entries that were not, and stand in the quarantine now.
+        damaged: entries that were not, and are in the quarantine now.
         structure: what SQLite says of the file; "ok" where it is sound.
     """
 
@@ -46,11 +46,11 @@ class Verdict(Frozen):
 def verify(cache: DiskCache) -> Verdict:
     """Read every entry, check it against its key and checksum, and quarantine what is damaged.
 
-    Where the file's structure is damaged, it is set aside as a whole, and its sound entries begin a new one.
+    Where the file's structure is damaged, the whole file is quarantined, and its sound entries go into a new one.
     """
     structure = _structure(cache)
     if structure != "ok":
-        cache.set_aside(structure)
+        cache.quarantine_database(structure)
     bad: list[tuple[Row, str]] = []
     sound = 0
     for row in cache.rows():
@@ -128,8 +128,8 @@ def explain(cache: DiskCache, key: Key, texts: Mapping[str, str] | None = None) 
             nearest = (distance, entry.key.digest, changes)
     if nearest is None:
         return Explanation(key=key.digest, hit=False)
-    told = tuple(_told(change, texts) for change in nearest[2])
-    return Explanation(key=key.digest, hit=False, nearest=nearest[1], differences=told)
+    differences = tuple(_difference(change, texts) for change in nearest[2])
+    return Explanation(key=key.digest, hit=False, nearest=nearest[1], differences=differences)
 
 
 # --- parts of keys ----------------------------------------------------------------------------------------------------
@@ -199,18 +199,15 @@ def _untagged(value: Any) -> Any:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _told(change: _Change, texts: Mapping[str, str]) -> Difference:
+def _difference(change: _Change, texts: Mapping[str, str]) -> Difference:
     """A change in words."""
     path, asked, cached = change
-    absent: Literal["asked", "cached"] | None = None
-    if asked is _ABSENT or cached is _ABSENT:
-        absent = "asked" if asked is _ABSENT else "cached"
     written, same = _written(change, texts)
     return Difference(
         part=_words(path) + (f" ({written} {'is the same' if same else 'differs'})" if written else ""),
         asked=None if asked is _ABSENT else asked,
         cached=None if cached is _ABSENT else cached,
-        absent=absent,
+        absent="asked" if asked is _ABSENT else "cached" if cached is _ABSENT else None,
     )
 
 

@@ -10,14 +10,16 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import diskcache
 
-from modelgauge.cache.keys import DamagedEntryError, Entry, pack, unpack, was_redacted
-from modelgauge.cache.leases import Leases
-from modelgauge.cache.rows import (
+from modelgauge.cache.database import (
+    LARGEST,
     Row,
+    Store,
+    check_database,
+    check_files,
     connected,
     file_at,
     is_damage,
@@ -27,7 +29,8 @@ from modelgauge.cache.rows import (
     sound_entry,
     why_unreadable,
 )
-from modelgauge.cache.text_disk import LARGEST, Store, TextDisk, check_database, check_files
+from modelgauge.cache.keys import DamagedEntryError, Entry, pack, was_redacted
+from modelgauge.cache.leases import Leases
 from modelgauge.errors import CacheError
 from modelgauge.files.regular import opened
 
@@ -36,27 +39,6 @@ T = TypeVar("T")
 
 _GROUP = 500  # entries that are read, or taken over, at once
 _DISK_ERRORS = (OSError, sqlite3.Error, diskcache.Timeout)
-
-
-class Cache(Protocol):
-    """What the engine needs of a store, which several processes may share."""
-
-    directory: Path
-
-    def get_many(self, digests: Collection[str]) -> dict[str, str]:
-        """The JSON texts of the responses that are there."""
-
-    def put_many(self, entries: Sequence[Entry]) -> None:
-        """Store entries, and give their leases back; all of them are committed when this returns."""
-
-    def take(self, digests: Collection[str]) -> dict[str, str]:
-        """Lease keys; returns those that are not ours to pay, each with the id of the process that asks it."""
-
-    def give_back(self, digests: Collection[str]) -> None:
-        """End leases: the answers are there, or the calls failed."""
-
-    def close(self) -> None:
-        """Close the connections of this thread."""
 
 
 class DiskCache:
@@ -78,7 +60,7 @@ class DiskCache:
             )
         self.damaged = 0
         self._store: Any = None
-        # Of files that were set aside: threads may have connections to them still.
+        # Of files that were quarantined: threads may have connections to them still.
         self._former: list[Any] = []
         self._file: tuple[int, int] | None = None
         try:
@@ -159,7 +141,7 @@ class DiskCache:
             self._close_stores()
 
     def leave(self) -> None:
-        """Tell other processes that this one is done; call it once, after all threads have closed."""
+        """Show other processes that this one is done; call it once, after all threads have closed."""
         self.leases.close()
 
     # --- what people use ------------------------------------------------------------------------------------
@@ -193,39 +175,36 @@ class DiskCache:
         """All rows as they are, sound or not.
 
         Raises:
-            CacheError: the file is damaged; `verify` mends it.
+            CacheError: the file is damaged; `verify` repairs it.
         """
         with self._reading():
             yield from rows_of(self.database)
 
     def quarantine_row(self, row: Row, why: str) -> None:
-        """Take a damaged row out of the database, and keep it for a person to look at."""
+        """Move a damaged row out of the database, and keep it for a person to look at."""
         with self._reading(), self.leases.exclusive():
-            self._take_out(row, why)
+            self._quarantine_row(row, why)
 
-    def set_aside(self, why: str) -> None:
-        """Move the database into the quarantine, and begin a new one with the entries that are sound."""
+    def quarantine_database(self, why: str) -> None:
+        """Move the database into the quarantine, and put its sound entries into a new one."""
         with self._reading():
-            self._begin_anew(sqlite3.DatabaseError(why), self._store)
+            self._replace(sqlite3.DatabaseError(why), self._store)
 
-    # --- the rest -------------------------------------------------------------------------------------------
+    # --- the database -----------------------------------------------------------------------------------------------
 
-    def _open(self) -> Any:
-        aside: Path | None = None
-        with self.leases.exclusive():
-            try:
+    def _open(self) -> None:
+        try:
+            with self.leases.exclusive():
+                self._file = file_at(self.database)
                 check_database(self.database)
-                self._begin()
-            except sqlite3.DatabaseError as error:
-                if not (is_damage(error) or why_unreadable(error)):
-                    raise
-                aside = self._set_aside(error)
-                self._begin()
-        if aside is not None:
-            self._take_over(aside)
+                self._connect()
+        except sqlite3.DatabaseError as error:
+            if not (is_damage(error) or why_unreadable(error)):
+                raise
+            self._replace(error, None)
 
-    def _begin(self) -> None:
-        """Use the file that has the name now, a new one where there is none."""
+    def _connect(self) -> None:
+        """Use the file that has the name now, a new one where there is none; inside `exclusive`."""
         store = Store(self.directory)
         self._file = file_at(self.database)
         if self._store is not None:
@@ -233,15 +212,61 @@ class DiskCache:
         self._store = store
 
     @property
-    def _is_set_aside(self) -> bool:
-        """Whether another process has moved the file away."""
+    def _is_replaced(self) -> bool:
+        """Whether another process has quarantined the file and begun a new one."""
         return self._file != file_at(self.database)
 
-    def _follow(self) -> None:
+    def _reconnect_if_replaced(self) -> None:
         """Use the file that has the name now; inside `exclusive`."""
-        if self._is_set_aside:
+        if self._is_replaced:
             self._store.close()
-            self._begin()
+            self._connect()
+
+    def _past_damage(self, work: Callable[[], T]) -> T:
+        """Read or write; where the database turns out to be damaged, once more in a new one."""
+        store = self._store
+        try:
+            return work()
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            self._replace(error, store)
+            return work()
+
+    def _replace(self, error: sqlite3.DatabaseError, damaged: Any) -> None:
+        """Quarantine a damaged database, and put its sound entries into a new one; once only.
+
+        Args:
+            error: that shows the damage.
+            damaged: the store that met it; nothing happens where another thread has replaced it since.
+        """
+        aside: Path | None = None
+        with self.leases.exclusive():
+            if self._store is not damaged:
+                return
+            if damaged is not None:
+                damaged.close()
+            if not self._is_replaced:
+                aside = self._quarantine_database(error)
+            self._connect()
+        if aside is None:
+            return
+        kept, entries = 0, salvaged(aside / "cache.db")
+        while group := list(islice(entries, _GROUP)):
+            self._put_many(group)
+            kept += len(group)
+        log.warning("%d sound answers of the damaged cache were taken over.", kept)
+
+    def _quarantine_database(self, error: sqlite3.DatabaseError) -> Path:
+        aside = self.directory / "quarantine" / f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
+        aside.mkdir(parents=True)
+        for path in list(self.directory.glob("cache.db*")):
+            path.rename(aside / path.name)
+        self.damaged += 1
+        log.warning("The cache was damaged (%s); it was moved to %s, and a new one begun.", error, aside)
+        return aside
+
+    # --- rows -------------------------------------------------------------------------------------------------------
 
     def _close_stores(self) -> None:
         """A connection is closed by its own thread, or by nobody."""
@@ -251,31 +276,29 @@ class DiskCache:
     def _read(self, digests: Sequence[str]) -> dict[str, str]:
         damaged: dict[str, str] = {}
         rows = self._rows_at(digests, damaged)
-        if len(rows) < len(digests) and self._is_set_aside:  # what was paid since is in its successor
+        if len(rows) < len(digests) and self._is_replaced:  # what was paid since is in the new one
             with self.leases.exclusive():
-                self._follow()
+                self._reconnect_if_replaced()
             damaged.clear()
             rows = self._rows_at(digests, damaged)
         found: dict[str, str] = {}
-        for digest, mode, filename, stored in rows:
+        for row in rows:
             try:
-                if mode != TextDisk.mode or filename is not None:
-                    raise DamagedEntryError("a value that is not stored as text")  # noqa: TRY301  told like the others
-                if not (isinstance(stored, str) and was_redacted(stored)):
-                    found[digest] = unpack(digest, stored).response
+                if not (isinstance(row.value, str) and was_redacted(row.value)):
+                    found[row.key] = sound_entry(row).response
             except DamagedEntryError as error:
-                damaged[digest] = str(error)
+                damaged[row.key] = str(error)
         if damaged:
             with self.leases.exclusive():
                 for digest, why in damaged.items():
                     for row in rows_of(self.database, digest):
-                        self._take_out(row, why)
+                        self._quarantine_row(row, why)
         return found
 
-    def _rows_at(self, digests: Sequence[str], damaged: dict[str, str]) -> "list[tuple[str, Any, Any, Any]]":
-        """The rows of some keys; `damaged` learns which of them cannot be read, and why."""
+    def _rows_at(self, digests: Sequence[str], damaged: dict[str, str]) -> list[Row]:
+        """The rows of some keys; those that cannot be read are added to `damaged`, with the reason."""
         try:
-            rows: list[tuple[str, Any, Any, Any]] = self._store.rows_at(digests)
+            rows: list[Row] = self._store.rows_at(digests)
         except sqlite3.DatabaseError as error:
             why = why_unreadable(error)
             if not why:
@@ -288,7 +311,7 @@ class DiskCache:
 
     def _put_many(self, entries: Sequence[Entry]) -> None:
         with self.leases.exclusive():
-            self._follow()
+            self._reconnect_if_replaced()
             with self._store.transact():
                 for entry in entries:
                     packed = pack(entry)
@@ -299,19 +322,8 @@ class DiskCache:
                     else:
                         self._store.set(entry.key.digest, packed)
 
-    def _past_damage(self, work: Callable[[], T]) -> T:
-        """Read or write; where the database turns out to be damaged, once more in a new one."""
-        store = self._store
-        try:
-            return work()
-        except sqlite3.DatabaseError as error:
-            if not is_damage(error):
-                raise
-            self._begin_anew(error, store)
-            return work()
-
-    def _take_out(self, row: Row, why: str) -> None:
-        """Take out a row, unless another process has written it anew by now; inside `exclusive`."""
+    def _quarantine_row(self, row: Row, why: str) -> None:
+        """Move a row out, unless another process has written it again by now; inside `exclusive`."""
         with closing(connected(self.database)) as connection, connection:
             # Of a huge row every page would be overwritten with zeros, and others moved to its place.
             connection.execute("PRAGMA secure_delete = OFF")
@@ -319,36 +331,6 @@ class DiskCache:
             if row_at(connection, row.rowid) == row:
                 self._report(str(row.key), why, row.value)
                 connection.execute("DELETE FROM Cache WHERE rowid = ?", (row.rowid,))
-
-    def _begin_anew(self, error: sqlite3.DatabaseError, damaged: Any) -> None:
-        """Set a damaged database aside, and begin a new one with its sound entries; once only."""
-        aside: Path | None = None
-        with self.leases.exclusive():
-            if self._store is not damaged:
-                return
-            self._store.close()
-            if not self._is_set_aside:
-                aside = self._set_aside(error)
-            self._begin()
-        if aside is not None:
-            self._take_over(aside)
-
-    def _set_aside(self, error: sqlite3.DatabaseError) -> Path:
-        aside = self.directory / "quarantine" / f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
-        aside.mkdir(parents=True)
-        for path in list(self.directory.glob("cache.db*")):
-            path.rename(aside / path.name)
-        self.damaged += 1
-        log.warning("The cache was damaged (%s); it was moved to %s, and a new one begun.", error, aside)
-        return aside
-
-    def _take_over(self, aside: Path) -> None:
-        kept = 0
-        entries = salvaged(aside / "cache.db")
-        while group := list(islice(entries, _GROUP)):
-            self._put_many(group)
-            kept += len(group)
-        log.warning("%d sound answers of the damaged cache were taken over.", kept)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -365,8 +347,8 @@ class DiskCache:
         folder = self.directory / "quarantine"
         folder.mkdir(exist_ok=True)
         with opened(folder / "rows.jsonl", "ab") as file:
-            told = {"time": datetime.now(UTC).isoformat(), "key": key, "why": why, "value": repr(value)}
-            file.write(json.dumps(told).encode("ascii") + b"\n")
+            entry = {"time": datetime.now(UTC).isoformat(), "key": key, "why": why, "value": repr(value)}
+            file.write(json.dumps(entry).encode("ascii") + b"\n")
         log.warning("A damaged cache entry (%s) was moved to %s; its call is made again.", why, folder)
 
 

@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from modelgauge.api import Runner
-from modelgauge.cache import Explanation, existing_cache, explain
+from modelgauge.cache.explaining import Explanation, explain
+from modelgauge.cache.store import existing_cache
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
 from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from modelgauge.cache import was_redacted
+from modelgauge.cache.keys import was_redacted
 from modelgauge.data.annotations import PromptInteractionAnnotations
 from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.data.records import (

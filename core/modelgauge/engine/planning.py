@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from modelgauge.cache import KeyMaker
+from modelgauge.cache.keys import KeyMaker
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.base import Frozen
 from modelgauge.data.items import PromptWithContext, TestItem

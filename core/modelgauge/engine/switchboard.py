@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, AsyncExitStack
 from typing import Any, Self, cast
 
-from modelgauge.cache import DiskCache
+from modelgauge.cache.store import DiskCache
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTResponse

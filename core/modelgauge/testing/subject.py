@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from unittest import SkipTest
 
 from modelgauge.api import Runner
-from modelgauge.cache import KeyMaker
+from modelgauge.cache.keys import KeyMaker
 from modelgauge.config.secrets import SecretDescription, SecretStore
 from modelgauge.config.settings import Settings
 from modelgauge.data.items import TestItem, hex_digest

@@ -9,8 +9,10 @@ from contextlib import closing
 import pytest
 from cache_entries import ENTRIES, MAKER, recompute
 
-from modelgauge.cache import DiskCache, Entry, verify
-from modelgauge.cache.rows import file_at, is_damage, why_unreadable
+from modelgauge.cache.database import file_at, is_damage, why_unreadable
+from modelgauge.cache.explaining import verify
+from modelgauge.cache.keys import Entry
+from modelgauge.cache.store import DiskCache
 from modelgauge.errors import CacheError
 
 # --- which errors tell of damage ------------------------------------------------------------------------------------
@@ -100,7 +102,7 @@ def cache(all_closed, tmp_path):
         one.leave()
 
 
-def test_a_file_that_is_no_database_is_set_aside_and_begun_anew(cache, tmp_path, caplog):
+def test_a_file_that_is_no_database_is_quarantined_and_replaced(cache, tmp_path, caplog):
     spoil(tmp_path / "cache" / "cache.db")
     opened = cache()
     assert opened.get(ENTRIES[0].key.digest) is None
@@ -112,11 +114,11 @@ def test_a_file_that_is_no_database_is_set_aside_and_begun_anew(cache, tmp_path,
     assert recompute(opened) == 0
 
 
-def test_a_thread_closes_what_it_has_of_a_file_that_another_thread_set_aside(cache):
+def test_a_thread_closes_what_it_has_of_a_file_that_another_thread_quarantined(cache):
     opened = cache()
     with ThreadPoolExecutor(1) as other:
         assert other.submit(opened.get, ENTRIES[0].key.digest).result() == ENTRIES[0].response
-        opened.set_aside("no bit of it is right")
+        opened.quarantine_database("no bit of it is right")
         assert other.submit(opened.get, ENTRIES[0].key.digest).result() == ENTRIES[0].response
         other.submit(opened.close).result()
 
@@ -137,18 +139,18 @@ def test_sound_answers_of_a_damaged_file_are_kept(cache, tmp_path, caplog):
     assert recompute(opened) == 0
 
 
-def test_a_cache_that_another_process_set_aside_is_followed(cache, tmp_path):
+def test_a_cache_that_another_process_quarantined_is_left(cache, tmp_path):
     first, second = cache(), cache()
-    first.set_aside("seen from here")
+    first.quarantine_database("seen from here")
     second.put_many([Entry(MAKER.key("late"), '"late"')])
     assert first.get(MAKER.key("late").digest) == '"late"'
     assert recompute(first) == recompute(second) == 0
 
 
-def test_what_another_process_paid_after_it_set_the_file_aside_is_found_there(cache):
+def test_what_another_process_paid_after_it_quarantined_the_file_is_found_there(cache):
     first, second = cache(), cache()
     assert second.get(ENTRIES[0].key.digest) == ENTRIES[0].response
-    first.set_aside("seen from here")
+    first.quarantine_database("seen from here")
     first.put_many([Entry(MAKER.key("late"), '"late"')])
     with ThreadPoolExecutor(1) as other:  # each thread has a connection of its own
         assert other.submit(second.get, MAKER.key("late").digest).result() == '"late"'
@@ -175,14 +177,14 @@ def test_damage_that_is_first_met_while_writing_loses_neither_the_new_nor_the_so
         assert opened.get(entry.key.digest) == entry.response
 
 
-def test_what_two_threads_find_damaged_is_set_aside_once(cache, tmp_path):
+def test_what_two_threads_find_damaged_is_quarantined_once(cache, tmp_path):
     opened = cache()
     error = sqlite3.DatabaseError("malformed")
     assert is_damage(error)
     seen = opened._store
-    opened._begin_anew(error, seen)
+    opened._replace(error, seen)
     before = file_at(opened.database)
-    opened._begin_anew(error, seen)
+    opened._replace(error, seen)
     assert file_at(opened.database) == before
     assert len(list((tmp_path / "cache" / "quarantine").iterdir())) == 1
 

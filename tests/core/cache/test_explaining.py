@@ -11,7 +11,9 @@ import pytest
 from pydantic import BaseModel
 
 from modelgauge import FunctionSUT, PromptResponseSUT
-from modelgauge.cache import DiskCache, Entry, Key, KeyMaker, explain
+from modelgauge.cache.explaining import explain
+from modelgauge.cache.keys import Entry, Key, KeyMaker
+from modelgauge.cache.store import DiskCache
 
 HERE = __name__
 

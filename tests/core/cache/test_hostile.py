@@ -12,7 +12,10 @@ from time import monotonic
 import diskcache
 import pytest
 
-from modelgauge.cache import DiskCache, Entry, KeyMaker, Verdict, store, verify
+from modelgauge.cache import store
+from modelgauge.cache.explaining import Verdict, verify
+from modelgauge.cache.keys import Entry, KeyMaker
+from modelgauge.cache.store import DiskCache
 from modelgauge.errors import CacheError
 
 ENTRIES = [Entry(KeyMaker("sut", {"uid": "x"}).key(str(number)), f'"answer {number}"') for number in range(3)]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from modelgauge.cache import DamagedEntryError, Entry, Key, KeyMaker, pack, unpack
+from modelgauge.cache.keys import DamagedEntryError, Entry, Key, KeyMaker, pack, unpack
 from modelgauge.errors import InvalidDataError
 
 

@@ -8,7 +8,9 @@ import threading
 
 import pytest
 
-from modelgauge.cache import DiskCache, Leases, leases
+from modelgauge.cache import leases
+from modelgauge.cache.leases import Leases
+from modelgauge.cache.store import DiskCache
 from modelgauge.errors import CacheError
 
 

@@ -4,12 +4,14 @@ import subprocess
 import sys
 import threading
 
-from modelgauge.cache import DiskCache, Entry, KeyMaker
+from modelgauge.cache.keys import Entry, KeyMaker
+from modelgauge.cache.store import DiskCache
 
 WRITER = """
 import sys
 from pathlib import Path
-from modelgauge.cache import DiskCache, Entry, KeyMaker
+from modelgauge.cache.keys import Entry, KeyMaker
+from modelgauge.cache.store import DiskCache
 
 cache = DiskCache(Path(sys.argv[1]))
 maker = KeyMaker("sut", {})

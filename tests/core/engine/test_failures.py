@@ -22,7 +22,7 @@ from modelgauge import (
     TextPrompt,
     load_record,
 )
-from modelgauge.cache import DiskCache
+from modelgauge.cache.store import DiskCache
 from modelgauge.config.secrets import SecretStore
 from modelgauge.engine.run_files.folder import RunFolder, refused
 from modelgauge.engine.totals import read_totals

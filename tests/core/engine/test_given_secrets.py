@@ -17,7 +17,8 @@ from modelgauge import (
     resume,
     run_test,
 )
-from modelgauge.cache import DiskCache, Entry, KeyMaker
+from modelgauge.cache.keys import Entry, KeyMaker
+from modelgauge.cache.store import DiskCache
 from modelgauge.errors import RecordError, RunStoppedError
 
 KEY = "sk-live-0123456789abcdef"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from modelgauge import PromptWithContext, TestItem, load_record, rescore, resume
-from modelgauge.cache import DiskCache
+from modelgauge.cache.store import DiskCache
 from modelgauge.data.records import item_from_json
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.errors import RecordError

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from modelgauge.cache import DiskCache
+from modelgauge.cache.store import DiskCache
 from modelgauge.engine.calls import lookups as engine_lookups
 from modelgauge.engine.calls.lookups import Lookups
 from modelgauge.errors import CacheError, CallTimeoutError, RunStoppedError

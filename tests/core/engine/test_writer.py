@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from modelgauge.cache import Entry, Key
+from modelgauge.cache.keys import Entry, Key
 from modelgauge.engine.run_files.writer import Writer
 from modelgauge.errors import RunStoppedError
 

@@ -21,7 +21,7 @@ from modelgauge.reports.layout import counted, one_line
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from modelgauge.cache import Difference, Explanation
+    from modelgauge.cache.explaining import Difference, Explanation
     from modelgauge.cli.app import App
 
 QUARANTINE = "quarantine"
@@ -48,7 +48,7 @@ def stats(app: App, /, *, as_json: bool) -> None:
     Example:
       modelgauge cache stats
     """
-    from modelgauge.cache import existing_cache
+    from modelgauge.cache.store import existing_cache
 
     folder = app.settings.data_dir / "cache"
     with existing_cache(folder) as opened:
@@ -79,8 +79,9 @@ def verify(app: App, /, *, as_json: bool) -> None:
     Example:
       modelgauge cache verify
     """
-    from modelgauge.cache import Verdict, existing_cache
-    from modelgauge.cache import verify as verified
+    from modelgauge.cache.explaining import Verdict
+    from modelgauge.cache.explaining import verify as verified
+    from modelgauge.cache.store import existing_cache
 
     folder = app.settings.data_dir / "cache"
     with existing_cache(folder) as opened:
@@ -111,7 +112,7 @@ def clear(app: App, /, *, yes: bool, as_json: bool) -> None:
     Example:
       modelgauge cache clear --yes
     """
-    from modelgauge.cache import existing_cache
+    from modelgauge.cache.store import existing_cache
 
     folder = app.settings.data_dir / "cache"
     removed = 0

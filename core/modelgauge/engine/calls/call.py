@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
-from modelgauge.cache import Entry, Key
+from modelgauge.cache.keys import Entry, Key
 from modelgauge.engine.bookkeeping.app_trace import Told, blamed, opened, sealed, told_in, trace_until
 from modelgauge.engine.bookkeeping.failures import add_note, message_of
 from modelgauge.engine.bookkeeping.tally import CallTally

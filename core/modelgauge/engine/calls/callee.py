@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from modelgauge.cache import Key, KeyMaker, was_redacted
+from modelgauge.cache.keys import Key, KeyMaker, was_redacted
 from modelgauge.config.redaction import Redactor
 from modelgauge.config.run_options import RunOptions
 from modelgauge.engine.calls.limits import CEILING, START, AdaptiveLimiter, Limiter, NoLimit

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from modelgauge.cache import Cache
+from modelgauge.cache.store import DiskCache
 from modelgauge.engine.loop.threads import BatchThread
 from modelgauge.errors import CallTimeoutError, ModelGaugeError, RunStoppedError
 
@@ -38,7 +38,7 @@ class Lookups:
         patience: seconds to wait for the answer to a call that another process makes.
     """
 
-    def __init__(self, cache: Cache, patience: float) -> None:
+    def __init__(self, cache: DiskCache, patience: float) -> None:
         self._cache, self._patience = cache, patience
         self._has_told = False
         self._loop = asyncio.get_running_loop()

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from pydantic_core import to_json
 
-from modelgauge.cache import was_redacted
+from modelgauge.cache.keys import was_redacted
 from modelgauge.data.annotations import PromptInteractionAnnotations
 from modelgauge.data.items import Digests, PromptWithContext, TestItem, hex_digest
 from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, item_from_json

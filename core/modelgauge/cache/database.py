@@ -1,0 +1,299 @@
+"""The database of the cache: a diskcache of our own, the check of a file before it is opened, its rows as they are
+found, and which errors mean damage. Nothing in the file is trusted.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import diskcache
+from diskcache.core import DEFAULT_SETTINGS, METADATA, MODE_RAW
+
+from modelgauge.cache.keys import DamagedEntryError, Entry, unpack
+from modelgauge.errors import CacheError
+from modelgauge.files.regular import check_regular
+
+LARGEST = 2**26  # bytes of a value: what is larger was not written here, and is not read either
+_OF_THE_ROW = 2**16  # what stands in a row beside its value
+_SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+_OWN_TEXTS = frozenset({"wal", "none"})  # the only texts among the settings that the cache writes
+
+
+class Row(NamedTuple):
+    """A row of the database, as it is found."""
+
+    rowid: int
+    key: Any = None
+    raw: Any = None
+    mode: Any = None
+    filename: Any = None
+    value: Any = None
+
+
+_SELECT = f"SELECT {', '.join(Row._fields)}"
+
+
+class TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache ships no types
+    """A diskcache Disk that keeps texts in the database and nothing else: no pickles, no files beside it.
+
+    The stock `Disk` and `JSONDisk` load pickles and open file names that they find in the database.
+    """
+
+    def put(self, key: str) -> tuple[str, bool]:
+        return key, True
+
+    def get(self, key: Any, raw: Any) -> Any:  # noqa: ARG002  diskcache's signature
+        return key  # as it stands there: whoever lists keys leaves out what is no text
+
+    def store(self, value: Any, read: bool, key: Any = None) -> tuple[int, int, None, str]:  # noqa: ARG002  diskcache's signature
+        return 0, MODE_RAW, None, value
+
+    def fetch(self, mode: Any, filename: Any, value: Any, read: bool) -> Any:  # noqa: ARG002  likewise
+        self.check(mode, filename)
+        return value
+
+    @staticmethod
+    def check(mode: Any, filename: Any) -> None:
+        """Refuse a row that holds no text."""
+        if mode != MODE_RAW or filename is not None:
+            raise DamagedEntryError("a value that is not stored as text")
+
+    def remove(self, filepath: Any) -> None:
+        """Leave files alone: no name in the database is ours."""
+
+
+class Store(diskcache.Cache):  # type: ignore[misc]  # diskcache ships no types
+    """A diskcache with our Disk and settings, whose connections trust nothing in the file.
+
+    It lets go of a file which it could not open, so that this can be moved away.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            super().__init__(
+                str(directory),
+                disk=TextDisk,
+                eviction_policy="none",
+                cull_limit=0,
+                size_limit=2**62,
+                statistics=0,
+                tag_index=0,
+                sqlite_mmap_size=0,  # with several writers a mapped file can be stale
+            )
+        except BaseException:
+            self.close()
+            raise
+
+    def rows_at(self, keys: Sequence[str]) -> list[Row]:
+        """The rows of some keys; a statement for each costs three times as much."""
+        of_keys = f"raw = 1 AND expire_time IS NULL AND key IN ({','.join('?' * len(keys))})"
+        return [
+            Row(*fields) for fields in self._sql(f"{_SELECT} FROM Cache WHERE {of_keys}", keys).fetchall()
+        ]
+
+    @property
+    def _con(self) -> sqlite3.Connection:
+        """The connection of this thread; diskcache makes it when it is first asked for."""
+        known = getattr(self._local, "con", None)
+        connection: sqlite3.Connection = super()._con
+        return connection if connection is known else distrusting(connection)
+
+
+class _InMemory(Store):
+    """A new store in memory, to see what diskcache makes in a file."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        super().__init__(Path())
+
+    @property
+    def _con(self) -> sqlite3.Connection:
+        return self._connection
+
+    def close(self) -> None:
+        """Keep the connection, with which all would be gone: diskcache closes it when it has made its tables."""
+
+
+@cache
+def _made_by_diskcache() -> frozenset[Any]:
+    """The schema of a cache that the installed diskcache makes."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        _InMemory(connection)
+        return frozenset(connection.execute(_SCHEMA))
+
+
+def distrusting(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Let a connection run no code of the file's schema, and read no value larger than any that is written."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST + _OF_THE_ROW)
+    return connection
+
+
+def check_files(folder: Path) -> None:
+    """Refuse a folder with links, pipes or devices in it.
+
+    Raises:
+        OSError: there is one.
+    """
+    for path in folder.iterdir():
+        if path.is_symlink() or not path.is_dir():
+            check_regular(path)
+
+
+def check_database(database: Path) -> None:
+    """Accept only what diskcache itself makes, before anything in the file is used.
+
+    A view or a trigger of somebody else's can go on for ever; and each row of the table of settings becomes an
+    attribute of diskcache or a PRAGMA, whatever it says.
+
+    Raises:
+        CacheError: there is something else.
+    """
+    if not database.exists():
+        return
+    with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        made = set(distrusting(connection).execute(_SCHEMA))
+        foreign = [f"{kind} {name!r}" for kind, name, *_ in made - _made_by_diskcache()]
+        if not foreign and any(name == "Settings" for _, name, *_ in made):
+            foreign = [
+                f"setting {key!r} = {value!r}"
+                for key, value in connection.execute("SELECT key, value FROM Settings LIMIT 1000")
+                if not _is_a_setting(key, value)
+            ]
+    if foreign:
+        raise CacheError(
+            f"{database} has the {min(foreign)}, which modelgauge did not write.",
+            fix="Move this folder away; modelgauge makes a new cache.",
+        )
+
+
+def _is_a_setting(key: Any, value: Any) -> bool:
+    written = {**DEFAULT_SETTINGS, **METADATA}
+    of_kind = key in written and type(value) is type(written[key])
+    return of_kind and (not isinstance(value, str) or value in _OWN_TEXTS)
+
+
+# --- rows as they are found -----------------------------------------------------------------------------------------
+
+
+def connected(database: Path) -> sqlite3.Connection:
+    """A connection that can read any row: what is no UTF-8 becomes a text that no checksum fits."""
+    connection = distrusting(sqlite3.connect(database))
+    connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+    return connection
+
+
+def rows_of(database: Path, digest: str | None = None) -> Iterator[Row]:
+    """The rows of a key, or all.
+
+    Raises:
+        sqlite3.Error: the file is damaged, or cannot be read.
+    """
+    with closing(connected(database)) as connection:
+        if digest is None:
+            yield from _all_rows(connection)
+        else:
+            for (rowid,) in connection.execute("SELECT rowid FROM Cache WHERE key = ?", (digest,)).fetchall():
+                yield row_at(connection, rowid) or Row(rowid)
+
+
+def _all_rows(connection: sqlite3.Connection) -> Iterator[Row]:
+    """All rows in their order, past those that cannot be read because of their size."""
+    last = -(2**63)
+    beyond = "FROM Cache NOT INDEXED WHERE rowid > ?"
+    while True:
+        try:
+            for row in map(Row._make, connection.execute(f"{_SELECT} {beyond} ORDER BY rowid", (last,))):
+                last = row.rowid
+                yield row
+        except sqlite3.DataError:  # told when the row before it is read, so that one is read again
+            (last,) = connection.execute(f"SELECT min(rowid) {beyond}", (last,)).fetchone()
+            yield row_at(connection, last) or Row(last)
+        else:
+            return
+
+
+def row_at(connection: sqlite3.Connection, rowid: int) -> Row | None:
+    """The row of a number, without its parts where it is larger than any that is written; None where there is none."""
+    try:
+        found = connection.execute(f"{_SELECT} FROM Cache WHERE rowid = ?", (rowid,)).fetchone()
+    except sqlite3.DataError:
+        return Row(rowid)
+    return None if found is None else Row._make(found)
+
+
+def sound_entry(row: Row) -> Entry:
+    """The entry that a row holds.
+
+    Raises:
+        DamagedEntryError: it holds none.
+    """
+    if not isinstance(row.key, str) or not row.raw:
+        raise DamagedEntryError("a key that is no text")
+    TextDisk.check(row.mode, row.filename)
+    return unpack(row.key, row.value)
+
+
+def salvaged(database: Path) -> Iterator[Entry]:
+    """The sound entries of a damaged database: from its beginning up to the damage, then from its end."""
+    last = -(2**63)
+    for backwards in (False, True):
+        try:
+            with closing(connected(database)) as connection:
+                for row in _all_rows(connection) if not backwards else _rows_behind(connection, last):
+                    last = last if backwards else row.rowid
+                    try:
+                        yield sound_entry(row)
+                    except DamagedEntryError:
+                        continue
+        except sqlite3.Error:  # up to here
+            continue
+        return
+
+
+def _rows_behind(connection: sqlite3.Connection, last: int) -> Iterator[Row]:
+    """The rows behind one, the last first."""
+    select = f"{_SELECT} FROM Cache NOT INDEXED WHERE rowid > ? ORDER BY rowid DESC"
+    return map(Row._make, connection.execute(select, (last,)))
+
+
+# --- errors --------------------------------------------------------------------------------------------
+
+_RESULTS = (
+    "SQLITE_CORRUPT",
+    "SQLITE_NOTADB",
+    "SQLITE_CONSTRAINT_UNIQUE",
+    "SQLITE_CONSTRAINT_PRIMARYKEY",
+    "SQLITE_READONLY_DBMOVED",
+)
+_OTHER_TABLES = ("no such table", "no such column", "has no column named", "malformed")
+_NO_UTF8 = "Could not decode to UTF-8"  # how Python's sqlite3 says that a text is none
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the file is not as it was written: our statements fit our tables, and break no constraint."""
+    name = getattr(error, "sqlite_errorname", None) or ""
+    return name.startswith(_RESULTS) or type(error) is sqlite3.DatabaseError or _says(error, *_OTHER_TABLES)
+
+
+def why_unreadable(error: sqlite3.Error) -> str:
+    """What keeps a row from being read: a text that is no UTF-8, or a value too large; nothing for other errors."""
+    if isinstance(error, sqlite3.DataError):
+        return "a value larger than any that is written"
+    return "no UTF-8" if _says(error, _NO_UTF8) else ""
+
+
+def _says(error: sqlite3.Error, *words: str) -> bool:
+    return any(one in str(error) for one in words)
+
+
+def file_at(path: Path) -> tuple[int, int] | None:
+    """Which file has a name now; None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
