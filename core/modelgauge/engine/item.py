@@ -22,7 +22,7 @@ from modelgauge.engine.bookkeeping.failures import (
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.asking import tell_of_kept
 from modelgauge.engine.calls.call import Target
-from modelgauge.engine.calls.scheduling import Turns
+from modelgauge.engine.calls.services import Turns
 from modelgauge.engine.measurer import Measured, Measurer, Reducer, reduced
 from modelgauge.errors import DefinitionError, RecordError, RunStoppedError
 from modelgauge.interfaces.annotator import cost_of_each, request_of

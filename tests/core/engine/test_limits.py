@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from modelgauge import CompletionAnnotator
 from modelgauge.data.responses import Usage
 from modelgauge.engine.calls.budget import Budget
-from modelgauge.engine.calls.limits import AdaptiveLimiter, NoLimit, Outcome
+from modelgauge.engine.calls.limits import AdaptiveLimiter, Limiter, Outcome
 from modelgauge.errors import RunStoppedError
 
 
@@ -253,7 +253,7 @@ def test_the_log_of_changes_is_bounded():
 
 def test_no_limit_admits_everybody():
     async def main():
-        limiter = NoLimit(1)
+        limiter = Limiter(1)
         for _ in range(1000):
             await limiter.acquire()
         limiter.release(Outcome.ok)

@@ -3,7 +3,7 @@
 import asyncio
 
 from modelgauge import FunctionSUT
-from modelgauge.engine.calls.scheduling import Turns
+from modelgauge.engine.calls.services import Turns
 
 PLACES = 50
 

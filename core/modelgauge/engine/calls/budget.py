@@ -1,6 +1,10 @@
-"""What a whole run may spend: calls, tokens, dollars. When a cap is reached no call is sent any more."""
+"""What may be sent: requests and tokens a minute to one SUT; calls, tokens and dollars in a whole run.
+
+When a cap of the run is reached no call is sent any more. How many calls are sent at once is for `limits.py`.
+"""
 
 import asyncio
+from collections import deque
 from dataclasses import dataclass, field
 
 from modelgauge.data.responses import Usage
@@ -9,6 +13,10 @@ from modelgauge.errors import RunStoppedError
 
 _NOISE = 1e-9  # of sums of floats: ten times $0.1 are $0.9999999999999999
 _NOBODY = Tally()  # a call outside of any pair: nobody's record says what it took
+
+
+_LATELY = 100  # calls, of which it is known how much a call takes
+_LEAST_WAIT = 0.001  # seconds between two looks at what has leaked
 
 
 @dataclass(slots=True)
@@ -132,3 +140,125 @@ def _reached(what: str, option: str) -> RunStoppedError:
     return RunStoppedError(
         f"The cap of {what} is reached.", fix=f"Raise {option}, and continue with `modelgauge resume`."
     )
+
+
+# --- a minute ---------------------------------------------------------------------------------------------------------
+
+
+class Rate:
+    """Requests and tokens a minute, for one SUT.
+
+    Args:
+        requests: a minute, 0.5 for one in two minutes; None for no limit.
+        tokens: a minute; None for no limit.
+    """
+
+    def __init__(self, requests: float | None, tokens: int | None) -> None:
+        # One request's worth of burst: a provider counts the first minute too.
+        self._requests = _Bucket(1, requests / 60, 1) if requests else None
+        self._tokens = _Bucket(tokens, tokens / 60) if tokens else None
+        self.limited = bool(requests or tokens)
+
+    async def before(self) -> None:
+        """Wait until a call may be sent, or none will be any more; then it is under way, until `ended`."""
+        if self._tokens is not None:
+            await self._tokens.turn()
+        try:
+            if self._requests is not None:
+                await self._requests.turn()
+                self._requests.spend(1)
+                self._requests.ended()
+        except BaseException:
+            self.ended()
+            raise
+
+    def ended(self) -> None:
+        """Mark one call as no longer under way."""
+        if self._tokens is not None:
+            self._tokens.ended()
+
+    def after(self, tokens: int) -> None:
+        """Count the tokens of a call: those that come after it wait until they fit into the minute."""
+        if self._tokens is not None:
+            self._tokens.spend(tokens)
+
+    def give_up(self) -> None:
+        """Let all that wait go on: no further call is sent, and nobody shall wait to learn that."""
+        for bucket in (self._requests, self._tokens):
+            if bucket is not None:
+                bucket.give_up()
+
+
+class _Bucket:
+    """A bucket of tokens or requests, which leaks all the time; first come, first served.
+
+    What a call takes may be known only after it. So a call under way counts with as much as calls took lately; what it
+    took beyond that is waited for by the next ones, however much it is.
+
+    Args:
+        most: what fits.
+        per_second: what leaks in a second.
+        usual: what a call takes, as far as is known.
+    """
+
+    def __init__(self, most: float, per_second: float, usual: float = 0.0) -> None:
+        self._most, self._per_second = most, per_second
+        self._loop = asyncio.get_running_loop()
+        self._level, self._at = 0.0, self._loop.time()
+        self._usual, self._seen_calls, self._under_way = usual, 0, 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._given_up = False
+
+    async def turn(self) -> None:
+        """Wait until another call fits; then it is under way."""
+        mine: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append(mine)
+        self._admit()
+        try:
+            await mine
+        except asyncio.CancelledError:
+            if mine.done() and not mine.cancelled():
+                self.ended()  # it was ours already: pass it on
+            raise
+
+    def ended(self) -> None:
+        """Mark one call as no longer under way."""
+        self._under_way -= 1
+        self._loop.call_soon(self._admit)  # by then what it took is counted
+
+    def spend(self, taken: float) -> None:
+        """Count what a call took."""
+        self._leak()
+        self._level += taken
+        self._seen_calls = min(_LATELY, self._seen_calls + 1)
+        self._usual += (taken - self._usual) / self._seen_calls
+
+    def give_up(self) -> None:
+        """Let all that wait go on."""
+        self._given_up = True
+        self._admit()
+
+    def _admit(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._leak()
+        while self._waiting and (self._given_up or self._beyond() <= 0):
+            first = self._waiting.popleft()
+            if not first.done():
+                self._under_way += 1
+                first.set_result(None)
+        if self._waiting and self._level > 0:  # else it is a call under way that is waited for
+            seconds = min(self._level, self._beyond()) / self._per_second
+            self._timer = self._loop.call_later(max(seconds, _LEAST_WAIT), self._admit)
+
+    def _beyond(self) -> float:
+        """By how much another call would be too much."""
+        usual = min(self._usual, self._most)
+        return self._level + (self._under_way + 1) * usual - self._most
+
+    def _leak(self) -> None:
+        now = self._loop.time()
+        self._level = max(0.0, self._level - (now - self._at) * self._per_second)
+        self._at = now

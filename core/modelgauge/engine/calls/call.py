@@ -23,10 +23,9 @@ from modelgauge.engine.calls.callee import (
     keys_of,
     why_unkept,
 )
-from modelgauge.engine.calls.flights import Flight
 from modelgauge.engine.calls.limits import Outcome
 from modelgauge.engine.calls.retries import classify, outcome_of
-from modelgauge.engine.calls.services import Services
+from modelgauge.engine.calls.services import Flight, Services
 from modelgauge.engine.calls.slow_method_warning import Paces
 from modelgauge.engine.loop.coroutines import never_waits
 from modelgauge.engine.loop.deadlines import call_timed_out

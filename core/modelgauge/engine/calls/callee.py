@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from modelgauge.cache.keys import Key, KeyMaker, was_redacted
 from modelgauge.config.redaction import Redactor
 from modelgauge.config.run_options import RunOptions
-from modelgauge.engine.calls.limits import CEILING, START, AdaptiveLimiter, Limiter, NoLimit
+from modelgauge.engine.calls.limits import CEILING, START, AdaptiveLimiter, Limiter
 from modelgauge.engine.loop.coroutines import never_waits
 from modelgauge.errors import DefinitionError
 from modelgauge.interfaces.annotator import CompletionAnnotator
@@ -88,9 +88,9 @@ def limiter_of(owner: Owner, options: RunOptions, *, batched: bool) -> Limiter:
     """
     if isinstance(owner, CompletionAnnotator):
         if owner.get_suts():
-            return NoLimit(_LOOKED_UP)  # its questions are limited where they are asked, and count there
+            return Limiter(_LOOKED_UP)  # its questions are limited where they are asked, and count there
         if never_waits(owner.annotate):
-            return NoLimit(1)  # alone anyhow
+            return Limiter(1)  # alone anyhow
     own = _places(owner, "max_concurrency")
     ceiling = min(own or options.concurrency or CEILING, options.concurrency or 2**31)
     start = options.concurrency or START

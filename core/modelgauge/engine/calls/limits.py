@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
 
 from modelgauge.data.results import ConcurrencyChange
 
@@ -32,12 +31,15 @@ class Outcome(Enum):
     other = "other"
 
 
-class Limiter(Protocol):
-    """Gives out places; each `acquire` is followed by one `release`."""
+class Limiter:
+    """Gives out places; each `acquire` is followed by one `release`. This one lets everybody call.
 
-    @property
-    def most(self) -> int | None:
-        """Most places that there may ever be; None for no limit."""
+    Args:
+        most: places that there may ever be.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
 
     async def acquire(self) -> None:
         """Wait for a place."""
@@ -46,30 +48,10 @@ class Limiter(Protocol):
         """Learn how an attempt ended whose place is kept for a while."""
 
     def release(self, outcome: Outcome | None) -> None:
-        """Give the place back; None where `note` was told already."""
+        """Give the place back; None where `note` has its outcome already."""
 
 
-class NoLimit:
-    """Everybody may call.
-
-    Args:
-        most: how many do at once.
-    """
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-
-    async def acquire(self) -> None:
-        """Take a place without waiting: there is no limit."""
-
-    def note(self, outcome: Outcome) -> None:
-        """Nothing to learn."""
-
-    def release(self, outcome: Outcome | None) -> None:
-        """Nothing to do."""
-
-
-class AdaptiveLimiter:
+class AdaptiveLimiter(Limiter):
     """Places for concurrent attempts, as many as the server bears; first come, first served.
 
     It starts at `start`, doubles for each round in which places ran out until the first 429, then grows by a tenth; a
@@ -89,8 +71,8 @@ class AdaptiveLimiter:
     """
 
     def __init__(self, start: int, ceiling: int, clock: Callable[[], float]) -> None:
+        super().__init__(ceiling)
         self.limit = min(start, ceiling)
-        self.most: int | None = ceiling
         self.in_use = 0
         self.changes: list[ConcurrencyChange] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -182,7 +164,7 @@ class AdaptiveLimiter:
         grows = ended.stage is _Stage.free and ended.saturated and ended.share <= self._borne
         if grows and ended.errors <= ended.seen * _MOST_ERRORS:
             growth = self.limit if self._slow_start else max(1, self.limit // 10)
-            self._change(min(self.most or self.limit, self.limit + growth), "saturated")
+            self._change(min(self.most, self.limit + growth), "saturated")
         # Never upwards: the places that it grows by would be taken for the server's way.
         self._borne -= max(0.0, self._borne - ended.share) / 10
         if self._borne < _LEAST_BORNE:
@@ -274,5 +256,4 @@ def window_of(limiters: Iterable[Limiter]) -> int:
     Args:
         limiters: of its SUT, its annotators, and the SUTs that they ask.
     """
-    places = sum(CEILING if limiter.most is None else limiter.most for limiter in limiters)
-    return min(_MOST_IN_FLIGHT, 2 * places)
+    return min(_MOST_IN_FLIGHT, 2 * sum(limiter.most for limiter in limiters))

@@ -1,22 +1,111 @@
-"""What all calls of a run share, and how they learn that no further one is sent."""
+"""What all calls of a run share: flights, turns, pauses, and how they learn that no further call is sent."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modelgauge.config.run_options import RunOptions
-from modelgauge.engine.calls.budget import Budget
-from modelgauge.engine.calls.flights import Flight
+from modelgauge.engine.calls.budget import Budget, Rate
 from modelgauge.engine.calls.lookups import Lookups
-from modelgauge.engine.calls.rates import Rate
 from modelgauge.engine.calls.retries import Backoff
-from modelgauge.engine.calls.scheduling import Turns
 from modelgauge.engine.loop.deadlines import Deadlines
 from modelgauge.engine.loop.threads import CallPool
 from modelgauge.engine.run_files.writer import Writer
 from modelgauge.errors import RunStoppedError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_AT_ONCE = 0.002  # seconds; a call that takes longer waits for something else than this process
+_TOGETHER = 8  # items that go on in one turn of the loop: a few milliseconds of work
+
+
+class Flight:
+    """One call that others may wait for. Nothing is made for those that nobody waits for, which are nearly all."""
+
+    __slots__ = ("_error", "_over", "_text", "_traceback", "_waiting")
+
+    def __init__(self) -> None:
+        self._over = False
+        self._text: str | None = None
+        self._error: Exception | None = None
+        self._traceback: TracebackType | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def land(self, text: str) -> None:
+        """The call was answered."""
+        self._text = text
+        self._end()
+
+    def fail(self, error: BaseException) -> None:
+        """The call failed; where it was only cancelled, those who wait ask themselves."""
+        self._error = error if isinstance(error, Exception) else None
+        self._traceback = error.__traceback__
+        self._end()
+
+    async def landing(self) -> str | None:
+        """The answer, as stored; None where nobody is asking any more.
+
+        Raises:
+            Exception: what made the call fail.
+        """
+        if not self._over:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            await waiter
+        if self._error is not None:
+            # Each raise adds the frames of who waits to the traceback, which the others are not to tell as theirs.
+            raise self._error.with_traceback(self._traceback)
+        return self._text
+
+    def _end(self) -> None:
+        self._over = True
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiting.clear()
+
+
+class Turns:
+    """Lets answered items go on a few at a time, so that the loop can send calls and read answers in between.
+
+    A hundred answers that come at once take 20 ms and more to be scored and written; their places would be empty
+    meanwhile. The places are given to others when an answer comes, and these send first.
+
+    Attributes:
+        needed: whether the last call waited for anything; where calls do not, there is nothing to go before.
+    """
+
+    def __init__(self) -> None:
+        self.needed = False
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_going = False
+
+    def note(self, seconds: float) -> None:
+        """Learn from a call how long calls take."""
+        self.needed = seconds > _AT_ONCE
+
+    async def turn(self) -> None:
+        """Wait until it is this item's turn."""
+        loop = asyncio.get_running_loop()
+        mine = loop.create_future()
+        self._waiting.append(mine)
+        if not self._is_going:
+            self._is_going = True
+            loop.call_soon(self._next)
+        await mine
+
+    def _next(self) -> None:
+        for _ in range(min(_TOGETHER, len(self._waiting))):
+            turn = self._waiting.popleft()
+            if not turn.done():  # cancelled meanwhile
+                turn.set_result(None)
+        self._is_going = bool(self._waiting)
+        if self._is_going:
+            asyncio.get_running_loop().call_soon(self._next)
 
 
 @dataclass(slots=True)
