@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from modelgauge.engine.loop.coroutines import never_waits, result_of
+from modelgauge.engine.loop.deadlines import never_waits, result_of
 
 
 async def quick(x=1):

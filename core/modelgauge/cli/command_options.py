@@ -148,7 +148,7 @@ def _schema(_: click.Context, __: click.Parameter, file: Path | None) -> dict[st
     import json
 
     from modelgauge.errors import InputFileError
-    from modelgauge.files.texts import bytes_of_file
+    from modelgauge.files.regular import bytes_of_file
 
     fix = 'Give a file with a JSON Schema, such as {"type": "object", "properties": {…}}.'
     try:

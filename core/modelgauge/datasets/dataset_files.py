@@ -14,9 +14,8 @@ from modelgauge.config.settings import Settings
 from modelgauge.datasets.fields import as_arguments
 from modelgauge.datasets.rows import csv_rows
 from modelgauge.errors import InputFileError, InvalidOptionError
-from modelgauge.files.regular import real_path
+from modelgauge.files.regular import path_of, real_path
 from modelgauge.files.tables import Table, csv_text, read_table
-from modelgauge.files.texts import path_of
 
 FilePath: TypeAlias = str | PathLike[str]
 FileType: TypeAlias = Literal["csv", "json", "jsonl"]

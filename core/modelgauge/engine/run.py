@@ -13,7 +13,7 @@ from modelgauge.engine.bookkeeping.failures import printable
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.callee import learn_secrets
 from modelgauge.engine.earlier_run import Done
-from modelgauge.engine.loop.gc_pauses import rarer_collections
+from modelgauge.engine.loop.stalls import rarer_collections
 from modelgauge.engine.loop.threads import in_thread
 from modelgauge.engine.observers import Observer, Observers, Standing, show_progress
 from modelgauge.engine.pair_run import PairRun, Surroundings

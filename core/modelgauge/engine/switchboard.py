@@ -25,8 +25,8 @@ from modelgauge.engine.calls.services import Services
 from modelgauge.engine.earlier_run import RecordedAnswers
 from modelgauge.engine.item import ItemWorker
 from modelgauge.engine.loop.deadlines import Deadlines, in_this_task
+from modelgauge.engine.loop.stalls import watching_the_loop
 from modelgauge.engine.loop.threads import CallPool, in_thread
-from modelgauge.engine.loop.watchdog import watching_the_loop
 from modelgauge.engine.measurer import Measurer, reducer
 from modelgauge.engine.run_files.writer import Writer
 from modelgauge.engine.work import Callee, Work

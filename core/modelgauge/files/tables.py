@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.errors import InputFileError, InvalidOptionError
-from modelgauge.files.texts import bytes_of_file, text_of
+from modelgauge.files.regular import bytes_of_file, text_of
 from modelgauge.wording.phrases import beginning
 
 

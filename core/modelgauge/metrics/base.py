@@ -22,7 +22,7 @@ from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.results import reaches
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.engine.loop.coroutines import never_waits, result_of
+from modelgauge.engine.loop.deadlines import never_waits, result_of
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import interface_method
 from modelgauge.metrics.definition import (

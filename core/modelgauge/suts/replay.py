@@ -8,8 +8,8 @@ from modelgauge.data.json_values import is_exact
 from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.errors import InputFileError, MissingAnswerError
+from modelgauge.files.regular import bytes_of_file
 from modelgauge.files.tables import Row, table_of_bytes
-from modelgauge.files.texts import bytes_of_file
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.wording.phrases import quoted
 

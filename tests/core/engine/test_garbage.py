@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from modelgauge import FunctionSUT
-from modelgauge.engine.loop import gc_pauses as garbage
-from modelgauge.engine.loop.gc_pauses import rarer_collections
+from modelgauge.engine.loop import stalls as garbage
+from modelgauge.engine.loop.stalls import rarer_collections
 
 _BEFORE = (700, 11, 12)
 

@@ -8,7 +8,7 @@ import pytest
 
 from modelgauge import FunctionSUT
 from modelgauge.engine import switchboard as engine_board
-from modelgauge.engine.loop.watchdog import watching_the_loop
+from modelgauge.engine.loop.stalls import watching_the_loop
 from modelgauge.evals import DatasetTest, EvaluationDataset, Golden, observe
 from modelgauge.metrics import Metric
 

@@ -27,8 +27,7 @@ from modelgauge.engine.calls.limits import Outcome
 from modelgauge.engine.calls.retries import classify, outcome_of
 from modelgauge.engine.calls.services import Flight, Services
 from modelgauge.engine.calls.slow_method_warning import Paces
-from modelgauge.engine.loop.coroutines import never_waits
-from modelgauge.engine.loop.deadlines import call_timed_out
+from modelgauge.engine.loop.deadlines import call_timed_out, never_waits
 from modelgauge.errors import CallTimeoutError, InvalidResponseError
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.sut import ErrorClass, PromptResponseSUT, Retry

@@ -8,7 +8,7 @@ from modelgauge.cache.keys import Key, KeyMaker, was_redacted
 from modelgauge.config.redaction import Redactor
 from modelgauge.config.run_options import RunOptions
 from modelgauge.engine.calls.limits import CEILING, START, AdaptiveLimiter, Limiter
-from modelgauge.engine.loop.coroutines import never_waits
+from modelgauge.engine.loop.deadlines import never_waits
 from modelgauge.errors import DefinitionError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.codec import response_type

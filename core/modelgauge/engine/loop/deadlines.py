@@ -1,18 +1,23 @@
 """Deadlines of awaited attempts, all behind one timer, and kept whatever the attempt does when its time is up."""
 
 import asyncio
+import dis
+import inspect
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
+from functools import lru_cache
 from time import monotonic, sleep
-from typing import Any
+from types import CodeType
+from typing import Any, TypeVar
 
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, AuthorCode, as_exception, of_author
-from modelgauge.engine.loop.coroutines import result_of
 from modelgauge.errors import CallError, CallTimeoutError
+
+T = TypeVar("T")
 
 _CLEANING_UP = 5.0
 """Seconds that an attempt gets to end after it was cancelled; then nobody waits for it any more."""
@@ -167,7 +172,7 @@ class Deadlines:
         self._timer = None
         now = self._clock()
         for watch in [one for one in self._watched if not one.pauses and one.expires <= now]:
-            if not watch.has_begun:  # whoever waits would not be told: it gets its first step
+            if not watch.has_begun:  # its outcome would not be set: it gets its first step
                 continue
             if watch.is_late and not watch.outcome.done():
                 watch.outcome.set_exception(timed_out(watch.seconds))
@@ -210,25 +215,25 @@ def _begun(attempt: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) 
 
 
 async def _attempt(watch: _Watch, awaitable: Awaitable[Any]) -> None:
-    """Await an author's code, and tell whoever waits how it ended; a late answer too, since it is paid."""
+    """Await an author's code, and set its outcome; that of a late answer too, since it is paid."""
     _current.set(watch)  # in this task's context alone
     watch.has_begun = True
     try:
         result = await _here(awaitable)
-    except KeyboardInterrupt:  # it ends the loop: asyncio need not tell of it too
+    except KeyboardInterrupt:  # it ends the loop: asyncio need not report it too
         if (task := asyncio.current_task()) is not None:
             task.add_done_callback(asyncio.Task.exception)
         raise
     except BaseException as error:  # noqa: BLE001  it is the outcome, whatever it is
         if not watch.outcome.done() and not watch.outcome.get_loop().is_closed():
-            watch.outcome.set_exception(_told(error, watch))
+            watch.outcome.set_exception(_as_awaited(error, watch))
             watch.outcome.exception()  # where nobody waits for it any more, that is no news
     else:
         if not watch.outcome.done():
             watch.outcome.set_result(result)
 
 
-def _told(error: BaseException, watch: _Watch) -> Exception:
+def _as_awaited(error: BaseException, watch: _Watch) -> Exception:
     """What an attempt's end is for whoever waits for it."""
     was_cancelled = isinstance(error, asyncio.CancelledError)
     if watch.is_late:
@@ -304,3 +309,34 @@ def timed_out(seconds: float) -> CallTimeoutError:
         fix="Raise --timeout (in Python attempt_timeout, under pytest MODELGAUGE_TIMEOUT), or find out why the "
         "system hangs.",
     )
+
+
+# --- coroutines that never wait: they need no task, no turn of a loop, no deadline ------------------------------------
+
+
+def never_waits(function: object) -> bool:
+    """Whether something is an `async def` that comes to its end in one step, whatever it is given."""
+    plain = getattr(function, "__func__", function)
+    if not inspect.isfunction(plain) or not plain.__code__.co_flags & inspect.CO_COROUTINE:
+        return False  # a function that is only marked as one (`markcoroutinefunction`) returns another's coroutine
+    return _ends_in_one_step(plain.__code__)
+
+
+@lru_cache(maxsize=1024)
+def _ends_in_one_step(code: CodeType) -> bool:
+    return not any(one.opname == "YIELD_VALUE" for one in dis.get_instructions(code))
+
+
+def result_of(coroutine: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine that never waits returns.
+
+    Raises:
+        BaseException: what it raises.
+    """
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        value: T = end.value
+        return value
+    coroutine.close()
+    raise RuntimeError("A coroutine waited that never waits.")

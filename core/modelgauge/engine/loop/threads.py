@@ -12,6 +12,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Generic, TypeVar
@@ -32,7 +33,7 @@ class BatchThread(Generic[Job]):
     Args:
         name: of the thread.
         work: does a group of jobs, in the thread.
-        done: is told of a group on the loop, with the exception that `work` raised, or None.
+        done: called on the loop after each group, with the exception that `work` raised, or None.
         closing: called in the thread when it ends.
         most: jobs in a group.
         linger: seconds that the thread waits after the first job of a group, so that fewer groups are made: each costs
@@ -81,12 +82,12 @@ class BatchThread(Generic[Job]):
                     self._work(group)
                 except Exception as raised:  # noqa: BLE001  handed to the loop, which decides
                     error = raised
-                self._tell(self._done, group, error)
+                self._on_loop(self._done, group, error)
         try:
             self._closing()
         except Exception:
             log.exception("A thread of the run could not close what it used.")
-        self._tell(self._end)  # whoever closes it waits for this
+        self._on_loop(self._end)  # whoever closes it waits for this
 
     def _next_group(self) -> tuple[list[Job], bool]:
         group: list[Job] = []
@@ -104,11 +105,9 @@ class BatchThread(Generic[Job]):
                 return group, False
         return group, True
 
-    def _tell(self, callback: Callable[..., None], *args: Any) -> None:
-        try:
+    def _on_loop(self, callback: Callable[..., None], *args: Any) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody is waiting
             self._loop.call_soon_threadsafe(callback, *args)
-        except RuntimeError:  # the loop is closed: nobody is left to be told
-            return
 
     def _end(self) -> None:
         if not self._ended.done():
@@ -168,10 +167,8 @@ async def in_thread(function: Callable[[], T], name: str, thread: OneThread | No
             result = context.run(of_author, function)
         except BaseException as raised:  # noqa: BLE001  given to the waiting coroutine, SystemExit of an author too
             error = as_exception(raised)
-        try:
+        with suppress(RuntimeError):  # the loop is closed: nobody is waiting
             loop.call_soon_threadsafe(settle, result, error)
-        except RuntimeError:  # the loop is closed: nobody is waiting
-            return
 
     if thread is None:
         _idle_thread().put((run, f"modelgauge-{name}"))
