@@ -16,7 +16,7 @@ from modelgauge.config.secrets import OptionalSecret, RequiredSecret, SecretDesc
 from modelgauge.data.json_values import canonical_json
 from modelgauge.errors import ArgumentError, DefinitionError
 from modelgauge.interfaces.annotator import CompletionAnnotator
-from modelgauge.interfaces.identity import Identified, Initialization, identity_name
+from modelgauge.interfaces.identity import Identified, Initialization, identity_name, secrets_of
 from modelgauge.interfaces.sut import PromptResponseSUT
 
 
@@ -343,7 +343,9 @@ def test_an_uncaptured_object_is_uncacheable():
         def __init__(self, uid: str, size: int) -> None:
             super().__init__(uid)
 
-    assert "__new__" in (Own("a", 2).why_uncacheable() or "")
+    made = Own("a", 2)
+    assert "__new__" in (made.why_uncacheable() or "")
+    assert secrets_of(made) == []
 
 
 # --- definitions that break the contract ------------------------------------------------------------------
