@@ -7,7 +7,7 @@ from typing import Any
 
 from modelgauge.data.annotations import TestItemAnnotations
 from modelgauge.data.base import of_valid
-from modelgauge.data.items import PromptWithContext, TestItem, derived_id
+from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.results import GIVEN
 from modelgauge.data.spans import SPAN, TRACE, Trace
@@ -23,6 +23,7 @@ from modelgauge.datasets.dataset_test import (
 )
 from modelgauge.datasets.differences import Link
 from modelgauge.engine.bookkeeping.app_trace import blamed
+from modelgauge.engine.item_ids import Ids
 from modelgauge.engine.work import Respondent
 from modelgauge.errors import InvalidDataError
 from modelgauge.interfaces.identity import Initialization
@@ -137,16 +138,15 @@ class GivenTest(DatasetTest):
         if not self.answered:
             raise InvalidDataError("There is no test case.", fix="Give at least one.")
         at_once = () if fail_one_by_one else self.answered
-        for one in [one for one in at_once if one.trace is None]:  # those of apps fail one by one
-            judges = [(one.case, self.metrics[key]) for key in self._of_cases]
-            judges += [(part.case, metric) for part in one.components for metric in part.metrics]
+        for case in [one.case for one in at_once if one.trace is None]:  # those of apps fail one by one
+            judges = [self.metrics[key] for key in self._of_cases]
             if self._skip:
-                judges = [(case, metric) for case, metric in judges if _judges(metric, case)]
-            for case, metric in judges:
+                judges = [metric for metric in judges if _judges(metric, case)]
+            for metric in judges:
                 metric.check(case)
             if not judges:
                 raise InvalidDataError(
-                    f"Every metric was skipped for the test case {called(one.case)}, so it cannot pass.",
+                    f"Every metric was skipped for the test case {called(case)}, so it cannot pass.",
                     fix=_GIVE_MORE,
                 )
 
@@ -157,28 +157,21 @@ class GivenTest(DatasetTest):
 
     def _items(self) -> Iterator[TestItem]:
         names = item_ids([one.case for one in self.answered])
-        ids: dict[str, int] = {}
+        ids = Ids(self.uid)
         for place, (one, name) in enumerate(zip(self.answered, names, strict=True)):
             main = PromptWithContext(prompt_of(one.case), context=one.case)
             if one.trace is None:
                 yield of_valid(TestItem, prompts=(main,), context=None, id=name)
                 continue
-            item_id = name or derived_id(TestItem(main))  # of what was asked, whatever the app did then
-            ids[item_id] = ids.get(item_id, 0) + 1
-            numbered = item_id if ids[item_id] == 1 else f"{item_id}~{ids[item_id]}"
-            yield TestItem(self._prompts(place, main, one), id=numbered)
-
-    def _prompts(self, place: int, main: PromptWithContext, one: AnsweredCase) -> list[PromptWithContext]:
-        """The prompts of a case with a trace; their source ids tell them apart."""
-        source_id = str(place)
-        if one.trace is not None:
+            source_id = str(place)
             self._uses[source_id] = one
-        prompts = [main.replaced(source_id=source_id)]
-        for number, part in enumerate(one.components):
-            part_id = f"{source_id}.{number}"
-            self._parts[part_id] = part
-            prompts.append(PromptWithContext(prompt_of(part.case), part_id, part.case))
-        return prompts
+            prompts = [main.replaced(source_id=source_id)]
+            for number, part in enumerate(one.components):
+                part_id = f"{source_id}.{number}"
+                self._parts[part_id] = part
+                prompts.append(PromptWithContext(prompt_of(part.case), part_id, part.case))
+            # The id is that of what was asked, whatever the app did then.
+            yield TestItem(prompts, id=ids.identified(TestItem(main, id=name)).id)
 
     def choose_annotators(self, prompt: PromptWithContext) -> Collection[str]:
         """The metrics of the case, or those of a component."""

@@ -3,7 +3,6 @@
 A test file says it once, beside its tests; every run of this process records it from then on.
 """
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
@@ -51,12 +50,7 @@ def log_hyperparameters(function: Callable[[], Any] | None = None, **hyperparame
                 fix="Write def, without async.",
             )
         _logged.update({**checked(hyperparameters), **checked(target())})
-
-        @functools.wraps(target)
-        def wrapper() -> Any:
-            return target()
-
-        return wrapper
+        return target
 
     return decorated if function is None else decorated(function)
 

@@ -182,10 +182,14 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         del async_mode, verbose_mode
         super().__init__(self.default_uid() if uid is None else uid)
         given: tuple[Any, ...] = (threshold, strict_mode, include_reason, model, combine)
+        cls, passed = type(self), self._arguments
         for name, value in zip(_SETTINGS, given, strict=True):
+            # What a subclass declares goes before what the constructor that it inherits has as a default.
+            first = next(one for one in cls.__mro__ if not {name, "__init__"}.isdisjoint(vars(one)))
+            is_declared = passed is not None and name not in passed and "__init__" not in vars(first)
+            is_default = value is (... if name == "threshold" else None)
             # Of the class, since a judge that is a function would be a method of the object.
-            default = ... if name == "threshold" else None
-            setattr(self, name, getattr(type(self), name) if value is default else value)
+            setattr(self, name, getattr(cls, name) if is_declared or is_default else value)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Check the class, and choose how its `score` runs: a plain one in a thread, an async one in the loop."""
@@ -360,12 +364,6 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
 
     def _seal(self) -> None:
         """Check the settings, and let nothing change them any more."""
-        passed = self._arguments or {}
-        for name in _SETTINGS if self._arguments is not None else ():
-            # What a subclass declares goes before what the constructor that it inherits has as a default.
-            first = next(cls for cls in type(self).__mro__ if not {name, "__init__"}.isdisjoint(vars(cls)))
-            if name not in passed and "__init__" not in vars(first):
-                setattr(self, name, getattr(first, name))
         check_settings(self)
         self._name = self.name
         if self.strict_mode and self.best_score is not None:

@@ -9,9 +9,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
-from functools import update_wrapper, wraps
+from functools import cache, partial, update_wrapper, wraps
 from numbers import Real
-from types import MethodType
 from typing import Any, TypedDict, TypeVar, cast
 
 from modelgauge.data.results import PASSED
@@ -32,7 +31,6 @@ EnumT = TypeVar("EnumT", bound=StrEnum)
 F = TypeVar("F", bound=Callable[..., Any])
 
 log = logging.getLogger(__name__)
-_said: set[str] = set()
 
 
 class MetricSettings(TypedDict, total=False):
@@ -233,16 +231,10 @@ class ScoreMethod:
         self.function = function
 
     def __get__(self, metric: Any, cls: type) -> Callable[..., Any]:
-        return self.function if metric is None else _BoundScore(MethodType(self.function, metric))
+        return self.function if metric is None else _BoundScore(self.function, metric)
 
 
-class _BoundScore:
-    def __init__(self, method: Callable[..., Any]) -> None:
-        self.__wrapped__ = method
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__wrapped__(*args, **kwargs)
-
+class _BoundScore(partial[Any]):
     def _is_no_number(self, *_: object) -> Any:
         raise TypeError(
             "metric.score is the method that judges a case, and no number. What was found is returned: "
@@ -257,10 +249,10 @@ class _BoundScore:
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Real):
             self._is_no_number()
-        return isinstance(other, _BoundScore) and self.__wrapped__ == other.__wrapped__
+        return isinstance(other, _BoundScore) and (self.func, self.args) == (other.func, other.args)
 
     def __hash__(self) -> int:
-        return hash(self.__wrapped__)
+        return hash((self.func, self.args))
 
 
 _OF_SCORES = {
@@ -343,15 +335,14 @@ def members_of(kinds: type[EnumT], given: Any, metric: str, *, least: int = 0) -
     return tuple(map(kinds, named))
 
 
+@cache
 def say_once(note: str) -> None:
     """Tell users of what may be otherwise than they think, in the log; once in a process.
 
     Args:
         note: in a sentence or more.
     """
-    if note not in _said:
-        _said.add(note)
-        log.warning(note)
+    log.warning(note)
 
 
 def name_of(cls: type, uid: str, default: str) -> str:

@@ -18,14 +18,14 @@ from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import Settings, load_settings
 from modelgauge.data.estimates import Score
 from modelgauge.data.responses import SUTCompletion
-from modelgauge.engine.calls.callee import Asked
+from modelgauge.dependencies import DependencyStore
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.switchboard import call_once
 from modelgauge.errors import CallError, InvalidOptionError, UsageError
-from modelgauge.interfaces.annotator import CompletionAnnotator, naming_the_asker
-from modelgauge.interfaces.identity import declared
-from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
+from modelgauge.interfaces.annotator import CompletionAnnotator
+from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.plugins.discovery import discover
+from modelgauge.plugins.resolution import Resolver
 from modelgauge.stats.exact import exact_mean
 from modelgauge.suts.function import FunctionSUT
 
@@ -203,20 +203,7 @@ def judged(annotator: CompletionAnnotator[Any], request: Any) -> Any:
     warn_of_foreign_distributions()
     settings = load_settings()
     secrets = SecretStore(file=settings.secrets_file)
-    suts = _suts_of(annotator, settings, secrets)
+    store = DependencyStore(settings.data_dir / "dependencies")
+    suts = Resolver(lambda: discover(settings.plugins), secrets, store).judges(annotator)
     options = RunOptions(data_dir=settings.data_dir, redactor=secrets.redactor, **settings.of_calls())
     return blocking(lambda: call_once(options, annotator, suts, request))
-
-
-def _suts_of(annotator: CompletionAnnotator[Any], settings: Settings, secrets: SecretStore) -> Asked:
-    named = declared(annotator, "get_suts")
-    made = {name: sut for name, sut in named.items() if isinstance(sut, PromptResponseSUT)}
-    uids = {name: sut for name, sut in named.items() if isinstance(sut, str)}
-    if uids:
-        plugins = discover(settings.plugins)
-        for name, uid in uids.items():
-            with naming_the_asker(annotator, name):
-                made[name] = plugins.suts.make(uid, secrets=secrets)
-    for sut in made.values():
-        check_sut(sut)
-    return made

@@ -4,7 +4,6 @@ The n-gram scores that other packages compute (BLEU, ROUGE, chrF) are in `ngrams
 """
 
 import re
-import string
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Unpack
@@ -14,9 +13,7 @@ from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError, InvalidOptionError
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.definition import MetricSettings, check_flags
-
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
+from modelgauge.text.answers import normalize_answer
 
 
 class ExactMatchMetric(Metric):
@@ -184,7 +181,8 @@ class TokenF1Metric(Metric):
 
     async def score(self, test_case: LLMTestCase) -> Score:
         """Return the F1 of the words that the output and the expected one share."""
-        actual, expected = _words(test_case.actual_output or ""), _words(test_case.expected_output or "")
+        texts = (test_case.actual_output or "", test_case.expected_output or "")
+        actual, expected = (Counter(normalize_answer(text).split()) for text in texts)
         common = (actual & expected).total()
         if not actual or not expected:
             value = precision = recall = float(actual == expected)
@@ -234,7 +232,3 @@ def _texts(given: Any) -> tuple[str, ...]:
 
 def _folded(text: str, *, ignore_case: bool) -> str:
     return text.casefold() if ignore_case else text
-
-
-def _words(text: str) -> Counter[str]:
-    return Counter(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())

@@ -125,8 +125,8 @@ def test_what_was_answered_is_asked_for_as_the_documents_say(metric):
         metric(model=lambda question: "nobody asks").measure(case)
 
 
-def test_where_deepeval_scores_otherwise_is_said_once(caplog, monkeypatch):
-    monkeypatch.setattr(definition, "_said", set())
+def test_where_deepeval_scores_otherwise_is_said_once(caplog):
+    definition.say_once.cache_clear()
     rubrics = [
         [Rubric((1, 2), "poor"), Rubric((3, 5), "good")],
         [Rubric((0, 4), "poor"), Rubric((5, 10), "good")],
