@@ -117,6 +117,15 @@ FOLDER = instance_of((str, Path), "the path of a folder")
 _TEXT = instance_of(str, "a text")
 _FIELD = _TEXT._replace(wanted="the name of a field of the items' contexts")
 _JSON = instance_of(Mapping, "a dict")
+_PLACES = Values(
+    "two places, the first of them 0 or more: (0, 500)",
+    lambda value: (
+        isinstance(value, tuple | list)
+        and len(value) == 2
+        and all(_is_number(place, int) for place in value)
+        and 0 <= value[0] < value[1]
+    ),
+)
 _SUT_OPTIONS = Values("SUTOptions(…)", lambda value: isinstance(value, type(_no_sut_options())))
 
 
@@ -168,6 +177,8 @@ class RunOptions:
         hyperparameters: What the app that is measured was set to; JSON, for the record.
         max_test_items: Measure this many items only, the same ones each time for one seed; 10 of them are among 100.
         seed: What the choice of items depends on.
+        item_range: Measure the items of these places only, the second left out: (0, 500) for the first 500. What a
+            process measures of a run that several share.
         repeats: Ask each prompt this many times, each time for an answer of its own.
         reduce: How the measurements of the repeats become one: mean, majority, max or pass@K.
         cluster: Items with equal values in this field of their context, or column of the data set, are not
@@ -201,6 +212,7 @@ class RunOptions:
     hyperparameters: Mapping[str, Any] = field(default_factory=dict, metadata=_info(None, "record", _JSON))
     max_test_items: int | None = _option(None, "sample", whole_number(1), "N", "-m", "--max-test-items")
     seed: int = _option(0, "sample", whole_number(), "N")
+    item_range: tuple[int, int] | None = _option(None, "sample", _PLACES)
     repeats: int = _option(1, "results", whole_number(1), "N")
     reduce: str = _option("mean", "results", _TEXT, "HOW")
     cluster: str | None = _option(None, "results", _FIELD, "FIELD")
@@ -253,6 +265,7 @@ class RunOptionsDict(TypedDict, total=False):
     identifier: str | None
     hyperparameters: Mapping[str, Any]
     seed: int
+    item_range: tuple[int, int] | None
     repeats: int
     reduce: str
     cluster: str | None

@@ -213,7 +213,12 @@ class PairRun:
         """What there is to do."""
         items, number, total = self._chosen(self._ids)
         options, others = self.shared.options, self.work.respondent.left_out
-        if number is not None and total is not None and number < total + others:
+        if (
+            options.item_range is None
+            and number is not None
+            and total is not None
+            and number < total + others
+        ):
             self._sample = Sample(size=number, total=total + others, seed=options.seed)
         items, number = self._worker.answerer.answered(items, number)
         done = self._done_before
@@ -368,6 +373,9 @@ class PairRun:
             yield f"{lacking:,} of the items {have} no '{self.shared.options.cluster}': each is a cluster of its own."
         if self.shared.options.finite and self._population is None:
             yield "How many items the test has is not known, so the intervals are about all items like these."
+        if self.shared.options.item_range is not None:
+            first, end = self.shared.options.item_range
+            yield f"The items of the places {first:,} to {end - 1:,} are measured here: this is a part of a run."
         yield from self._worker.answerer.notes()
         yield from self._done_before.notes()
         yield from self.tally.sut_calls.unjudged()

@@ -97,11 +97,14 @@ def chosen(
     items = numbered(made, ids, test.uid)
     if options.cluster is not None:
         items = _clustered(items, options.cluster, test.uid)
-    if options.max_test_items is None:
-        number = len(made) if isinstance(made, Sized) else None
-        return Choice(items, number, number)
-    few = sample(_counted(items, test.uid), options.max_test_items, options.seed)
-    return Choice(iter(few), len(few), len(ids))
+    number = total = len(made) if isinstance(made, Sized) else None
+    if options.max_test_items is not None:
+        few = sample(_counted(items, test.uid), options.max_test_items, options.seed)
+        items, number, total = iter(few), len(few), len(ids)
+    if options.item_range is not None:
+        start, stop = options.item_range
+        items, number = islice(items, start, stop), None if number is None else len(range(number)[start:stop])
+    return Choice(items, number, total)
 
 
 def check_cluster(test: PromptResponseTest, dependencies: Mapping[str, Path], options: RunOptions) -> None:

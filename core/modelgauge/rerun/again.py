@@ -1,4 +1,4 @@
-"""`resume` and `rescore`: a run goes on where it stopped, or its recorded answers are measured again."""
+"""Doing a run again: it goes on where it stopped, a part of it is done, or its recorded answers are measured."""
 
 import json
 import re
@@ -74,7 +74,7 @@ def resume(
     for original in unfinished.values():
         check_names(original, names, "resume")
     return [
-        _resume_one(unfinished[one.run_id], names, options, data_dir)
+        _ask_again(unfinished[one.run_id], names, options, data_dir, continues=one)
         if one.run_id in unfinished
         else one.read_record()
         for one in folders
@@ -128,12 +128,43 @@ def rescore(
     return [_rescore_one(original, names, options, data_dir) for original in originals]
 
 
+def run_part(
+    run: str | Path,
+    places: tuple[int, int],
+    data_dir: str | Path | None = None,
+    **options: Unpack[RerunOptions],
+) -> TestRecord:
+    """Measure some items of a run in a run of its own, by what the run's `run.json` says.
+
+    Several processes can share a run in this way: the records of all ranges are together those of the whole run.
+
+    Args:
+        run: its id or folder; it need not have come to its end.
+        places: of the first item of the part, and after its last, among the items of the run.
+        data_dir: where runs are looked up.
+        options: what `Runner` takes; what the results depend on is as it was.
+
+    Raises:
+        RecordError: there is no such run, it is not known to be the user's own, or its objects are not what they were.
+    """
+    original = OriginalRun(_find(run, data_dir)[0])
+    check_names(original, Names().with_options(options), "resume")
+    options_of_part = {**original.described.options, "item_range": places}
+    original.described = original.described.replaced(options=options_of_part)
+    return _ask_again(original, Names(), options, data_dir, continues=None)
+
+
 def _find(run: str | Path, data_dir: str | Path | None) -> list[RunFolder]:
     return find_run(Path(data_dir) if data_dir is not None else load_settings().data_dir, str(run))
 
 
-def _resume_one(
-    original: OriginalRun, names: Names, options: Mapping[str, Any], data_dir: str | Path | None
+def _ask_again(
+    original: OriginalRun,
+    names: Names,
+    options: Mapping[str, Any],
+    data_dir: str | Path | None,
+    *,
+    continues: RunFolder | None,
 ) -> TestRecord:
     folder, described = original.folder, original.described
     rescores = folder.rescores()
@@ -155,7 +186,7 @@ def _resume_one(
         with original.explaining_objects("resume", known=names.test is not None and names.sut is not None):
             made = resolver.works([measuring], [names.sut or described.sut_uid])[0]
         original.check_unchanged(made, runner.options.redactor)
-        return replace(made, continues=folder)
+        return replace(made, continues=continues)
 
     return _done(original, runner, names, goldens, work)
 
