@@ -105,7 +105,7 @@ class RecordedItems:
 
 
 @dataclass(slots=True)
-class Done:
+class EarlierSessions:
     """The part of a run that is done already; of a new run nothing is.
 
     Args:
@@ -129,7 +129,7 @@ class Done:
         self.recorded = RecordedItems(self.folder.journal)
 
     @classmethod
-    def of(cls, folder: RunFolder, redact: Callable[[str], str]) -> "Done":
+    def of(cls, folder: RunFolder, redact: Callable[[str], str]) -> "EarlierSessions":
         """What the files of a run say, but for its items.
 
         Raises:

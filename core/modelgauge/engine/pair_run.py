@@ -1,34 +1,40 @@
 """One test on one SUT: items are pulled, worked on, written, aggregated; at the end stands a record."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from time import monotonic
 from typing import Any
 
 from modelgauge.config.run_options import RunOptions
-from modelgauge.data.records import SCHEMA_VERSION, ItemRecord, RunFailure, RunStage, TestRecord
-from modelgauge.data.results import Sample, normalized_result
+from modelgauge.data.items import TestItem
+from modelgauge.data.records import (
+    SCHEMA_VERSION,
+    ItemRecord,
+    RunFailure,
+    RunStage,
+    TestRecord,
+    record_from_json,
+)
+from modelgauge.data.results import ConcurrencyChange, Sample, normalized_result
 from modelgauge.engine.bookkeeping.failures import run_failure
 from modelgauge.engine.bookkeeping.tally import current_tally
 from modelgauge.engine.calls.call import Target
-from modelgauge.engine.calls.limits import window_of
+from modelgauge.engine.calls.limits import AdaptiveLimiter, window_of
 from modelgauge.engine.description import WorkDescription
-from modelgauge.engine.earlier_run import Done
+from modelgauge.engine.earlier_run import EarlierSessions
 from modelgauge.engine.item import ItemWorker
 from modelgauge.engine.item_ids import Ids
 from modelgauge.engine.loop.threads import OneThread, in_thread
 from modelgauge.engine.observers import Observers
 from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, line_of
 from modelgauge.engine.run_files.writer import Writer
-from modelgauge.engine.run_record import changes_of, record_of
 from modelgauge.engine.scored_items import JournalIndex
 from modelgauge.engine.source import Choice, ItemSource, NumberedItem, check_cluster, chosen
 from modelgauge.engine.totals import TotalsFile
 from modelgauge.engine.work import Work
+from modelgauge.engine.workers import Workers
 from modelgauge.errors import ModelGaugeError, RunStoppedError
-
-_TURN = 0.005  # seconds that a worker may keep the loop, when nothing makes it wait
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,7 +54,7 @@ class PairRun:
 
     Args:
         work: what to do.
-        done: what earlier sessions recorded; empty for a new run.
+        earlier: what earlier sessions recorded; empty for a new run.
         worker: takes items through their stages.
         shared: what the pairs of the run share.
         targets: all that is called.
@@ -58,18 +64,18 @@ class PairRun:
     def __init__(
         self,
         work: Work,
-        done: Done,
+        earlier: EarlierSessions,
         worker: ItemWorker,
         shared: Surroundings,
         *,
         targets: Sequence[Target] = (),
         notes: tuple[str, ...] = (),
     ) -> None:
-        self.work, self.folder, self.shared = work, done.folder, shared
+        self.work, self.folder, self.shared = work, earlier.folder, shared
         self.tally = worker.tally
         self.cancelled = self._abandoned = False
         self._notes = notes
-        self._done_before = done
+        self._earlier = earlier
         self._failure: RunFailure | None = None
         self._worker = worker
         self.targets = targets
@@ -83,16 +89,13 @@ class PairRun:
         self._sample: Sample | None = None
         self._ids = Ids(work.test.uid)
         self._source: ItemSource | None = None
-        self._workers: set[asyncio.Task[None]] = set()
-        self._all_ended = asyncio.Event()
-        self._author: asyncio.Task[Any] | None = None
-        self._error: BaseException | None = None
-        self._idle = 0
-        self._last: asyncio.Task[None] | None = None  # the worker that did the last item
-        self._window = window_of([one.admission.limiter for one in self.targets])
-        self._made: int | None = None  # items that the test makes, where that is known before they are read
+        self._workers: Workers | None = None
+        self._authors_task: asyncio.Task[Any] | None = None
+        self._number: int | None = (
+            None  # of the test's items, where an earlier session's are compared with them
+        )
         self._journal: JournalFile | None = None
-        self._totals = TotalsFile(self.folder, self.tally, done.totals)
+        self._totals = TotalsFile(self.folder, self.tally, earlier.totals)
 
     async def prepare(self) -> None:
         """Take over what the run has done already, and see that the test still makes the same items.
@@ -101,13 +104,13 @@ class PairRun:
             RecordError: it does not, or a file of the run is damaged; neither journal nor record is changed.
             InvalidOptionError: the items of a new run lack the field by which they shall form clusters.
         """
-        work, done = self.work, self._done_before
-        if work.continues is None:
+        if self.work.continues is None:
             await in_thread(self._check, "items")
             return
+        earlier = self._earlier
         await self._open_journal()
-        await in_thread(lambda: done.load(self.tally), "journal")
-        self._made = await in_thread(lambda: done.compare(self._chosen_again, self._index), "items")
+        await in_thread(lambda: earlier.load(self.tally), "journal")
+        self._number = await in_thread(lambda: earlier.compare(self._chosen_again, self._index), "items")
 
     def _check(self) -> None:
         check_cluster(self.work.test, self.work.dependencies, self.shared.options)
@@ -117,7 +120,7 @@ class PairRun:
         """Run the pair to its end; what fails on the way stands in the record."""
         current_tally.set(self.tally)
         manifest = self._manifest()
-        if manifest != self._done_before.manifest:
+        if manifest != self._earlier.manifest:
             await in_thread(
                 lambda: self.folder.write_manifest(manifest, self.shared.options.redactor.redact_json_text),
                 "manifest",
@@ -142,11 +145,11 @@ class PairRun:
     def known(self) -> int | None:
         """How many items there are, those of earlier sessions too; None until that is known."""
         if self._source is None or self._source.total is None:
-            return self._made
-        return self._source.total + len(self._done_before.recorded)
+            return self._number
+        return self._source.total + len(self._earlier.recorded)
 
     @property
-    def _whole(self) -> int | None:
+    def _expected(self) -> int | None:
         """How many items the result is about; an unfinished run whose answers are measured has answers to fewer."""
         return self._worker.answerer.number(self.known)
 
@@ -155,7 +158,7 @@ class PairRun:
         """How many items the test has, where intervals are about these."""
         if not self.shared.options.finite:
             return None
-        return self._whole if self._sample is None else self._sample.total
+        return self._expected if self._sample is None else self._sample.total
 
     async def _open_journal(self) -> JournalFile:
         if self._journal is None:
@@ -180,10 +183,8 @@ class PairRun:
     def abandon(self) -> None:
         """Wait no longer for the items under way, nor for the test to make items or a result."""
         self._abandoned = True
-        for task in self._workers:
-            task.cancel()
-        if self._author is not None and not self._workers:
-            self._author.cancel()
+        if (self._workers is None or not self._workers.abandon()) and self._authors_task is not None:
+            self._authors_task.cancel()
 
     # --- items -------------------------------------------------------------------------------------------------------
 
@@ -192,22 +193,26 @@ class PairRun:
             return
         thread = OneThread("items")
         try:
-            self._source = await self._of_author(lambda: self._items(thread), "items", thread)
+            source = self._source = await self._of_author(lambda: self._items(thread), "items", thread)
             if self._stopped():
-                self._source.stop()
-            self._spawn(journal)
-            await self._all_ended.wait()
+                source.stop()
+            self._workers = Workers(
+                source,
+                lambda item: self._process(item, journal),
+                self.shared.writer,
+                window_of([one.admission.limiter for one in self.targets]),
+                lambda error: self.stop(None if self.cancelled else error),
+            )
+            await self._workers.work()
         finally:
             if self._source is not None:
                 self._source.close()
             thread.close()
-        if self._error is not None:
-            raise self._error
 
     async def _of_author(self, work: Callable[[], Any], name: str, thread: OneThread | None = None) -> Any:
         """Do an author's work in a thread; it is not waited for any more when the run is abandoned."""
-        self._author = asyncio.get_running_loop().create_task(in_thread(work, name, thread))
-        return await self._author
+        self._authors_task = asyncio.get_running_loop().create_task(in_thread(work, name, thread))
+        return await self._authors_task
 
     def _items(self, thread: OneThread) -> ItemSource:
         """What there is to do."""
@@ -221,10 +226,8 @@ class PairRun:
         ):
             self._sample = Sample(size=number, total=total + others, seed=options.seed)
         items, number = self._worker.answerer.answered(items, number)
-        done = self._done_before
-        return ItemSource(
-            done.remaining(items), number if self._made is None else self._made - len(done.recorded), thread
-        )
+        left = number if self._number is None else self._number - len(self._earlier.recorded)
+        return ItemSource(self._earlier.remaining(items), left, thread)
 
     def _chosen_again(self) -> Iterator[NumberedItem]:
         return self._chosen(Ids(self.work.test.uid)).items
@@ -232,54 +235,7 @@ class PairRun:
     def _chosen(self, ids: Ids) -> Choice:
         return chosen(self.work.test, self.work.dependencies, ids, self.shared.options)
 
-    def _spawn(self, journal: JournalFile) -> None:
-        self._idle += 1
-        worker = asyncio.get_running_loop().create_task(self._work(journal))
-        self._workers.add(worker)
-        worker.add_done_callback(self._worker_ended)
-
-    def _worker_ended(self, worker: "asyncio.Task[None]") -> None:
-        """All workers end before the pair goes on, since each may hold an item that is paid."""
-        self._workers.discard(worker)
-        error = None if worker.cancelled() else worker.exception()
-        if worker.cancelled() and not self._abandoned:
-            error = RuntimeError("The work on an item was cancelled from within.")
-        if isinstance(error, KeyboardInterrupt):  # it ends the loop too: whoever runs that cancels the run
-            self.stop()
-        elif error is not None:
-            self._error = self._error or error
-            if self._source is not None:
-                self._source.stop()
-        if not self._workers:
-            self._all_ended.set()
-
-    async def _work(self, journal: JournalFile) -> None:
-        """Take items until there are no more. Workers are added while all are busy, up to the window."""
-        source, writer, me = self._source, self.shared.writer, asyncio.current_task()
-        turn_ends = 0.0
-        while source is not None:
-            if writer.is_crowded:
-                await writer.room()
-            item = source.take() or await source.next()
-            if item is None:
-                return
-            self._idle -= 1
-            if not self._idle and len(self._workers) < self._window:
-                self._spawn(journal)
-            try:
-                await self._do(item, journal)
-            except RunStoppedError as error:
-                self.stop(None if self.cancelled else error)
-                return
-            self._idle += 1
-            now = monotonic()
-            if self._last is not me:  # the loop was free since, for others to have a turn
-                self._last, turn_ends = me, now + _TURN
-            elif now > turn_ends:
-                self._last = None
-                await asyncio.sleep(0)
-
-    async def _do(self, numbered_item: NumberedItem, journal: JournalFile) -> None:
+    async def _process(self, numbered_item: NumberedItem, journal: JournalFile) -> None:
         index, item = numbered_item.index, numbered_item.item
         self.tally.items += 1
         self._index.note_context(index, item)
@@ -287,16 +243,17 @@ class PairRun:
         if self.shared.writer.is_crowded:  # many long answers that come at once are not made lines of at once
             await self.shared.writer.room()
         clean, line = line_of(record, self.work.test.uid, self.shared.options.redactor.redact_json_text)
-        self.shared.writer.append(journal, line, lambda offset: self._done(clean, offset, numbered_item))
+        self.shared.writer.append(
+            journal, line, lambda offset: self._committed(clean, offset, numbered_item.item)
+        )
 
-    def _done(self, record: ItemRecord, offset: int, asked: NumberedItem) -> None:
-        """An item's record is committed."""
+    def _committed(self, record: ItemRecord, offset: int, item: TestItem) -> None:
         self.tally.count(record)
-        self._index.add(record, offset, asked.item)
+        self._index.add(record, offset, item)
         self.shared.observers.item_finished(self.folder.run_id, record)
 
     async def _aggregated(self) -> dict[str, Any]:
-        items = self._index.items(self._whole, self._population)
+        items = self._index.items(self._expected, self._population)
         if not len(items) and not self._index.in_part:
             return {}
         aggregate = self.work.test.aggregate_measurements
@@ -338,26 +295,43 @@ class PairRun:
         return record
 
     def _record(self, result: dict[str, Any], seconds: float) -> TestRecord:
-        known = self.known
-        facts = {
-            "sample": self._sample,
-            "prompts": len(self._index.prompts) if self._index.is_asked else None,
-            "distinct_prompts": self._index.distinct_prompts(),
-        }
-        record = record_of(
-            {**self._ids_of_run(), **self._description.identity(), **facts},
-            self.work.test,
-            self.shared.options,
+        """The record of the run, without secrets that an error may have named."""
+        options, test, known = self.shared.options, self.work.test, self.known
+        record = TestRecord(
+            **self._ids_of_run(),
+            **self._description.identity(),
+            sample=self._sample,
+            prompts=len(self._index.prompts) if self._index.is_asked else None,
+            distinct_prompts=self._index.distinct_prompts(),
+            hyperparameters=dict(options.hyperparameters),
+            identifier=options.identifier,
+            thresholds=dict(test.thresholds),
             cancelled=self.cancelled,
             counts=self.tally.frozen(None if known is None else max(0, known - self.tally.items)),
             result=result,
-            seconds=seconds,
+            seconds=round(seconds, 3),
             spent=self.tally.spent(),
-            notes=self._all_notes(),
+            notes=tuple(self._all_notes()),
             failure=self._failure,
-            concurrency=changes_of(self.targets, self._done_before.concurrency, self._totals.earlier_seconds),
+            concurrency=self._changes_of_limits(),
+            repeats=options.repeats,
+            reduction=options.reduction,
         )
+        written = record.model_dump_json()
+        clean = options.redactor.redact_json_text(written)
+        if clean != written:
+            record = record_from_json(json.loads(clean), "The record")
         return record.with_items(self.folder.items)
+
+    def _changes_of_limits(self) -> dict[str, tuple[ConcurrencyChange, ...]]:
+        """How the limits of calls at once changed, in all sessions of the run."""
+        changes, before = dict(self._earlier.concurrency), self._totals.earlier_seconds
+        limiters = {target.owner.uid: target.admission.limiter for target in self.targets}
+        for uid, limiter in limiters.items():
+            if isinstance(limiter, AdaptiveLimiter) and limiter.changes:
+                later = (one.replaced(seconds=round(before + one.seconds, 3)) for one in limiter.changes)
+                changes[uid] = (*changes.get(uid, ()), *later)
+        return changes
 
     def _all_notes(self) -> Iterator[str]:
         yield from self.work.test.record_notes
@@ -377,12 +351,12 @@ class PairRun:
             first, end = self.shared.options.item_range
             yield f"The items of the places {first:,} to {end - 1:,} are measured here: this is a part of a run."
         yield from self._worker.answerer.notes()
-        yield from self._done_before.notes()
+        yield from self._earlier.notes()
         yield from self.tally.sut_calls.unjudged()
         yield from (note for calls in self.tally.calls for note in calls.repaid())
 
     def _manifest(self) -> dict[str, Any]:
-        made = self._done_before.manifest or {
+        made = self._earlier.manifest or {
             "schema_version": SCHEMA_VERSION,
             **self._ids_of_run(),
             **self._description.model_dump(mode="json", exclude={"inputs"}),
@@ -402,5 +376,5 @@ class PairRun:
         return {
             "run_id": self.folder.run_id,
             "invocation_id": self.shared.invocation_id,
-            "run_timestamp": self._done_before.began.isoformat(timespec="seconds"),
+            "run_timestamp": self._earlier.began.isoformat(timespec="seconds"),
         }

@@ -12,7 +12,7 @@ from modelgauge.data.records import TestRecord
 from modelgauge.engine.bookkeeping.failures import printable
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.callee import learn_secrets
-from modelgauge.engine.earlier_run import Done
+from modelgauge.engine.earlier_run import EarlierSessions
 from modelgauge.engine.loop.stalls import rarer_collections
 from modelgauge.engine.loop.threads import in_thread
 from modelgauge.engine.observers import Observer, Observers, Standing, show_progress
@@ -136,16 +136,15 @@ class Run:
 
     async def _pair_run(self, work: Work, shared: Surroundings) -> PairRun:
         worker = await self._board.worker(work, Tally())
-        done = await in_thread(lambda: self._done(work.continues), "run")
-        return PairRun(
-            work, done, worker, shared, targets=self._board.targets_of(work), notes=self._board.uncached(work)
-        )
+        earlier = await in_thread(lambda: self._earlier(work.continues), "run")
+        targets, notes = self._board.targets_of(work), self._board.uncached(work)
+        return PairRun(work, earlier, worker, shared, targets=targets, notes=notes)
 
-    def _done(self, continues: RunFolder | None) -> Done:
+    def _earlier(self, continues: RunFolder | None) -> EarlierSessions:
         redact = self.options.redactor.redact_json_text
         if continues is not None:
-            return Done.of(RunFolder(continues.path.absolute()), redact)
-        return Done(RunFolder.create(self.options.runs), redact)
+            return EarlierSessions.of(RunFolder(continues.path.absolute()), redact)
+        return EarlierSessions(RunFolder.create(self.options.runs), redact)
 
     async def _open(self, board: Switchboard) -> None:
         """Open all objects; where one cannot be opened, the works that need it end, and the others go on."""
