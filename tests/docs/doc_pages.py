@@ -37,6 +37,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
+import children
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 SET_UP = ("pip install uv", "pip install .", "uv sync", "uv run pytest", "bash .ci/run")
 
@@ -46,7 +48,6 @@ _FENCE = re.compile(
 _ATTRIBUTE = re.compile(r'(\w+)=(?:"([^"]*)"|(\S+))')
 _RUN_ID = re.compile(r"\b\d{8}-\d{6}-[0-9a-f]{6}\b")
 _DURATION = re.compile(r"\b\d+(?:\.\d+)? ?m?s\b")
-_SECONDS = 120
 _PORT = "11434"  # five digits, as free ports have, so that tables keep their widths
 
 
@@ -260,45 +261,28 @@ class Environment:
 
     def run(self, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
         """Run one command, stdout and stderr together."""
-        return subprocess.run(
-            self._line(command),
-            cwd=folder,
-            env=self._variables(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            timeout=_SECONDS,
-            check=False,
-        )
+        return children.finish(self.start(command, folder))
 
     def start(self, command: str, folder: Path) -> subprocess.Popen[str]:
         """Start a command that goes on."""
-        return subprocess.Popen(
-            self._line(command),
-            cwd=folder,
-            env=self._variables(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-        )
+        line = self._line(command)
+        return self._popen(line, folder, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT)
 
     def interpreter(self, folder: Path) -> subprocess.Popen[str]:
         """Start the Python of a page."""
-        return subprocess.Popen(
-            [str(self.python), str(Path(__file__).with_name("page_interpreter.py"))],
-            cwd=folder,
-            env=self._variables(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            encoding="utf-8",
+        line = [str(self.python), str(Path(__file__).with_name("page_interpreter.py"))]
+        return self._popen(line, folder, stdin=subprocess.PIPE)
+
+    def _popen(self, line: list[str], folder: Path, **streams: int) -> subprocess.Popen[str]:
+        return children.Nesting(
+            line, cwd=folder, env=self._variables(), stdout=subprocess.PIPE, encoding="utf-8", **streams
         )
 
     def _line(self, command: str) -> list[str]:
         program, *arguments = shlex.split(command.removeprefix("uv run "))
         if program == "modelgauge" and self.python == Path(sys.executable):
-            return [str(next(Path(sysconfig.get_path("scripts")).glob("modelgauge*"))), *arguments]
+            script = str(next(Path(sysconfig.get_path("scripts")).glob("modelgauge*")))
+            return [*([] if os.name == "nt" else [sys.executable]), script, *arguments]
         if program == "pip":
             arguments = [*arguments, "--no-index", "--no-deps", "--no-build-isolation", "--quiet"]
         if program in ("modelgauge", "pip", "pytest"):

@@ -4,12 +4,11 @@ The snippets stand in the tests as those documents have them, with other words a
 is read from the page for people who come from there, so that it says what is true.
 """
 
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
+import children
 import pytest
 from processes import VARIABLES
 from pytest_sessions import outside_of_any_session
@@ -66,16 +65,12 @@ class Reader:
         """Run `deepeval …` as `modelgauge …`; returns its exit code and what it printed."""
         program, *arguments = line.split()
         assert program == "deepeval"
-        env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-        done = subprocess.run(
-            [sys.executable, "-m", "modelgauge", *arguments, "-p", "no:cacheprovider"],
+        done = children.run(
+            *("-m", "modelgauge", *arguments, "-p", "no:cacheprovider"),
+            kind=children.Nesting,
             cwd=self.folder,
-            env={**env, **VARIABLES},
-            stdout=subprocess.PIPE,
+            env=children.environment("PYTEST", **VARIABLES),
             stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            timeout=300,
-            check=False,
         )
         return done.returncode, done.stdout
 

@@ -1,43 +1,26 @@
 """Starting `modelgauge` as a user does, in a process of its own."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
+from subprocess import Popen
+
+import children
 
 PLUGIN = str(Path(__file__).with_name("gated_plugin.py"))
 PATIENCE = 60.0
 
 
-def started(folder: Path, *arguments: str, plugin: str = PLUGIN, **options) -> subprocess.Popen[str]:
+def started(folder: Path, *arguments: str, plugin: str = PLUGIN, env=(), **options) -> Popen[str]:
     """A command that runs in a folder, with a plugin of these tests; its output is read by `ended`."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("MODELGAUGE_", "OPENAI_", "COVERAGE_"))
-    }
-    extra = options.pop("env", {})
-    return subprocess.Popen(
-        [sys.executable, "-m", "modelgauge", "--plugin", plugin, *arguments],
-        cwd=folder,
-        env={**kept, **extra},
-        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
-        text=True,
-        encoding="utf-8",
-    )
+    env = children.environment("MODELGAUGE_", "OPENAI_", "COVERAGE_", **dict(env))
+    return children.start("-m", "modelgauge", "--plugin", plugin, *arguments, cwd=folder, env=env, **options)
 
 
-def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+def ended(process: Popen[str]) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a command, when it has ended."""
-    try:
-        out, err = process.communicate(timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        out, err = process.communicate()
-        raise AssertionError(f"The command hangs.\n{out}\n{err}") from None
-    return process.returncode, out, err
+    done = children.finish(process, PATIENCE)
+    return done.returncode, done.stdout, done.stderr
 
 
 def done(folder: Path, *arguments: str, **options) -> tuple[int, str, str]:
@@ -45,7 +28,7 @@ def done(folder: Path, *arguments: str, **options) -> tuple[int, str, str]:
     return ended(started(folder, *arguments, **options))
 
 
-def until(condition, process: subprocess.Popen[str]) -> None:
+def until(condition, process: Popen[str]) -> None:
     """Wait for something that a command does; fail when it ends before, or never does it."""
     patience = time.monotonic() + PATIENCE
     while not condition():

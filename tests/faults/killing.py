@@ -3,12 +3,12 @@
 import json
 import sqlite3
 import subprocess
-import sys
 from collections import Counter
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
+import children
 from run_child import Order
 
 from modelgauge.cache.keys import unpack
@@ -21,9 +21,7 @@ class RunFactory:
 
     def __init__(self):
         script = Path(__file__).with_name("run_child.py")
-        self._process = subprocess.Popen(
-            [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self._process = children.start(script, stdin=subprocess.PIPE, stderr=None)
 
     def do(self, order: Order) -> bool:
         """Do an order; whether the process was killed."""

@@ -1,8 +1,6 @@
 """Sessions of pytest in processes of their own; those inside a test are the fixture `session` of `core/evals`."""
 
-import os
-import subprocess
-import sys
+import children
 
 # Hypothesis is the tests' own; at the end of each session its plugin for pytest would load all of it.
 VARIABLES = {
@@ -12,20 +10,10 @@ VARIABLES = {
 }
 
 
-def process_of_its_own(*command, **variables):
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "MODELGAUGE"))}
-    return subprocess.Popen(
-        [sys.executable, "-m", *command],
-        env={**env, **VARIABLES, **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        start_new_session=True,
-    )
+def process_of_its_own(*command, kind=children.Nesting, **variables):
+    env = children.environment("PYTEST", "MODELGAUGE", **VARIABLES, **variables)
+    return children.start("-m", *command, kind=kind, env=env, start_new_session=True)
 
 
 def in_process_of_its_own(*command, **variables):
-    with process_of_its_own(*command, **variables) as process:
-        output, errors = process.communicate(timeout=300)
-    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+    return children.finish(process_of_its_own(*command, **variables), 300)

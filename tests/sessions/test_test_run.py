@@ -8,6 +8,7 @@ import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import Popen
 
 import pytest
 from click.testing import CliRunner
@@ -60,7 +61,7 @@ def test_a_session_that_does_not_use_modelgauge_imports_and_prints_nothing_more_
         "    assert found - own == {'modelgauge', 'modelgauge.evals', 'modelgauge.evals.pytest_plugin'}\n",
         encoding="utf-8",
     )
-    done = in_process_of_its_own("pytest", "-q", "test_app.py")
+    done = in_process_of_its_own("pytest", "-q", "test_app.py", kind=Popen)
     assert done.returncode == 0, done.stdout
     assert "modelgauge" not in done.stdout + done.stderr
     assert not (project / "run_data").exists()

@@ -3,9 +3,9 @@
 import inspect
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
+
+import children
 
 from modelgauge import SUTOptions
 from modelgauge_openai.sut import OpenAIChat
@@ -30,7 +30,7 @@ def rows(heading):
 
 def run(*arguments):
     """Run Python in a process of its own, with neither a key nor a network to speak of."""
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+    return children.run(*arguments)
 
 
 def run_command(command):

@@ -1,8 +1,8 @@
 """Several processes and threads with one cache."""
 
-import subprocess
-import sys
 import threading
+
+import children
 
 from modelgauge.cache.keys import Entry, KeyMaker
 from modelgauge.cache.store import DiskCache
@@ -23,14 +23,11 @@ cache.leave()
 
 
 def test_processes_write_and_read_one_cache(tmp_path):
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "cache"), name])
-        for name in ("one", "two")
-    ]
+    writers = [children.start("-c", WRITER, tmp_path / "cache", name) for name in ("one", "two")]
     cache = DiskCache(tmp_path / "cache")
     maker = KeyMaker("sut", {})
     cache.put_many([Entry(maker.key("own"), '"own"')])
-    assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
+    assert [children.finish(writer).stderr for writer in writers] == ["", ""]
     for name in ("one", "two"):
         for group in range(10):
             assert cache.get(maker.key(f"{name} {group} 4").digest) == '"4"'

@@ -2,10 +2,10 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
+import children
 import pytest
 from click.testing import CliRunner
 
@@ -257,17 +257,7 @@ def program(here):
     """Run a command in a process of its own."""
 
     def program(*args, **options):
-        command = [sys.executable, "-m", "modelgauge", *args]
-        ended = subprocess.run(
-            command,
-            cwd=here,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=60,
-            check=False,
-            **options,
-        )
+        ended = children.run("-m", "modelgauge", *args, cwd=here, **options)
         return Ended(ended.returncode, ended.stdout, ended.stderr)
 
     return program

@@ -4,10 +4,10 @@
 import asyncio
 import gc
 import os
-import subprocess
 import sys
 import threading
 
+import children
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -678,7 +678,7 @@ from modelgauge import FunctionSUT, PromptResponseTest, Runner, TestItem
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.config.settings import Settings
 
-where, ending = sys.argv[1:]
+data_dir, where, ending = sys.argv[1:]
 
 def forks():
     child = os.fork()
@@ -706,7 +706,7 @@ async def at_once(text):
     return str(forks())
 
 answer = {"waits": waits, "at_once": at_once, "plain": lambda _: str(forks())}.get(where, lambda text: text)
-runner = Runner(sys.argv[0], plugins=Plugins(), settings=Settings(), caching=False)
+runner = Runner(data_dir, plugins=Plugins(), settings=Settings(), caching=False)
 [record] = runner.run([Forks("forks")], [FunctionSUT("sut", answer)])
 print(record.result["code"].value, record.counts.scored)
 """
@@ -731,8 +731,7 @@ print(record.result["code"].value, record.counts.scored)
 def test_a_child_that_an_author_forks_ends_where_it_leaves_the_author_s_code(
     tmp_path, where, ending, code, told
 ):
-    script = [sys.executable, "-c", f"import sys; sys.argv[0] = {str(tmp_path)!r}\n{FORKS}", where, ending]
-    done = subprocess.run(script, capture_output=True, text=True, timeout=60, check=False)
+    done = children.run("-c", FORKS, tmp_path, where, ending)
     assert done.stdout == f"{float(code)} 1\n", done.stderr
     assert done.stderr.endswith(told)
     assert bool(done.stderr) == bool(told)

@@ -1,10 +1,9 @@
 """What is no file is refused at once, wherever the user names one; links that lead in a circle are told."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
+import children
 import pytest
 
 from modelgauge import load_record
@@ -72,14 +71,8 @@ def test_folders_whose_links_lead_in_a_circle_are_told(tmp_path):
     circle = tmp_path / "circle"
     circle.symlink_to("circle")
     assert real_path(circle).name == "circle"
-    ended = subprocess.run(
-        [sys.executable, "-m", "modelgauge", "datasets", "list", str(tmp_path)],
-        env={**os.environ, "MODELGAUGE_DATA_DIR": str(circle)},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=60,
-    )
+    env = children.environment(MODELGAUGE_DATA_DIR=str(circle))
+    ended = children.run("-m", "modelgauge", "datasets", "list", tmp_path, env=env)
     assert ended.returncode == 0, ended.stderr
 
 

@@ -1,0 +1,160 @@
+"""A process that has imported ModelGauge and pytest, and forks a child for each command that `children.py` sends.
+
+As a script it is given the number of its end of a socket. A child behaves as an interpreter that has just started:
+its working directory, environment, streams, arguments and `__main__` are those of the command.
+"""
+
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import redirect_stdout
+from pathlib import Path
+from types import ModuleType
+
+import children
+import pytest
+
+
+class Preloading:
+    """A plugin of pytest that imports what commands need, the way pytest wants its plugins' modules imported."""
+
+    def pytest_configure(self):
+        import modelgauge  # noqa: PLC0415  by pytest's importer, as all plugins are
+
+        for one in pkgutil.walk_packages(modelgauge.__path__, "modelgauge."):
+            if not one.name.endswith("__main__"):
+                importlib.import_module(one.name)
+        for name in ("aiohttp", "execnet", "jsonschema", "numpy", "xdist.remote", "xdist.workermanage"):
+            importlib.import_module(name)
+
+
+def preload():
+    """Run a session of pytest, so that all that sessions import is there."""
+    with tempfile.TemporaryDirectory() as folder, Path(os.devnull).open("w") as nowhere:
+        os.chdir(folder)
+        paths = sys.path[1:]
+        Path("test_preloading.py").write_text("def test_preloading(tmp_path): pass\n")
+        with redirect_stdout(nowhere):
+            pytest.main(["-p", "no:cacheprovider", "--basetemp", "temporary"], [Preloading()])
+        os.chdir("/")
+    sys.path[:] = paths
+    del sys.modules["test_preloading"]
+    assert threading.active_count() == len([*Path("/proc/self/task").iterdir()]) == 1
+    gc.collect()
+    gc.freeze()  # the pages of what is there stay shared
+
+
+def commands(connection):
+    """Fork a child for each command that is asked for.
+
+    Args:
+        connection: to `children.py`; its end is the end of this process.
+
+    Returns:
+        In a child: what was asked for, and its streams' file descriptors.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        size, streams, *_ = socket.recv_fds(connection, 8, 3)
+        if not size:
+            os._exit(0)
+        asked = connection.recv(int.from_bytes(size), socket.MSG_WAITALL)
+        told, telling = os.pipe()
+        between = os.fork()
+        if not between:  # its end makes the child one of the process that asked
+            pid = os.fork()
+            if pid:
+                os.write(telling, pid.to_bytes(8))
+                os._exit(0)
+            for one in (told, telling, connection.detach()):
+                os.close(one)
+            return json.loads(asked), streams
+        os.waitpid(between, 0)
+        connection.sendall(os.read(told, 8))
+        for one in (told, telling, *streams):
+            os.close(one)
+
+
+def become(asked, streams):
+    """Make this process what an interpreter finds at its start."""
+    if asked["session"]:
+        os.setsid()
+    for number in children.IGNORABLE:
+        usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        signal.signal(number, signal.SIG_IGN if number in asked["ignored"] else usual)
+    os.chdir(asked["cwd"])
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    for number, one in enumerate(streams):
+        os.dup2(one, number)
+        os.close(one)
+    encoding, _, errors = os.environ.get("PYTHONIOENCODING", "").partition(":")
+    unbuffered = asked["arguments"][0] == "-u" or bool(os.environ.get("PYTHONUNBUFFERED"))
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        usual = getattr(sys, f"__{name}__")
+        raw = io.FileIO(number, "w" if number else "r", closefd=False)
+        raw.name = f"<{name}>"
+        stream = io.TextIOWrapper(
+            io.BufferedWriter(raw) if number else io.BufferedReader(raw),
+            encoding or usual.encoding,
+            "backslashreplace" if number == 2 else errors or ("strict" if encoding else usual.errors),
+            line_buffering=not unbuffered and (number == 2 or raw.isatty()),
+            write_through=unbuffered,
+        )
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
+    sys.orig_argv = [sys.executable, *asked["arguments"]]
+
+
+def command():
+    """Become the process of a command, once one is asked for; returns the interpreter's arguments."""
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    nowhere = os.dup(0)
+    while True:
+        asked, streams = commands(connection)
+        become(asked, streams)
+        if not asked["nested"]:
+            return asked["arguments"]
+        ours, connection = socket.socketpair()
+        if os.fork():
+            connection.close()
+            children.ForkServer.running = children.ForkServer(ours)
+            subprocess.Popen = children.Nesting
+            return asked["arguments"]
+        ours.close()
+        for stream in range(3):  # whoever reads those of the command waits for their end
+            os.dup2(nowhere, stream)
+
+
+def run(args):
+    """Do what an interpreter does with its arguments."""
+    first, *rest = args[1:] if args[0] == "-u" else args
+    if first == "-c":
+        sys.argv[:] = ["-c", *rest[1:]]
+        sys.path.insert(0, "")
+        main = sys.modules["__main__"] = ModuleType("__main__")
+        exec(compile(rest[0], "<string>", "exec"), vars(main))
+    elif first == "-m":
+        sys.argv[:] = rest
+        sys.path.insert(0, str(Path.cwd()))
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv[:] = [first, *rest]
+        sys.path.insert(0, str(Path(first).resolve().parent))
+        runpy.run_path(first, run_name="__main__")
+
+
+if __name__ == "__main__":
+    preload()
+    run(command())
