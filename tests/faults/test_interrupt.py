@@ -4,8 +4,10 @@ import json
 import signal
 import sys
 import time
+from subprocess import Popen
 
 import pytest
+from children import Forked
 from commands import calls, done, ended, record, runs, started, until
 
 from modelgauge import load_record
@@ -15,25 +17,27 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSI
 CAP = 4
 
 
-def running(folder, *, free=6, number=30, more=(), kind="gated"):
+def running(folder, *, free=6, number=30, more=(), sut="gated", **options):
     """A run whose first calls are answered, and whose next ones wait, as many as there may be at once."""
-    process = started(folder, *command(folder, free=free, number=number, kind=kind), *more)
+    process = started(folder, *command(folder, free=free, number=number, sut=sut), *more, **options)
     until(lambda: len(calls(folder)) == free + CAP, process)
     return process
 
 
-def command(folder, *, free=6, number=30, kind="gated"):
-    sut = f"{kind}?folder={folder}&free={free}"
+def command(folder, *, free=6, number=30, sut="gated"):
+    sut = f"{sut}?folder={folder}&free={free}"
     test = f"numbered?number={number}"
     return "run-test", "--test", test, "--sut", sut, "--concurrency", str(CAP), "--no-progress-bar"
 
 
 @pytest.mark.parametrize(
-    ("sent", "more"),
-    [(signal.SIGINT, ()), (signal.SIGINT, ("--no-caching",)), (signal.SIGTERM, ())],
+    ("sent", "more", "kind"),
+    [(signal.SIGINT, (), Popen), (signal.SIGINT, ("--no-caching",), Forked), (signal.SIGTERM, (), Popen)],
 )
-def test_an_interrupted_run_makes_no_new_call_keeps_what_is_under_way_and_is_resumed(tmp_path, sent, more):
-    process = running(tmp_path, more=more)
+def test_an_interrupted_run_makes_no_new_call_keeps_what_is_under_way_and_is_resumed(
+    tmp_path, sent, more, kind
+):
+    process = running(tmp_path, more=more, kind=kind)
     process.send_signal(sent)
     time.sleep(0.2)  # not needed, since signals come first; a wrong order would show
     (tmp_path / "open").touch()
@@ -133,7 +137,7 @@ def test_a_second_interrupt_ends_at_once_and_loses_nothing(tmp_path):
 
 @pytest.mark.parametrize("times", [2, 3])
 def test_further_interrupts_end_also_what_swallows_its_cancellation(times, tmp_path):
-    process = running(tmp_path, kind="stubborn")
+    process = running(tmp_path, sut="stubborn")
     [run] = runs(tmp_path)
     until(lambda: (run / "items.jsonl").read_bytes().count(b"\n") == 6, process)
     for _ in range(times):
@@ -182,8 +186,9 @@ def test_a_job_in_the_background_ignores_an_interrupt_and_ends_by_a_termination(
     assert record(run)["counts"]["scored"] == 6 + CAP
 
 
-def test_the_same_command_after_a_kill_asks_only_what_was_in_flight_and_what_was_left(tmp_path):
-    process = running(tmp_path)
+@pytest.mark.parametrize("kind", [Forked, Popen])
+def test_the_same_command_after_a_kill_asks_only_what_was_in_flight_and_what_was_left(tmp_path, kind):
+    process = running(tmp_path, kind=kind)
     [run] = runs(tmp_path)
     until(lambda: (run / "items.jsonl").read_bytes().count(b"\n") == 6, process)
     process.kill()
