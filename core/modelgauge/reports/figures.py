@@ -32,7 +32,8 @@ def figure(value: float, error: float | None = None, *, threshold: float | None 
     if error is not None and error > 0:
         if max(abs(value), error) < _TINY or max(abs(value), error) >= _HUGE:
             return f"{value:.3g}"
-        return _without_minus_zero(f"{value:,.{decimals_for(error)}f}")
+        shown = f"{value:,.{decimals_for(error)}f}"
+        return shown[1:] if shown.startswith("-") and not shown.strip("-0.,") else shown  # no minus zero
     for digits in range(_DIGITS, _ALL_DIGITS):
         shown = _with_digits(value, digits)
         if threshold is None or _sides(float(shown.replace(",", "")), threshold) == _sides(value, threshold):
@@ -71,10 +72,6 @@ def _with_digits(value: float, digits: int) -> str:
         return f"{value:.{digits}g}"
     decimals = max(1, digits - 1 - math.floor(math.log10(abs(value))))
     return f"{value:,.{decimals}f}".rstrip("0").rstrip(".")
-
-
-def _without_minus_zero(text: str) -> str:
-    return text[1:] if text.startswith("-") and not text.strip("-0.,") else text
 
 
 def duration(seconds: float) -> str:

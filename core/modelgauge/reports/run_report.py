@@ -43,7 +43,12 @@ def render(
     page = Page(style, redact)
     if len(runs) > 1:
         _add_matrix(runs, page)
-    detailed = [run for run in runs if len(runs) <= _DETAILED_PAIRS or _deserves_details(run.record)]
+    detailed = [
+        run
+        for run in runs
+        if len(runs) <= _DETAILED_PAIRS
+        or (run.record.failure or run.record.cancelled or run.record.counts.failed)
+    ]
     for run in detailed:
         page.add(f"{run.record.test_uid} on {run.record.sut_uid}", "bold")
         if run.record.result:
@@ -57,42 +62,29 @@ def render(
     return page.rendered()
 
 
-def _deserves_details(record: TestRecord) -> bool:
-    return bool(record.failure or record.cancelled or record.counts.failed)
-
-
 # --- results of one run ---------------------------------------------------------------------------
 
 
 def _add_results(record: TestRecord, page: Page) -> None:
     rows = list(_rows(_shown_results(record), page.style.most_rows))
-    estimates = [value for _, value in rows if isinstance(value, Estimate)]
-    bounded = _shows_bounds(record, estimates)
-    head = ["Result", f"value {page.style.plus_minus} std err", "95 % interval", "n"]
-    head = [*(head if estimates else ["Result", "value"]), *(["worst to best"] if bounded else [])]
-    table = []
-    for name, value in rows:
-        row = [label_of(record, name, page.style), _value(value, page.style)]
-        if estimates:
-            known = isinstance(value, Estimate)
-            row += [_interval(value), f"{value.n:,}"] if known else ["", ""]
-        if bounded:
-            row.append(_bounds(value) if isinstance(value, Estimate) else "")
-        if record.thresholds:
-            measured = record.measurement_of(name)
-            row.append(passed_of(record, None if measured == PASSED else measured) or "")
-        table.append(row)
-    page.add_table(
-        table, [*head, *(["passed"] if record.thresholds else [])], folds={"Result": 12}, right={"n"}
-    )
-
-
-def _shows_bounds(record: TestRecord, estimates: Sequence[Estimate]) -> bool:
-    """Whether something is missing that could change a result, though nobody may know how far."""
+    values = [value for _, value in rows]
+    estimates = [value for value in values if isinstance(value, Estimate)]
+    value_head = f"value {page.style.plus_minus} std err" if estimates else "value"
+    columns = {
+        "Result": [label_of(record, name, page.style) for name, _ in rows],
+        value_head: [_value(value, page.style) for value in values],
+    }
+    if estimates:
+        columns["95 % interval"] = [_interval(value) for value in values]
+        columns["n"] = [f"{value.n:,}" if isinstance(value, Estimate) else "" for value in values]
     missing = record.counts.failed or record.counts.partial or _is_prefix(record)
-    return bool(estimates and missing) or any(
-        one.bounds and one.bounds[0] < one.bounds[1] for one in estimates
-    )
+    if (estimates and missing) or any(one.bounds and one.bounds[0] < one.bounds[1] for one in estimates):
+        columns["worst to best"] = [_bounds(value) for value in values]
+    if record.thresholds:
+        measured = [record.measurement_of(name) for name, _ in rows]
+        columns["passed"] = [passed_of(record, None if one == PASSED else one) or "" for one in measured]
+    table = list(zip(*columns.values(), strict=True))
+    page.add_table(table, list(columns), folds={"Result": 12}, right={"n"})
 
 
 def _is_prefix(record: TestRecord) -> bool:
@@ -102,11 +94,15 @@ def _is_prefix(record: TestRecord) -> bool:
     return (record.cancelled or record.failure is not None) and (counts.not_begun != 0 or unfinished > 0)
 
 
-def _bounds(value: Estimate) -> str:
+def _bounds(value: Any) -> str:
+    if not isinstance(value, Estimate):
+        return ""
     return "bounds not known" if value.bounds is None else _between(value.bounds, _width(value.bounds))
 
 
-def _interval(value: Estimate) -> str:
+def _interval(value: Any) -> str:
+    if not isinstance(value, Estimate):
+        return ""
     return _EXACT if value.interval_kind == "exact" else _between(value.interval, _uncertainty(value))
 
 
@@ -256,12 +252,11 @@ def _not_begun(run: ShownRun) -> str:
 def _calls(record: TestRecord) -> str:
     counts = record.counts
     kinds = {"SUT": counts.sut_calls, "annotators": counts.annotator_calls, "judges": counts.judge_calls}
-    parts = [
+    return "; ".join(
         f"{kind} {calls.paid:,} paid, {calls.cached:,} cached"
         for kind, calls in kinds.items()
         if kind == "SUT" or calls.paid or calls.cached
-    ]
-    return "; ".join(parts)
+    )
 
 
 def _used(spent: Spent) -> str:

@@ -68,9 +68,8 @@ def test_items(subject: Subject) -> str:
     if error is None and not items:
         fix = "Yield a TestItem for each question of the data."
         raise Problem("make_test_items made no items.", fix, "make_test_items")
-    if error is not None and not isinstance(
-        error, DefinitionError | InvalidDataError
-    ):  # see item-ids, item-json
+    # The rules item-ids and item-json report the others.
+    if error is not None and not isinstance(error, DefinitionError | InvalidDataError):
         what = f"make_test_items raised {message_of(error)} after item {len(items)}."
         raise Problem(what, "Fix what raises.", trace_of(error), "make_test_items")
     return f"Items looked at: {'the first ' if len(items) == MOST_ITEMS else ''}{len(items):,}."
@@ -111,7 +110,12 @@ def test_item_json(subject: Subject) -> None:
             fix = "Give each item a context of its own: copy the dict that you fill for each row."
             raise Problem(f"Item {item.id!r} changed after it was made.", fix, "make_test_items")
         try:
-            _check_read_back(item, text)
+            check_exact(item.context, "context")
+            for prompt in item.prompts:
+                check_exact(prompt.context, "context")
+            back = TestItem.model_validate_json(text)
+            if item.context is not None:
+                typed(back.context, type(item.context))
         except ValueError as refused:  # ours, or pydantic's
             why = getattr(refused, "problem", f"it cannot be read back: {refused}.")
             fix = getattr(refused, "fix", "Make it by TestItem(…).")
@@ -262,15 +266,6 @@ def _annotators(subject: Subject) -> dict[str, Any]:
         which = ", ".join(annotators)
         raise SkipTest(f"it reads annotations of {which}, and annotators are called only with --call")
     return annotators
-
-
-def _check_read_back(item: TestItem, text: str) -> None:
-    check_exact(item.context, "context")
-    for prompt in item.prompts:
-        check_exact(prompt.context, "context")
-    back = TestItem.model_validate_json(text)
-    if item.context is not None:
-        typed(back.context, type(item.context))
 
 
 def _is_range(bounds: Any) -> bool:

@@ -52,7 +52,9 @@ def test_collisions(subject: Subject) -> None:
     others = [other for other in registry if other.distribution != entry.distribution]
     for other in others:
         if other.label == entry.label:
-            fix = f"Choose a name that says whose it is: {_own_name(entry.distribution)}_{entry.uid}, say."
+            own = entry.distribution.rpartition("/")[2].removesuffix(".py")
+            own = own.removeprefix("modelgauge-").removeprefix("plugin-").replace("-", "_")
+            fix = f"Choose a name that says whose it is: {own}_{entry.uid}, say."
             raise Problem(f"{entry.label!r} is claimed by {other.distribution} as well.", fix, "hook")
         if not entry.is_provider and other.is_provider and entry.uid.startswith(f"{other.uid}/"):
             what = f"{entry.uid!r} hides a model of the provider {other.label!r} of {other.distribution}."
@@ -206,11 +208,6 @@ def test_calls(subject: Subject) -> str:
 
 
 # --- parts of checks ------------------------------------------------------------------------------
-
-
-def _own_name(distribution: str) -> str:
-    name = distribution.rpartition("/")[2].removesuffix(".py")
-    return name.removeprefix("modelgauge-").removeprefix("plugin-").replace("-", "_")
 
 
 def _texts(subject: Subject) -> Iterator[tuple[str, str, str]]:
