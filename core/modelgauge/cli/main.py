@@ -20,7 +20,7 @@ COMMANDS = {
             "rescore": ("rerun:rescore", "Measure the recorded answers of a run again."),
             "run-sut": ("run_one:run_sut", "Ask a SUT one prompt and show all that is said."),
             "run-annotator": ("run_one:run_annotator", "Have an annotator judge one completion."),
-            "list-items": ("list_items:list_items", "Show every prompt that a test will send."),
+            "list-items": ("listing:list_items", "Show every prompt that a test will send."),
             "test": ("test_run:test", "Run test files that use assert_test, with pytest."),
             "runs": ("runs:runs", "List the runs that were made."),
             "show": ("runs:show", "Show a run: its results, items and failures."),

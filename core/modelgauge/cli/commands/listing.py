@@ -1,4 +1,7 @@
-"""`modelgauge list`, the lists of each kind, without importing any of it, and of the secrets that plugins want."""
+"""`modelgauge list`, and the lists of each kind, of the secrets that plugins want, and of the items of a test.
+
+Only the list of items imports what it lists.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import shared_options
-from modelgauge.reports.layout import columns, counted
+from modelgauge.cli.command_options import (
+    data_dir_option,
+    data_options,
+    run_options,
+    shared_options,
+    taken_options,
+)
+from modelgauge.reports.layout import columns, counted, indented
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from modelgauge.cli.app import App
     from modelgauge.config.secrets import Secret
+    from modelgauge.data.items import TestItem
+    from modelgauge.data.prompts import AnyPrompt
     from modelgauge.plugins.discovery import Plugins
     from modelgauge.plugins.registry import Registry
 
@@ -119,7 +130,7 @@ def list_secrets(app: App, /, *, as_json: bool) -> None:
         app.show_json({"secrets": rows, "failures": failures})
         return
     for row in rows:
-        app.show(_described(row, str(app.settings.secrets_file)))
+        app.show(_secret_text(row, str(app.settings.secrets_file)))
     missing = sum(not row["found"] and row["required"] for row in rows)
     found = f"{counted(len(rows), 'secret')}, {missing} required and missing."
     app.show(found if rows else "No plugin wants a secret.")
@@ -162,7 +173,7 @@ def _row(app: App, secret: type[Secret], users: list[str]) -> dict[str, Any]:
     }
 
 
-def _described(row: dict[str, Any], file: str) -> str:
+def _secret_text(row: dict[str, Any], file: str) -> str:
     state = "found" if row["found"] else "MISSING" if row["required"] else "not set (optional)"
     facts = [
         ("environment", " or ".join(row["env"])),
@@ -171,3 +182,66 @@ def _described(row: dict[str, Any], file: str) -> str:
         ("get one", row["instructions"]),
     ]
     return f"{row['name']}: {state}\n{columns(facts, indent='  ')}\n"
+
+
+# --- items ---
+
+
+@click.command("list-items")
+@click.option("--test", required=True, metavar="UID", help="The test.")
+@run_options("sample")
+@data_dir_option
+@data_options
+@shared_options
+def list_items(app: App, /, *, test: str, as_json: bool, **given: Any) -> None:
+    """Show every prompt that a test will send, item by item, with its ids; no SUT is asked.
+
+    With --json, one object: `test_uid`, and `items` with the prompts and contexts of each, one item a line.
+
+    \b
+    Examples:
+      modelgauge list-items --test demo_01
+      modelgauge list-items --test bbh_navigate --max-test-items 3 --json
+    """
+    from modelgauge.api import list_items as made_items
+
+    app.secrets.require(app.plugins.tests.resolve(test).entry.injections)
+    items = made_items(test, **app.runner_arguments(), **taken_options(given))
+    if as_json:
+        app.show_pieces(_items_as_json(app, test, items))
+        return
+    number = 0
+    for number, item in enumerate(items, start=1):
+        app.show(_item_text(number, item))
+    app.show(f"{counted(number, 'item')}.")
+
+
+def _items_as_json(app: App, test: str, items: Iterable[TestItem]) -> Iterator[str]:
+    import json
+
+    yield f'{{"test_uid": {json.dumps(test)}, "items": ['
+    for place, item in enumerate(items):
+        data = json.dumps(app.redact_json(item.model_dump(mode="json")), ensure_ascii=False)
+        yield f"{',' if place else ''}\n{data}"
+    yield "]}"
+
+
+def _item_text(number: int, item: TestItem) -> str:
+    lines = [f"{number}. {item.id}"]
+    for place, prompt in enumerate(item.prompts, start=1):
+        if len(item.prompts) > 1:
+            lines.append(f"  prompt {place}{f' ({prompt.source_id})' if prompt.source_id else ''}")
+        lines.append(indented(prompt_text(prompt.prompt), "    "))
+        asked = prompt.prompt.options.model_dump(mode="json", exclude_none=True)
+        if asked:
+            lines.append(f"  options: {', '.join(f'{name}={value}' for name, value in asked.items())}")
+    return "\n".join([*lines, ""])
+
+
+def prompt_text(prompt: AnyPrompt) -> str:
+    """A prompt for a person: the text, or the messages with their roles."""
+    from modelgauge.data.prompts import ChatPrompt
+
+    if isinstance(prompt, ChatPrompt):
+        return "\n".join(f"[{message.role.value}] {message.text}" for message in prompt.messages)
+    return prompt.text

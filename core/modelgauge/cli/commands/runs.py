@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.command_options import data_dir_option, shared_options
-from modelgauge.cli.commands.list_items import prompt_text
+from modelgauge.cli.commands.listing import prompt_text
 from modelgauge.reports.layout import counted, indented, one_line
 
 if TYPE_CHECKING:
