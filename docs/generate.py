@@ -70,6 +70,15 @@ plugins = ["my_test.py"]
 model = "openai/gpt-4o"
 ```
 
+Servers that speak a provider's protocol have tables of their own, `[PROVIDER.servers.NAME]`. Their keys are the
+options of the provider's names. `openai/llama?server=gpu` and `gpu/llama` both ask this one:
+
+```toml title="modelgauge.toml"
+[openai.servers.gpu]
+base_url = "http://gpu.example:8000/v1"
+key_env = "GPU_KEY"
+```
+
 If the file names plugins or an address, it must belong to you, and others must have no right to write it. Otherwise
 it is refused. `{trusted}` names folders whose settings and runs are trusted anyway, separated as in `PATH`. It is read
 from the environment only.

@@ -129,6 +129,8 @@ class Settings:
     timeout: float | None = _of_run("attempt_timeout")
     secrets_file: Path = _setting(Path(SECRETS_FILE), _path, "The file of secrets.")  # noqa: RUF009  likewise
     file: Path | None = None  # the modelgauge.toml that was read; not a setting
+    servers: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    """The tables `[PROVIDER.servers.NAME]` of the file: the options of each named server, by provider and name."""
 
     def of_calls(self) -> dict[str, Any]:
         """What is said of calls, under the names of a run's options; what is not said is left out."""
@@ -176,8 +178,12 @@ def load_settings(
         ) from error
     values: dict[str, Any] = {} if here is None else {"data_dir": here / Settings.data_dir}
     values["secrets_file"] = (file.parent if file else here or Path()) / SECRETS_FILE
+    tables = read_toml(file) if file else {}
+    if file:
+        _check_owner(file, tables, env)
+        values["servers"] = _take_servers(file, tables)
     layers: list[Iterator[tuple[SettingInfo, object, Source]]] = [
-        _from_file(file, table, env) if file else iter(()),
+        _from_file(file, tables, table) if file else iter(()),
         _from_environment(env, table, here),
         _from_options(options, table, here),
     ]
@@ -254,18 +260,38 @@ def read_toml(file: Path) -> dict[str, Any]:
     return parsed
 
 
+def _take_servers(file: Path, tables: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Take the tables `[PROVIDER.servers.NAME]` out of those of the file.
+
+    Raises:
+        SettingsError: one is no table.
+    """
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for provider in [key for key, table in tables.items() if isinstance(table, dict) and "servers" in table]:
+        found[provider] = servers = tables[provider].pop("servers")
+        named = servers.items() if isinstance(servers, dict) else [("NAME", servers)]
+        for name, table in named:
+            if not isinstance(table, dict):
+                raise SettingsError(
+                    f"{file}: {provider}.servers.{name} is no table.",
+                    fix=f'Write, under [{provider}.servers.{name}]: base_url = "http://localhost:8000/v1"',
+                )
+        if not tables[provider]:
+            del tables[provider]
+    return found
+
+
 def _from_file(
-    file: Path, table: Mapping[str, SettingInfo], env: Mapping[str, str]
+    file: Path, tables: Mapping[str, Any], table: Mapping[str, SettingInfo]
 ) -> Iterator[tuple[SettingInfo, object, Source]]:
     by_key = {info.key: info for info in table.values()}
     sections = {key.partition(".")[0] for key in by_key if "." in key}
     written: dict[str, object] = {}
-    for key, value in read_toml(file).items():
+    for key, value in tables.items():
         if key in sections and isinstance(value, dict):
             written.update((f"{key}.{inner}", inner_value) for inner, inner_value in value.items())
         else:
             written[key] = value
-    _check_owner(file, written, env)
     for key, value in written.items():
         if key not in by_key:
             raise SettingsError(

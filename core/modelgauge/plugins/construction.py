@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import typing
 from dataclasses import dataclass, field
+from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,11 +16,13 @@ from modelgauge.config.secrets import InjectSecret, Secret, SecretStore
 from modelgauge.config.targets import describe, import_target
 from modelgauge.errors import ArgumentError, InvalidOptionError, ModelGaugeError, PluginError
 from modelgauge.interfaces.arguments import BY_NAME, constructors
-from modelgauge.plugins.names import convert, decode, describe_type, join_name, spelling
+from modelgauge.plugins.names import convert, decode, describe_type, encode, join_name, spelling
 from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    Servers = Mapping[str, Mapping[str, Any]]  # the options of named servers, by name
 
 
 Kind = Literal["test", "sut", "annotator", "metric"]
@@ -39,6 +42,10 @@ class Entry:
         kwargs: keyword arguments; secrets among them stand as `InjectSecret`.
         distribution: who registered it.
         is_provider: whether it makes `uid/any-model`.
+        servers: of a provider, the options of each server that can be named (`?server=NAME`), or `"module:NAMES"`.
+        own_servers: further ones, which the user's settings name.
+        options: those that hold where the name gives no other.
+        table: the table of the settings that the name stands in.
     """
 
     kind: Kind
@@ -48,6 +55,15 @@ class Entry:
     kwargs: Mapping[str, Any]
     distribution: str
     is_provider: bool = False
+    servers: Servers | str = field(default_factory=dict)
+    own_servers: Servers = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    table: str = ""
+
+    @property
+    def owner(self) -> str:
+        """Who claims the name: a distribution, or a table of the user's settings."""
+        return f"[{self.table}] of modelgauge.toml" if self.table else self.distribution
 
     @property
     def label(self) -> str:
@@ -66,6 +82,31 @@ class Entry:
     def injections(self) -> list[InjectSecret]:
         """The secrets that it asks for."""
         return [value for value in (*self.args, *self.kwargs.values()) if isinstance(value, InjectSecret)]
+
+    def preset(self, options: Mapping[str, str]) -> Mapping[str, Any]:
+        """The options that stand behind a name which gives these: its own, or those of the server that it names.
+
+        Args:
+            options: those of the name.
+
+        Raises:
+            InvalidOptionError: there is no server of that name.
+            PluginError: the plugin's servers cannot be imported.
+        """
+        if "server" not in options or not (self.servers or self.own_servers):
+            return self.options
+        known = self.servers
+        if isinstance(known, str):
+            known = import_target(known, owner=repr(self.label), distribution=self.distribution)
+        known = {**known, **self.own_servers}
+        name = decode(options["server"])
+        if name not in known:
+            raise InvalidOptionError(
+                f"{self.label!r}: there is no server {name!r}.",
+                fix=f"{did_you_mean(name, known)}Known: {', '.join(known)}. Name your own in modelgauge.toml, under "
+                f"[{self.uid}.servers.{name}].",
+            )
+        return known[name]
 
     def load(self) -> Callable[..., Any]:
         """The target, imported where it was given by name.
@@ -151,7 +192,8 @@ def parameters_of(target: Callable[..., Any]) -> Parameters:
 def _construct(resolved: Resolved, secrets: SecretStore) -> Any:
     """Make `target(uid, *args, **kwargs)`, for a provider with `model=` as well.
 
-    The uid is the name with its options sorted; options override what was registered.
+    The uid is the name with its options sorted. Options override those of a named server, and these what was
+    registered.
 
     Args:
         resolved: the name, with what was registered under it.
@@ -163,11 +205,14 @@ def _construct(resolved: Resolved, secrets: SecretStore) -> Any:
         PluginError: the target cannot be imported, or its constructor raised.
     """
     target, base, model = resolved.entry.load(), resolved.base, resolved.model
-    owner = f"{base!r} (from {resolved.entry.distribution})"
+    owner = f"{base!r} (from {resolved.entry.owner})"
     parameters = parameters_of(target)
     positional, named = list(resolved.entry.args), dict(resolved.entry.kwargs)
     if model is not None:
         named["model"] = model
+    for key, value in resolved.entry.preset(resolved.options).items():
+        _refuse_reserved(key, model, owner, (positional, named), parameters)
+        named[key] = _checked(_find(key, parameters, owner), value, owner)
     spellings = {}
     for key, written in resolved.options.items():
         _refuse_reserved(key, model, owner, (positional, named), parameters)
@@ -243,6 +288,21 @@ def _find(key: str, parameters: Parameters, owner: str) -> Parameter:
     raise InvalidOptionError(
         f"{owner} has no option {key!r}.", fix=f"{did_you_mean(key, known)}Known: {shown or 'none at all'}."
     )
+
+
+def _checked(parameter: Parameter, value: Any, owner: str) -> Any:
+    """A value of JSON as its parameter takes it; a text is read as in a name."""
+    if isinstance(value, str):
+        return _converted(parameter, encode(value), owner)
+    # Imported for named servers only: listing names stays without pydantic.
+    adapter = import_module("pydantic").TypeAdapter(parameter.hint)
+    try:
+        return adapter.validate_python(value)
+    except ValueError:
+        raise InvalidOptionError(
+            f"{owner}: option {parameter.name!r} cannot be {value!r}.",
+            fix=f"It is to be: {describe_type(parameter.hint)}.",
+        ) from None
 
 
 def _converted(parameter: Parameter, written: str, owner: str) -> Any:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from modelgauge.config.entry_points import PluginEntryPoint
     from modelgauge.data.records import ItemRecord, TestRecord
-    from modelgauge.plugins.construction import Kind
+    from modelgauge.plugins.construction import Kind, Servers
 
 _HOOK_PREFIX = f"{PROJECT_NAME}_"
 
@@ -179,6 +179,14 @@ class Plugins:
         seconds = time.perf_counter() - started
         self.loaded.append(LoadedPlugin(name, distribution, module, seconds, counts, hooks, version))
 
+    def add_servers(self, provider: str, tables: Servers) -> None:
+        """Take the user's own servers of a provider of SUTs; where there is none, that is a failure like a plugin's."""
+        started = time.perf_counter()
+        try:
+            self.suts.add_servers(provider, tables)
+        except PluginError as error:
+            self.fail(f"[{provider}.servers]", "modelgauge.toml", error, started=started)
+
     def fail(
         self, name: str, distribution: str, error: BaseException, *, started: float, version: str = ""
     ) -> None:
@@ -242,12 +250,17 @@ class Plugins:
         return True
 
 
-def discover(plugins: Iterable[str] = (), entry_points: Iterable[PluginEntryPoint] | None = None) -> Plugins:
+def discover(
+    plugins: Iterable[str] = (),
+    entry_points: Iterable[PluginEntryPoint] | None = None,
+    servers: Mapping[str, Servers] | None = None,
+) -> Plugins:
     """Load the built-in plugin, the installed ones, and local ones.
 
     Args:
         plugins: files or modules, as `--plugin` gives them.
         entry_points: the installed plugins; those of this environment when None.
+        servers: the user's own servers, by the provider's prefix, as `Settings.servers` has them.
 
     Returns:
         What they registered. Installed plugins that do not work are in its `failures`.
@@ -261,6 +274,8 @@ def discover(plugins: Iterable[str] = (), entry_points: Iterable[PluginEntryPoin
         _load_installed(found, entry_point)
     for plugin in plugins:
         _load_local(found, plugin)
+    for provider, tables in (servers or {}).items():
+        found.add_servers(provider, tables)
     return found
 
 

@@ -6,6 +6,7 @@ syntax of names is in `names.py`, making an object in `construction.py`, finding
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modelgauge.config.targets import check_target
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from modelgauge.config.secrets import SecretStore
+    from modelgauge.plugins.construction import Servers
 
 KIND_WORDS: Mapping[Kind, str] = {"test": "test", "sut": "SUT", "annotator": "annotator", "metric": "metric"}
 
@@ -71,18 +73,30 @@ class Register:
         """
         self._add(uid, target, args, kwargs, uid_problem(uid), is_provider=False)
 
-    def provider(self, prefix: str, target: Callable[..., Any] | str, /, **kwargs: Any) -> None:
+    def provider(
+        self,
+        prefix: str,
+        target: Callable[..., Any] | str,
+        /,
+        *,
+        servers: Servers | str | None = None,
+        **kwargs: Any,
+    ) -> None:
         """Register a provider: `prefix/any-model` is made as `target(uid, model="any-model", **kwargs)`.
 
         Args:
             prefix: a name without white space, `?` and `/`.
             target: a class, or `"module:Class"`.
+            servers: what `?server=NAME` stands for: further arguments of the constructor by the server's name, or
+                `"module:NAMES"`, which is imported when a server is named. Users add their own in `modelgauge.toml`.
+                The class says `options_in_uid = ("server",)`, and `"server"` in `identity_excludes`.
             kwargs: further arguments of the constructor.
 
         Raises:
             PluginError: as above.
         """
-        self._add(prefix, target, (), kwargs, provider_problem(prefix), is_provider=True)
+        problem = provider_problem(prefix)
+        self._add(prefix, target, (), kwargs, problem, is_provider=True, servers=servers)
 
     def _add(
         self,
@@ -93,6 +107,7 @@ class Register:
         problem: str | None,
         *,
         is_provider: bool,
+        servers: Servers | str | None = None,
     ) -> None:
         what = f"{'provider' if is_provider else KIND_WORDS[self.kind]} {uid!r}"
         if problem:
@@ -101,7 +116,7 @@ class Register:
             if reserved in kwargs:
                 raise PluginError(f"{what} cannot fix {reserved!r}: the name says it.", fix="Leave it out.")
         check_target(target, owner=what)
-        entry = Entry(self.kind, uid, target, args, kwargs, self.distribution, is_provider)
+        entry = Entry(self.kind, uid, target, args, kwargs, self.distribution, is_provider, servers or {})
         if (uid, is_provider) in self._entries:
             raise PluginError(f"{what} is registered twice.", fix="Rename one of the two.")
         self._entries[uid, is_provider] = entry
@@ -135,6 +150,31 @@ class Registry:
         self.check(new)
         for entry in new:
             self._claims.setdefault((entry.uid, entry.is_provider), []).append(entry)
+
+    def add_servers(self, provider: str, tables: Servers) -> None:
+        """Take the user's own servers of a provider: as `?server=NAME`, and as `NAME/any-model`.
+
+        Args:
+            provider: its prefix.
+            tables: the options of each server.
+
+        Raises:
+            PluginError: there is no such provider, or a server's name is not valid.
+        """
+        if provider not in self.providers:
+            raise PluginError(
+                f"There is no provider {provider!r}.",
+                fix=f"{did_you_mean(provider, self.providers)}Install its plugin, or remove the table.",
+            )
+        providers = self._claims[provider, True]
+        self._claims[provider, True] = [replace(each, own_servers=tables) for each in providers]
+        for name, options in tables.items():
+            table = f"{provider}.servers.{name}"
+            problem = provider_problem(name)
+            if problem:
+                raise PluginError(f"[{table}] names no server: {problem}.", fix="Choose another name.")
+            named = [replace(each, uid=name, options=options, table=table) for each in providers]
+            self._claims.setdefault((name, True), []).extend(named)
 
     def check(self, entries: Iterable[Entry]) -> None:
         """Raise what `add` would raise, and add nothing."""
@@ -172,7 +212,7 @@ class Registry:
     def conflicts(self) -> dict[str, list[str]]:
         """The distributions that claim one name, for each name that more than one claims."""
         return {
-            claims[0].label: [entry.distribution for entry in claims]
+            claims[0].label: [entry.owner for entry in claims]
             for _, claims in sorted(self._claims.items())
             if len(claims) > 1
         }
@@ -215,10 +255,11 @@ class Registry:
         return (self._claims[prefix, True], model) if model and (prefix, True) in self._claims else None
 
     def _collision(self, claims: list[Entry]) -> NameCollisionError:
-        owners = [entry.distribution for entry in claims]
+        owners = [entry.owner for entry in claims]
+        other = f"rename the table {owners[-1]}" if claims[-1].table else "leave out its --plugin"
         return NameCollisionError(
             f"{KIND_WORDS[self.kind]} {claims[0].label!r} is claimed by {' and by '.join(owners)}.",
-            fix=f"Keep one of them: `pip uninstall {owners[-1]}`, or leave out its --plugin.",
+            fix=f"Keep one of them: `pip uninstall {claims[-1].distribution}`, or {other}.",
         )
 
     def _unknown(self, base: str) -> UnknownNameError:

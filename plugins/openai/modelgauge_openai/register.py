@@ -7,7 +7,10 @@ from modelgauge import InjectSecret, hookimpl
 
 @hookimpl
 def modelgauge_register_suts(register: Any) -> None:
-    """`openai/MODEL`, at OpenAI or at any server of the protocol: `openai/MODEL?base_url=…`."""
+    """`openai/MODEL`, at OpenAI or at any server of the protocol: `openai/MODEL?server=groq`, `…?base_url=…`."""
     register.provider(
-        "openai", "modelgauge_openai.sut:OpenAIChat", api_key=InjectSecret("modelgauge_openai.key:FoundKey")
+        "openai",
+        "modelgauge_openai.sut:OpenAIChat",
+        servers="modelgauge_openai.servers:SERVERS",
+        api_key=InjectSecret("modelgauge_openai.key:FoundKey"),
     )

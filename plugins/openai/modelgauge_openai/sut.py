@@ -72,8 +72,9 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         ProducesStructuredOutput,
     )
     cache_identity: ClassVar[str | None] = "modelgauge_openai:OpenAIChat"
+    options_in_uid: ClassVar[frozenset[str]] = frozenset({"server"})
     identity_excludes: ClassVar[frozenset[str]] = frozenset(
-        {"input_price", "output_price", "send_key", "key_env", "key", "api_key_header", "stream"}
+        {"input_price", "output_price", "send_key", "key_env", "key", "api_key_header", "stream", "server"}
     )
 
     def __init__(

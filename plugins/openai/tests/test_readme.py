@@ -66,7 +66,7 @@ def test_the_command_for_openai_asks_for_the_key_before_anything_else():
 
 def test_every_option_is_in_the_table():
     parameters = inspect.signature(OpenAIChat.__init__).parameters
-    assert sorted(rows("option")) == sorted(set(parameters) - {"self", "uid", "model", "api_key"})
+    assert sorted(rows("option")) == sorted({*parameters, "server"} - {"self", "uid", "model", "api_key"})
 
 
 def test_every_sut_option_is_in_the_table():

@@ -19,6 +19,7 @@ from modelgauge.errors import InvalidOptionError, MissingSecretError, SettingsEr
 from modelgauge.interfaces.sut import capabilities_of
 from modelgauge.plugins.discovery import discover
 from modelgauge_openai.key import OpenAIKey
+from modelgauge_openai.servers import SERVERS
 from modelgauge_openai.sut import OpenAIChat
 
 LOCAL = "base_url=http://127.0.0.1:1/v1"
@@ -238,3 +239,16 @@ def test_the_key_is_in_the_identity_by_name_only():
     )
     assert one.identity() == other.identity()
     assert "canary" not in repr(one.identity()) + repr(vars(one)) + repr(one.initialization)
+
+
+@pytest.mark.parametrize("name", sorted(SERVERS))
+def test_every_server_of_the_list_can_be_asked(name):
+    key = SERVERS[name].get("key_env")
+    sut = make(f"openai/m?server={name}", **({key: "k-1"} if key else {}))
+    assert asked(sut, max_tokens=3)["model"] == "m"
+    assert sut.initialization.arguments["base_url"].startswith(("https://", "http://localhost:"))
+
+
+def test_a_server_without_its_key_names_the_variable():
+    with pytest.raises(MissingSecretError, match="GROQ_API_KEY"):
+        make("openai/m?server=groq", OPENAI_API_KEY="sk-1")

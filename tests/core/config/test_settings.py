@@ -200,7 +200,7 @@ def test_a_named_secrets_file_must_be_there(tmp_path):
 
 def test_the_table_of_settings_is_the_class():
     table = {info.name: info for info in list_settings()}
-    assert set(table) == {each.name for each in dataclasses.fields(Settings)} - {"file"}
+    assert set(table) == {each.name for each in dataclasses.fields(Settings)} - {"file", "servers"}
     assert table["judge"].key == "judge.model"
     assert table["data_dir"].variable == "MODELGAUGE_DATA_DIR"
     assert all(info.meaning for info in table.values())
@@ -308,3 +308,28 @@ def test_a_secrets_file_of_a_settings_file_starts_where_that_lies(tmp_path):
         load_settings(tmp_path / "below", env={})
     (tmp_path / "mine.toml").touch()
     assert load_settings(tmp_path / "below", env={}).secrets_file == tmp_path / "mine.toml"
+
+
+def test_tables_of_servers_stand_beside_the_settings(tmp_path):
+    write(
+        tmp_path,
+        'offline = true\n[openai.servers.mine]\nbase_url = "http://localhost:1/v1"\nomit = ["seed"]\n',
+    )
+    settings = load_settings(tmp_path, env={})
+    assert settings.offline
+    assert settings.servers == {"openai": {"mine": {"base_url": "http://localhost:1/v1", "omit": ["seed"]}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[openai]\nservers = 3\n", r"openai\.servers\.NAME is no table"),
+        ("[openai.servers]\nmine = 3\n", r"openai\.servers\.mine is no table.*\[openai\.servers\.mine\]"),
+        ("[openai]\nkey = 3\n", "no setting 'openai'"),
+        ("[openai]\nkey = 3\n[openai.servers.mine]\n", "no setting 'openai'"),
+    ],
+)
+def test_a_table_of_servers_that_is_none(tmp_path, text, problem):
+    write(tmp_path, text)
+    with pytest.raises(SettingsError, match=problem):
+        load_settings(tmp_path, env={})

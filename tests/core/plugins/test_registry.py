@@ -434,3 +434,81 @@ def test_a_function_that_takes_any_keywords_takes_any_option():
     made = registry(lambda register: register("x", factory))
     assert made.make("x?size=2&a=1") == ("x?a=1&size=2", 2, {"a": "1"})
     assert made.make("x") == ("x", 1, {})
+
+
+# --- named servers --------------------------------------------------------------------------------
+
+
+class Chat(Identified):
+    options_in_uid = ("server",)
+    identity_excludes = frozenset({"server"})
+
+    def __init__(
+        self, uid: str, model: str, url: str = "https://acme.example", omit: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(uid)
+        self.model, self.url, self.omit = model, url, omit
+
+
+ACME = {"eu": {"url": "https://eu.acme.example", "omit": ("seed",)}}
+
+
+def chat_registry(tables=None):
+    made = registry(lambda register: register.provider("acme", Chat, servers=ACME))
+    if tables is not None:
+        made.add_servers("acme", tables)
+    return made
+
+
+def test_a_server_is_named_and_other_options_override_its_own():
+    made = chat_registry().make("acme/m?server=eu&omit=stop")
+    assert (made.uid, made.model) == ("acme/m?omit=stop&server=eu", "m")
+    assert (made.url, made.omit) == ("https://eu.acme.example", ("stop",))
+
+
+def test_the_identity_holds_where_the_server_is_not_how_it_is_called():
+    mine, theirs = (chat_registry({"x": {"url": url}}) for url in ("https://a.example", "https://b.example"))
+    assert mine.make("acme/m?server=x").identity() != theirs.make("acme/m?server=x").identity()
+    assert mine.make("x/m").identity() != theirs.make("x/m").identity()
+    other = chat_registry({"y": {"url": "https://a.example"}})
+    assert mine.make("acme/m?server=x").identity() == other.make("acme/m?server=y").identity()
+
+
+def test_a_server_of_the_user_is_a_name_of_its_own_too():
+    made = chat_registry({"mine": {"url": "http://localhost:1", "omit": ["seed", "stop"]}})
+    assert made.providers == ["acme", "mine"]
+    for name in ("mine/m", "acme/m?server=mine"):
+        sut = made.make(name)
+        assert (sut.model, sut.url, sut.omit) == ("m", "http://localhost:1", ("seed", "stop"))
+    assert chat_registry({"eu": {"url": "http://mine"}}).make("acme/m?server=eu").url == "http://mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("acme/m?server=bat", r"no server 'bat'.*Did you mean 'bad'.*\[acme.servers.bat\]"),
+        ("bad/m", r"'bad/m' \(from \[acme.servers.bad\] of modelgauge.toml\) has no option 'ulr'"),
+        ("worse/m", "option 'omit' cannot be {'seed': 1}"),
+    ],
+)
+def test_a_server_that_is_wrong_is_told_when_it_is_asked_for(name, problem):
+    made = chat_registry({"bad": {"ulr": "x"}, "worse": {"omit": {"seed": 1}}})
+    assert made.make("acme/m").model == "m"
+    with pytest.raises(InvalidOptionError, match=problem):
+        made.make(name)
+
+
+def test_a_server_that_is_called_like_a_plugin_names_both():
+    made = chat_registry({"other": {}})
+    registry(lambda register: register.provider("other", API), distribution="other-plugin", into=made)
+    with pytest.raises(
+        NameCollisionError, match=r"\[acme.servers.other\] of modelgauge.toml and by other-plugin"
+    ):
+        made.make("other/m")
+    assert made.conflicts == {"other/…": ["[acme.servers.other] of modelgauge.toml", "other-plugin"]}
+
+
+@pytest.mark.parametrize(("provider", "name"), [("acne", "x"), ("acme", "a/b"), ("acme", "a b")])
+def test_servers_of_no_provider_or_without_a_good_name(provider, name):
+    with pytest.raises(PluginError, match=r"Did you mean 'acme'|names no server"):
+        chat_registry().add_servers(provider, {name: {}})
