@@ -156,7 +156,7 @@ class App:
             rows: equally long ones.
             head: the names of the columns.
             folds: the columns of text, and how wide each is at least.
-            empty: what is said where there are no rows.
+            empty: the text where there are no rows.
         """
         shown = [[self.redact(cell) for cell in row] for row in rows]
         width = Style.of(sys.stdout).width

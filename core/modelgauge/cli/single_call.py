@@ -1,4 +1,4 @@
-"""One question to one SUT, or one completion to one annotator: what is said, or why it is not cached.
+"""One call of one SUT or annotator: its request and response, or why its answer is not cached.
 
 For looking at a plugin at work (`modelgauge run-sut`, `run-annotator`, `cache explain`). A question is a
 run of one item, so that all holds that holds in a run; but nothing is cached, and its folder is thrown away.
@@ -35,7 +35,7 @@ _ANNOTATION = "annotation"
 
 @dataclass(slots=True)
 class Exchange:
-    """What was said. Parts that a failure left out are None.
+    """One call, step by step. Steps that a failure left out are None.
 
     Args:
         uid: of the SUT or annotator.
@@ -155,7 +155,7 @@ def _exchange(
     prompt: PromptWithContext,
     annotators: Mapping[str, CompletionAnnotator[Any]],
 ) -> Exchange:
-    """Run a test of one prompt, and note what is said to the SUT or the annotator and what it says."""
+    """Run a test of one prompt, and note the native request and response of the SUT or the annotator."""
     exchange = Exchange(owner.uid)
     _listen(owner, exchange)
     test = FakeTest("probe", [prompt], lambda _: {}, annotators, requires=())
@@ -169,12 +169,12 @@ def _exchange(
         if not isinstance(item, TestItemRecord):
             exchange.failure = item
             continue
-        said = item.interactions[0].response
-        completions = tuple(one.completion for one in said.completions)
+        response = item.interactions[0].response
+        completions = tuple(one.completion for one in response.completions)
         exchange.answer = (
-            said.completions[0].get_annotation(_ANNOTATION)
+            response.completions[0].get_annotation(_ANNOTATION)
             if annotators
-            else SUTResponse(completions=completions, usage=said.usage)
+            else SUTResponse(completions=completions, usage=response.usage)
         )
     return exchange
 

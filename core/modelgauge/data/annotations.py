@@ -1,4 +1,4 @@
-"""An item with what was said about it: first its annotations, then its measurements."""
+"""An item with its annotated responses, and an item with its measurements."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -87,8 +87,8 @@ class _Copied(Frozen):
     def _called(self) -> str:
         """By its name, else by how it begins."""
         fields = self.__dict__
-        said = next((str(fields[name]) for name in ("name", "input", "scenario") if fields.get(name)), "")
-        return quoted(said, _LONGEST_NAME)
+        title = next((str(fields[name]) for name in ("name", "input", "scenario") if fields.get(name)), "")
+        return quoted(title, _LONGEST_NAME)
 
     def replaced(self, **fields: Any) -> Self:
         """A copy with other values in some fields, checked as the constructor checks them.

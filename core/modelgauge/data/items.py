@@ -133,5 +133,7 @@ def derived_id(item: TestItem) -> str:
 def _digested(prompt: AnyPrompt) -> str:
     if isinstance(prompt, TextPrompt):
         return f'["text",{quoted(prompt.text)}]'
-    said = ",".join(f"[{quoted(message.role.value)},{quoted(message.text)}]" for message in prompt.messages)
-    return f'["chat",[{said}]]'
+    messages = ",".join(
+        f"[{quoted(message.role.value)},{quoted(message.text)}]" for message in prompt.messages
+    )
+    return f'["chat",[{messages}]]'

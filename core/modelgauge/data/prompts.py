@@ -107,7 +107,7 @@ class ChatMessage(Frozen):
 
     Args:
         role: user, assistant or system.
-        text: what is said.
+        text: of the message.
     """
 
     positional_fields: ClassVar[tuple[str, ...]] = ("role", "text")

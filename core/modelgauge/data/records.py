@@ -143,8 +143,8 @@ class TestItemExceptionRecord(Frozen):
 
 def _spans(interactions: Iterable[PromptInteractionAnnotations]) -> tuple[Span, ...]:
     """The spans of the traces that the completions hold."""
-    said = [each.completion.metadata for one in interactions for each in one.response.completions]
-    return tuple([span for one in said if TRACE in one for span in Trace.load(one[TRACE]).spans])
+    metadata = [each.completion.metadata for one in interactions for each in one.response.completions]
+    return tuple([span for one in metadata if TRACE in one for span in Trace.load(one[TRACE]).spans])
 
 
 class DatasetReference(Frozen):

@@ -264,10 +264,10 @@ def judged(thresholds: Mapping[str, Threshold], measurements: Mapping[str, float
     found: dict[str, bool] = {}
     every = True
     for name, threshold in thresholds.items():
-        said = measurements.get(f"{name}.{PASSED}")
-        if said is None and name in measurements:
-            said = found[f"{name}.{PASSED}"] = threshold.is_reached(measurements[name])
-        every = every and bool(said)
+        passed = measurements.get(f"{name}.{PASSED}")
+        if passed is None and name in measurements:
+            passed = found[f"{name}.{PASSED}"] = threshold.is_reached(measurements[name])
+        every = every and bool(passed)
     if thresholds and PASSED not in measurements:
         found[PASSED] = every
     return found

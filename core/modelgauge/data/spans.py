@@ -26,12 +26,12 @@ class Span(Frozen):
         type: llm, retriever, tool, agent, or a word of the author's own.
         start: seconds since the trace began.
         seconds: how long it took; None where it had not ended when the trace did.
-        input: the arguments by name, or what `update_current_span` said.
-        output: what was returned or yielded, or what `update_current_span` said.
+        input: the arguments by name, or what `update_current_span` set.
+        output: what was returned or yielded, or what `update_current_span` set.
         error: the class and message of the exception that ended it.
         metadata: any JSON object.
         tags: for grouping.
-        test_case: what the metrics of this span judge; also where there are none, what the app said of it.
+        test_case: what the metrics of this span judge; where there are none, what the app reported of it.
         metrics: their names.
     """
 
@@ -57,11 +57,11 @@ class Trace(Frozen):
     others: where a wrapper called the app twice, say, or answered by itself.
 
     Args:
-        name: of the outermost span, or what `update_current_trace` said.
+        name: of the outermost span, or what `update_current_trace` set.
         started: when, in ISO 8601, UTC.
         seconds: how long it took.
-        input: what `update_current_trace` said.
-        output: what `update_current_trace` said.
+        input: what `update_current_trace` set.
+        output: what `update_current_trace` set.
         thread_id: the conversation that it belongs to.
         user_id: who asked.
         metadata: any JSON object.

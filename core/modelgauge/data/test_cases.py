@@ -124,7 +124,7 @@ class Turn(Frozen, WithMetadata):
 
     Args:
         role: who speaks, "user" or "assistant".
-        content: what is said.
+        content: the text of the message.
         user_id: which user, where there are several.
         retrieval_context: the texts that the app found for this answer, best first.
         tools_called: the tools that the app called for this answer, in order.
@@ -322,7 +322,7 @@ class ConversationalGolden(Conversation, Editable, WithAdditionalMetadata):
         """The test case of one run of the app.
 
         Args:
-            turns: what was said, from the beginning; without it, what the golden holds.
+            turns: the whole conversation; without it, the turns of the golden.
             fields: any other fields of `ConversationalTestCase`, over those of the golden.
 
         Raises:

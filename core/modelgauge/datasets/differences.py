@@ -165,9 +165,9 @@ def _beginnings(member: Member) -> Iterable[str]:
 
 
 def _identity(member: Member, turns: int) -> str:
-    said: dict[str, Any] = {
+    known: dict[str, Any] = {
         name: value for name in _ASKED_AND_KNOWN if (value := getattr(member, name, None)) is not None
     }
     if isinstance(member, ConversationalGolden | ConversationalTestCase):
-        said["turns"] = [[turn.role, turn.content] for turn in (member.turns or ())[:turns]]
-    return canonical_json(said)
+        known["turns"] = [[turn.role, turn.content] for turn in (member.turns or ())[:turns]]
+    return canonical_json(known)

@@ -136,13 +136,13 @@ def _of_text(kind: Kind, text: str, delimiter: str) -> Any:
     if kind.delimiter and kind is not _TOOLS and not is_list_meant(text):
         return text.split(delimiter)
     try:
-        said = DECODER.decode(text)
+        parsed = DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise UnfitError(f"{kind.wanted} ({why_no_json(error)})") from None
     part = str | dict if kind is _TOOLS else str
-    if kind.delimiter and not (isinstance(said, list) and all(isinstance(one, part) for one in said)):
+    if kind.delimiter and not (isinstance(parsed, list) and all(isinstance(one, part) for one in parsed)):
         raise UnfitError(kind.wanted)
-    return said
+    return parsed
 
 
 def _number(text: str) -> float:
@@ -177,7 +177,7 @@ def is_list_meant(cell: str) -> bool:
 
 
 class Chosen(NamedTuple):
-    """What the caller said.
+    """The columns and delimiters that the caller named.
 
     Args:
         columns: the column of each field that was named, by field.
@@ -240,10 +240,12 @@ def as_arguments(columns: Mapping[str, str]) -> dict[str, str]:
 
 def is_conversation(table: Table, columns: Mapping[str, str]) -> bool:
     """Whether the rows are conversations: they have a scenario or turns, and no input."""
-    said = {"scenario", "turns"}
+    conversational = {"scenario", "turns"}
     if "input" in columns:
         return False
-    return bool(said & columns.keys()) or ("input" not in table.columns and bool(said & set(table.columns)))
+    return bool(conversational & columns.keys()) or (
+        "input" not in table.columns and bool(conversational & set(table.columns))
+    )
 
 
 def claimed(table: Table, columns: Mapping[str, str], fields: Mapping[str, Any], what: str) -> dict[str, str]:

@@ -112,9 +112,9 @@ def read_goldens(table: Table, chosen: Chosen) -> Reading:
     reading = _read(table, chosen, ConversationalGolden if is_conversation(table, chosen.columns) else Golden)
     found = [names for golden in reading.members if (names := prefilled(golden))]
     if found:
-        said = " and ".join(name for name in RUNTIME_FIELDS if any(name in one for one in found))
+        fields = " and ".join(name for name in RUNTIME_FIELDS if any(name in one for one in found))
         has = f"{counted(len(found), 'golden')} {'has' if len(found) == 1 else 'have'}"
-        reading.doubts.append(f"{has} {said}, which a run of the app must say: that belongs to test cases")
+        reading.doubts.append(f"{has} {fields}, which a run of the app must say: that belongs to test cases")
     return reading
 
 
@@ -333,8 +333,8 @@ def _shown(value: Any) -> str:
 def row_of(member: Member) -> dict[str, Any]:
     """All that a golden or a test case says, as JSON; reading it gives an equal one."""
     row = member.model_dump(mode="json", exclude_defaults=True)
-    said = {ALIASES.get(name, name): value for name, value in row.items()}
-    return {name: said[name] for name in FIELDS if name in said}
+    values = {ALIASES.get(name, name): value for name, value in row.items()}
+    return {name: values[name] for name in FIELDS if name in values}
 
 
 def csv_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str | None]]:

@@ -116,13 +116,13 @@ class ShownRun:
             return None
         rescored = None if self.folder is None else self.folder.rescores()
         if self.record.sut_uid == GIVEN and rescored is None:  # nobody could be asked for more
-            said = None if self.folder is None else self.folder.command_line()
-            return shlex.join(said) if said and said[0] in ("pytest", "modelgauge") else None
+            command = None if self.folder is None else self.folder.command_line()
+            return shlex.join(command) if command and command[0] in ("pytest", "modelgauge") else None
         if rescored is None or self.folder is None:
             return self._of_objects() or f"{self.command('resume')}{higher_cap([self.record])}"
-        said = self.folder.command_line()  # with the test or the metrics that it was given
-        if said and said[0] == "modelgauge":  # a manifest may come from anybody
-            return shlex.join(said)
+        command = self.folder.command_line()  # with the test or the metrics that it was given
+        if command and command[0] == "modelgauge":  # a manifest may come from anybody
+            return shlex.join(command)
         return RunFolder(self.folder.path.parent / rescored).command("rescore")
 
     def _of_objects(self) -> str | None:
@@ -163,8 +163,10 @@ class ShownRun:
 
 def higher_cap(records: Iterable[TestRecord]) -> str:
     """The options that `resume` needs, since caps were reached; nothing where none was."""
-    said = " ".join(record.failure.message for record in records if record.failure is not None)
-    return "".join(f" {option} {metavar}" for option, metavar in _CAPS.items() if f"Raise {option}," in said)
+    messages = " ".join(record.failure.message for record in records if record.failure is not None)
+    return "".join(
+        f" {option} {metavar}" for option, metavar in _CAPS.items() if f"Raise {option}," in messages
+    )
 
 
 def record_as_json(

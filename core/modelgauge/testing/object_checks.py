@@ -272,5 +272,5 @@ def _compared(subject: Subject, made: Any, fresh: TestRecord, kept: TestRecord) 
                 "The answer looks different when it comes from the cache.", fix, "translate_response"
             )
     completion = answer[0].response.completions[0]
-    said = completion.completion.text if subject.kind == "sut" else completion.annotations.get("annotation")
-    return f"{unkept} It said {said!r:.80}.".lstrip()
+    reply = completion.completion.text if subject.kind == "sut" else completion.annotations.get("annotation")
+    return f"{unkept} It said {reply!r:.80}.".lstrip()

@@ -157,10 +157,10 @@ class Plugin:
             raise Problem(what, fix) from None
         lines = done.stdout.decode("utf-8", "replace").splitlines()
         if done.returncode != 0 or not lines:
-            said = done.stderr.decode("utf-8", "replace").strip()
-            why = said.splitlines()[-1] if said else "it said nothing"
+            stderr = done.stderr.decode("utf-8", "replace").strip()
+            why = stderr.splitlines()[-1] if stderr else "it stderr nothing"
             what = f"{self.name} ended its process with code {done.returncode}: {why}."
-            raise Problem(what, "Raise an exception instead of ending the process.", said)
+            raise Problem(what, "Raise an exception instead of ending the process.", stderr)
         answer: dict[str, Any] = json.loads(lines[-1])
         return answer
 

@@ -255,8 +255,8 @@ def _repeated(goldens: Sequence[Any]) -> Iterator[str]:
     from collections import Counter
 
     for what in ("input", "scenario", "name"):
-        said = Counter(getattr(golden, what, None) for golden in goldens)
-        for text, times in said.items():
+        times_of = Counter(getattr(golden, what, None) for golden in goldens)
+        for text, times in times_of.items():
             if text is not None and times > 1:
                 yield f"{times:,} goldens have the {what} {one_line(text, 60)!r}"
 
@@ -285,7 +285,7 @@ def diff(app: App, /, *, old: Path, new: Path, with_exit_code: bool, form: FileF
     was, now = _whole(app, old, form), _whole(app, new, form)
     found = differences(was, now)
     if as_json:
-        said = {
+        facts = {
             "added": found.added,
             "removed": found.removed,
             "changed": [{"fields": one.fields, "old": one.old, "new": one.new} for one in found.changed],
@@ -293,7 +293,7 @@ def diff(app: App, /, *, old: Path, new: Path, with_exit_code: bool, form: FileF
             "order_differs": found.is_order_other,
             "content_hash": {"old": was.content_hash, "new": now.content_hash},
         }
-        app.show_json({"differ": bool(found), **said})
+        app.show_json({"differ": bool(found), **facts})
     else:
         _show_differences(app, found)
         app.show(

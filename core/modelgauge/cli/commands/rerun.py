@@ -58,7 +58,7 @@ def resume(app: App, /, *, run: str, **given: Any) -> None:
 
     RUN is a run's id or folder, or an invocation's id: then each of its runs that is not complete is
     continued, one after the other. Items that have a record, failed ones too, are not done again, also where
-    the run kept no cache. What the results depend on is as it was, and nothing need be said again.
+    the run kept no cache. What the results depend on is as it was, and need not be given again.
 
     Of a run that is not known to be your own (somebody sent it, it was made on another machine, or lay in an
     archive) no name is used unasked: give its --sut, --judge, --dataset, --dependency and --plugin again, as the
@@ -106,8 +106,8 @@ def rescore(app: App, /, *, run: str, **given: Any) -> None:
     _run_again(app, rescored, run, given, names, **given.pop("form")._asdict())
 
 
-def _said(measured: Mapping[str, Any]) -> Iterator[str]:
-    """What a run is done again with, as it was said."""
+def _options_of(measured: Mapping[str, Any]) -> Iterator[str]:
+    """The options that a run is done again with."""
     for name in ("sut", "test", "dataset", "judge"):
         if measured.get(name) is not None:
             yield from (f"--{name}", str(measured[name]))
@@ -152,8 +152,8 @@ def _run_again(
     name = str(real_path(path.parent if in_a_run else path)) if path.exists() else run
     folders = find_run(app.settings.data_dir, name)
     everything = Names(**names, dependencies=given["dependencies"], plugins=app.settings.plugins)
-    said = {"--plugin": list(app.local_plugins)}
-    said["--dependency"] = [f"{key}={path}" for key, path in given["dependencies"].items()]
+    loaded = {"--plugin": list(app.local_plugins)}
+    loaded["--dependency"] = [f"{key}={path}" for key, path in given["dependencies"].items()]
     again: list[str] = []
     for folder in folders:
         if verb == "resume" and folder.is_complete():  # it is only shown
@@ -161,7 +161,7 @@ def _run_again(
         original = OriginalRun(folder)
         check_names(original, everything, verb)
         if not original.is_own:
-            again = [part for option, values in said.items() for one in values for part in (option, one)]
+            again = [part for option, values in loaded.items() for one in values for part in (option, one)]
         app.local_plugins.extend(original.plugins)
     app.configure()  # with these plugins
     measured = {**names, **form}
@@ -171,5 +171,5 @@ def _run_again(
         given,
         lambda more: function(name, app.settings.data_dir, **options, **more),
         folders[0].path.parent,
-        again=shlex.join(["modelgauge", verb, name, *again, *_said(measured)]),
+        again=shlex.join(["modelgauge", verb, name, *again, *_options_of(measured)]),
     )

@@ -117,11 +117,11 @@ def annotator_prompt(app: App, annotator: str, given: Mapping[str, Any]) -> Prom
 
 
 def _show(app: App, exchange: Exchange, answer_name: str, *, as_json: bool, **given: Any) -> None:
-    """Show what was said; the exit code is 3 where the call failed.
+    """Show a call; the exit code is 3 where it failed.
 
     Args:
         app: of this invocation.
-        exchange: what was said.
+        exchange: the call.
         answer_name: what the answer is called.
         as_json: whether to print one JSON object.
         given: what the command was given, for the JSON.
@@ -134,8 +134,8 @@ def _show(app: App, exchange: Exchange, answer_name: str, *, as_json: bool, **gi
     }
     if as_json:
         error = failure and {"type": failure.error_type, "stage": failure.stage, "message": failure.message}
-        said = {name: plain(one) for name, one in {**given, **parts}.items()}
-        app.show_json({"uid": exchange.uid, **said, "error": error})
+        steps = {name: plain(one) for name, one in {**given, **parts}.items()}
+        app.show_json({"uid": exchange.uid, **steps, "error": error})
     else:
         for name, value in parts.items():
             if value is not None or failure is None:
