@@ -102,7 +102,7 @@ class DependencyError(ModelGaugeError):
 
 
 class DependencyMissingError(DependencyError):
-    """Not there, and fetching is not allowed (`--offline`) or not possible."""
+    """External data is missing, and fetching is not allowed (`--offline`) or not possible."""
 
 
 class DownloadError(DependencyError):

@@ -99,7 +99,7 @@ dataset_options = together(
     ),
     judge_option,
 )
-"""For the tests that `taken_dataset_tests` makes."""
+"""Options of the tests that `taken_dataset_tests` makes."""
 other_dataset_options = together(
     click.option(
         "--dataset", type=FILE, metavar="FILE", help="Measure by these goldens.  [default: the run's]"
@@ -114,7 +114,7 @@ other_dataset_options = together(
     ),
     judge_option,
 )
-"""For a run of a data set that is measured again: each option replaces the run's own."""
+"""Options of a run of a data set that is measured again; each replaces what the run had."""
 
 
 def taken_dataset_tests(

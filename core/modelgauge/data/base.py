@@ -283,7 +283,7 @@ def _suggested(cls: type[BaseModel], location: tuple[int | str, ...], names: lis
 
 
 def _within(location: tuple[int | str, ...]) -> str:
-    """Where the value stands whose field one of our validators names: nothing for a field of the class itself."""
+    """The path to the value whose field one of our validators names; nothing for a field of the class itself."""
     return f"{_dotted(location[:-1])}." if len(location) > 1 else ""
 
 

@@ -204,7 +204,7 @@ class Editable(_Copied):
         _warn_of_prefilled(prefilled(self))
 
     # As in Frozen: values that are read back (from a record, from a file) do not warn one by one.
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # as there
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # pydantic's own mark
 
     @classmethod
     def _check_together(cls, fields: Mapping[str, Any]) -> None:

@@ -52,7 +52,7 @@ class SUTOptions(Frozen):
     response_schema: JsonObject | None = None
 
     def overlaid(self, over: "SUTOptions") -> "SUTOptions":
-        """These options, with those of `over` that are asked for in their place."""
+        """A copy in which the options that `over` sets replace these."""
         asked = {name: value for name, value in over.__dict__.items() if value is not None}
         return self.replaced(**asked) if asked else self
 
@@ -76,7 +76,7 @@ class _WithOptions(Frozen):
         options: SUTOptions
 
     def with_options(self, over: SUTOptions) -> Self:
-        """This prompt with run-level options laid over its own."""
+        """The prompt with run-level options, which replace its own."""
         options = self.options.overlaid(over)
         return self if options is self.options else self.replaced(options=options)
 

@@ -23,7 +23,7 @@ JsonObject = Annotated[dict[str, Any], AfterValidator(_exact)]
 """A dict that is the same after JSON."""
 
 Own = AfterValidator(unshared)
-"""Of lists and mappings: a copy, so that later changes to the caller's value do not reach it."""
+"""Lists and mappings are copied, so that later changes to the caller's value do not reach the field."""
 
 OwnJsonObject = Annotated[JsonObject, Own]
 """A JSON object, copied, so that later changes to the caller's dict do not reach it."""

@@ -127,7 +127,7 @@ class EvaluationDataset:
         self._test_cases.append(test_case)
 
     def __iter__(self) -> Iterator[Any]:
-        """Over the test cases; where there are none yet, over the goldens. So are `in` and `len`."""
+        """Iterate over the test cases; where there are none yet, over the goldens. `in` and `len` do the same."""
         return iter(self._test_cases or self._goldens)
 
     def __len__(self) -> int:

@@ -79,7 +79,7 @@ class FileForm(NamedTuple):
         }
 
     def over(self, other: "FileForm") -> "FileForm":
-        """This one, and what another says besides."""
+        """This form, with what it leaves open taken from another."""
         return FileForm(
             {**other.columns, **self.columns},
             self.delimiter or other.delimiter,
@@ -137,7 +137,7 @@ def _is_one_by_name(path: Path) -> bool:
 
 
 def path_to_save(file_type: str, directory: FilePath, file_name: str | None) -> Path:
-    """Where a data set is saved.
+    """The path at which a data set is saved.
 
     Args:
         file_type: csv, json or jsonl.
@@ -165,7 +165,7 @@ def path_to_save(file_type: str, directory: FilePath, file_name: str | None) -> 
 
 
 def write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write a file whole, or leave the one that was there.
+    """Write a whole file, or leave the one that was there unchanged.
 
     Args:
         path: the file; missing folders are made.

@@ -67,7 +67,7 @@ def goldens_of(file: Path, form: FileForm) -> EvaluationDataset:
 def inherited(
     file: Path, form: FileForm, columns: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Of the columns of an earlier run's file those that another file has, and those that it lacks.
+    """Split the columns of an earlier run's file into those that another file has, and those that it lacks.
 
     Where it lacks one and has a column of the field's own name, that one holds the field, and nothing is lacking.
 

@@ -57,7 +57,7 @@ def holds_test_cases(table: Table) -> bool:
 
 
 def _of_kind(table: Table, *, test_cases: bool) -> Table:
-    """Of a table of goldens and test cases the rows of one kind; any other table as it is."""
+    """A table with the rows of one kind, where goldens and test cases are mixed; any other table unchanged."""
     if not holds_test_cases(table):
         return table
     rows = [row for row in table.rows if row.problem or (row.values.get(MARK) == TEST_CASE) is test_cases]

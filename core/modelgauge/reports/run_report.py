@@ -162,7 +162,7 @@ def _add_facts(run: ShownRun, page: Page, shown_by: str) -> None:
 
 
 def _facts(run: ShownRun, style: Style) -> Iterator[tuple[str, str, str]]:
-    """What there is to know beside the results: a label, a text, and how it looks."""
+    """The facts beside the results: label, text and look of each."""
     record = run.record
     if record.dataset is not None:
         yield "data set", str(record.dataset), ""
@@ -183,7 +183,7 @@ def _facts(run: ShownRun, style: Style) -> Iterator[tuple[str, str, str]]:
 
 
 def _add_where(run: ShownRun, path: Path, page: Page, wide: int, shown_by: str) -> None:
-    """Where the run lies, and the commands that say more of it and go on with it."""
+    """Add the path of the run, and the commands that show more of it or continue it."""
     record = run.record
     page.add_line(_RECORD, str(path), indent=wide)
     failed = record.counts.failed or record.counts.partial or not have_all_passed(record)
@@ -198,7 +198,7 @@ def _add_where(run: ShownRun, path: Path, page: Page, wide: int, shown_by: str) 
 
 
 def _cuts(record: TestRecord) -> Iterator[str]:
-    """Where a server bore fewer calls at once than it was sent."""
+    """Notes on servers that refused so many calls at once, so that fewer were sent."""
     for uid, changes in record.concurrency.items():
         cuts = [
             change.limit
@@ -217,7 +217,7 @@ def _prompts(record: TestRecord) -> str:
 
 
 def _prefix(record: TestRecord) -> Iterator[str]:
-    """That the results of a stopped run are of the items that came first."""
+    """A note that the results of a stopped run are of its first items."""
     if record.result and _is_prefix(record):
         estimates = (value for _, value in _rows(record.result, None) if isinstance(value, Estimate))
         bounded = " Worst to best does." if all(one.bounds for one in estimates) else ""

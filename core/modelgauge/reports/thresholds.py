@@ -22,11 +22,11 @@ def share_that_passed(record: TestRecord, name: str | None = None) -> Estimate |
 
 
 def passed_of(record: TestRecord, name: str | None = None) -> str | None:
-    """The same for people: `3 of 4`. Items that were asked several times may have passed in part.
+    """How many of the scored items passed, in words: `3 of 4`. Of items with repeats, a part can have passed.
 
     Args:
         record: of a run.
-        name: as above.
+        name: the measurement with the threshold; None for all.
     """
     share = share_that_passed(record, name)
     return None if share is None else _described(share)

@@ -81,7 +81,7 @@ def test_methods(subject: Subject) -> None:
 
 
 def test_made(subject: Subject) -> None:
-    """It can be made of what is registered, wherever its secrets come from."""
+    """An object can be made of what is registered, wherever its secrets come from."""
     subject.pass_stage("made")
 
 
@@ -104,7 +104,7 @@ def test_secrets(subject: Subject) -> None:
 
 
 def test_requests(subject: Subject) -> None:
-    """It makes a request of whatever it is asked: empty, long, in any script, with any options."""
+    """A request is made of every prompt: empty, long, in any script, with any options."""
     for (label, method, _), request, _, error in subject.translations:
         if isinstance(error, ModelGaugeError) and not label.startswith("a plain"):
             continue  # what it cannot do, it may refuse with an error that says why

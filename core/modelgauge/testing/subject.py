@@ -264,7 +264,7 @@ class Subject:
 
     @cached_property
     def data(self) -> Attempt:
-        """Where the data of a test is on this machine."""
+        """The paths of a test's data on this machine, or why there are none."""
         test = self.made
         found = attempt(lambda: self.store.resolve_all(test.uid, test.get_dependencies()))
         return Attempt({key: one.path for key, one in (found.made or {}).items()}, found.error)

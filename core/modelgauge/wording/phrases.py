@@ -3,7 +3,7 @@
 import string
 
 _LETTERS = string.ascii_letters + string.digits + "_+/=.%:~-"
-"""Of which secrets are made. Languages without spaces are not, and are cut anywhere."""
+"""The characters of secrets. Languages without spaces have others, and are cut anywhere."""
 
 _LONGEST_SECRET = 4096
 """Characters; a longer word is none, and is cut."""
@@ -26,7 +26,7 @@ def a_thing(value: object) -> str:
 
 
 def capitalized(text: str) -> str:
-    """For the beginning of a sentence."""
+    """A text with a capital first letter, for the beginning of a sentence."""
     return text[:1].upper() + text[1:]
 
 
