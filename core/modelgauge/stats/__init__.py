@@ -16,8 +16,21 @@ if TYPE_CHECKING:
     from modelgauge.stats.aggregations import quantiles as quantiles
     from modelgauge.stats.aggregations import stddev as stddev
     from modelgauge.stats.aggregations import total as total
+    from modelgauge.stats.agreement import Ratings as Ratings
+    from modelgauge.stats.agreement import agreement_interval as agreement_interval
+    from modelgauge.stats.agreement import cohen_kappa as cohen_kappa
+    from modelgauge.stats.agreement import confusion_matrix as confusion_matrix
+    from modelgauge.stats.agreement import fleiss_kappa as fleiss_kappa
+    from modelgauge.stats.agreement import gwet_ac1 as gwet_ac1
+    from modelgauge.stats.agreement import krippendorff_alpha as krippendorff_alpha
+    from modelgauge.stats.agreement import ratings_of as ratings_of
+    from modelgauge.stats.agreement import raw_agreement as raw_agreement
     from modelgauge.stats.bootstrap import BootstrapDifference as BootstrapDifference
     from modelgauge.stats.bootstrap import bootstrap_difference as bootstrap_difference
+    from modelgauge.stats.correction import CorrectedMean as CorrectedMean
+    from modelgauge.stats.correction import CorrectedShare as CorrectedShare
+    from modelgauge.stats.correction import prediction_powered_mean as prediction_powered_mean
+    from modelgauge.stats.correction import rogan_gladen as rogan_gladen
     from modelgauge.stats.designs import RepeatPlan as RepeatPlan
     from modelgauge.stats.designs import design_effect as design_effect
     from modelgauge.stats.designs import difference_stddev as difference_stddev

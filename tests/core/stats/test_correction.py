@@ -1,0 +1,127 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from modelgauge.errors import InvalidDataError
+from modelgauge.stats import mean_error, prediction_powered_mean, rogan_gladen, t_interval
+
+RIGHT = [1, 0, 1, 1, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 0, 1, 1, 0, 1, 1]
+JUDGED = [1, 0, 1, 1, 1, 1, 1, 0, 0, 1, 0, 1, 0, 1, 0, 1, 1, 1, 1, 1]
+OTHERS = [1] * 37 + [0] * 23
+SCORES = [0.9, 0.4, 0.7, 0.8, 0.6, 0.9, 0.1, 0.35, 0.55, 0.75]
+JUDGED_SCORES = [0.8, 0.5, 0.65, 0.9, 0.4, 0.85, 0.3, 0.3, 0.7, 0.6]
+OTHER_SCORES = np.linspace(0.2, 1, 25) ** 2
+
+# ppi-python 0.2.3: ppi_mean_pointestimate, and ppi_mean_ci with alpha=0.05. Its variances have the divisor n.
+PPI = [
+    ((RIGHT, JUDGED, OTHERS), 0.61127451, (0.4386744993321919, 0.783874520275651)),
+    ((SCORES, JUDGED_SCORES, OTHER_SCORES), 0.53591751, (0.4142240463830519, 0.6576109775413511)),
+]
+
+
+@pytest.mark.parametrize(("given", "value", "interval"), PPI)
+def test_the_mean_is_that_of_ppi_python(given, value, interval):
+    labels, judged, others = map(np.asarray, given)
+    found = prediction_powered_mean(*given)
+    assert found.value == pytest.approx(sum(interval) / 2, abs=1e-10)
+    assert found.value == pytest.approx(value, abs=1e-8)
+    errors = labels - found.weight * judged
+    theirs = math.sqrt(found.weight**2 * others.var() / len(others) + errors.var() / len(errors))
+    assert 2 * scipy_stats.norm.ppf(0.975) * theirs == pytest.approx(interval[1] - interval[0], abs=1e-10)
+    ours = math.sqrt(found.weight**2 * others.var(ddof=1) / len(others) + errors.var(ddof=1) / len(errors))
+    assert found.stderr == pytest.approx(ours, rel=1e-12)
+    half = scipy_stats.t.ppf(0.975, len(labels) - 1) * ours
+    assert found.interval == pytest.approx((found.value - half, found.value + half), rel=1e-10)
+
+
+def test_a_judge_that_is_useless_or_turned_round_is_left_out():
+    for judged, others in ((np.ones(10), np.ones(25)), (1 - np.array(JUDGED_SCORES), OTHER_SCORES)):
+        found = prediction_powered_mean(SCORES, judged, others)
+        classical = mean_error(SCORES)
+        assert (found.weight, found.value) == (0.0, pytest.approx(classical.mean))
+        assert found.interval == pytest.approx(t_interval(classical), rel=1e-10)
+
+
+def test_a_judge_that_knows_all_is_relied_on():
+    found = prediction_powered_mean(RIGHT, RIGHT, OTHERS * 1000)
+    assert found.weight == pytest.approx(1, abs=0.2)
+    assert found.stderr < mean_error(RIGHT).stderr / 2
+    assert prediction_powered_mean([1, 1], [1, 1], [1, 1]) == (1.0, 0.0, None, 0.0)
+
+
+def test_the_interval_holds_the_mean_of_a_biased_judge():
+    generator = np.random.default_rng(4)
+    held, narrower = 0, 0
+    for _ in range(600):
+        truth = generator.random(400) < 0.6
+        judged = (
+            np.where(generator.random(400) < 0.9, truth, 1) * 1.0
+        )  # it lets a tenth of the wrong answers pass
+        found = prediction_powered_mean(truth[:60] * 1.0, judged[:60], judged[60:])
+        held += found.interval[0] <= 0.6 <= found.interval[1]
+        narrower += found.stderr < mean_error(truth[:60]).stderr
+    assert 0.93 < held / 600 < 0.975
+    assert narrower > 590
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ([1], [1], [1, 0]), ([1, 0], [1], [1, 0]), ([1, 0], [1, 0], [1]), ([[1, 0]], [[1, 0]], [1, 0]),
+        ([1, math.nan], [1, 0], [1, 0]), ([1, 0], [math.inf, 0], [1, 0]), ([1, 0], [1, 0], [math.nan, 0]), ([], [], []),
+    ],
+)  # fmt: skip
+def test_what_has_no_corrected_mean(given):
+    with pytest.raises(InvalidDataError):
+        prediction_powered_mean(*given)
+
+
+# By an independent script in R 4.2.2 of the formulas of Lang and Reiczigel (2014), section 2.
+LANG_REICZIGEL = [
+    (((27, 650), (50, 100), (199, 200)), 0.95, (0.0738150738150740, 0.0274600105668923, 0.1145830257298254)),
+    (((130, 200), (70, 80), (51, 60)), 0.95, (0.689655172413793, 0.567393306647181, 0.816456222870992)),
+    (((130, 200), (70, 80), (51, 60)), 0.9, (0.689655172413793, 0.587776618533006, 0.797098160106000)),
+    (((49, 50), (18, 20), (19, 20)), 0.95, (1.0, 0.934491780223435, 1.0)),
+]
+
+
+@pytest.mark.parametrize(("counts", "confidence", "expected"), LANG_REICZIGEL)
+def test_the_share_has_the_interval_of_lang_and_reiczigel(counts, confidence, expected):
+    found = rogan_gladen(*counts, confidence=confidence)
+    assert (found.value, *found.interval) == pytest.approx(expected, abs=1e-10)
+    assert (found.sensitivity, found.specificity) == tuple(count / total for count, total in counts[1:])
+
+
+def test_the_interval_holds_the_true_share():
+    generator = np.random.default_rng(6)
+    held = 0
+    for _ in range(1000):
+        positive = generator.binomial(300, 0.3 * 0.85 + 0.7 * 0.1)
+        found = rogan_gladen(
+            (positive, 300), (generator.binomial(60, 0.85), 60), (generator.binomial(80, 0.9), 80)
+        )
+        held += found.interval[0] <= 0.3 <= found.interval[1]
+    assert 0.935 < held / 1000 < 0.98
+
+
+def test_a_perfect_judge_corrects_nothing_and_a_barely_known_one_says_nothing():
+    assert rogan_gladen((30, 100), (50, 50), (50, 50)).value == pytest.approx(0.3)
+    assert rogan_gladen((5, 10), (1, 1), (1, 10)).interval == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "counts", [((1, 2), (1, 2), (1, 2)), ((1, 2), (1, 3), (2, 3)), ((1, 2), (0, 5), (5, 5))]
+)
+def test_a_judge_that_tells_nothing_is_refused(counts):
+    with pytest.raises(InvalidDataError, match="tells nothing"):
+        rogan_gladen(*counts)
+
+
+@pytest.mark.parametrize(
+    "counts", [((3, 2), (1, 1), (1, 1)), ((0, 0), (1, 1), (1, 1)), ((1, 2), (-1, 1), (1, 1))]
+)
+def test_what_are_no_counts(counts):
+    with pytest.raises(InvalidDataError, match="from 0 to its total"):
+        rogan_gladen(*counts)
