@@ -41,7 +41,7 @@ _LOOPS = (
 )
 
 DEFAULT_METRIC = "answer_relevancy"
-"""What judges an app that names no metric of its own."""
+"""The metric of an app that names none."""
 
 
 def check_app(callback: object) -> Observation:
@@ -91,7 +91,7 @@ class Uses:
         self._seconds = min(options.attempt_timeout, options.call_timeout)
 
     def on(self, questions: Sequence[str], at_once: int) -> list[Used]:
-        """Use it once for each question; blocks, also inside a running event loop.
+        """Use the app once for each question; blocks, also inside a running event loop.
 
         Raises:
             ModelGaugeError: the check did; what was under way has ended, and nothing more began.
@@ -145,7 +145,7 @@ class Uses:
         return Used(use.ended(value), value)
 
     def here(self, asked: str) -> Used:
-        """Use it once; plain code runs in this thread, whose debugger and fixtures it knows, and is not ended.
+        """Use the app once; plain code runs in this thread, with its debugger and fixtures, and has no deadline.
 
         Raises:
             ModelGaugeError: the check did.
@@ -157,7 +157,7 @@ class Uses:
                 if _goes_on(value):
                     value = blocking(lambda: _within(self._seconds, value))
             used = Used(use.ended(value), value)
-        except BaseException as error:  # likewise; pytest.fail and sys.exit too
+        except BaseException as error:  # the author's; pytest.fail and sys.exit too
             if is_from_outside(error) or is_skip(error):
                 raise
             used = self._failed(use, as_exception(error))
@@ -168,7 +168,7 @@ class Uses:
         return Use(self._observation.name, {"input": asked}, self._observation)
 
     def _failed(self, use: Use, error: Exception) -> Used:
-        """What the app did until it failed; with advice where asyncio says only that some loop is not the right one."""
+        """What the app did until it failed; with advice where asyncio only names a wrong loop."""
         if isinstance(error, CallTimeoutError) and self._options.call_timeout < self._options.attempt_timeout:
             error = call_timed_out(self._options.call_timeout)
         if isinstance(error, RuntimeError) and any(told in str(error) for told in _OF_ANOTHER_LOOP):
@@ -242,7 +242,7 @@ class Judging:
         return [self._made[key] for key in named]
 
     def check(self, used: Used) -> None:
-        """Refuse metrics that show in a use of the app and can judge nothing, so that it is not used any more."""
+        """Refuse metrics of the app that cannot judge, so that the app is not used again."""
         if used.error is None:
             self.objects(_metrics_of(used))
 
@@ -298,13 +298,13 @@ def _metrics_of(used: Used) -> list[Any]:
 
 
 def _is_answer_without_metrics(used: Used, app: Observation) -> bool:
-    """Whether the app itself answered, not a wrapper in its stead, and nothing that it called has metrics."""
+    """Whether the app itself answered, not a wrapper, and no function that it called has metrics."""
     is_own = any(span.of is app for span in used.trace.spans)
     return used.error is None and is_own and not _metrics_of(used)
 
 
 def _answered(golden: Golden, used: Used, judging: Judging) -> AnsweredCase:
-    """The golden's input and references, and what the app answered and said; thoughts are no part of an answer."""
+    """The golden's input and references with the app's answer, without its reasoning."""
     trace, golden = used.trace, as_asked(golden)
     if used.error is not None:
         return AnsweredCase(golden.to_test_case(), trace.frozen(), error=used.error)
@@ -323,14 +323,14 @@ def _answered(golden: Golden, used: Used, judging: Judging) -> AnsweredCase:
 
 
 def _text(value: Any) -> str | None:
-    """What an app returned, as text: what it streamed in one piece."""
+    """What an app returned as text; the parts of a stream are joined."""
     if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
         return "".join(value)
     return as_text(shown(value))
 
 
 def _components(trace: OpenTrace, judging: Judging) -> tuple[Component, ...]:
-    """The spans with metrics of their own, in their order; those of one name are numbered."""
+    """The spans with metrics of their own, in their order; spans of one name are numbered."""
     found: list[Component] = []
     times = Counter[str]()
     for span in trace.spans[1:]:

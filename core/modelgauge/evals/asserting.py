@@ -89,7 +89,7 @@ def assert_test(
 def _judged_alone(
     asked: Asked, metrics: AnyMetric | Sequence[AnyMetric] | None, options: Mapping[str, Any]
 ) -> tuple[TestResult, str | None]:
-    """What becomes of a case outside of pytest, in a run of its own, and the command that shows it."""
+    """Judge a case outside of pytest, in a run of its own; with the command that shows the run."""
     items = Items()
     runner = Runner(hyperparameters=logged_hyperparameters(), observers=[items], **options)
     result = judged(_test(asked, metrics, TestRunOptions(), runner), runner, items)
@@ -120,7 +120,7 @@ def _test(
 
 
 def _left_by(error: Exception) -> BaseException | None:
-    """What the app left its test by, where that is no `Exception` (pytest.fail, sys.exit); in the record it is one."""
+    """What ended the test inside the app, where that is no `Exception` (pytest.fail, sys.exit)."""
     cause = error.__cause__
     if cause is None or isinstance(cause, Exception) or str(error) != str(as_exception(cause)):
         return None
@@ -128,9 +128,9 @@ def _left_by(error: Exception) -> BaseException | None:
 
 
 def _of_users(error: BaseException) -> TracebackType | None:
-    """The traceback of an error without the way through the library, which does not help its users.
+    """The traceback of an error without the frames of the library, which do not help users.
 
-    What is no error that we raise on purpose, and happened within the library, is a defect of it: then all is kept.
+    Another error than ours that happened within the library is a defect of it: then all frames stay.
     """
     kept = _steps(error, _ON_THE_WAY)
     if not kept and not isinstance(error, ModelGaugeError) and not _was_called_wrongly(error):
@@ -143,7 +143,7 @@ def _of_users(error: BaseException) -> TracebackType | None:
 
 
 def _was_called_wrongly(error: BaseException) -> bool:
-    """Whether an observed function takes other arguments than it was given, so that its own code never ran."""
+    """Whether an observed function was called with wrong arguments, so that its code never ran."""
     step = error.__traceback__
     while step is not None and step.tb_next is not None:
         step = step.tb_next
@@ -152,7 +152,7 @@ def _was_called_wrongly(error: BaseException) -> bool:
 
 
 def _steps(error: BaseException, left_out: Collection[str]) -> list[TracebackType]:
-    """The steps of a traceback, but for those within some packages."""
+    """The frames of a traceback, without those of some packages."""
     kept: list[TracebackType] = []
     step = error.__traceback__
     while step is not None:
@@ -163,7 +163,7 @@ def _steps(error: BaseException, left_out: Collection[str]) -> list[TracebackTyp
 
 
 def _cut_causes(error: BaseException) -> None:
-    """Leave of what an error of ours was made of the message alone, where no code of users had a part in it."""
+    """Remove the tracebacks of the causes of our errors in which no code of users had a part."""
     cause, nothing = error.__cause__, {*_ON_THE_WAY, *sys.stdlib_module_names}
     known: list[BaseException] = []
     while cause is not None and cause not in known:

@@ -29,8 +29,8 @@ class Shown:
     Args:
         title: its name, else how it begins.
         success: whether all its metrics passed.
-        metrics_data: what each metric said.
-        error: why none said anything.
+        metrics_data: the outcome of each metric.
+        error: why no metric judged it.
     """
 
     title: str
@@ -40,17 +40,17 @@ class Shown:
 
     @classmethod
     def of(cls, result: TestResult) -> "Shown":
-        """What is shown of a result."""
+        """Take what is shown from a result."""
         title = one_line(result.name, LONGEST_TITLE)
         return cls(title, result.success, result.metrics_data, None if result.metrics_data else result.error)
 
     @property
     def has_no_verdict(self) -> bool:
-        """Whether it only passed because none of its metrics has a threshold."""
+        """Whether it passed only because no metric has a threshold."""
         return bool(self.metrics_data) and all(one.success is None for one in self.metrics_data)
 
     def plain(self) -> dict[str, Any]:
-        """For another process, as JSON."""
+        """Return its fields as JSON, for another process."""
         data = [{name: getattr(one, name) for name in MetricData.__slots__} for one in self.metrics_data]
         return {"title": self.title, "success": self.success, "metrics_data": data, "error": self.error}
 
@@ -86,9 +86,9 @@ def rendered(
     dataset: DatasetReference | None = None,
     cases: int | None = None,
 ) -> str:
-    """The table of test cases, and what came out.
+    """The table of test cases, and how many passed.
 
-    Of more than are listed those come first that failed.
+    Where there are too many to list, failed cases come first.
 
     Args:
         results: of all test cases, and each of their repeats.
@@ -122,13 +122,9 @@ def rendered(
         page.add(f"Data set: {dataset}")
     for note in notes:
         page.add(f"Note: {note}")
-    return f"{page.rendered()}\nRun: {visible(str(_from_here(folder)))}"  # in one line, to be copied
-
-
-def _from_here(folder: Path) -> Path:
-    """A folder as a person here would call it."""
     here = Path.cwd()
-    return folder.relative_to(here) if folder.is_relative_to(here) else folder
+    where = folder.relative_to(here) if folder.is_relative_to(here) else folder
+    return f"{page.rendered()}\nRun: {visible(str(where))}"  # in one line, to be copied
 
 
 def _add_table(results: Sequence[Shown], page: Page) -> None:

@@ -22,7 +22,7 @@ _OF_THE_ENGINE = sorted(({*inspect.signature(Runner).parameters, *OPTIONS}) - {"
 
 
 def _check_flags(config: Any, *names: str) -> None:
-    """Refuse what only looks like yes or no: `"no"` counts as True elsewhere."""
+    """Refuse flags that are neither True nor False: `"no"` would count as True."""
     for name in names:
         YES_NO.check(name, getattr(config, name))
 
@@ -87,7 +87,7 @@ class CacheConfig:
     """What is kept.
 
     Args:
-        use_cache: False has everything judged anew, and keeps nothing of it.
+        use_cache: False asks the judges again, and keeps nothing of their answers.
     """
 
     use_cache: bool = True
@@ -99,7 +99,7 @@ class CacheConfig:
 @explains_arguments
 @dataclass(frozen=True, slots=True)
 class ErrorConfig:
-    """What becomes of cases that cannot be judged. They never pass.
+    """How cases that cannot be judged are treated. They never pass.
 
     Args:
         ignore_errors: return them as failed, with their errors, instead of raising at the end; or before anything is
@@ -116,7 +116,7 @@ class ErrorConfig:
 
 @dataclass(frozen=True, slots=True)
 class Configs:
-    """All of them."""
+    """The four configs of `evaluate`."""
 
     async_config: AsyncConfig = field(default_factory=AsyncConfig)
     display_config: DisplayConfig = field(default_factory=DisplayConfig)
@@ -156,7 +156,7 @@ class Configs:
         return made, rest
 
     def runner_options(self) -> dict[str, Any]:
-        """The part of it that is the engine's."""
+        """The options of the engine among them."""
         return {
             "progress": self.display_config.show_indicator,
             "caching": self.cache_config.use_cache,
@@ -170,7 +170,7 @@ class TestRunOptions:
 
     Args:
         repeat: how often each test is run.
-        use_cache: False has everything judged anew.
+        use_cache: False asks the judges again.
         ignore_errors: a metric without a score fails its case, instead of raising its error.
         skip_on_missing_params: leave out metrics that need what a case does not have.
         display: which cases are listed at the end.
@@ -191,18 +191,18 @@ class TestRunOptions:
     command: str | None = None
 
     def command_line(self) -> list[str] | None:
-        """That of `modelgauge test run`; None where pytest was called itself."""
+        """The command line of `modelgauge test run`; None where pytest was called directly."""
         return None if self.command is None else json.loads(Path(self.command).read_text(encoding="utf-8"))
 
     def recorded(self) -> dict[str, Any]:
-        """What of it a manifest says."""
+        """The options that a manifest records."""
         return {name: value for name, value in asdict(self).items() if name not in ("told", "command")}
 
     def as_json(self) -> str:
-        """For the processes of the session."""
+        """Return the options as JSON, for the processes of the session."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "TestRunOptions":
-        """What `as_json` gave."""
+        """Read what `as_json` returned."""
         return cls(**json.loads(text))

@@ -56,7 +56,7 @@ def evaluate(
             `attempt_timeout` fails its golden. The metrics are those of `@observe(metrics=[…])`, and `metrics` for each
             case as a whole; where there are none, the default judge is looked for after the first golden. Answers are
             kept once all goldens are answered; what must survive a kill is for `modelgauge run-test --dataset …`.
-        hyperparameters: what the app was set to; laid over what `log_hyperparameters` said.
+        hyperparameters: what the app was set to; laid over those of `log_hyperparameters`.
         identifier: what you call this run.
         async_config: how much is done at once.
         display_config: what is shown.
@@ -113,7 +113,7 @@ def _told(result: EvaluationResult, runner: Runner, configs: Configs) -> Evaluat
 def _runner(
     options: dict[str, Any], hyperparameters: Mapping[str, Any], identifier: str | None
 ) -> "tuple[Runner, Items]":
-    """What runs it, and what observes it before those observers that the user gave."""
+    """The runner, and its first observer, which comes before those that the user gave."""
     logged, items = {**logged_hyperparameters(), **checked(hyperparameters)}, Items()
     others = options.pop("observers", ())
     observers = [items, *others] if isinstance(others, Sequence) else others  # which the runner refuses

@@ -1,4 +1,4 @@
-"""Answers that are there already, with the spans of the app that gave them, as a test without a SUT."""
+"""The test of answers that are given: test cases, or what an observed app answered, with its spans; no SUT is asked."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,10 +54,10 @@ class AnsweredCase:
 
     Args:
         case: what went in and came out.
-        trace: what the app did meanwhile.
+        trace: what the app did.
         components: parts with metrics of their own.
         error: what the app raised instead of an answer; then there is nothing to judge.
-        completion: the answer with what is no part of the case: the reasoning that was split off.
+        completion: the answer with its reasoning, which is no part of the case.
     """
 
     case: TestCase
@@ -68,17 +68,14 @@ class AnsweredCase:
 
 
 class GivenAnswers:
-    """Test cases, in order, and how many others were not chosen.
-
-    A class of its own, so that a test's initialization does not list them all.
-    """
+    """Test cases, in order, and how many were not chosen; an object, so that records of the test do not list them."""
 
     def __init__(self, answered: Sequence[AnsweredCase], left_out: int = 0) -> None:
         self.answered, self.left_out = answered, left_out
 
 
 class GivenTest(DatasetTest):
-    """Judges answers that are there already.
+    """A test over recorded answers, without a SUT.
 
     Args:
         uid: the name in records.
@@ -110,26 +107,18 @@ class GivenTest(DatasetTest):
         self.dataset, self.record_notes = (None, ()) if link is None else link
         self._skip = skip_on_missing_params
         nothing = bool(self.answered) and all(one.error is not None for one in self.answered)
-        metrics = () if nothing else metrics  # what nothing is judged by need not be there: a judge, say
-        own = [metric for one in self.answered for part in one.components for metric in part.metrics]
-        self.metrics = {} if nothing else keyed(metrics, own)
+        metrics = () if nothing else metrics  # a metric that judges nothing needs no judge
+        own = [(part, metric) for one in self.answered for part in one.components for metric in part.metrics]
+        self.metrics = {} if nothing else keyed(metrics, [metric for _, metric in own])
         self._keys = {id(metric): key for key, metric in self.metrics.items()}
         self._of_cases = tuple(dict.fromkeys(self._keys[id(metric)] for metric in metrics))
         self._parts: dict[str, Component] = {}
         self._uses: dict[str, AnsweredCase] = {}
-        self.thresholds = thresholds_of(self._named())
-        self.measurement_ranges = ranges_of(self._named())
-        self._check(fail_one_by_one=fail_one_by_one)
-
-    def _named(self) -> dict[str, Metric]:
-        """The metrics by the names of their measurements."""
-        parts = {
-            self._name_of_part(part.name, metric): metric
-            for one in self.answered
-            for part in one.components
-            for metric in part.metrics
+        named = {key: self.metrics[key] for key in self._of_cases} | {
+            self._name_of_part(part.name, metric): metric for part, metric in own
         }
-        return {**{key: self.metrics[key] for key in self._of_cases}, **parts}
+        self.thresholds, self.measurement_ranges = thresholds_of(named), ranges_of(named)
+        self._check(fail_one_by_one=fail_one_by_one)
 
     def _of_whole(self) -> Collection[str]:
         return self._of_cases

@@ -71,10 +71,10 @@ def checked(hyperparameters: Any) -> dict[str, Any]:
 
 
 def logged_hyperparameters() -> dict[str, Any]:
-    """All that was logged in this process so far."""
+    """The hyperparameters that were logged in this process."""
     return dict(_logged)
 
 
 def forget_hyperparameters() -> None:
-    """Begin anew: for several experiments in one process, and between the tests of a test suite."""
+    """Forget what was logged: for several experiments in one process, and between tests."""
     _logged.clear()

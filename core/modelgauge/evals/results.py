@@ -16,7 +16,7 @@ from modelgauge.reports.layout import counted
 
 @dataclass(frozen=True, slots=True)
 class MetricData:
-    """What one metric said of one test case.
+    """The outcome of one metric for one test case.
 
     Args:
         name: of the metric.
@@ -68,7 +68,7 @@ class TestResult:
         name: of the test case; where it has none, what was asked. Tables and messages call it so, too.
         success: whether all its metrics passed; those without a threshold fail nothing.
         test_case: what was judged.
-        metrics_data: what each metric said; those that were skipped are left out.
+        metrics_data: the outcome of each metric; skipped metrics are left out.
         spans: what the app did, where it is an observed one.
         error: why it could not be judged; None where it was.
         raised: what the app raised instead of an answer; None where it answered.
@@ -120,7 +120,7 @@ class EvaluationResult:
         return self.record.run_id
 
     def __repr__(self) -> str:
-        """What came out, in a line: a notebook shows it below the table."""
+        """Summarize the result in a line: a notebook shows it below the table."""
         passed = sum(one.success for one in self.test_results)
         return f"<EvaluationResult: {passed:,} of {counted(len(self), 'test case')} passed; {self.shown_by}>"
 
@@ -132,7 +132,7 @@ class EvaluationResult:
 
 
 def test_result(test: GivenTest, item: ItemRecord) -> TestResult:
-    """What became of one test case, from its item's record.
+    """Make the result of one test case of its item's record.
 
     Args:
         test: what was run.

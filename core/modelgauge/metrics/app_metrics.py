@@ -23,7 +23,7 @@ from modelgauge.metrics.ngrams import extra_module
 from modelgauge.metrics.replies import problems_of
 
 _LIMITS = ("recursion limit exceeded", "number out of range")
-"""How the parser's errors begin where not the text is wrong."""
+"""Beginnings of the parser's errors about its own limits, not about the text."""
 
 
 class JsonCorrectnessMetric(Metric):
@@ -137,7 +137,7 @@ class LatencyMetric(_LimitMetric):
     wording = "{:.15g} s."
 
     def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
-        """The test case, with the time of the observed function; no other metric's, so that theirs are cached."""
+        """The test case with the time of the observed function, which no other metric gets, so theirs are cached."""
         held = completion.metadata
         said = held.get("completion_time", getattr(prompt.context, "completion_time", None))
         trace = held.get(TRACE)
@@ -170,7 +170,7 @@ def _adapter(schema: Any) -> TypeAdapter[Any]:
         if not isinstance(schema, str):  # which pydantic looks up as the name of a type
             return TypeAdapter(schema)
     except (PydanticUserError, TypeError):
-        pass  # what its message says is of pydantic's inner life
+        pass  # its message is about the internals of pydantic
     raise InvalidOptionError(
         f"expected_schema={schema!r} is no schema.",
         fix="Give a pydantic model, a type such as list[int], or a JSON Schema as a dict.",
@@ -191,7 +191,7 @@ def _schema_validator(schema: Mapping[str, Any], metric: str) -> Any:
 
 
 def _check_references(schema: Mapping[str, Any], metric: str) -> None:
-    """Refuse references to what is not there, which cases would meet later, and which must not be fetched."""
+    """Refuse references that lead out of the schema: nothing is fetched, and cases would fail later."""
     referencing = extra_module("referencing", metric)
     dialect = extra_module("referencing.jsonschema", metric).DRAFT202012
     whole = referencing.Resource.from_contents(schema, default_specification=dialect)
@@ -286,7 +286,7 @@ class ToolCorrectnessMetric(Metric):
         )
 
     def _rightness(self, expected: ToolCall, called: ToolCall) -> Fraction:
-        """How far one call is another: 0 to 1."""
+        """The share of an expected call that another call has right: 0 to 1."""
         if expected.name != called.name:
             return Fraction(0)
         if ToolCallParams.OUTPUT in self.evaluation_params and not alike(expected.output, called.output):
@@ -300,7 +300,7 @@ class ToolCorrectnessMetric(Metric):
 
 
 def alike(first: Any, second: Any) -> bool:
-    """Whether two JSON values are one: 1 is 1.0, and neither is true, which Python takes for 1."""
+    """Whether two JSON values are equal: 1 equals 1.0, and neither equals true, as it does in Python."""
     if isinstance(first, dict) and isinstance(second, dict):
         return first.keys() == second.keys() and all(alike(first[name], second[name]) for name in first)
     if isinstance(first, list) and isinstance(second, list):

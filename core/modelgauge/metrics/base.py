@@ -67,7 +67,7 @@ _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 @dataclass(slots=True)
 class _Asked:
-    """The judge that a score asks, and what its answers cost."""
+    """The judge that `score` asks at the moment, and what its answers have cost."""
 
     name: str
     costs: list[float] = field(default_factory=list)
@@ -77,7 +77,7 @@ _asked: ContextVar[_Asked | None] = ContextVar("modelgauge_metric_asked", defaul
 
 
 class _Sealed(ABCMeta):  # so that authors can mix in ABC
-    """Makes objects that do not change any more once they are made."""
+    """Makes metrics, and seals them once they are made."""
 
     def __call__(cls: type[T], *args: Any, **kwargs: Any) -> T:
         try:
@@ -248,7 +248,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
     if not TYPE_CHECKING:  # for which there is nothing but what is written in classes
 
         def __getattr__(self, name: str) -> Any:
-            """Explain what is not in a metric; other libraries keep scores there."""
+            """Explain where to find what other libraries keep in a metric."""
             raise AttributeError(not_in_a_metric(type(self), name))
 
     @told_a_score
@@ -272,7 +272,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
 
     @property
     def answering_judge(self) -> str:
-        """The name of the judge that `score` asks just now; there may be several."""
+        """The name of the judge that `score` asks at the moment; there may be several."""
         asked = _asked.get()
         return JUDGE if asked is None else asked.name
 
@@ -330,7 +330,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         if len(self._judges) < 2:
             return await self._scored_by(JUDGE, request)
         names = judge_names(len(self._judges))
-        # All are waited for, whatever fails beside them: what is paid is kept by the cache.
+        # Wait for all, also where one fails: the cache keeps what is paid.
         scores = await asyncio.gather(
             *(self._scored_by(name, request) for name in names), return_exceptions=True
         )
@@ -363,7 +363,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
     # --- unchanging -----------------------------------------------------------------------------------------
 
     def _seal(self) -> None:
-        """Check the settings, and let nothing change them any more."""
+        """Check the settings, and make them unchangeable."""
         check_settings(self)
         self._name = self.name
         if self.strict_mode and self.best_score is not None:

@@ -1,4 +1,4 @@
-"""How metrics are defined, made and named: what is said where a class or a call of one is wrong.
+"""Checks of how metrics are defined, made and named, and the messages where a class or a call is wrong.
 
 Nothing here runs while cases are judged.
 """
@@ -72,7 +72,7 @@ def check_required_params(cls: type, names: object, fields: Sequence[str]) -> No
 def refused_call(
     cls: type, error: TypeError, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> ModelGaugeError | None:
-    """Our error where a metric cannot be made of such arguments; None for any other TypeError.
+    """The error that explains why a metric cannot be made of its arguments; None for any other TypeError.
 
     Args:
         cls: the metric's class.
@@ -96,14 +96,14 @@ def refused_call(
 
 
 def _missing(cls: type, kwargs: Mapping[str, Any]) -> list[str]:
-    """The arguments that can be given by name only, must be given, and are not."""
+    """The required keyword-only arguments that are missing."""
     parameters = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]  # as above
     must = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
     return [name for name in must if name not in kwargs]
 
 
 def check_settings(metric: Any) -> None:
-    """Refuse a metric that was made with what cannot be.
+    """Refuse a metric whose settings are wrong.
 
     Raises:
         InvalidOptionError: a setting is of a wrong type, or lets all cases pass, or none.
@@ -146,7 +146,7 @@ def _check_threshold(name: str, threshold: Any, score_range: tuple[float, float]
 
 
 def without_judge(cls: type) -> DefinitionError:
-    """The error of a metric that asks a judge, and of which nobody can know that it needs one.
+    """The error of a metric that asks a judge and whose class does not say that it needs one.
 
     Args:
         cls: the metric's class.
@@ -158,7 +158,7 @@ def without_judge(cls: type) -> DefinitionError:
 
 
 def finite(made: Any, metric: str) -> float:
-    """What a `score` returned as a float: of Python's numbers and of numpy's, bools included.
+    """Convert what a `score` returned to a float: a number of Python's or numpy's, bools included.
 
     Args:
         made: what it returned.
@@ -168,7 +168,7 @@ def finite(made: Any, metric: str) -> float:
         InvalidResponseError: it is no finite number.
     """
     kind = type(made)
-    # Those of numpy are no numbers there.
+    # A bool of numpy is no `Real`.
     is_numpy_bool = kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")
     if (is_numpy_bool or isinstance(made, Real | Decimal)) and _is_finite(made):
         return float(made)
@@ -184,11 +184,11 @@ _RETURNED = {
     "score_breakdown": "score.breakdown",
     "evaluation_cost": "score.cost",
 }
-"""What other libraries leave in a metric, and where it is here."""
+"""What other libraries store in a metric, and where to find it here."""
 
 
 def not_in_a_metric(cls: type, name: str) -> str:
-    """What to say of an attribute that is looked for in a metric, and is not there.
+    """The message for an attribute that a metric does not have.
 
     Args:
         cls: the metric's class.
@@ -208,7 +208,7 @@ def not_in_a_metric(cls: type, name: str) -> str:
 
 
 def told_a_score(method: F) -> F:
-    """A method that takes a score; called without one, it says where the score is."""
+    """Make a method that takes a score explain, where it is called without one, how to get the score."""
 
     @wraps(method)
     def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -220,7 +220,7 @@ def told_a_score(method: F) -> F:
 
 
 class ScoreMethod:
-    """The method `score` in a metric's class; `metric.score` tells those who take it for a number where the score is.
+    """The method `score` of a metric's class; used as a number, `metric.score` says where the score is.
 
     Args:
         function: what the class defines.
@@ -261,11 +261,11 @@ _OF_SCORES = {
     ),
     **dict.fromkeys(("success", "error"), "the score alone, or raise where there is none"),
 }
-"""What other libraries' `score` or `measure` sets, and what it returns here."""
+"""Attributes that `score` or `measure` of other libraries set, and what to return here instead."""
 
 
 class Unchanging:
-    """Base of what does not change any more once it is sealed; methods and private names are let through."""
+    """Base of objects whose public attributes cannot change once they are sealed; methods can."""
 
     _is_sealed: bool = False
 
@@ -291,7 +291,7 @@ class Unchanging:
 
 
 def check_flags(metric: Any, **flags: Any) -> None:
-    """Refuse switches of a metric that are neither True nor False: 'no' would be taken for True.
+    """Refuse flags of a metric that are neither True nor False: 'no' would count as True.
 
     Args:
         metric: whose they are.
@@ -337,7 +337,7 @@ def members_of(kinds: type[EnumT], given: Any, metric: str, *, least: int = 0) -
 
 @cache
 def say_once(note: str) -> None:
-    """Tell users of what may be otherwise than they think, in the log; once in a process.
+    """Log a warning about behaviour that may surprise users, once in a process.
 
     Args:
         note: in a sentence or more.
@@ -366,7 +366,7 @@ def name_of(cls: type, uid: str, default: str) -> str:
 
 
 def _name_in_uid(uid: str) -> str | None:
-    """The name that options give to a metric, `g_eval?name=Kindness&criteria=…`; None where they give none."""
+    """The option `name` of a uid such as `g_eval?name=Kindness&criteria=…`; None where there is none."""
     for option in uid.partition("?")[2].split("&"):
         key, _, value = option.partition("=")
         if key == "name" and value:

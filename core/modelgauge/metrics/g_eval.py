@@ -1,4 +1,4 @@
-"""`GEval`: a grade by any criterion, in words.
+"""`GEval`: a grade by a criterion in words.
 
 The method: Liu et al. 2023, "G-Eval: NLG Evaluation using GPT-4 with Better Human Alignment"
 (arXiv:2303.16634): the judge writes evaluation steps for the criterion, grades by them, and the grade is
@@ -48,7 +48,7 @@ _WHOLE = re.compile(r"\s*([0-9]+)\s*", re.ASCII)
 
 
 class Rubric(Frozen):
-    """What some of the scores that `GEval` gives stand for.
+    """The meaning of a range of scores that `GEval` gives.
 
     Args:
         score_range: the first and the last of these scores, both included, on the scale from 0 to 10; twice
@@ -91,11 +91,11 @@ _writing_lock = threading.Lock()  # not one of each metric, since these can be c
 
 
 class _Writing(NamedTuple):
-    """Steps that are being written.
+    """A task in which the judge writes the evaluation steps.
 
     Args:
-        task: in the loop of whoever asked first.
-        done: when it has ended, for those in other loops and threads too.
+        task: runs in the event loop of the case that needed the steps first.
+        done: set when the task has ended; other loops and threads wait for it.
     """
 
     task: asyncio.Task[tuple[str, ...]]
@@ -182,7 +182,8 @@ class GEval(JudgeMetric):
         """Ask the judge for a grade by the evaluation steps, and return a tenth of it."""
         steps = self.evaluation_steps or await self._written_steps()
         also = f"\nThe criterion behind them: {self.criteria}\n" if self.criteria else ""
-        values = {"steps": _numbered(steps), "criteria": also}
+        numbered = "\n".join(f"{place}. {step}" for place, step in enumerate(steps, start=1))
+        values = {"steps": numbered, "criteria": also}
         if self.rubric is None:
             template, scale = _SCORE, {"least": str(LEAST), "most": str(MOST)}
         else:
@@ -208,14 +209,14 @@ class GEval(JudgeMetric):
         )
 
     async def _written_steps(self) -> tuple[str, ...]:
-        """The steps that the judge wrote: once for each judge, whatever the cases, threads and loops at work."""
+        """The evaluation steps, which each judge writes once, however many cases, threads and loops need them."""
         judge = self._judge_now()
         while True:
             with _writing_lock:
                 if judge in self._steps:
                     return self._steps[judge]
                 writing = self._writing.get(judge)
-                # Steps whose writing was stopped in the middle are written again.
+                # If the loop of the task has stopped, the steps are written again.
                 if writing is None or not writing.task.get_loop().is_running():
                     writing = self._writing[judge] = _Writing(
                         asyncio.create_task(self._write_steps()), Future()
@@ -225,7 +226,7 @@ class GEval(JudgeMetric):
             with self.waiting():
                 if writing.task.get_loop() is asyncio.get_running_loop():
                     return await asyncio.shield(writing.task)
-                # Then there are steps. Where it failed, that was for the limits of another run: this one tries itself.
+                # Now there are steps; or the task failed, maybe by a limit of its run, and this one tries itself.
                 await asyncio.wrap_future(writing.done)
 
     def _have_written(
@@ -239,7 +240,7 @@ class GEval(JudgeMetric):
         done.set_result(None)
 
     def _judge_now(self) -> tuple[str, str]:
-        """Who answers now: by the uid too, since the default judge may be another next time."""
+        """The judge that answers at the moment, with its uid: the default judge can change."""
         return self.answering_judge, self._asked_sut(JUDGE).uid
 
     async def _write_steps(self) -> tuple[str, ...]:
@@ -248,7 +249,7 @@ class GEval(JudgeMetric):
         return tuple((await self.asked(_STEPS, {}, STEPS, values)).steps)
 
     def _weights(self) -> bool:
-        """Whether the judge who answers now is asked for log-probabilities."""
+        """Whether to ask the present judge for log-probabilities."""
         if self.strict_mode:
             return False
         if self.logprobs is not None:
@@ -258,7 +259,7 @@ class GEval(JudgeMetric):
         return ProducesPerTokenLogProbabilities in self.sut_capabilities(JUDGE)
 
     async def _weighable(self, asked: Callable[..., Awaitable[_Graded]]) -> _Graded:
-        """A grade with log-probabilities; without, where the judge has none after all and nobody insists on them."""
+        """A grade with log-probabilities; without them if the judge has none and `logprobs` does not require them."""
         try:
             return await asked(SUTOptions(top_logprobs=_TOP_TOKENS))
         except CallError as error:
@@ -279,10 +280,10 @@ def _checked_criteria(criteria: Any, name: str) -> str | None:
 
 
 def _checked_steps(steps: Any, name: str) -> tuple[str, ...] | None:
-    """The steps, of which each is a text that says something; None for no steps at all."""
+    """The steps, each a text that is not blank; None for no steps."""
     if steps is None or (isinstance(steps, list | tuple) and not steps):
         return None
-    listed = isinstance(steps, Sequence) and not isinstance(steps, str)  # whose letters would be the steps
+    listed = isinstance(steps, Sequence) and not isinstance(steps, str)  # its letters would be the steps
     if not listed or not all(isinstance(one, str) and one.strip() for one in steps):
         raise InvalidOptionError(
             f"'{name}' got evaluation_steps={steps!r}{', which is one text' if isinstance(steps, str) else ''}.",
@@ -354,11 +355,11 @@ def weighted_score(
 
 
 def _chances(tokens: Sequence[TokenProbability], said: int, scores: Sequence[int]) -> dict[int, Fraction]:
-    """The probabilities of the scores among some tokens, without those of which nobody knows whether they are scores.
+    """The probabilities of the scores among some tokens, without tokens that may be the beginning of a longer score.
 
-    Where a tokenizer splits numbers into digits, the token 1 begins the score 10 as well as the score 1, and what
-    would have followed is known of the token alone that was said. So 1 is left out, unless the judge said it, or 10
-    stands among the tokens as one.
+    Where a tokenizer splits numbers into digits, the token 1 begins the score 10 as well as the score 1, and only for
+    the token that the judge chose is it known what follows. So 1 is left out, unless the judge chose it, or 10 is
+    among the tokens too.
     """
     chances: dict[int, Fraction] = {}
     for token in tokens:
@@ -373,7 +374,3 @@ def _chances(tokens: Sequence[TokenProbability], said: int, scores: Sequence[int
         if score != said and longer not in chances and longer != score and str(longer).startswith(str(score))
     }
     return {score: chance for score, chance in chances.items() if score not in begun}
-
-
-def _numbered(steps: Sequence[str]) -> str:
-    return "\n".join(f"{place}. {step}" for place, step in enumerate(steps, start=1))

@@ -121,7 +121,7 @@ class Procedure:
 
 @dataclass(frozen=True)
 class Combination:
-    """Several procedures, each with a score of its own, of which one is made.
+    """Several procedures, whose scores are combined into one.
 
     Args:
         parts: the procedures, by the names that the breakdown calls them.
@@ -133,12 +133,12 @@ class Combination:
 
 
 def texts_of(name: str) -> Items:
-    """The items are the elements of a field, a list, of the test case."""
+    """Take the elements of a list of the test case as the items."""
     return lambda _metric, case: [as_text(one) for one in getattr(case, name)]
 
 
 class JudgeMetric(Metric):
-    """A metric whose judge comes to the score step by step; a subclass only declares the `procedure`.
+    """A metric whose judge finds the score step by step; a subclass only declares the `procedure`.
 
     Class attributes:
         procedure: a `Procedure`, or a `Combination` of several.
@@ -162,7 +162,7 @@ class JudgeMetric(Metric):
         super()._seal()
 
     def _check_procedure(self) -> None:
-        """Refuse a declaration that would fail for each case, after calls that are paid."""
+        """Refuse a declaration that would fail for every case, after paid calls."""
         declared: Any = self.procedure
         parts = list(declared.parts.values()) if isinstance(declared, Combination) else [declared]
         if not parts or not all(isinstance(one, Procedure) for one in parts):
@@ -266,7 +266,7 @@ class JudgeMetric(Metric):
         values: Mapping[str, str] | None = None,
         options: SUTOptions = _NO_OPTIONS,
     ) -> tuple[ReplyT, SUTCompletion]:
-        """Like `asked`; gives the completion too, which may have log-probabilities.
+        """Ask the judge as `asked` does, and return the completion too, which may have log-probabilities.
 
         A judge that produces structured output gets the shape as a schema too. Its reply is read like any
         other's: a server that ignores the schema, and a reply that breaks off, are no special cases.
@@ -309,11 +309,11 @@ class JudgeMetric(Metric):
         return (await self.asked(judge.instructions, material, shape, self._values(judge.settings))).verdicts
 
     def _values(self, settings: Sequence[str]) -> dict[str, str] | None:
-        """What stands for `$name` in instructions; None leaves a `$` as it is."""
+        """The values of `$name` in instructions; None leaves each `$` as it is."""
         return {name: as_text(getattr(self, name)) for name in settings} or None
 
     def _reason(self, judge: Judge, verdicts: Sequence[Verdict]) -> str:
-        """How many verdicts of each kind, and why those that are not worth the best."""
+        """Count the verdicts of each kind, and give the reasons of those that are not worth the best."""
         worths = judge.verdicts
         best = max(worths.values()) if self.higher_is_better else min(worths.values())
         counts = [(word, sum(one.verdict == word for one in verdicts)) for word in worths]
@@ -339,7 +339,7 @@ def _fix_for(completion: SUTCompletion) -> str:
 
 
 def _check_names(instructions: str, settings: Sequence[str], where: str) -> None:
-    """Refuse instructions that name other things than the settings."""
+    """Refuse instructions with a `$name` that is no setting."""
     template = Template(instructions)
     unknown = [name for name in template.get_identifiers() if name not in settings]
     if unknown or not template.is_valid():
@@ -350,10 +350,7 @@ def _check_names(instructions: str, settings: Sequence[str], where: str) -> None
 
 
 async def _all(steps: Iterable[Awaitable[T]]) -> list[T]:
-    """The results of steps that go on at once. All are waited for, whatever fails beside them.
-
-    What is paid for is kept by the cache then.
-    """
+    """Run steps at once, and wait for all, also where one fails, so that the cache keeps what is paid."""
     done = await asyncio.gather(*steps, return_exceptions=True)
     results: list[T] = []
     for one in done:

@@ -28,7 +28,7 @@ from modelgauge.wording.phrases import a_class, a_thing, quoted
 TestCase: TypeAlias = LLMTestCase | ConversationalTestCase
 
 NO_OUTPUT = {"actual_output": None}
-"""What the metadata of a completion says that stands for an answer which is not there."""
+"""The metadata of a completion that stands for a missing answer."""
 
 _OF_A_COMPLETION = ("retrieval_context", "tools_called", "token_cost", "completion_time")
 _LONGEST_TITLE = 60
@@ -67,12 +67,12 @@ def case_of(prompt: PromptWithContext, completion: SUTCompletion) -> TestCase:
 
 
 def own_case(case: Any) -> Any:
-    """A test case that one metric has alone: what that edits in place is not what the next one judges."""
+    """A test case for one metric alone, copied where edits in place could reach the next metric."""
     return unshared(case) if isinstance(case, Frozen) and holds_more_than_texts(case) else case
 
 
 def missing_parameters(case: BaseModel, names: Iterable[str]) -> list[str]:
-    """Those of the named fields that a case does not have. An empty text or list is there."""
+    """The named fields that a case lacks; an empty text or list is not lacking."""
     return [name for name in names if getattr(case, name, None) is None]
 
 
@@ -245,7 +245,7 @@ def text_of(prompt: AnyPrompt) -> str:
 
 def _said(completion: SUTCompletion) -> dict[str, Any]:
     said: dict[str, Any] = {"actual_output": completion.text}
-    if completion.metadata:  # seldom, and this runs for every case of every metric
+    if completion.metadata:  # rare, and this runs for every case of every metric
         if completion.metadata.get("actual_output", "") is None:
             said["actual_output"] = None
         held = {name: completion.metadata.get(name) for name in _OF_A_COMPLETION}
@@ -274,7 +274,7 @@ def _named_fields(context: Any) -> dict[str, Any]:
 def _continued(
     golden: ConversationalGolden, prompt: AnyPrompt, completion: SUTCompletion
 ) -> ConversationalTestCase:
-    """A conversation that goes on with one completion, and with what it says beside its text."""
+    """A conversation continued by one completion and its metadata."""
     said = _said(completion)
     turns = turns_asked(golden.turns or ()) or [Turn("user", text_of(prompt))]
     of_turn = {name: said[name] for name in ("retrieval_context", "tools_called") if name in said}
@@ -284,18 +284,18 @@ def _continued(
 
 
 def turns_asked(turns: Iterable[Turn]) -> list[Turn]:
-    """A conversation up to the answer that is missing: what the assistant says last, somebody else answered."""
+    """A conversation up to the missing answer: without a last turn of the assistant, which another system answered."""
     asked = list(turns)
     return asked[:-1] if len(asked) > 1 and asked[-1].role == "assistant" else asked
 
 
 def title_of(case: BaseModel) -> str:
-    """How reports call a case: by its name, else by what was said first."""
+    """The title of a case in reports: its name, else its first text."""
     if isinstance(case, ConversationalTestCase):
         return case.name or case.turns[0].content
     return getattr(case, "name", None) or str(getattr(case, "input", ""))
 
 
 def called(case: BaseModel) -> str:
-    """A case as messages call it: its title in quotes, where it is long only its beginning."""
+    """The title of a case in messages: in quotes, and shortened where it is long."""
     return quoted(title_of(case), _LONGEST_TITLE)

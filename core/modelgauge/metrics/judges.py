@@ -1,5 +1,5 @@
-"""Who judges: what `model=` of a metric may be, the default judge, one score of several judges, and one judgement
-outside a run.
+"""The judges of metrics: what `model=` may be, the default judge, one score of several judges, one judgement outside
+a run.
 
 How a metric asks its judges is in `base.py`.
 """
@@ -45,7 +45,7 @@ _default: ContextVar[JudgeLike | None] = ContextVar("modelgauge_default_judge", 
 
 @contextmanager
 def judging_by_default(judge: JudgeLike | None) -> Iterator[None]:
-    """Let a judge judge for all metrics that name none, before what the settings say.
+    """Make a judge the default of all metrics that name none; it goes before the settings.
 
     Args:
         judge: a uid, a SUT or a function; None changes nothing.
@@ -78,14 +78,14 @@ def default_judge(metric: str) -> JudgeSUT:
 
 
 def origin_of_default() -> str:
-    """Where the name of the default judge stands, for messages."""
+    """Where the default judge is named, for messages."""
     if _default.get() is not None:
         return ", named by --judge or judging_by_default"
     return f", named by {'MODELGAUGE_JUDGE' if os.environ.get('MODELGAUGE_JUDGE') else '[judge] in modelgauge.toml'}"
 
 
 def default_judge_name(settings: Settings) -> str | None:
-    """The uid of the default judge, so that a run can be done again; None where there is none, or an object.
+    """The uid of the default judge, for `resume`; None where there is none, or it is an object.
 
     Args:
         settings: of the run.
@@ -142,7 +142,7 @@ def as_sut(judge: Any, metric: str) -> JudgeSUT:
 def scores_of_all(
     answers: Mapping[str, Score | BaseException], uids: Sequence[str], combine: Combine
 ) -> dict[str, Score]:
-    """The scores, where every judge gave one: a mean or a majority of some is not what was asked for.
+    """The scores of all judges; an error where one gave none: a mean or a majority of the others is another score.
 
     Args:
         answers: what each judge gave or raised, by the names under which they are asked.
@@ -160,7 +160,7 @@ def scores_of_all(
     for error in failed.values():
         if not isinstance(error, CallError):
             raise error
-        raised = copy.copy(error)  # another case may have met the original, too
+        raised = copy.copy(error)  # other cases may share the original
         raised.problem = (
             f"{len(failed)} of {len(answers)} judges gave no score: {', '.join(failed)}; the {combine} of the "
             f"others would not be that of all. {error.problem}"
@@ -170,7 +170,7 @@ def scores_of_all(
 
 
 def combined(scores: Mapping[str, Score], combine: Combine, *, higher_is_better: bool) -> Score:
-    """One score of those of several judges.
+    """Combine the scores of several judges into one.
 
     Args:
         scores: by the names of the judges.

@@ -1,4 +1,4 @@
-"""What metrics are called in one run: those of one name are told apart by the arguments in which they differ."""
+"""The names of metrics in one run: metrics of one name are distinguished by the arguments in which they differ."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,9 +9,9 @@ _LONGEST = 40
 
 
 def names_apart(metrics: Sequence[Metric]) -> list[str]:
-    """A name for each metric: its own, and where several share it, with the arguments that are not theirs all.
+    """A name for each metric: its own; where several share it, with the arguments in which they differ.
 
-    Two may still have one name, where nothing tells them apart.
+    Metrics that differ in nothing keep one name.
 
     Args:
         metrics: of one run.
@@ -28,16 +28,16 @@ def names_apart(metrics: Sequence[Metric]) -> list[str]:
 
 
 def _named(name: str, own: Mapping[str, Any], group: Sequence[Mapping[str, Any]]) -> str:
-    told = [
+    differing = [
         f"{argument}={_shown(value)}"
         for argument, value in own.items()
         if any(argument not in other or other[argument] != value for other in group)
     ]
-    return f"{name}({', '.join(told)})" if told else name
+    return f"{name}({', '.join(differing)})" if differing else name
 
 
 def _shown(value: Any) -> str:
-    """An argument as people read it: what initializations tag (an enum, an object) by what it says."""
+    """An argument as people read it, without the tags of initializations."""
     text = repr(_untagged(value))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 

@@ -20,7 +20,7 @@ from modelgauge.wording.did_you_mean import did_you_mean
 
 _USUAL_TOKENIZER = "13a"
 _ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
-_OF_ROUGE = re.compile("[a-z0-9]")  # all that it sees of a text in small letters
+_OF_ROUGE = re.compile("[a-z0-9]")  # the only characters that ROUGE sees, in lower case
 
 
 class BLEUMetric(Metric):
@@ -52,7 +52,7 @@ class BLEUMetric(Metric):
         super().__init__(uid, **settings)
         check_extra("sacrebleu", self.name)
         check_flags(self, lowercase=lowercase)
-        if tokenize != _USUAL_TOKENIZER:  # which is there, so that nothing is imported yet
+        if tokenize != _USUAL_TOKENIZER:  # known to exist, so sacrebleu is not imported yet
             _check_tokenizer(tokenize, self.name)
         self.tokenize = tokenize
         self.lowercase = lowercase
@@ -167,7 +167,7 @@ class ROUGEMetric(Metric):
 
 
 def check_extra(name: str, metric: str) -> None:
-    """Say at once that a package of the extra `metrics` is missing, before anything is paid; it is not imported yet.
+    """Refuse a metric whose package (of the extra `metrics`) is missing, without importing the package.
 
     Raises:
         UsageError: it is not installed.

@@ -51,7 +51,7 @@ def question(
 
 
 def repair(asked: str, replied: str, problem: str, shown_shape: str) -> str:
-    """The same question once more, after a reply that could not be used."""
+    """Ask a question again, after a reply that could not be used."""
     key = hashlib.sha256(replied.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return Template(wording(_REPAIR)).substitute(
         question=asked, reply=replied, key=key, problem=problem, shape=shown_shape
@@ -82,7 +82,7 @@ def as_text(value: Any) -> str:
 
 
 def wording(instructions: Instructions) -> str:
-    """A text, or what a file says without its notes.
+    """The wording of instructions: a text, or a file without its notes.
 
     Raises:
         DefinitionError: the file cannot be read.

@@ -164,7 +164,7 @@ def verdicts_shape(words: tuple[str, ...], count: int, *, reasons: bool) -> Shap
 
 @lru_cache(maxsize=64)
 def points_shape(grades: tuple[int, ...], *, reasons: bool) -> Shape[Points]:
-    """One of some whole grades.
+    """A grade, which is one of some whole numbers.
 
     The reason stands after the grade, so that the grade's own token carries the probabilities.
 
@@ -222,9 +222,9 @@ def read_completion(completion: SUTCompletion, shape: Shape[T], material: Iterab
     """The one object of a shape that a judge's completion holds; see `read_reply`.
 
     Raises:
-        UnusableReplyError: as there; or it was cut off. What it holds then may be quoted, and the answer missing.
+        UnusableReplyError: it cannot be understood, or was cut off: what it holds may be a quotation then.
     """
-    if completion.truncated_reasoning:  # which was split off, so that nothing of it is in the text
+    if completion.truncated_reasoning:  # already split off the text
         raise UnusableReplyError("it ended while still thinking")
     if is_cut_off(completion):
         raise UnusableReplyError("it was cut off at its greatest length")
@@ -243,7 +243,7 @@ def read_reply(text: str, shape: Shape[T], material: Iterable[str] = ()) -> T:
     stand in the material, however they are written there, counts only where it is the whole reply, and nothing
     else in the reply may be such that it could be the answer: a second object that fits and says something
     else, one that does not fit and has a key of the shape anywhere in it, or a list of what the shape lists.
-    Nobody knows then which is meant. The same object once more, objects of other keys, prose, and what stands
+    Otherwise it is not clear which is meant. The same object again, objects with other keys, prose, and what stands
     in `<think>` do not matter.
 
     Args:
@@ -338,7 +338,7 @@ def _values(text: str, keys: frozenset[str]) -> Iterator[tuple[Any, str]]:
     Raises:
         UnusableReplyError: something begins like an object and is none: what stands inside it is nothing.
     """
-    # Not strict: judges break the lines of their texts where JSON wants \n, and what is meant is plain.
+    # Not strict: judges write line breaks in texts where JSON wants \n, and the meaning is clear.
     decoder = json.JSONDecoder(object_pairs_hook=_without_repeats, parse_constant=_no_number, strict=False)
     unquoted = re.compile(
         rf"\{{\s*[^\w\s\"]?(?:{'|'.join(map(re.escape, keys))})[^\w\s\"]?\s*:", re.IGNORECASE
@@ -388,7 +388,7 @@ def problems_of(error: ValidationError, whole: str, most: int) -> str:
     Args:
         error: of its validation.
         whole: how the value itself is called.
-        most: how many problems are told.
+        most: how many problems to list.
     """
     lines = error.errors(include_url=False, include_input=False)[:most]
     return "; ".join(f"{'.'.join(map(str, line['loc'])) or whole}: {line['msg']}" for line in lines)

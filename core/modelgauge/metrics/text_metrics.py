@@ -220,7 +220,7 @@ def edit_distance(first: str, second: str) -> int:
 
 
 def _texts(given: Any) -> tuple[str, ...]:
-    """What to look for; an empty text is in every output, so looking for it would tell nothing."""
+    """The texts to look for; an empty text is in every output, so it is refused."""
     texts = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else ()
     if not texts or not all(isinstance(one, str) and one for one in texts):
         raise InvalidOptionError(

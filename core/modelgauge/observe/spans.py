@@ -1,4 +1,4 @@
-"""Spans while they are recorded: which one code is in, what was said of them, and the frozen trace that is left.
+"""Spans while they are recorded: the current span, what the app adds to each, and the frozen trace at the end.
 
 What users call is in `observe/tracing.py`; this is below the engine, so that a SUT can record what it calls.
 
@@ -33,8 +33,8 @@ class Observation:
     Args:
         function: the function.
         name: of the spans.
-        type: likewise.
-        metrics: judge them: objects, or uids.
+        type: of the spans.
+        metrics: judge the spans: objects, or uids.
         metadata: of the spans.
     """
 
@@ -48,7 +48,7 @@ class Observation:
     metadata: dict[str, Any]
 
     def begin(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> "OpenSpan | None":
-        """Open the span of a call; None where nobody records."""
+        """Open the span of a call; None outside of a recording."""
         recording, parent = _place.get()
         if not recording.is_open:
             if Recording.under_way and not copy_context():  # only a new thread has none of its own
@@ -71,7 +71,7 @@ class Observation:
         """The arguments of a call by name, without the object of a method; in order where they do not fit."""
         try:
             named = self._signature.bind(*args, **kwargs).arguments
-        except (TypeError, ValueError):  # wrong arguments, which the call itself will refuse; or no signature
+        except (TypeError, ValueError):  # wrong arguments, which the call itself refuses; or no signature
             return {"args": list(args), **kwargs}
         first = next(iter(self._signature.parameters), None)
         return {name: value for name, value in named.items() if name != first or name not in ("self", "cls")}
@@ -85,7 +85,7 @@ def marked(function: F, observation: Observation) -> F:
 
 
 def observation_of(function: Any) -> Observation | None:
-    """How the calls of this become spans; None where they do not.
+    """The observation of a function; None where its calls make no spans.
 
     Args:
         function: a function, a method, a partial, an object that is called, or a wrapper around one of these.
@@ -100,13 +100,13 @@ def observation_of(function: Any) -> Observation | None:
 
 @dataclass(eq=False)
 class Updatable:
-    """What an app says of a span or of a trace.
+    """What an app adds to a span or a trace.
 
     Args:
         fields: of `Span` or `Trace`.
         case_fields: of the test case.
         test_case: the test case itself.
-        is_updated: whether the app said anything.
+        is_updated: whether the app added anything.
     """
 
     fields: dict[str, Any] = field(default_factory=dict, kw_only=True)
@@ -129,15 +129,15 @@ class OpenTrace(Updatable):
         return self.spans[0]
 
     def said(self) -> dict[str, Any]:
-        """What the app said of the test case of the whole: fields of it."""
+        """The fields that the app set of the test case of the whole."""
         return {**self.root.case_fields, **self.case_fields}
 
     def given_case(self) -> LLMTestCase | None:
-        """The test case of the whole, where the app gave it."""
+        """The test case of the whole, where the app gave one."""
         return self.test_case or self.root.test_case
 
     def frozen(self) -> Trace:
-        """What is left of it."""
+        """The trace as a value that does not change."""
         spans, root = list(self.spans), self.root
         ids = {span: place for place, span in enumerate(spans)}
         return Trace(
@@ -176,7 +176,7 @@ class OpenSpan(Updatable):
         self.trace.spans.append(self)
 
     def returned(self, value: Any) -> None:
-        """Note what the function returned, unless the author has said what the output is."""
+        """Keep what the function returned, unless the app has set the output."""
         self.fields.setdefault("output", shown(value))
 
     def end(self, error: BaseException | None = None) -> None:
@@ -249,7 +249,7 @@ class Use(Recording):
 
     Args:
         name: of the span for the use itself.
-        inputs: likewise.
+        inputs: of this span.
         app: how the app's own calls become spans; None where it is not observed.
     """
 
@@ -291,7 +291,7 @@ _place: ContextVar[tuple[Recording, OpenSpan | None]] = ContextVar(
 
 
 def current_span() -> OpenSpan | None:
-    """The span that this code is in; None where nobody records."""
+    """The current span; None outside of a recording."""
     recording, span = _place.get()
     return span if recording.is_open else None
 
@@ -300,8 +300,8 @@ class inside:  # noqa: N801  stands where contextlib's own stand, after `with`
     """Make a span the current one; what is raised inside ends it.
 
     Args:
-        span: None where nobody records.
-        unless: what is raised without being an error of the span.
+        span: None outside of a recording.
+        unless: exceptions that are no errors of the span.
     """
 
     def __init__(self, span: OpenSpan | None, *unless: type[BaseException]) -> None:
@@ -337,5 +337,5 @@ def as_text(value: Any) -> str | None:
 
 
 def name_of(metric: Any) -> str:
-    """What reports call a metric: its name, or the uid that stands for it."""
+    """The name of a metric in reports: its own, or its uid."""
     return metric if isinstance(metric, str) else str(getattr(metric, "name", type(metric).__name__))

@@ -1,4 +1,4 @@
-"""`observe` and what belongs to it: how an app says which of its calls are spans, and what judges them.
+"""`observe` and its companions: an app marks which of its calls are spans, and names the metrics that judge them.
 
 Observed functions record only while somebody looks: `assert_test`, `evaluate`, or `collect_traces`. In
 production they just run. How spans are kept is in `spans.py`.
@@ -65,7 +65,7 @@ def observe(
             raise DefinitionError(f"@observe got {argument}={value!r}.", fix='Give a text: type="llm", say.')
     for given in metadata:
         for meant in closest(given, ("type", "metrics", "name"), cutoff=0.8):
-            # As metadata, metrics would judge nothing, and nobody would know.
+            # As metadata, misspelt metrics would silently judge nothing.
             raise DefinitionError(
                 f"@observe got '{given}'.",
                 fix=f"Write '{meant}', or give what you want to keep another name.",
@@ -108,7 +108,7 @@ def in_this_trace(function: F) -> F:
 
 
 def _observed(observation: Observation) -> Callable[..., Any]:
-    """A function that does what another does, and whose calls are spans.
+    """Wrap a function so that its calls are spans.
 
     Args:
         observation: of the function; a plain or async one, or a generator of either kind.
@@ -144,7 +144,7 @@ async def _awaited(span: OpenSpan | None, work: Awaitable[Any]) -> Any:
 
 
 def _answer(span: OpenSpan | None, value: Any) -> Any:
-    """What a call gave: where that goes on (a plain function around an async one, say), its span ends with it."""
+    """The value of a call; where that still runs (a coroutine of an inner function, say), its span ends with it."""
     if span is None:
         return value
     if inspect.iscoroutine(value):
@@ -159,7 +159,7 @@ def _answer(span: OpenSpan | None, value: Any) -> Any:
 
 
 def _steps(span: OpenSpan | None, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """What a generator does; its consumer is not inside of its span."""
+    """Run a generator inside its span, and its consumer outside."""
     if span is None:
         return (yield from inner)
     parts = span.parts = []
@@ -189,7 +189,7 @@ def _steps(span: OpenSpan | None, inner: Generator[Any, Any, Any]) -> Generator[
 def _async_generator(
     target: Callable[..., AsyncGenerator[Any, Any]], begin: Callable[..., OpenSpan | None]
 ) -> Callable[..., AsyncGenerator[Any, Any]]:
-    """As `_steps`; without a span too, since there is no `yield from` that would hand on what a consumer sends."""
+    """Run an async generator inside its span; also without a span, since async code has no `yield from`."""
 
     async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         span, inner = begin(args, kwargs), target(*args, **kwargs)
@@ -251,7 +251,7 @@ def update_current_span(
     metrics: Sequence[Any] | None = None,
     **of_case: Unpack[CaseFields],
 ) -> None:
-    """Say more of the span that this code is in; does nothing where nothing is recorded.
+    """Add to the current span; does nothing outside of a recording.
 
     Args:
         test_case: what the span's metrics judge; it is the span's input and output too.
@@ -294,7 +294,7 @@ def update_current_trace(
     user_id: str | None = None,
     **of_case: Unpack[CaseFields],
 ) -> None:
-    """Say more of the whole use of the app that this code is part of; does nothing where nothing is recorded.
+    """Add to the trace of the current use of the app; does nothing outside of a recording.
 
     Args:
         test_case: what the app as a whole is judged by.
@@ -319,7 +319,7 @@ def update_current_trace(
 
 
 def _current(of_case: Mapping[str, Any], update: Callable[..., None]) -> OpenSpan | None:
-    """The span that this code is in; names are checked also where nobody records."""
+    """The current span; names are checked outside of a recording too."""
     of_cases = CaseFields.__annotations__
     for name in of_case:
         if name not in of_cases:
@@ -341,7 +341,7 @@ def _say(
     tags: Any,
     texts: Mapping[str, Any],
 ) -> None:
-    """Refuse what a record could not hold where it is said, not once the app has answered; keep all else."""
+    """Add what the app says, or refuse at once what a record could not hold."""
     if not isinstance(test_case, LLMTestCase | None):
         raise InvalidDataError(f"test_case is {a_thing(test_case)}.", fix="Give an LLMTestCase.")
     if not isinstance(metadata, Mapping | None):

@@ -58,7 +58,7 @@ def numbers_equal(a: str | None, b: str | None) -> bool:
         a: a number as `last_number` reads it, with nothing but whitespace, a percent sign or a full stop
             around it. None, or any other text, equals nothing. Percentages are not divided: `50%` equals
             `50`.
-        b: likewise.
+        b: the other number, in the same form.
     """
     first, second = _as_number(a), _as_number(b)
     return first is not None and first == second

@@ -161,9 +161,9 @@ def few_shot_prompt(
         seed: of the drawing.
         instruction: what stands at the top; MMLU says "The following are multiple choice questions (with
             answers) about SUBJECT." (Hendrycks et al. 2021, https://arxiv.org/abs/2009.03300).
-        style: as for `format_question`; likewise `heading` and `suffix`.
-        heading: see `style`.
-        suffix: see `style`.
+        style: how the choices are labelled; see `format_question`.
+        heading: a line between each question and its choices; none where empty.
+        suffix: the last line of each question; none where empty.
 
     Raises:
         InvalidDataError: k is negative or more than there are other questions, or an example has no answer.
