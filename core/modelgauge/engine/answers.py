@@ -91,12 +91,11 @@ class Answerer:
         """
         raise NotImplementedError
 
-    def check(self, make: Callable[[], Iterator[NumberedItem]], test_uid: str) -> None:
+    def check(self, make: Callable[[], Iterator[NumberedItem]]) -> None:
         """Compare the test's items with what can be answered, before anything is measured.
 
         Args:
             make: gives the items.
-            test_uid: the test.
 
         Raises:
             RecordError: they do not fit.

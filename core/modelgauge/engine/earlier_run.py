@@ -37,18 +37,21 @@ class RecordedItems:
 
     Args:
         path: of the journal.
-
-    Raises:
-        RecordError: a line is damaged, or two are of one item; the message names file and line.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._places: dict[int, int] = {}
-        self._used: set[int] = set()
 
-    def read(self, each: Callable[[ItemRecord], object] | None = None) -> None:
-        """Read the journal once, and hand on each record."""
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def read(self, each: Callable[[ItemRecord], object] = lambda _: None) -> None:
+        """Read the journal once, and hand on each record.
+
+        Raises:
+            RecordError: a line is damaged, or two are of one item; the message names file and line.
+        """
         offset = 0
         for number, line in enumerate(whole_lines(self.path), start=1):
             where = f"{self.path}, line {number}"
@@ -60,48 +63,34 @@ class RecordedItems:
                     fix="Remove one of the two lines.",
                 )
             self._places[key] = offset
-            if each is not None:
-                each(record)
+            each(record)
             offset += len(line)
 
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def holds(self, item: TestItem) -> bool:
-        """Whether there is a line of an item; remembers that the test still makes it."""
-        key = _key(hex_digest(str(item.id)))
-        if key not in self._places:
-            return False
-        self._used.add(key)
-        return True
-
-    def take(self, item: TestItem) -> tuple[int, bytes] | None:
-        """Where the line of an item stands, and the line; None where there is none.
-
-        Remembers that the test still makes the item.
-        """
-        if not self.holds(item):
-            return None
-        place = self._places[_key(hex_digest(str(item.id)))]
-        with opened(self.path) as file:
-            file.seek(place)
-            return place, file.readline()
-
-    def check_all_taken(self) -> None:
-        """Refuse a journal with items that the test does not make any more.
+    def matched(self, items: Iterable[NumberedItem]) -> Iterator[tuple[NumberedItem, int | None]]:
+        """The items that a test makes now, each with the place of its line; None where there is none.
 
         Raises:
-            RecordError: there are some; the message names one.
+            RecordError: at the end, where the test does not make an item of the journal any more.
         """
-        unused, self._used = self._places.keys() - self._used, set()
-        for key in unused:
-            with opened(self.path) as file:
-                file.seek(self._places[key])
-                record = item_from_json(file.readline(), str(self.path))
+        left = set(self._places)
+        for one in items:
+            key = _key(hex_digest(str(one.item.id)))
+            left.discard(key)
+            yield one, self._places.get(key)
+        if left:
+            record = self.record(self.line(self._places[left.pop()]))
             raise RecordError(
                 f"Item '{record.test_item.id}' of {self.path} is not among the items of the test any more.",
                 fix="Use the test and the data of that run, or start a new run: the cache pays for it.",
             )
+
+    def line(self, place: int) -> bytes:
+        with opened(self.path) as file:
+            file.seek(place)
+            return file.readline()
+
+    def record(self, line: bytes) -> ItemRecord:
+        return item_from_json(line, str(self.path))
 
 
 @dataclass(slots=True)
@@ -156,7 +145,6 @@ class EarlierSessions:
         Raises:
             RecordError: a line of it is damaged, or stands there twice.
         """
-
         self.recorded.read(tally.count)
         tally.items += len(self.recorded)
         (self.totals or Totals()).begin(tally)
@@ -174,30 +162,24 @@ class EarlierSessions:
         Raises:
             RecordError: an item has changed since, or is missing; or the test makes no items any more.
         """
-        with _telling_of_items(f"Test '{self.manifest.get('test_uid')}'", self.folder.run_id):
-            return self._compared(make(), index)
-
-    def _compared(self, items: Iterable[NumberedItem], index: JournalIndex) -> int:
         number = 0
-        for one in items:
-            number += 1
-            found = self.recorded.take(one.item)
-            if found is None:
-                continue
-            record = item_from_json(found[1], str(self.recorded.path))
-            if not self._is_of(one.item, record):
-                raise RecordError(
-                    f"Item '{one.item.id}' is not what it was when {self.recorded.path} was written.",
-                    fix="Use the test and the data of that run, or start a new run: the cache pays for "
-                    "what is equal.",
-                )
-            index.note_context(one.index, one.item)
-            index.add(record, found[0], one.item)
-        self.recorded.check_all_taken()
+        with _explaining_items(str(self.manifest.get("test_uid")), self.folder.run_id):
+            for one, place in self.recorded.matched(make()):
+                number += 1
+                if place is None:
+                    continue
+                record = self.recorded.record(self.recorded.line(place))
+                if not self._is_record_of(one.item, record):
+                    raise RecordError(
+                        f"Item '{one.item.id}' is not what it was when {self.recorded.path} was written.",
+                        fix="Use the test and the data of that run, or start a new run: the cache pays for "
+                        "what is equal.",
+                    )
+                index.note_context(one.index, one.item)
+                index.add(record, place, one.item)
         return number
 
-    def _is_of(self, item: TestItem, record: ItemRecord) -> bool:
-        """Whether a record is of an item as it is now."""
+    def _is_record_of(self, item: TestItem, record: ItemRecord) -> bool:
         either, recorded = [item], record.test_item
         if isinstance(record, TestItemExceptionRecord):
             # An author's code may have put something into its contexts that cannot be written.
@@ -214,11 +196,9 @@ class EarlierSessions:
         Raises:
             RecordError: one is missing, which was there when they were compared.
         """
-        return self._remaining(items) if len(self.recorded) else items
-
-    def _remaining(self, items: Iterator[NumberedItem]) -> Iterator[NumberedItem]:
-        yield from (one for one in items if not self.recorded.holds(one.item))
-        self.recorded.check_all_taken()
+        if not len(self.recorded):
+            return items
+        return (one for one, place in self.recorded.matched(items) if place is None)
 
 
 def _began(manifest: Mapping[str, Any], folder: RunFolder) -> datetime:
@@ -232,15 +212,15 @@ def _began(manifest: Mapping[str, Any], folder: RunFolder) -> datetime:
 
 
 @contextmanager
-def _telling_of_items(test: str, run_id: str) -> Iterator[None]:
-    """Tell of what `make_test_items` raises as of an earlier run that cannot be done again."""
+def _explaining_items(test_uid: str, run_id: str) -> Iterator[None]:
+    """Report what `make_test_items` raises as the reason why a run cannot be done again."""
     try:
         yield
     except (ModelGaugeError, *NOT_OF_THE_ITEM):
         raise
     except BaseException as error:
         raise RecordError(
-            f"{test} does not make its items any more: {type(error).__name__}: "
+            f"Test '{test_uid}' does not make its items any more: {type(error).__name__}: "
             f"{message_of(error).rstrip('.')}{place_of(error)}.",
             fix=f"Correct it; run {run_id} is as it was.",
         ) from error
@@ -264,16 +244,12 @@ class RecordedAnswers(Answerer):
         self._complete = run.is_complete()  # else it holds answers to some of the items
         self._recorded = RecordedItems(run.journal)
         self._recorded.read()
-        self._made: int | None = None
+        self._number: int | None = None
         self._lines: dict[int, bytes] = {}
 
-    def check(self, make: Callable[[], Iterator[NumberedItem]], test_uid: str) -> None:
-        """Compare the recorded answers with what the test asks now.
-
-        Raises:
-            RecordError: they are not answers to its prompts; or it makes no items.
-        """
-        with _telling_of_items(f"Test '{test_uid}'", self._run_id):
+    def check(self, make: Callable[[], Iterator[NumberedItem]]) -> None:
+        """Compare the recorded answers with what the test asks now."""
+        with _explaining_items(self._test_uid, self._run_id):
             for one in self._with_answers(make()):
                 self._check_prompts(one.item, self._taken(one.index))
 
@@ -285,16 +261,15 @@ class RecordedAnswers(Answerer):
         Raises:
             RecordError: an item has none in a complete run, or the test does not make an item any more.
         """
-        self._made = number
+        self._number = number
         return self._with_answers(items), len(self._recorded)
 
     def _with_answers(self, items: Iterator[NumberedItem]) -> Iterator[NumberedItem]:
         made = 0
-        for one in items:
+        for one, place in self._recorded.matched(items):
             made += 1
-            found = self._recorded.take(one.item)
-            if found is not None:
-                self._lines[one.index] = found[1]
+            if place is not None:
+                self._lines[one.index] = self._recorded.line(place)
                 yield one
             elif self._complete:
                 raise RecordError(
@@ -302,19 +277,18 @@ class RecordedAnswers(Answerer):
                     fix="Rescore with the data of that run, or start a new run: the cache pays for "
                     "what is equal.",
                 )
-        self._recorded.check_all_taken()
-        self._made = made
+        self._number = made
 
     def number(self, known: int | None) -> int | None:
         """All items of the test, also those that an unfinished run has no answers to."""
-        return known if self._complete else self._made
+        return known if self._complete else self._number
 
     def notes(self) -> Iterator[str]:
         """That the answers are not those to all items, where they are not."""
         held = len(self._recorded)
-        if self._complete or held == self._made:
+        if self._complete or held == self._number:
             return
-        items = f"{held:,} items" if self._made is None else f"{held:,} of {self._made:,} items"
+        items = f"{held:,} items" if self._number is None else f"{held:,} of {self._number:,} items"
         yield f"Run {self._run_id} is not finished: it has answers to {items}, and the others are missing here."
 
     def manifest(self) -> Mapping[str, Any]:
@@ -328,23 +302,29 @@ class RecordedAnswers(Answerer):
         old = self._taken(index)
         self._check_prompts(item, old)
         by_repeat = {n: [one for one in old.interactions if one.repeat == n] for n in range(self._repeats)}
-        whole = {n: said for n, said in by_repeat.items() if len(said) == len(item.prompts)}
+        whole = {n: given for n, given in by_repeat.items() if len(given) == len(item.prompts)}
         if not isinstance(old, TestItemRecord) and (old.stage == "sut" or len(whole) < self._repeats):
             # Some may be there that could not be written.
             return old.replaced(index=index, test_item=item, digests=None)
         answers += [
             Answered(prompt, _response(recorded), recorded.repeat, recorded.key)  # with the live context
-            for said in whole.values()
-            for recorded, prompt in zip(said, item.prompts, strict=True)
+            for interactions in whole.values()
+            for recorded, prompt in zip(interactions, item.prompts, strict=True)
         ]
         failures = (one for one in old.failures if isinstance(one, RepeatFailure))
         failed |= {one.repeat: one for one in failures if one.repeat not in whole}
-        if old.redacted or (old.digests is None and was_redacted(_said(answers))):  # of an earlier version
-            raise StageError("measure", self._test_uid, _redacted_answer(item))
+        texts = " ".join(one.response.model_dump_json() for one in answers if old.digests is None)
+        if old.redacted or was_redacted(texts):  # an earlier version did not say that it redacted
+            error = RedactedAnswerError(
+                f"The recorded answer to item '{item.id}' cannot be measured: a secret was taken out of it when it "
+                "was written.",
+                fix="Start a new run: it measures what the SUT answers.",
+            )
+            raise StageError("measure", self._test_uid, error)
         return None
 
     def _taken(self, index: int) -> ItemRecord:
-        return item_from_json(self._lines.pop(index), str(self._recorded.path))
+        return self._recorded.record(self._lines.pop(index))
 
     def _check_prompts(self, new: TestItem, old: ItemRecord) -> None:
         answered = [one.prompt for one in old.test_item.prompts]
@@ -360,21 +340,8 @@ class RecordedAnswers(Answerer):
 
 
 def _response(recorded: PromptInteractionAnnotations) -> SUTResponse:
-    """What a SUT said, without what was said of it."""
     annotated = recorded.response
     return SUTResponse([one.completion for one in annotated.completions], annotated.usage)
-
-
-def _said(answers: Iterable[Answered]) -> str:
-    return " ".join(one.response.model_dump_json() for one in answers)
-
-
-def _redacted_answer(item: TestItem) -> RedactedAnswerError:
-    return RedactedAnswerError(
-        f"The recorded answer to item '{item.id}' cannot be measured: a secret was taken out of it when it was "
-        "written.",
-        fix="Start a new run: it measures what the SUT answers.",
-    )
 
 
 def _digest(item: TestItem) -> str:

@@ -114,7 +114,7 @@ class PairRun:
 
     def _check(self) -> None:
         check_cluster(self.work.test, self.work.dependencies, self.shared.options)
-        self._worker.answerer.check(self._chosen_again, self.work.test.uid)
+        self._worker.answerer.check(self._chosen_again)
 
     async def run(self) -> TestRecord:
         """Run the pair to its end; what fails on the way stands in the record."""

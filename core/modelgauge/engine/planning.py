@@ -1,9 +1,10 @@
 """What a run would cost: every prompt is made and looked up, none is sent."""
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from modelgauge.cache.keys import KeyMaker
 from modelgauge.config.run_options import RunOptions
@@ -86,35 +87,26 @@ class Planner:
         sut = work.respondent.sut
         if sut is None:
             raise TypeError(work.respondent)
-        asked = self._side(sut)
-        judged = {name: self._side(one, work.judge_suts.get(name)) for name, one in work.annotators.items()}
+        asked = self._calls(sut)
+        judged = {name: self._calls(one, work.judge_suts.get(name)) for name, one in work.annotators.items()}
         counting = _Counting(work, sut, self._options, asked, judged)
         for one in chosen(work.test, work.dependencies, Ids(work.test.uid), self._options).items:
             counting.add(one.item)
         return counting.result()
 
-    def _side(
-        self,
-        owner: Owner,
-        asked: Asked | None = None,
-    ) -> "_Side":
-        keys: KeyMaker | None = None
+    def _calls(self, owner: Owner, asked: Asked | None = None) -> "_Calls":
         learn_secrets(owner, self._options.redactor)
-        if self._kept is not None:
-            keys = keys_of(owner, asked)
+        keys = None if self._kept is None else keys_of(owner, asked)
         codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
-        return _Side(keys, codec, self._kept, self._seen)
+        return _Calls(keys, codec, self._kept or _nothing, self._seen)
 
 
-class _Known(NamedTuple):
-    """A stored response, and what an observed app told while it gave it."""
-
-    response: Any
-    told: Told | None
+def _nothing(digest: str) -> None:
+    del digest
 
 
 @dataclass(slots=True)
-class _Side:
+class _Calls:
     """Calls of one object in one work: which are known, and how many would be sent.
 
     Args:
@@ -126,29 +118,23 @@ class _Side:
 
     keys: KeyMaker | None
     codec: ResponseCodec
-    kept: Kept | None
+    kept: Kept
     seen: DigestSet
     paid: int = 0
     cached: int = 0
 
-    def look_up(self, request: Any, repeat: int = 0) -> tuple[bool, "_Known | None"]:
-        """Whether a call would be paid, and its response where it is known."""
-        if self.keys is None or self.kept is None:
-            self.paid += 1
-            return True, None
-        digest = self.keys.key(request, repeat).digest
-        text = self.kept(digest)
-        if text is None and self.seen.add(digest):
+    def look_up(self, request: Any, repeat: int = 0) -> tuple[bool, tuple[Any, Told | None] | None]:
+        """Whether a call would be paid; its response, where it is known, with what an observed app told."""
+        digest = "" if self.keys is None else self.keys.key(request, repeat).digest
+        text = self.kept(digest) if digest else None
+        if text is None and (not digest or self.seen.add(digest)):
             self.paid += 1
             return True, None
         self.cached += 1
         if text is None:
             return False, None
         plain, told = opened(text)
-        return False, _Known(self.codec.load(plain), told)
-
-    def counts(self) -> CallCounts:
-        return CallCounts(paid=self.paid, cached=self.cached)
+        return False, (self.codec.load(plain), told)
 
 
 @dataclass(slots=True)
@@ -158,29 +144,37 @@ class _Counting:
     work: Work
     sut: PromptResponseSUT[Any, Any]
     options: RunOptions
-    asked: _Side
-    judged: Mapping[str, _Side]
+    asked: _Calls
+    judged: Mapping[str, _Calls]
     items: int = 0
     failing: int = 0
     cost: float | None = 0.0
     reasons: dict[str, None] = field(default_factory=dict)
+    is_sound: bool = True
 
     def add(self, item: TestItem) -> None:
         """Count the calls of an item: as in a run, all prompts are asked, whatever fails beside them."""
         self.items += 1
+        self.is_sound = True
         answers: list[tuple[PromptWithContext, SUTResponse | None]] = []
-        sound = True
         for prompt in item.prompts:
-            try:
+            with self._noting_failures(self.sut.uid):
                 answers += [(prompt, answer) for answer in self._ask(prompt)]
-            except (*NOT_OF_THE_ITEM, CacheError, RunStoppedError):
-                raise
-            except BaseException as error:  # noqa: BLE001  the author's; it would be the item's failure
-                self._note(self.sut.uid, error)
-                sound = False
-        for prompt, answer in answers if sound else []:
-            sound = self._judge(prompt, answer) and sound
-        self.failing += not sound
+        for prompt, answer in answers if self.is_sound else []:
+            self._judge(prompt, answer)
+        self.failing += not self.is_sound
+
+    @contextmanager
+    def _noting_failures(self, uid: str) -> Iterator[None]:
+        """Note what an author's code raises as a failure of the item."""
+        try:
+            yield
+        except (*NOT_OF_THE_ITEM, CacheError, RunStoppedError):
+            raise
+        except BaseException as error:  # noqa: BLE001  the author's; it would be the item's failure
+            self.is_sound = False
+            if len(self.reasons) < _MOST_REASONS:
+                self.reasons[f"'{uid}': {type(error).__name__}: {message_of(error)}"] = None
 
     def _ask(self, prompt: PromptWithContext) -> list[SUTResponse | None]:
         """The answers to a prompt, where they are known."""
@@ -193,36 +187,23 @@ class _Counting:
             answers.append(known)
         return [None if known is None else translated(self.sut, request, *known) for known in answers]
 
-    def _judge(self, prompt: PromptWithContext, answer: SUTResponse | None) -> bool:
-        """Count the annotators' calls; whether a request can be made of all."""
-        uid = self.work.test.uid
-        try:
-            for name in self._chosen(prompt):
-                side, annotator = self.judged[name], self.work.annotators[name]
-                uid = annotator.uid
-                if answer is None:
-                    options = prompt.prompt.with_options(self.options.sut_options).options
-                    side.paid += options.num_completions or 1
-                    continue
-                cost = cost_of_each(answer.usage, len(answer.completions))
-                for completion in answer.completions:
-                    side.look_up(request_of(annotator, prompt, completion, cost))
-        except (*NOT_OF_THE_ITEM, CacheError, RunStoppedError):
-            raise
-        except BaseException as error:  # noqa: BLE001  likewise
-            self._note(uid, error)
-            return False
-        return True
-
-    def _chosen(self, prompt: PromptWithContext) -> Collection[str]:
+    def _judge(self, prompt: PromptWithContext, answer: SUTResponse | None) -> None:
+        """Count the annotators' calls."""
         test = self.work.test
-        if not overrides(type(test), "choose_annotators"):
-            return list(self.judged)
-        return checked_choice(test.choose_annotators(prompt), self.judged)
-
-    def _note(self, uid: str, error: BaseException) -> None:
-        if len(self.reasons) < _MOST_REASONS:
-            self.reasons[f"'{uid}': {type(error).__name__}: {message_of(error)}"] = None
+        names: Collection[str] = ()
+        with self._noting_failures(test.uid):
+            chooses = overrides(type(test), "choose_annotators")
+            names = checked_choice(test.choose_annotators(prompt), self.judged) if chooses else self.judged
+        for name in names:
+            calls, annotator = self.judged[name], self.work.annotators[name]
+            if answer is None:
+                options = prompt.prompt.with_options(self.options.sut_options).options
+                calls.paid += options.num_completions or 1
+                continue
+            cost = cost_of_each(answer.usage, len(answer.completions))
+            with self._noting_failures(annotator.uid):
+                for completion in answer.completions:
+                    calls.look_up(request_of(annotator, prompt, completion, cost))
 
     def _add_cost(self, request: Any) -> None:
         if self.cost is None:
@@ -235,18 +216,18 @@ class _Counting:
         self.cost = None if expected is None else self.cost + expected
 
     def result(self) -> Plan:
-        judged = [side.counts() for side in self.judged.values()]
+        judged = self.judged.values()
         return Plan(
             test_uid=self.work.test.uid,
             sut_uid=self.sut.uid,
             items=self.items,
-            sut_calls=self.asked.counts(),
+            sut_calls=CallCounts(paid=self.asked.paid, cached=self.asked.cached),
             annotator_calls=CallCounts(
                 paid=sum(one.paid for one in judged), cached=sum(one.cached for one in judged)
             ),
             unsent=sum(
-                side.paid
-                for name, side in self.judged.items()
+                calls.paid
+                for name, calls in self.judged.items()
                 if self.work.annotators[name].is_cheap or self.work.judge_suts.get(name)
             ),
             cost_usd=self.cost,

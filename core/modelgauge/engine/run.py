@@ -31,9 +31,7 @@ from modelgauge.interfaces.sut import capabilities_of, check_sut
 
 log = logging.getLogger(__name__)
 
-_LONG = 5.0  # seconds, after which whoever waits is told what for
 _AT_ONCE = 1.0  # seconds that a run which is interrupted twice gets to write its records
-_OPENING = "'%s' is still being opened; it is given up after %g s (--call-timeout)."
 _STOPPING = "Stopping: %d calls under way get %g s to end; Ctrl-C again stops at once."
 
 

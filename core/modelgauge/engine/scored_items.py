@@ -276,14 +276,6 @@ class JournaledItems(MeasuredItems):
         return tuple(sorted(first, key=lambda name: first[name]))
 
     @property
-    def failed(self) -> Sequence[TestItem]:
-        return self._failed
-
-    @property
-    def unfinished(self) -> int | None:
-        return self._unfinished
-
-    @property
     def ranges(self) -> Mapping[str, Range]:
         return self._index.ranges()
 

@@ -7,7 +7,7 @@ import logging
 import os
 from threading import Lock
 from time import monotonic
-from typing import IO, Any
+from typing import IO
 
 from pydantic import ConfigDict, Field
 
@@ -73,11 +73,8 @@ class Totals(Frozen):
 
     def begin(self, tally: Tally) -> None:
         """Let a tally go on counting from here."""
-        for counted, before in (
-            (tally.sut_calls, self.sut_calls),
-            (tally.annotator_calls, self.annotator_calls),
-            (tally.judge_calls, self.judge_calls),
-        ):
+        earlier = (self.sut_calls, self.annotator_calls, self.judge_calls)
+        for counted, before in zip(tally.calls, earlier, strict=True):
             counted.paid, counted.cached = before.paid, before.cached
         tally.attempts, tally.tokens, tally.cost = self.attempts, self.tokens, self.cost
         tally.unkept_before = self.unkept
@@ -158,15 +155,13 @@ def read_totals(folder: RunFolder) -> Totals | None:
     if not os.path.lexists(path) or (not path.is_symlink() and path.is_file() and not path.stat().st_size):
         return None
     try:
-        data: Any = read_json(path)
-        return Totals.load(data)
-    except InvalidDataError as error:
-        raise RecordError(f"{path} is damaged: {error.problem}", fix=_WITHOUT) from None
-    except RecordError as error:
-        raise RecordError(error.problem, fix=_WITHOUT) from None
-
-
-_WITHOUT = "Remove it: then what the run has used so far is not counted."
+        return Totals.load(read_json(path))
+    except (InvalidDataError, RecordError) as error:
+        damage = (
+            f"{path} is damaged: {error.problem}" if isinstance(error, InvalidDataError) else error.problem
+        )
+        fix = "Remove it: then what the run has used so far is not counted."
+        raise RecordError(damage, fix=fix) from None
 
 
 def count_spent(budget: Budget, folder: RunFolder) -> None:
@@ -180,9 +175,11 @@ def count_spent(budget: Budget, folder: RunFolder) -> None:
         RecordError: its totals are damaged.
     """
     read_totals(folder)  # of its own run, damage is told; others' is no reason to refuse
-    caps = (budget.max_calls, budget.max_tokens, budget.max_cost)
-    command = str(folder.read_manifest().get("invocation_id"))
-    for one in [folder] if caps == (None, None, None) else of_invocation(folder.path.parent, command)[0]:
+    runs = [folder]
+    if (budget.max_calls, budget.max_tokens, budget.max_cost) != (None, None, None):
+        command = str(folder.read_manifest().get("invocation_id"))
+        runs = of_invocation(folder.path.parent, command)[0]
+    for one in runs:
         try:
             totals = read_totals(one) or Totals()
         except RecordError as error:
