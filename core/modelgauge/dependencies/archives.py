@@ -215,7 +215,11 @@ def unpack_zip(path: Path, destination: Destination) -> None:
         UnsafeArchiveError: with what has been written so far left in the destination, for the caller to remove.
     """
     guard = destination.guard
-    with _BoundedReads(path, guard) as file, _opened_zip(file, guard) as archive:
+    with _BoundedReads(path, guard) as file:
+        try:
+            archive = zipfile.ZipFile(file)
+        except _DAMAGE as error:
+            raise guard.refusal(f"is truncated, damaged or not a zip archive ({error})") from error
         entries = archive.infolist()
         for entry in entries:
             _check_entry(entry, guard)
@@ -242,13 +246,6 @@ class _BoundedReads(io.BufferedReader):
         if size is not None and size > self._limit:
             raise self._guard.over_limit("max_members", f"has a directory of {size:,} bytes")
         return super().read(size)
-
-
-def _opened_zip(file: _BoundedReads, guard: Guard) -> zipfile.ZipFile:
-    try:
-        return zipfile.ZipFile(file)
-    except _DAMAGE as error:
-        raise guard.refusal(f"is truncated, damaged or not a zip archive ({error})") from error
 
 
 def _check_entry(entry: zipfile.ZipInfo, guard: Guard) -> None:

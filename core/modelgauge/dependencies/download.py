@@ -89,7 +89,15 @@ def _copy(
     expected = int(declared) if declared.isascii() and declared.isdigit() else None
     received = 0
     window_start, window_bytes = time.monotonic(), 0
-    while chunk := _read(response):
+    while True:
+        try:
+            chunk = response.read1(
+                _CHUNK
+            )  # what has come, not all that is asked for: a trickle is seen as one
+        except (OSError, http.client.HTTPException) as error:
+            raise _PassingError(f"the connection broke ({error!r})") from error
+        if not chunk:
+            break
         file.write(chunk)
         received += len(chunk)
         window_bytes += len(chunk)
@@ -106,13 +114,6 @@ def _copy(
         raise _PassingError("the server sent nothing and did not say that there is nothing")
     if expected is not None and received != expected:
         raise _PassingError(f"the server announced {expected:,} bytes and sent {received:,}")
-
-
-def _read(response: http.client.HTTPResponse) -> bytes:
-    try:
-        return response.read1(_CHUNK)  # what has come, not all that was asked for: a trickle is seen as one
-    except (OSError, http.client.HTTPException) as error:
-        raise _PassingError(f"the connection broke ({error!r})") from error
 
 
 class _HTTPConnection(http.client.HTTPConnection):

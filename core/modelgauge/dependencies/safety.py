@@ -159,10 +159,11 @@ class Guard:
         self, reason: str, *, member: str | None = None, fix: str = _FETCH_AGAIN
     ) -> UnsafeArchiveError:
         """The error to raise; `reason` continues "the archive …" or "its member NAME …"."""
-        subject = (
-            f"{self.archive}: the archive" if member is None else f"{self.archive}: member {_short(member)}"
-        )
-        return UnsafeArchiveError(f"{subject} {reason}.", fix=fix)
+        subject = "the archive"
+        if member is not None:
+            shown = member if len(member) <= 120 else f"{member[:100]}…({len(member):,} characters)"
+            subject = f"member {shown!r}"
+        return UnsafeArchiveError(f"{self.archive}: {subject} {reason}.", fix=fix)
 
     def count_member(self, member: str) -> None:
         """One more file or folder was met."""
@@ -265,7 +266,3 @@ class Destination:
         other = "/".join(self._known[key][0])
         reason = f"takes the place of {other!r} (on systems where case or the form of accents does not count)"
         raise self.guard.refusal(reason, member=name)
-
-
-def _short(member: str) -> str:
-    return repr(member if len(member) <= 120 else f"{member[:100]}…({len(member):,} characters)")

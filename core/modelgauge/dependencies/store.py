@@ -5,7 +5,7 @@ Safe for several processes at once. Where things lie is `layout`'s business, how
 
 import shlex
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from modelgauge.dependencies.layout import Place, StoredVersion, content_digest, read_versions
@@ -53,8 +53,14 @@ class DependencyStore:
         self.directory = Path(directory).absolute()
         self.offline = offline
         self._overrides = {name: Path(path).absolute() for name, path in (overrides or {}).items()}
-        self._pins = {name: _checked_pin(name, version) for name, version in (pins or {}).items()}
+        self._pins = {name: version.lower() for name, version in (pins or {}).items()}
         self._progress = progress
+        for name, version in self._pins.items():
+            if not is_sha256(version):
+                raise InvalidOptionError(
+                    f"Dependency {name!r} is pinned to {version!r}, which is not a version.",
+                    fix="Give the 64 hexadecimal digits that a run's record shows under dependency_versions.",
+                )
 
     def resolve(self, owner_uid: str, key: str, data: ExternalData) -> ResolvedDependency:
         """Find or fetch one dependency, and verify it.
@@ -176,32 +182,15 @@ class DependencyStore:
         return self._overrides.get(f"{owner}:{key}", self._overrides.get(key))
 
     def _resolve_stored(self, request: Request) -> ResolvedDependency:
-        stored = _take_dropped(request) or request.find()
+        stored: StoredVersion | None = None
+        if request.drop.is_file():  # a user put it beside the versions, so it counts before what is stored
+            with suppress(FileNotFoundError):  # another process has just taken it in
+                stored = take_copy(request, request.drop)
+                request.drop.unlink()
+        stored = stored or request.find()
         if stored is None and self.offline and (absence := request.absence()) is not None:
             raise absence
         return request.verified(stored or take_fetched(request, show_progress=self._progress))
-
-
-def _checked_pin(name: str, version: str) -> str:
-    if not is_sha256(version.lower()):
-        fix = "Give the 64 hexadecimal digits that a run's record shows under dependency_versions."
-        raise InvalidOptionError(
-            f"Dependency {name!r} is pinned to {version!r}, which is not a version.", fix=fix
-        )
-    return version.lower()
-
-
-def _take_dropped(request: Request) -> StoredVersion | None:
-    """Take in a file that a user put beside the versions: an explicit act, so it counts before what is
-    stored."""
-    if not request.drop.is_file():
-        return None
-    try:
-        stored = take_copy(request, request.drop)
-    except FileNotFoundError:  # another process has just taken it in
-        return request.find()
-    request.drop.unlink(missing_ok=True)
-    return stored
 
 
 def _resolve_in_place(request: Request, local: Path) -> ResolvedDependency:
@@ -239,7 +228,11 @@ def _unpacked(request: Request, local: Path, version: str, steps: Steps) -> Reso
 
 def _override_problem(request: Request, file: Path) -> InputFileError | None:
     if file.is_dir():
-        if _takes_folder(request.data):
+        try:
+            local = request.data.local_path()
+        except DependencyMissingError:  # the source cannot tell, and the override is there because it cannot
+            return None
+        if request.data.unpack is not None or (local is not None and not local.is_file()):
             return None
         return InputFileError(f"{request.label} is one file; {file} is a folder.", fix="Give the file.")
     if not file.is_file():
@@ -253,16 +246,6 @@ def _override_problem(request: Request, file: Path) -> InputFileError | None:
             f"{request.label} unpacks to a folder; {file} is neither an archive nor a folder.", fix=fix
         )
     return None
-
-
-def _takes_folder(data: ExternalData) -> bool:
-    if data.unpack is not None:
-        return True
-    try:
-        local = data.local_path()
-    except DependencyMissingError:  # the source cannot tell, and the override is there because it cannot
-        return True
-    return local is not None and not local.is_file()
 
 
 def _joined(owner: str, failures: list[DependencyError | InputFileError]) -> DependencyError | InputFileError:

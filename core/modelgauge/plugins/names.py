@@ -231,15 +231,11 @@ def _finite(text: str) -> float:
     return value
 
 
-def _none(text: str) -> None:
-    _choose(text.lower(), {"none": None, "null": None})
-
-
 _SCALARS: dict[Any, abc.Callable[[str], Any]] = {
     bool: truth,
     int: int,
     float: _finite,
-    type(None): _none,
+    type(None): lambda text: _choose(text.lower(), {"none": None, "null": None}),
     Path: Path,
     PurePath: PurePath,
     PathLike: Path,

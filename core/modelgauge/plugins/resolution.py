@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from modelgauge.config.secrets import InjectSecret, SecretStore
+from modelgauge.config.secrets import SecretStore
 from modelgauge.dependencies import DependencyStore, ResolvedDependency
 from modelgauge.engine.run import check_work
 from modelgauge.engine.work import Respondent, Work
@@ -124,24 +124,21 @@ class Resolver:
         resolved_tests = dict(_resolved(self.plugins().tests, tests, failures))
         resolved_suts = [resolved for _, resolved in _resolved(self.plugins().suts, suts, failures)]
         _raise_together(failures)
-        wanted = _injections([*resolved_suts, *resolved_tests.values()])
+        resolved = [*resolved_suts, *resolved_tests.values()]
+        wanted = [injection for one in resolved for injection in one.entry.injections]
         made: list[PromptResponseTest] = []
         for test in tests:
             own = resolved_tests[test].entry.injections if isinstance(test, str) else []
             if not self.secrets.missing(one.secret_class() for one in own):
                 made.append(self.test(test))
-        for one in made:
-            wanted.extend(self._secrets_of_annotators(one))
+        for name in (name for one in made for name in declared(one, "get_annotators").values()):
+            if isinstance(name, str):
+                wanted.extend(self.plugins().of_annotator(name).resolve(name).entry.injections)
         try:
             self.secrets.require(wanted)
         except ModelGaugeError as error:
             raise self._with_missing_data(error, made) from None
         return made
-
-    def _secrets_of_annotators(self, test: PromptResponseTest) -> list[InjectSecret]:
-        named = [one for one in declared(test, "get_annotators").values() if isinstance(one, str)]
-        plugins = self.plugins()
-        return _injections(plugins.of_annotator(name).resolve(name) for name in named)
 
     # --- data --------------------------------------------------------------------------------------------------------
 
@@ -225,10 +222,6 @@ def _raise_together(failures: Sequence[ModelGaugeError]) -> None:
         raise last
     problem = "\n".join([*map(str, others), last.problem])
     raise type(last)(problem, fix=last.fix)
-
-
-def _injections(resolved: Iterable[Resolved]) -> list[InjectSecret]:
-    return [injection for one in resolved for injection in one.entry.injections]
 
 
 def _owner(test: PromptResponseTest) -> str:
