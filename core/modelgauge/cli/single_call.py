@@ -17,7 +17,7 @@ from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
 from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.responses import SUTCompletion, SUTResponse
-from modelgauge.engine.calls.callee import Asked, Owner, keys_of, learn_secrets, why_unkept
+from modelgauge.engine.calls.traits import Asked, Owner, keys_of, learn_secrets, why_unkept
 from modelgauge.errors import IncompatibleError, RunStoppedError, UsageError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.sut import (

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 from urllib.parse import unquote
 
+from modelgauge.config.import_by_name import check_target, import_target
 from modelgauge.config.redaction import Redactor
 from modelgauge.config.settings import SECRETS_FILE, read_toml
-from modelgauge.config.targets import check_target, import_target
 from modelgauge.errors import (
     DefinitionError,
     InvalidDataError,

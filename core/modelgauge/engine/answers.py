@@ -20,7 +20,7 @@ from modelgauge.data.records import ItemRecord, RepeatFailure
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.bookkeeping.failures import AtStage, StageError, add_note, as_exception, repeat_failure
 from modelgauge.engine.bookkeeping.tally import CallTally
-from modelgauge.engine.calls.asking import ask_sut
+from modelgauge.engine.calls.ask_sut import ask_sut
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.measurer import Reducer
 from modelgauge.engine.source import NumberedItem

@@ -20,7 +20,7 @@ from modelgauge.engine.bookkeeping.failures import (
     message_of,
 )
 from modelgauge.engine.bookkeeping.tally import Tally
-from modelgauge.engine.calls.asking import tell_of_kept
+from modelgauge.engine.calls.ask_sut import tell_of_kept
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.services import Turns
 from modelgauge.engine.measurer import Measured, Measurer, Reducer, reduced

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from modelgauge.data.annotations import TestItemAnnotations, measurement
 from modelgauge.data.results import judged
 from modelgauge.engine.bookkeeping.failures import of_author
-from modelgauge.engine.calls.slow_method_warning import Pace
+from modelgauge.engine.loop.stalls import Pace
 from modelgauge.engine.loop.threads import in_thread
 from modelgauge.errors import InvalidDataError, InvalidOptionError, NewRunNeededError
 from modelgauge.interfaces.test import PromptResponseTest

@@ -14,8 +14,8 @@ from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import CallCounts
 from modelgauge.engine.bookkeeping.app_trace import Told, opened
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
-from modelgauge.engine.calls.asking import translated
-from modelgauge.engine.calls.callee import Asked, Owner, declared_response, keys_of, learn_secrets
+from modelgauge.engine.calls.ask_sut import translated
+from modelgauge.engine.calls.traits import Asked, Owner, declared_response, keys_of, learn_secrets
 from modelgauge.engine.item import checked_choice
 from modelgauge.engine.item_ids import DigestSet, Ids
 from modelgauge.engine.source import chosen

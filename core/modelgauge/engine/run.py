@@ -11,7 +11,7 @@ from modelgauge.config.run_options import RunOptions
 from modelgauge.data.records import TestRecord
 from modelgauge.engine.bookkeeping.failures import printable
 from modelgauge.engine.bookkeeping.tally import Tally
-from modelgauge.engine.calls.callee import learn_secrets
+from modelgauge.engine.calls.traits import learn_secrets
 from modelgauge.engine.earlier_run import EarlierSessions
 from modelgauge.engine.loop.stalls import rarer_collections
 from modelgauge.engine.loop.threads import in_thread

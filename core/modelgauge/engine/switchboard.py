@@ -16,12 +16,12 @@ from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.answers import Answerer, Asking, asking_cases, asking_sut
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
-from modelgauge.engine.calls.asking import ask_sut
+from modelgauge.engine.calls.ask_sut import ask_sut
 from modelgauge.engine.calls.budget import Budget
 from modelgauge.engine.calls.call import Target
-from modelgauge.engine.calls.callee import Asked, Owner, is_cached, learn_secrets
 from modelgauge.engine.calls.lookups import Lookups
 from modelgauge.engine.calls.services import Services
+from modelgauge.engine.calls.traits import Asked, Owner, is_cached, learn_secrets
 from modelgauge.engine.earlier_run import RecordedAnswers
 from modelgauge.engine.item import ItemWorker
 from modelgauge.engine.loop.deadlines import Deadlines, in_this_task

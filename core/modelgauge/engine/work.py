@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.responses import SUTResponse
-from modelgauge.engine.calls.callee import Asked, Owner
+from modelgauge.engine.calls.traits import Asked, Owner
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Initialization

@@ -19,7 +19,7 @@ from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.test_cases import Golden, LLMTestCase
 from modelgauge.datasets.dataset_test import as_asked, keyed, prompt_of
 from modelgauge.engine.bookkeeping.failures import add_note, as_exception, is_from_outside
-from modelgauge.engine.calls.asking import split_off
+from modelgauge.engine.calls.ask_sut import split_off
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.loop.deadlines import Deadlines, call_timed_out
 from modelgauge.engine.loop.threads import CallPool

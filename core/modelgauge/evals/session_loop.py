@@ -18,7 +18,7 @@ from modelgauge.data.items import TestItem
 from modelgauge.data.records import ItemRecord
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.calls.call import Target
-from modelgauge.engine.calls.callee import is_cached
+from modelgauge.engine.calls.traits import is_cached
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.switchboard import Switchboard
 from modelgauge.engine.work import Work

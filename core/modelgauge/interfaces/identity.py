@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import Field
 
+from modelgauge.config.import_by_name import describe
 from modelgauge.config.secrets import Secret
-from modelgauge.config.targets import describe
 from modelgauge.data.base import Frozen
 from modelgauge.data.json_values import class_name, plain, text_of_plain
 from modelgauge.errors import DefinitionError, InvalidDataError, ModelGaugeError

@@ -12,8 +12,8 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
+from modelgauge.config.import_by_name import describe, import_target
 from modelgauge.config.secrets import InjectSecret, Secret, SecretStore
-from modelgauge.config.targets import describe, import_target
 from modelgauge.errors import ArgumentError, InvalidOptionError, ModelGaugeError, PluginError
 from modelgauge.interfaces.arguments import BY_NAME, constructors
 from modelgauge.plugins.names import convert, decode, describe_type, encode, join_name, spelling

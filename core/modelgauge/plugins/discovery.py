@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pluggy import PluginManager, PluginValidationError
 
 from modelgauge.config.entry_points import DISTRIBUTION, installed_entry_points, installed_version
-from modelgauge.config.targets import describe
+from modelgauge.config.import_by_name import describe
 from modelgauge.errors import ModelGaugeError, PluginError
 from modelgauge.plugins import builtin, hookspecs
 from modelgauge.plugins.hookspecs import PROJECT_NAME

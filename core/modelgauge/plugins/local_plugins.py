@@ -14,8 +14,8 @@ from importlib.util import module_from_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from modelgauge.config.import_by_name import describe
 from modelgauge.config.settings import names_a_file
-from modelgauge.config.targets import describe
 from modelgauge.errors import PluginError
 from modelgauge.files.regular import real_path
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modelgauge.config.targets import check_target
+from modelgauge.config.import_by_name import check_target
 from modelgauge.errors import NameCollisionError, PluginError, UnknownNameError
 from modelgauge.plugins.construction import Entry, Kind, Resolved
 from modelgauge.plugins.names import provider_problem, split_name, uid_problem

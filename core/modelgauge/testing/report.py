@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest import SkipTest
 
-from modelgauge.config.targets import describe
+from modelgauge.config.import_by_name import describe
 from modelgauge.errors import ModelGaugeError
 
 _NOT_THE_AUTHORS = (f"{Path(__file__).parents[1]}{os.sep}", f"{Path(importlib.__file__).parent}{os.sep}", "<")

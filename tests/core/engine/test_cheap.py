@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from modelgauge import Score, load_record
-from modelgauge.engine.calls.callee import is_immediate
+from modelgauge.engine.calls.traits import is_immediate
 
 
 @pytest.fixture

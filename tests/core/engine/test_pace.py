@@ -14,7 +14,7 @@ from modelgauge import (
     SUTResponse,
     TextPrompt,
 )
-from modelgauge.engine.calls import slow_method_warning as pace
+from modelgauge.engine.loop import stalls as pace
 
 
 @pytest.fixture

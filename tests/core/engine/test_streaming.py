@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from modelgauge import MeasuredItems, TestItem
 from modelgauge.data.results import Threshold
-from modelgauge.engine.calls import slow_method_warning as pace
+from modelgauge.engine.loop import stalls as pace
 from modelgauge.errors import InvalidDataError, UnknownNameError
 from modelgauge.reports.thresholds import why_not_passed
 

@@ -9,9 +9,9 @@ from modelgauge.config.run_options import RunOptions
 from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.failures import message_of
 from modelgauge.engine.calls.budget import Rate, tokens_of
-from modelgauge.engine.calls.callee import Owner, limiter_of
 from modelgauge.engine.calls.limits import Limiter, Outcome
 from modelgauge.engine.calls.services import Services
+from modelgauge.engine.calls.traits import Owner, limiter_of
 from modelgauge.errors import RunStoppedError
 from modelgauge.interfaces.sut import ErrorClass, Fatal, PromptResponseSUT
 

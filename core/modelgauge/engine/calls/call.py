@@ -15,7 +15,10 @@ from modelgauge.engine.bookkeeping.failures import add_note, message_of
 from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.admission import Admission
 from modelgauge.engine.calls.batches import BatchCollector
-from modelgauge.engine.calls.callee import (
+from modelgauge.engine.calls.limits import Outcome
+from modelgauge.engine.calls.retries import classify, outcome_of
+from modelgauge.engine.calls.services import Flight, Services
+from modelgauge.engine.calls.traits import (
     Owner,
     declared_response,
     is_batched,
@@ -23,11 +26,8 @@ from modelgauge.engine.calls.callee import (
     keys_of,
     why_unkept,
 )
-from modelgauge.engine.calls.limits import Outcome
-from modelgauge.engine.calls.retries import classify, outcome_of
-from modelgauge.engine.calls.services import Flight, Services
-from modelgauge.engine.calls.slow_method_warning import Paces
 from modelgauge.engine.loop.deadlines import call_timed_out, never_waits
+from modelgauge.engine.loop.stalls import Paces
 from modelgauge.errors import CallTimeoutError, InvalidResponseError
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.sut import ErrorClass, PromptResponseSUT, Retry

@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from modelgauge.config.targets import check_target, describe, import_target
+from modelgauge.config.import_by_name import check_target, describe, import_target
 from modelgauge.errors import PluginError
 
 
