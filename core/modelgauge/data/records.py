@@ -355,13 +355,12 @@ def _items_from_json(data: dict[str, Any], where: str, unknown: UnknownFields) -
     return items
 
 
-def item_from_json(line: bytes, where: str, unknown: UnknownFields | None = None) -> ItemRecord:
+def item_from_json(line: bytes, where: str) -> ItemRecord:
     """Read a line of a journal.
 
     Args:
         line: JSON.
         where: file and line, for messages.
-        unknown: of the whole journal, so that there is one warning in all.
 
     Raises:
         RecordError: it is none; the message names file and line.
@@ -375,7 +374,7 @@ def item_from_json(line: bytes, where: str, unknown: UnknownFields | None = None
         data = json.loads(line)
         if not is_exact(data):
             raise ValueError("it holds what no JSON can")  # noqa: TRY301  described like what cannot be read
-        return _KINDS[data["kind"]].load(data, unknown)
+        return _KINDS[data["kind"]].load(data)
     except InvalidDataError as error:
         why = error.problem.rstrip(".")
     except (ValueError, RecursionError) as error:

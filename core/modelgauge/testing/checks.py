@@ -27,8 +27,6 @@ from modelgauge.testing.subject import INTERFACES, Subject, attempt
 from modelgauge.wording.phrases import a_thing, capitalized
 
 _EXAMPLE_MODEL = "example-model"
-
-
 _OF_REQUESTS = ("requests", "cacheable", "deterministic", "distinct", "responses", "calls")
 
 
@@ -96,9 +94,10 @@ def conformance(
 
     @cache  # one process for all tests of the plugin
     def items_elsewhere() -> dict[str, Any]:
-        tests = [one for one in subjects if one.kind == "test"]
-        data = {one.name: attempt(partial(getattr, one, "data")).made for one in tests}
-        return plugin.items_elsewhere({name: one.made for name, one in data.items() if one and not one.error})
+        found = [
+            (one.name, attempt(partial(getattr, one, "data")).value) for one in subjects if one.kind == "test"
+        ]
+        return plugin.items_elsewhere({name: data.value for name, data in found if data and not data.error})
 
     make = partial(
         Subject,

@@ -33,7 +33,7 @@ _MOST_MEASURED = 8
 
 def test_checksums(subject: Subject) -> None:
     """Data from the web has a checksum, so that everybody measures with the same data."""
-    declared = subject.made.get_dependencies()
+    declared = subject.object.get_dependencies()
     if not declared:
         raise SkipTest("it needs no data")
     for key, data in declared.items():
@@ -44,7 +44,7 @@ def test_checksums(subject: Subject) -> None:
 
 def test_annotators(subject: Subject) -> None:
     """Every annotator that it names is installed."""
-    named: Mapping[str, object] = subject.made.get_annotators()
+    named: Mapping[str, object] = subject.object.get_annotators()
     if not named:
         raise SkipTest("it names none")
     plugins = subject.plugins
@@ -88,7 +88,7 @@ def test_item_order(subject: Subject) -> None:
         raise SkipTest("it makes no whole list of items")
     fix = "Sort what comes from sets and folders, and draw with random.Random(seed)."
     for when, digests in (
-        ("when they are made again", items_of(subject.make(), subject.data.made).digests),
+        ("when they are made again", items_of(subject.make(), subject.data.value).digests),
         ("in a process with another hash seed", subject.items_elsewhere(subject.name)),
     ):
         if isinstance(digests, str):
@@ -154,7 +154,7 @@ def test_measure_names(subject: Subject) -> None:
 
 def test_measure_range(subject: Subject) -> None:
     """Measurements lie within the declared measurement_ranges."""
-    ranges: Mapping[str, Any] = subject.made.measurement_ranges
+    ranges: Mapping[str, Any] = subject.object.measurement_ranges
     if not ranges:
         raise SkipTest("it declares none")
     for name, bounds in ranges.items():
@@ -222,7 +222,7 @@ class _NoReplyError(Exception):
 @lru_cache(maxsize=1)  # the checks of one test follow upon each other
 def _trial(subject: Subject) -> _Trial:
     """What a test makes of replies of every kind."""
-    items, needs = subject.items.items, subject.made.requires_sut_capabilities
+    items, needs = subject.items.items, subject.object.requires_sut_capabilities
     if not items:
         raise SkipTest("it makes no items")
     step = max(1, len(items) // _MOST_MEASURED)  # from all over, so from all groups
@@ -237,14 +237,14 @@ def _trial(subject: Subject) -> _Trial:
     # SUTs that do not know `num_completions` give one completion, however many were asked for.
     replies["a single completion"] = SUTResponse(completions=(SUTCompletion(plain),))
     annotators = _annotators(subject)
-    declared = {name: one for name, one in subject.made.measurement_ranges.items() if _is_range(one)}
+    declared = {name: one for name, one in subject.object.measurement_ranges.items() if _is_range(one)}
     with tempfile.TemporaryDirectory(prefix="modelgauge-check-", ignore_cleanup_errors=True) as folder:
         runner = quiet_runner(folder, subject.plugins, caching=False)
 
         def run(
             items: Sequence[TestItem], ranges: Mapping[str, Any], replies: Mapping[str, Replies]
         ) -> list[_Run]:
-            test = copy.copy(subject.made)
+            test = copy.copy(subject.object)
             vars(test).update(make_test_items=lambda _: items, get_annotators=lambda: annotators)
             vars(test).update(get_dependencies=dict, measurement_ranges=ranges)
             suts = [FakeSUT(f"fake_{place}", reply, needs) for place, reply in enumerate(replies.values())]
@@ -258,7 +258,7 @@ def _trial(subject: Subject) -> _Trial:
 
 
 def _annotators(subject: Subject) -> dict[str, Any]:
-    annotators = {**subject.made.get_annotators(), **subject.annotators}
+    annotators = {**subject.object.get_annotators(), **subject.annotators}
     named = [one for one in annotators.values() if isinstance(one, str)]
     if any(name not in subject.plugins.of_annotator(name) for name in named):
         raise SkipTest("see annotators")

@@ -87,7 +87,7 @@ def test_made(subject: Subject) -> None:
 
 def test_secrets(subject: Subject) -> None:
     """No secret stands in a name, a text, an identity, a request, an item, or an error."""
-    if not (subject.resolved.entry.injections or secrets_of(subject.made)):
+    if not (subject.resolved.entry.injections or secrets_of(subject.object)):
         raise SkipTest("it asks for no secret")
     leaks = {where: method for where, method, text in _texts(subject) if subject.redact(text) != text}
     if not leaks:
@@ -116,9 +116,9 @@ def test_requests(subject: Subject) -> None:
 
 def test_cacheable(subject: Subject) -> None:
     """Its arguments and its requests have one exact JSON, so that no answer is paid for twice."""
-    if not subject.made.cacheable:
+    if not subject.object.cacheable:
         raise SkipTest("it says so itself: cacheable = False")
-    if (why := subject.made.why_uncacheable()) is not None:
+    if (why := subject.object.why_uncacheable()) is not None:
         fix = "Take JSON values, secrets or other SUTs as arguments, or name what changes no answer in "
         raise Problem(f"{why}.", f"{fix}identity_excludes.", "__init__")
     for (label, method, _), request, _, error in subject.translations:
@@ -128,7 +128,7 @@ def test_cacheable(subject: Subject) -> None:
 
 def test_deterministic(subject: Subject) -> None:
     """Equal prompts make equal requests, in every object alike, and change nothing on the way."""
-    made, other = subject.made, subject.make()
+    made, other = subject.object, subject.make()
     key_of, key_of_other = subject.key_maker(made), subject.key_maker(other)
     for (label, method, arguments), request, digest, _ in _with_keys(subject):
         before = canonical_json(list(arguments))
@@ -161,7 +161,7 @@ def test_distinct(subject: Subject) -> str | None:
     if plain is None:
         return None
     heeded = [name for name, options in OPTIONS.items() if _heeds(subject, plain, options)]
-    can = capabilities_of(subject.made)
+    can = capabilities_of(subject.object)
     for capability, option in (
         (ProducesPerTokenLogProbabilities, "top_logprobs"),
         (ProducesStructuredOutput, "response_schema"),
@@ -175,7 +175,7 @@ def test_distinct(subject: Subject) -> str | None:
 
 def test_responses(subject: Subject) -> None:
     """The class of its native responses can be read back from JSON."""
-    made = subject.made
+    made = subject.object
     try:
         ResponseCodec(f"'{made.uid}'", declared_response(made))
     except DefinitionError as error:
@@ -215,7 +215,7 @@ def _texts(subject: Subject) -> Iterator[tuple[str, str, str]]:
     if (error := subject.attempt.error) is not None:
         yield "the error of its constructor", "__init__", trace_of(error)
         return
-    made = subject.made
+    made = subject.object
     yield "its repr", "__repr__", repr(made)
     yield "its str", "__str__", str(made)
     yield "its uid", "__init__", str(made.uid)
@@ -245,8 +245,8 @@ def _heeds(subject: Subject, plain: Translation, options: SUTOptions) -> bool:
     """Whether an option changes the request of a plain prompt."""
     prompt = plain.sample.arguments[0].with_options(options)
     try:
-        request = getattr(subject.made, plain.sample.method)(prompt)
-        return subject.key_maker(subject.made)(request) != plain.digest
+        request = getattr(subject.object, plain.sample.method)(prompt)
+        return subject.key_maker(subject.object)(request) != plain.digest
     except ModelGaugeError:  # the rules requests and cacheable judge a refusal
         return False
 

@@ -63,14 +63,14 @@ class CanaryStore(SecretStore):
 class Attempt(NamedTuple):
     """What an author's code returned or raised."""
 
-    made: Any = None
+    value: Any = None
     error: BaseException | None = None
 
 
 def attempt(make: Callable[[], Any]) -> Attempt:
     """Call code of an author, which can raise anything."""
     try:
-        return Attempt(made=make())
+        return Attempt(make())
     except (Exception, SystemExit) as error:  # noqa: BLE001  as the docstring says
         return Attempt(error=error)
 
@@ -171,9 +171,9 @@ class Subject:
 
     def where(self, *at: str) -> str:
         """The author's line: of a traceback or a method, else of the class, else of the hook that registers it."""
-        cls = self.target.made if isinstance(self.target.made, type) else type(self.attempt.made)
+        cls = self.target.value if isinstance(self.target.value, type) else type(self.attempt.value)
         places = [author_line(one) or defined_at(getattr(cls, one, None)) for one in at]
-        classes = [] if "hook" in at else [defined_at(cls), defined_at(self.target.made)]
+        classes = [] if "hook" in at else [defined_at(cls), defined_at(self.target.value)]
         return next(filter(None, [*places, *classes, *self._hooks()]), "")
 
     def _hooks(self) -> Iterator[str]:
@@ -197,7 +197,7 @@ class Subject:
     def attempt(self) -> Attempt:
         """The object, made with canaries for secrets; the secrets of an object that was given are learned."""
         found = attempt(self.make)
-        for secret in secrets_of(found.made) if isinstance(found.made, Identified) else ():
+        for secret in secrets_of(found.value) if isinstance(found.value, Identified) else ():
             self.canaries.redactor.add(secret.description().name, secret.value or "")
         return found
 
@@ -206,10 +206,10 @@ class Subject:
         return self.resolved.make(self.canaries if secrets is None else secrets)
 
     @property
-    def made(self) -> Any:
+    def object(self) -> Any:
         """The object; where it cannot be used, the rule of a stage reports it."""
         self.pass_stage("")
-        return self.attempt.made
+        return self.attempt.value
 
     def pass_stage(self, stage: str) -> None:
         """Raise what is wrong at this stage of making the object, and skip after an earlier one."""
@@ -248,7 +248,7 @@ class Subject:
     @cached_property
     def translations(self) -> list[Translation]:
         """The requests that a SUT or annotator makes of all samples."""
-        made, key_of = self.made, self.key_maker(self.made)
+        made, key_of = self.object, self.key_maker(self.object)
         found = []
         for one in SAMPLES:
             if hasattr(self.interface, one.method) and overrides(type(made), one.method):
@@ -265,16 +265,16 @@ class Subject:
     @cached_property
     def data(self) -> Attempt:
         """The paths of a test's data on this machine, or why there are none."""
-        test = self.made
+        test = self.object
         found = attempt(lambda: self.store.resolve_all(test.uid, test.get_dependencies()))
-        return Attempt({key: one.path for key, one in (found.made or {}).items()}, found.error)
+        return Attempt({key: one.path for key, one in (found.value or {}).items()}, found.error)
 
     @cached_property
     def items(self) -> Items:
         """The items of a test."""
         if self.data.error is not None:
             raise SkipTest("its data is missing: see items")
-        return items_of(self.made, self.data.made)
+        return items_of(self.object, self.data.value)
 
 
 def _takes_uid_first(target: Any) -> bool:
