@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from modelgauge.cli.app import App, pass_app
-from modelgauge.cli.streams import LEVELS, stdout_kept
+from modelgauge.cli.streams import LEVELS, reserved_stdout
 from modelgauge.config.run_options import OPTIONS, Group, Values, options_of
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _keep_stdout(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
     """What plugins print goes to stderr, since stdout belongs to a machine."""
     app = ctx.ensure_object(App)
     if value and app.stdout is None:  # of the root's, which is closed where the arguments are wrong, too
-        app.stdout = ctx.find_root().with_resource(stdout_kept())
+        app.stdout = ctx.find_root().with_resource(reserved_stdout())
     return value
 
 
@@ -183,10 +183,10 @@ _SUT_OPTION_NAMES = [names.split()[-1].lstrip("-").replace("-", "_") for names i
 sut_options = together(
     *(click.option(*names.split(), default=None, **settings) for names, settings in _SUT_OPTIONS.items())
 )
-"""The options of `SUTOptions`, each under its field's name; `taken_sut_options` makes the object."""
+"""The options of `SUTOptions`, each under its field's name; `pop_sut_options` makes the object."""
 
 
-def taken_sut_options(given: dict[str, Any]) -> SUTOptions:
+def pop_sut_options(given: dict[str, Any]) -> SUTOptions:
     """Take what `sut_options` added out of a command's arguments.
 
     Raises:
@@ -259,7 +259,7 @@ def _value(values: Values) -> Callable[[str], Any]:
 
 
 def run_options(*groups: Group) -> Callable[[F], F]:
-    """The options of a run that commands take, by what they concern; `taken_options` hands them on."""
+    """The options of a run that commands take, by what they concern; `pop_run_options` hands them on."""
     return together(*map(_run_option, options_of(*groups)))
 
 
@@ -279,7 +279,7 @@ def _run_option(name: str) -> Callable[[F], F]:
     )
 
 
-def taken_options(given: dict[str, Any]) -> dict[str, Any]:
+def pop_run_options(given: dict[str, Any]) -> dict[str, Any]:
     """Take what `run_options` and `data_options` added out of a command's arguments, as far as it was given."""
     names = [name for name, about in OPTIONS.items() if about.metavar is not None]
     taken = {name: given.pop(name, None) for name in (*names, "dependencies", "dependency_versions")}

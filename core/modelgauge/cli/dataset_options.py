@@ -99,7 +99,7 @@ dataset_options = together(
     ),
     judge_option,
 )
-"""Options of the tests that `taken_dataset_tests` makes."""
+"""Options of the tests that `pop_dataset_tests` makes."""
 other_dataset_options = together(
     click.option(
         "--dataset", type=FILE, metavar="FILE", help="Measure by these goldens.  [default: the run's]"
@@ -117,7 +117,7 @@ other_dataset_options = together(
 """Options of a run of a data set that is measured again; each replaces what the run had."""
 
 
-def taken_dataset_tests(
+def pop_dataset_tests(
     app: App, given: dict[str, Any], others: Sequence[str]
 ) -> tuple[list[DatasetTest], dict[str, Any]]:
     """Take what `dataset_options` added out of a command's arguments, but for the judge, and make the tests.

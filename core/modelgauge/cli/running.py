@@ -166,7 +166,7 @@ class OutputFile:
 # --- running and reporting ---------------------------------------------------------------------------
 
 
-class Watch:
+class RunObserver:
     """Collects the runs as they start and end, so that an interrupted command can name those that are unfinished."""
 
     def __init__(self) -> None:
@@ -217,7 +217,7 @@ def run_and_report(
     allowed: Allowance = given["max_errors"]
     path = given["output_file"]
     output = None if path is None else OutputFile(path, app.settings.data_dir)
-    watch = Watch()
+    watch = RunObserver()
     options = {"progress": not given["no_progress_bar"], "observers": [watch]}
     interrupted, broken = False, len(app.plugins.failures)
     try:
@@ -232,13 +232,13 @@ def run_and_report(
     finally:  # also where stdout takes no more: Ctrl-C ends all that stands in a pipe
         for failure in app.plugins.failures[broken:]:
             app.note(f"Warning: the plugin {failure.name} failed while it watched: {failure.cause}")
-        _say_why(app, shown, allowed, in_tables=not given["as_json"] and _has_one_reader())
+        _print_reason(app, shown, allowed, in_tables=not given["as_json"] and _has_one_reader())
         unfinished = watch.unfinished()
         if interrupted and not watch.started:
             app.note("Interrupted before a run began: nothing was asked.")
         for run_id in sorted(str(one["run_id"]) for one in unfinished) if interrupted else ():
             app.note(f"Interrupted: {runs / run_id}")
-        _say_how_to_go_on(app, unfinished, shown, again, interrupted=interrupted)
+        _print_next_command(app, unfinished, shown, again, interrupted=interrupted)
 
 
 def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted: bool) -> int:
@@ -274,7 +274,7 @@ def _show(
             app.show_report(shown, shown_by=again.split(" ")[1] if again else "run-test")
 
 
-def _say_why(app: App, shown: Iterable[ShownRun], allowed: Allowance, *, in_tables: bool) -> None:
+def _print_reason(app: App, shown: Iterable[ShownRun], allowed: Allowance, *, in_tables: bool) -> None:
     """Print why the exit code is not 0.
 
     Args:
@@ -304,7 +304,7 @@ def _say_why(app: App, shown: Iterable[ShownRun], allowed: Allowance, *, in_tabl
             app.note(f"Failed: {pair}: {not_passed}. See which: {run.command('show')} --failures")
 
 
-def _say_how_to_go_on(
+def _print_next_command(
     app: App,
     unfinished: Sequence[Mapping[str, Any]],
     shown: Sequence[ShownRun],

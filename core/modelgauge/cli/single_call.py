@@ -34,7 +34,7 @@ _ANNOTATION = "annotation"
 
 
 @dataclass(slots=True)
-class Exchange:
+class SingleCall:
     """One call, step by step. Steps that a failure left out are None.
 
     Args:
@@ -52,7 +52,7 @@ class Exchange:
     failure: TestItemExceptionRecord | None = None
 
 
-def ask(sut: SUTName, prompt: AnyPrompt, **options: Any) -> Exchange:
+def ask(sut: SUTName, prompt: AnyPrompt, **options: Any) -> SingleCall:
     """Ask a SUT one prompt.
 
     Args:
@@ -66,12 +66,12 @@ def ask(sut: SUTName, prompt: AnyPrompt, **options: Any) -> Exchange:
     """
     with _runner(options) as runner:
         made = _sut(runner, sut, prompt)
-        return _exchange(runner, made, made, PromptWithContext(prompt), {})
+        return _make_call(runner, made, made, PromptWithContext(prompt), {})
 
 
 def annotate(
     annotator: AnnotatorName, prompt: PromptWithContext, completion: SUTCompletion, **options: Any
-) -> Exchange:
+) -> SingleCall:
     """Have an annotator judge one completion; SUTs that it asks are asked.
 
     Args:
@@ -88,7 +88,7 @@ def annotate(
     answering.split_reasoning = False
     with _runner(options) as runner:
         made = runner.resolver().annotator(annotator)
-        return _exchange(runner, made, answering, prompt, {_ANNOTATION: made})
+        return _make_call(runner, made, answering, prompt, {_ANNOTATION: made})
 
 
 def explain_ask(sut: SUTName, prompt: AnyPrompt, **options: Any) -> Explanation:
@@ -148,16 +148,16 @@ def _sut(runner: Runner, sut: SUTName, prompt: AnyPrompt) -> PromptResponseSUT[A
     return made
 
 
-def _exchange(
+def _make_call(
     runner: Runner,
     owner: Owner,
     sut: PromptResponseSUT[Any, Any],
     prompt: PromptWithContext,
     annotators: Mapping[str, CompletionAnnotator[Any]],
-) -> Exchange:
+) -> SingleCall:
     """Run a test of one prompt, and note the native request and response of the SUT or the annotator."""
-    exchange = Exchange(owner.uid)
-    _listen(owner, exchange)
+    call = SingleCall(owner.uid)
+    _listen(owner, call)
     test = FakeTest("probe", [prompt], lambda _: {}, annotators, requires=())
     record = runner.run([test], [sut])[0]
     if record.failure is not None:
@@ -167,16 +167,16 @@ def _exchange(
         )
     for item in record.iter_items():
         if not isinstance(item, TestItemRecord):
-            exchange.failure = item
+            call.failure = item
             continue
         response = item.interactions[0].response
         completions = tuple(one.completion for one in response.completions)
-        exchange.answer = (
+        call.answer = (
             response.completions[0].get_annotation(_ANNOTATION)
             if annotators
             else SUTResponse(completions=completions, usage=response.usage)
         )
-    return exchange
+    return call
 
 
 def _explained(
@@ -213,7 +213,7 @@ def _texts(prompt: AnyPrompt) -> dict[str, str]:
     }
 
 
-def _listen(owner: Owner, into: Exchange) -> None:
+def _listen(owner: Owner, into: SingleCall) -> None:
     """Note what an object's translations are given and give, on the object itself."""
 
     def noting_request(translate: Callable[..., Any]) -> Callable[..., Any]:

@@ -53,7 +53,7 @@ def logging_to_stderr(note: Callable[[str], None]) -> Iterator[None]:
 
 
 @contextmanager
-def stdout_kept() -> Iterator[TextIO]:
+def reserved_stdout() -> Iterator[TextIO]:
     """Put stdout aside, and give it as a stream of its own.
 
     Until the block ends, all that goes to stdout goes to stderr: what is printed, and what child processes and

@@ -47,7 +47,7 @@ def is_stream(value: Any) -> bool:
     return hasattr(type(value), "__next__")
 
 
-def said_by(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """The class and message of an exception."""
     try:
         text = str(error)

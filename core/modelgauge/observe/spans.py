@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any, ClassVar, TypeVar
 
-from modelgauge.data.readable import said_by, shown, shown_parts
+from modelgauge.data.readable import error_text, shown, shown_parts
 from modelgauge.data.spans import Span, Trace
 from modelgauge.data.test_cases import LLMTestCase
 
@@ -187,7 +187,7 @@ class OpenSpan(Updatable):
             texts = bool(self.parts) and all(isinstance(one, str) for one in self.parts)
             self.returned("".join(self.parts) if texts else self.parts)
         if error is not None:
-            self.error = said_by(error)
+            self.error = error_text(error)
         self.seconds = perf_counter() - self.begun
 
     def case(self) -> LLMTestCase:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from pydantic import BaseModel
 
-from modelgauge.data.readable import is_stream, said_by, shown, shown_parts
+from modelgauge.data.readable import error_text, is_stream, shown, shown_parts
 
 
 @dataclass
@@ -123,4 +123,4 @@ def test_each_part_is_shown_for_itself_by_a_name():
     ],
 )
 def test_an_exception_is_told_by_class_and_message(error, told):
-    assert said_by(error) == told
+    assert error_text(error) == told

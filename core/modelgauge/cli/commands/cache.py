@@ -9,10 +9,10 @@ import click
 from modelgauge.cli.command_options import (
     context_option,
     data_dir_option,
+    pop_sut_options,
     prompt_options,
     shared_options,
     sut_options,
-    taken_sut_options,
 )
 from modelgauge.cli.program import FAILED, LazyGroup
 from modelgauge.reports.figures import size
@@ -201,7 +201,7 @@ def _explained(app: App, sut: str | None, annotator: str | None, given: dict[str
     if given["completion"] is None:
         raise click.UsageError("Give --completion TEXT: what the annotator would judge.")
     asked = annotator_prompt(app, str(annotator), given)
-    asked = asked.replaced(prompt=asked.prompt.with_options(taken_sut_options(given)))
+    asked = asked.replaced(prompt=asked.prompt.with_options(pop_sut_options(given)))
     return explain_annotate(str(annotator), asked, SUTCompletion(given["completion"]), **options)
 
 

@@ -12,9 +12,9 @@ import click
 from modelgauge.cli.command_options import (
     data_dir_option,
     data_options,
+    pop_run_options,
     run_options,
     shared_options,
-    taken_options,
 )
 from modelgauge.reports.layout import columns, counted, indented
 
@@ -206,7 +206,7 @@ def list_items(app: App, /, *, test: str, as_json: bool, **given: Any) -> None:
     from modelgauge.api import list_items as made_items
 
     app.secrets.require(app.plugins.tests.resolve(test).entry.injections)
-    items = made_items(test, **app.runner_arguments(), **taken_options(given))
+    items = made_items(test, **app.runner_arguments(), **pop_run_options(given))
     if as_json:
         app.show_pieces(_items_as_json(app, test, items))
         return

@@ -12,9 +12,9 @@ from modelgauge.cli.command_options import (
     data_dir_option,
     dependency_option,
     offline_option,
+    pop_run_options,
     run_options,
     shared_options,
-    taken_options,
     together,
 )
 from modelgauge.cli.dataset_options import other_dataset_options
@@ -165,7 +165,7 @@ def _run_again(
         app.local_plugins.extend(original.plugins)
     app.configure()  # with these plugins
     measured = {**names, **form}
-    options = {**measured, **app.runner_arguments(), **taken_options(given)}
+    options = {**measured, **app.runner_arguments(), **pop_run_options(given)}
     run_and_report(
         app,
         given,

@@ -9,12 +9,12 @@ import click
 
 from modelgauge.cli.command_options import (
     context_option,
+    pop_run_options,
+    pop_sut_options,
     prompt_options,
     run_options,
     shared_options,
     sut_options,
-    taken_options,
-    taken_sut_options,
 )
 from modelgauge.cli.program import TOO_MANY_ERRORS
 from modelgauge.errors import InputFileError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from modelgauge.cli.app import App
-    from modelgauge.cli.single_call import Exchange
+    from modelgauge.cli.single_call import SingleCall
     from modelgauge.data.items import PromptWithContext
     from modelgauge.data.prompts import AnyPrompt
 
@@ -47,8 +47,8 @@ def run_sut(app: App, /, *, sut: str, as_json: bool, **given: Any) -> None:
     from modelgauge.cli.single_call import ask
 
     asked = sut_prompt(app, sut, given)
-    exchange = ask(sut, asked, **app.runner_arguments(), **taken_options(given))
-    _show(app, exchange, "response", as_json=as_json, prompt=asked)
+    call = ask(sut, asked, **app.runner_arguments(), **pop_run_options(given))
+    _show(app, call, "response", as_json=as_json, prompt=asked)
 
 
 @click.command("run-annotator")
@@ -71,10 +71,10 @@ def run_annotator(app: App, /, *, annotator: str, completion: str, as_json: bool
     from modelgauge.data.responses import SUTCompletion
 
     asked = annotator_prompt(app, annotator, given)
-    exchange = annotate(
-        annotator, asked, SUTCompletion(completion), **app.runner_arguments(), **taken_options(given)
+    call = annotate(
+        annotator, asked, SUTCompletion(completion), **app.runner_arguments(), **pop_run_options(given)
     )
-    _show(app, exchange, "annotation", as_json=as_json, prompt=asked.prompt, completion=completion)
+    _show(app, call, "annotation", as_json=as_json, prompt=asked.prompt, completion=completion)
 
 
 def sut_prompt(app: App, sut: str, given: dict[str, Any]) -> AnyPrompt:
@@ -84,7 +84,7 @@ def sut_prompt(app: App, sut: str, given: dict[str, Any]) -> AnyPrompt:
         UsageError: there is no prompt, or there are two; or the SUT's name or a secret is wrong.
         InputFileError: the file is not a chat.
     """
-    asked = _prompt_of(given).with_options(taken_sut_options(given))
+    asked = _prompt_of(given).with_options(pop_sut_options(given))
     app.secrets.require(app.plugins.suts.resolve(sut).entry.injections)
     return asked
 
@@ -116,32 +116,32 @@ def annotator_prompt(app: App, annotator: str, given: Mapping[str, Any]) -> Prom
     return asked
 
 
-def _show(app: App, exchange: Exchange, answer_name: str, *, as_json: bool, **given: Any) -> None:
+def _show(app: App, call: SingleCall, answer_name: str, *, as_json: bool, **given: Any) -> None:
     """Show a call; the exit code is 3 where it failed.
 
     Args:
         app: of this invocation.
-        exchange: the call.
+        call: the call.
         answer_name: what the answer is called.
         as_json: whether to print one JSON object.
         given: what the command was given, for the JSON.
     """
-    failure = exchange.failure
+    failure = call.failure
     parts = {
-        "native_request": exchange.request,
-        "native_response": exchange.response,
-        answer_name: exchange.answer,
+        "native_request": call.request,
+        "native_response": call.response,
+        answer_name: call.answer,
     }
     if as_json:
         error = failure and {"type": failure.error_type, "stage": failure.stage, "message": failure.message}
         steps = {name: plain(one) for name, one in {**given, **parts}.items()}
-        app.show_json({"uid": exchange.uid, **steps, "error": error})
+        app.show_json({"uid": call.uid, **steps, "error": error})
     else:
         for name, value in parts.items():
             if value is not None or failure is None:
                 app.show(f"{name.replace('_', ' ').capitalize()}\n{shown(value)}\n")
     if failure is not None:
-        app.note(f"Error: {exchange.uid} failed: {failure.error_type}: {failure.message}")
+        app.note(f"Error: {call.uid} failed: {failure.error_type}: {failure.message}")
         app.note(failure.traceback if app.debug else "`modelgauge --debug ...` shows the traceback.")
         app.exit_code = TOO_MANY_ERRORS
 

@@ -9,13 +9,13 @@ import click
 from modelgauge.cli.command_options import (
     data_dir_option,
     data_options,
+    pop_run_options,
+    pop_sut_options,
     run_options,
     shared_options,
     sut_options,
-    taken_options,
-    taken_sut_options,
 )
-from modelgauge.cli.dataset_options import dataset_options, judged_by, taken_dataset_tests
+from modelgauge.cli.dataset_options import dataset_options, judged_by, pop_dataset_tests
 from modelgauge.cli.running import report_options, run_and_report
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ def run_test(
       modelgauge run-test --dataset goldens.csv --metric answer_relevancy --judge openai/gpt-4o-mini --sut app
     """
     options = {
-        "sut_options": taken_sut_options(given),
+        "sut_options": pop_sut_options(given),
         "caching": not given["no_caching"],
-        **taken_options(given),
+        **pop_run_options(given),
     }
     app.configure(judge=judge)
-    of_datasets, inputs = taken_dataset_tests(app, given, tests)
+    of_datasets, inputs = pop_dataset_tests(app, given, tests)
     if not tests and not of_datasets:
         raise click.UsageError("Missing option '--test', or '--dataset' with '--metric'.")
     pairs: tuple[list[Any], list[str]] = [*dict.fromkeys(tests), *of_datasets], list(dict.fromkeys(suts))
