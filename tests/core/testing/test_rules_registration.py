@@ -33,13 +33,16 @@ ACTS = {
     "import logging; logging.basicConfig()": "configures logging",
 }
 
+# In the process that measures, the clock is put forward: a pause would have to be long beside an import under load.
+A_MINUTE_LATER = """
+import sys, time
+if "pytest" not in sys.modules:
+    time.perf_counter = lambda now=time.perf_counter: now() + 60
+"""
+
 BROKEN = {
     "eager": ("imports", "import {name}_sut", "jinja2"),
-    "slow": (
-        "import-cost",
-        "import sys, time; time.sleep(0 if 'pytest' in sys.modules else 0.7)",
-        "at import",
-    ),
+    "slow": ("import-cost", A_MINUTE_LATER, "at import"),
     "acting": ("side-effects", "\n".join(ACTS), "Do it where it is needed"),
     "raising": ("loads", "raise OSError('no licence')", "no licence"),
     "crashing": ("loads", "import sys; sys.exit(3)", "SystemExit"),
