@@ -209,7 +209,7 @@ def _all_rows(connection: sqlite3.Connection) -> Iterator[Row]:
             for row in map(Row._make, connection.execute(f"{_SELECT} {beyond} ORDER BY rowid", (last,))):
                 last = row.rowid
                 yield row
-        except sqlite3.DataError:  # told when the row before it is read, so that one is read again
+        except sqlite3.DataError:  # it comes when the row before is read, which is read again
             (last,) = connection.execute(f"SELECT min(rowid) {beyond}", (last,)).fetchone()
             yield row_at(connection, last) or Row(last)
         else:
@@ -270,7 +270,7 @@ _RESULTS = (
     "SQLITE_READONLY_DBMOVED",
 )
 _OTHER_TABLES = ("no such table", "no such column", "has no column named", "malformed")
-_NO_UTF8 = "Could not decode to UTF-8"  # how Python's sqlite3 says that a text is none
+_NO_UTF8 = "Could not decode to UTF-8"  # how Python's sqlite3 reports a text that is none
 
 
 def is_damage(error: sqlite3.Error) -> bool:

@@ -1,7 +1,7 @@
-"""Looking into a cache: is it sound, and why there is, or is not, an answer to a request.
+"""Looking into a cache: whether it is sound, and why an answer to a request is there or not.
 
-The entry that is nearest to the request says what differs.
-A key is JSON; what differs is said in the words of those who ask: the argument of a constructor, the prompt's text.
+A request without an answer is compared with the nearest entry. A key is JSON; its differences are named in the words
+of users: the argument of a constructor, the prompt's text.
 """
 
 import json
@@ -35,7 +35,7 @@ class Verdict(Frozen):
     Args:
         sound: entries that are as they were written.
         damaged: entries that were not, and are in the quarantine now.
-        structure: what SQLite says of the file; "ok" where it is sound.
+        structure: the result of SQLite's check of the file; "ok" where it is sound.
     """
 
     sound: int
@@ -78,7 +78,7 @@ class Difference(Frozen):
     Args:
         part: which, in words.
         asked: its value in the request; None also where it is not there.
-        cached: its value in the nearest entry, likewise.
+        cached: its value in the nearest entry; None also where it is not there.
         absent: on which side it is not there; None where it is on both.
     """
 

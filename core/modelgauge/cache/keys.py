@@ -2,7 +2,7 @@
 
 A key is the SHA-256 of the canonical JSON of everything that the answer depends on. An entry holds that JSON
 beside the response, so that it proves that it is the answer to its own key; a checksum guards the response.
-The trace of an observed app is wrapped around the response before, by `sealed` in `engine/bookkeeping/app_trace.py`.
+The report of an observed app is wrapped around the response before, by `engine/bookkeeping/app_trace.py`.
 """
 
 import hashlib

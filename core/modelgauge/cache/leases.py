@@ -1,6 +1,6 @@
-"""Who is asking what, among the processes that share a cache on one machine: so that each key is paid once.
+"""Which process asks which key, among those that share a cache on one machine: so that each key is paid once.
 
-Two files say it, both by locks of the operating system, which end with the process that holds them, however it ends.
+Two files show it, both by locks of the operating system, which end with the process that holds them, however it ends.
 Whoever holds the lock of `write.lock` may write the cache and the leases. A process that has the cache open holds the
 lock of a file of its own, `PID-RANDOM.leases`, which lists the keys that it is asking: they are leased while the lock
 is held, and what a dead process left is nobody's. No time is read: a process that is stopped keeps its leases.

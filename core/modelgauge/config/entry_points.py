@@ -46,7 +46,7 @@ class PluginEntryPoint:
         name: what the distribution calls the plugin.
         value: `module`, or `module:object`.
         distribution: the name of the distribution.
-        version: its version, `""` where it says none.
+        version: its version, `""` where its metadata has none.
     """
 
     name: str

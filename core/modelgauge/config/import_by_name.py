@@ -60,7 +60,7 @@ def import_target(target: str, *, owner: str, distribution: str = "") -> Any:
         except AttributeError as error:
             problem = f"{owner}{by}: {module_name!r} has no {path!r}."
             suggestion = did_you_mean(attribute, (name for name in vars(parent) if not name.startswith("_")))
-            raise PluginError(problem, fix=f"{suggestion}Mend the target {target!r}.") from error
+            raise PluginError(problem, fix=f"{suggestion}Correct the target {target!r}.") from error
     return found
 
 

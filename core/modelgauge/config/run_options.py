@@ -1,4 +1,4 @@
-"""The options of a run: what each may be, what it means and what it concerns is said here, and only here.
+"""The options of a run: the values, the meaning and the group of each, in one place.
 
 The command line, the settings, `Runner`, the manifest of a run and `resume` follow from it. Nothing here imports
 pydantic, since `modelgauge list` reads the settings.
@@ -141,7 +141,7 @@ class OptionInfo(NamedTuple):
     """Default, group, values and help of an option.
 
     Args:
-        default: without it; None where that is made anew each time.
+        default: without it; None where each run makes its own.
         group: what it concerns.
         values: what it may be.
         metavar: what stands for its value in the help of commands; None where no command has it.
@@ -172,7 +172,7 @@ class RunOptions:
     Args:
         data_dir: The folder of runs, cache and external data.
         runs_dir: The folder in which runs get their folders; by default `runs` in data_dir.
-        caching: False asks for every answer anew, and keeps none.
+        caching: False asks for every answer again, and keeps none.
         identifier: What you call this run.
         hyperparameters: What the app that is measured was set to; JSON, for the record.
         max_test_items: Measure this many items only, the same ones each time for one seed; 10 of them are among 100.
@@ -291,7 +291,7 @@ OPTIONS: dict[str, OptionInfo] = {
     for one in fields(RunOptions)
     if one.metadata
 }
-"""What is known of each option, by its name; the redactor is none that a user gives."""
+"""Each option by its name, but the redactor, which no user gives."""
 
 
 def options_of(*groups: Group) -> list[str]:

@@ -88,7 +88,7 @@ class Secret:
 
     @classmethod
     def description(cls) -> SecretDescription:
-        """Scope, key and instructions; every secret class says its own."""
+        """Scope, key and instructions; every secret class returns its own."""
         raise DefinitionError(
             f"{cls.__qualname__} has no description().",
             fix="Return SecretDescription(scope, key, instructions) from a classmethod of that name.",
@@ -110,7 +110,7 @@ class Secret:
         return self.__value
 
     def redact(self, text: str) -> str:
-        """A text without this secret, for what is told outside a run; in runs all that is written is redacted."""
+        """A text without this secret, for messages outside a run; in runs all that is written is redacted."""
         redactor = Redactor()
         redactor.add(self.description().name, self.value or "")
         return redactor.redact(text)
@@ -323,7 +323,7 @@ def _read_secrets(file: Path) -> dict[str, Any]:
         return {}
     except OSError as error:
         raise SettingsError(
-            f"{file} cannot be read: {error.strerror}.", fix="Mend its permissions."
+            f"{file} cannot be read: {error.strerror}.", fix="Correct its permissions."
         ) from error
     if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise SettingsError(

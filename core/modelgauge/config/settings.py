@@ -109,7 +109,7 @@ def _of_run(option: str) -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """What holds for every command. None means: not said, the part of the program concerned decides.
+    """The settings, which hold for every command. None means: not set, the part of the program concerned decides.
 
     In the file a setting is a key of its own name (`offline = true`), in the environment `MODELGAUGE_` and
     its name in capitals (`MODELGAUGE_OFFLINE=1`; an empty value is no value). Relative paths in the file
@@ -133,7 +133,7 @@ class Settings:
     """The tables `[PROVIDER.servers.NAME]` of the file: the options of each named server, by provider and name."""
 
     def of_calls(self) -> dict[str, Any]:
-        """What is said of calls, under the names of a run's options; what is not said is left out."""
+        """The settings of calls that are set, under the names of a run's options."""
         named = {one.option: getattr(self, one.name) for one in list_settings() if one.option}
         return {name: value for name, value in named.items() if value is not None}
 
@@ -165,7 +165,7 @@ def load_settings(
         SettingsError: the working directory was deleted; the file cannot be read, is somebody else's and loads
             code, or the file or the environment says something that does not exist or does not convert; the
             message names file and key.
-        InvalidOptionError: likewise for an option.
+        InvalidOptionError: an option does not exist or does not convert.
     """
     table = {info.name: info for info in list_settings()}
     env = os.environ if env is None else env
@@ -242,21 +242,23 @@ def read_toml(file: Path) -> dict[str, Any]:
 
     Raises:
         SettingsError: it cannot be read, is not UTF-8, or is not TOML; the message names file and line, and
-            nothing of what the file says, for it may hold secrets.
+            nothing of its text, which may hold secrets.
     """
     # Imported when there is a file: most projects have none.
     toml = import_module("tomllib")
     try:
         parsed: dict[str, Any] = toml.loads(bytes_of(file).decode("utf-8-sig"))
     except OSError as error:
-        raise SettingsError(f"{file} cannot be read: {error.strerror}.", fix="Mend or remove it.") from error
+        raise SettingsError(
+            f"{file} cannot be read: {error.strerror}.", fix="Correct or remove it."
+        ) from error
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise SettingsError(
             f"{file}, line {line}: this is not UTF-8.", fix="Save the file as UTF-8."
         ) from None
     except (ValueError, RecursionError) as error:  # its own error is a ValueError; so is a number too long
-        raise SettingsError(f"{file} is not valid TOML: {error}.", fix="Mend that line.") from None
+        raise SettingsError(f"{file} is not valid TOML: {error}.", fix="Correct that line.") from None
     return parsed
 
 

@@ -20,7 +20,7 @@ from modelgauge.engine.bookkeeping.failures import (
     message_of,
 )
 from modelgauge.engine.bookkeeping.tally import Tally
-from modelgauge.engine.calls.ask_sut import tell_of_kept
+from modelgauge.engine.calls.ask_sut import note_kept_answer
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.services import Turns
 from modelgauge.engine.measurer import Measured, Measurer, Reducer, reduced
@@ -168,7 +168,7 @@ class ItemWorker:
                 annotation = paces.response.of(annotator.translate_response, request, called.response)
                 return check_exact(annotation, f"The annotation '{name}'"), called.key
             except Exception as error:
-                tell_of_kept(target, error)
+                note_kept_answer(target, error)
                 raise
 
     async def _measured_all(

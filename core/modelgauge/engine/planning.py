@@ -12,7 +12,7 @@ from modelgauge.data.base import Frozen
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import CallCounts
-from modelgauge.engine.bookkeeping.app_trace import Told, opened
+from modelgauge.engine.bookkeeping.app_trace import AppReport, without_report
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.calls.ask_sut import translated
 from modelgauge.engine.calls.traits import Asked, Owner, declared_response, keys_of, learn_secrets
@@ -123,8 +123,8 @@ class _Calls:
     paid: int = 0
     cached: int = 0
 
-    def look_up(self, request: Any, repeat: int = 0) -> tuple[bool, tuple[Any, Told | None] | None]:
-        """Whether a call would be paid; its response, where it is known, with what an observed app told."""
+    def look_up(self, request: Any, repeat: int = 0) -> tuple[bool, tuple[Any, AppReport | None] | None]:
+        """Whether a call would be paid; its response, where it is known, with what an observed app reported."""
         digest = "" if self.keys is None else self.keys.key(request, repeat).digest
         text = self.kept(digest) if digest else None
         if text is None and (not digest or self.seen.add(digest)):
@@ -133,8 +133,8 @@ class _Calls:
         self.cached += 1
         if text is None:
             return False, None
-        plain, told = opened(text)
-        return False, (self.codec.load(plain), told)
+        plain, report = without_report(text)
+        return False, (self.codec.load(plain), report)
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from modelgauge.datasets.dataset_test import (
     thresholds_of,
 )
 from modelgauge.datasets.differences import Link
-from modelgauge.engine.bookkeeping.app_trace import blamed
+from modelgauge.engine.bookkeeping.app_trace import attach_trace
 from modelgauge.engine.item_ids import Ids
 from modelgauge.engine.work import Respondent
 from modelgauge.errors import InvalidDataError
@@ -206,7 +206,7 @@ class GivenTest(DatasetTest):
         """
         use = self._uses.get(prompt.source_id or "")
         if use is not None and use.error is not None:
-            blamed(use.error, use.trace)
+            attach_trace(use.error, use.trace)
             raise use.error
         output, part = _output(prompt.context), self.component(prompt)
         metadata: dict[str, Any] = dict(NO_OUTPUT) if output is None else {}

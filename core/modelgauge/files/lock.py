@@ -29,7 +29,7 @@ else:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        except OSError:  # a file system without locks: nobody can be told apart there
+        except OSError:  # a file system without locks: processes cannot keep apart there
             return True
         return True
 

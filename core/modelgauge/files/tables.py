@@ -248,7 +248,7 @@ DECODER = json.JSONDecoder(object_pairs_hook=_object_of)
 
 
 def why_no_json(error: Exception) -> str:
-    """What a ValueError or RecursionError of `DECODER` says, without the place."""
+    """The message of a ValueError or RecursionError of `DECODER`, without the place."""
     if isinstance(error, RecursionError):
         return "it is nested too deep"
     return error.msg.removesuffix(" at") if isinstance(error, json.JSONDecodeError) else str(error)

@@ -141,7 +141,7 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a constructor; `hint` is its type, or the reason why it cannot be told."""
+    """One parameter of a constructor; `hint` is its type, and `unresolved` is why it cannot be read."""
 
     name: str
     hint: Any

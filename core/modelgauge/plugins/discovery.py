@@ -41,7 +41,7 @@ class LoadedPlugin:
     """A plugin that works.
 
     Args:
-        name: the name of its entry point; of a local one, what `--plugin` said.
+        name: the name of its entry point; of a local one, the value of `--plugin`.
         distribution: who it belongs to; of a local one, its file or module.
         module: the module that holds its hooks.
         seconds: what loading it and calling its hooks took.
@@ -60,7 +60,7 @@ class LoadedPlugin:
 
     @property
     def version(self) -> str:
-        """The version of its distribution; looked up when asked for where it was not announced."""
+        """The version of its distribution; looked up when it is needed, where it was not announced."""
         return self.announced_version or installed_version(self.distribution)
 
 
@@ -69,10 +69,10 @@ class PluginFailure:
     """A plugin, or one hook of it, that does not work.
 
     Args:
-        name: as in `LoadedPlugin`.
-        distribution: likewise.
+        name: of its entry point; of a local one, the value of `--plugin`.
+        distribution: who it belongs to; of a local one, its file or module.
         cause: what happened, on one line.
-        traceback: the same, for its author.
+        traceback: of the error, for its author.
         seconds: the time that it took.
         announced_version: the version of its distribution.
     """

@@ -48,7 +48,7 @@ def load_local_plugin(plugin: str) -> ModuleType:
     """Import a file or a module.
 
     What stands beside the file, or in the working directory, can be imported by it: the folder goes to the
-    end of `sys.path`, where it shadows nothing. A file is executed anew each time.
+    end of `sys.path`, where it shadows nothing. A file is executed each time.
 
     Raises:
         PluginError: it is not there, or raises when imported; the message names file and line.
@@ -77,7 +77,7 @@ def local_failure(plugin: str, error: BaseException) -> PluginError:
         where, cause = _last_line(plugin, error), describe(error)
     file, line = where
     place = f"{file}, line {line}" if line else file
-    return PluginError(f"--plugin {place}: {cause}.", fix="Mend the file, or leave it out.")
+    return PluginError(f"--plugin {place}: {cause}.", fix="Correct the file, or leave it out.")
 
 
 def _load_file(plugin: str) -> ModuleType:

@@ -81,7 +81,7 @@ def decode(text: str) -> str:
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
-        raise InvalidOptionError(f"{text!r} is not percent-encoded UTF-8.", fix="Encode it anew.") from None
+        raise InvalidOptionError(f"{text!r} is not percent-encoded UTF-8.", fix="Encode it again.") from None
 
 
 def encode(text: str, *, within_list: bool = False) -> str:

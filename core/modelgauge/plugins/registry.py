@@ -66,7 +66,7 @@ class Register:
             uid: a name without white space and without `?`.
             target: a class, or `"module:Class"`, which is imported when it is first made.
             args: further arguments of the constructor; a secret is an `InjectSecret`.
-            kwargs: likewise; `?key=value` behind a uid overrides them.
+            kwargs: keyword arguments of the constructor; `?key=value` behind a uid overrides them.
 
         Raises:
             PluginError: the uid is not valid or was registered before, or the target is none.
@@ -93,7 +93,7 @@ class Register:
             kwargs: further arguments of the constructor.
 
         Raises:
-            PluginError: as above.
+            PluginError: the prefix is not valid or was registered before, or the target is none.
         """
         problem = provider_problem(prefix)
         self._add(prefix, target, (), kwargs, problem, is_provider=True, servers=servers)

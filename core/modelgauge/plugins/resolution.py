@@ -1,6 +1,6 @@
 """From names to objects: makes the tests, SUTs and annotators of a run, finds their data, lists what is missing.
 
-Whatever the user has to mend is told before the first call, and all of it at once.
+All that the user has to correct is reported at once, before the first call.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -145,7 +145,7 @@ class Resolver:
     def _with_missing_data(
         self, error: ModelGaugeError, tests: Sequence[PromptResponseTest]
     ) -> ModelGaugeError:
-        """Tell of missing data together with missing secrets, where it would not be fetched."""
+        """The error of missing secrets, with missing data that would not be fetched."""
         if not self.dependencies.offline:
             return error
         lines = [

@@ -242,7 +242,7 @@ def test_one_missing_secret_is_told_with_where_it_was_looked_for(tmp_path):
 
 
 def test_a_file_that_cannot_be_looked_at_is_told(tmp_path):
-    with pytest.raises(SettingsError, match=r"cannot be read: .*Mend its permissions"):
+    with pytest.raises(SettingsError, match=r"cannot be read: .*Correct its permissions"):
         SecretStore({}, tmp_path / ("x" * 300)).get(AcmeKey)
     (tmp_path / "file").touch()
     assert SecretStore({}, tmp_path / "file" / "secrets.toml").get(MaybeKey).value is None

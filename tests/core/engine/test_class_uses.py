@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from modelgauge import PromptResponseSUT, SUTCompletion, SUTResponse, TestItem, ToolCall
 from modelgauge.data.spans import Span, Trace
-from modelgauge.engine.bookkeeping.app_trace import Told, opened, sealed
+from modelgauge.engine.bookkeeping.app_trace import AppReport, with_report, without_report
 from modelgauge.evals import observe, update_current_span, update_current_trace
 
-TOLD = Told(
+TOLD = AppReport(
     trace=Trace(
         name="app", started="2026-01-31T12:00:00+00:00", seconds=0.5, spans=(Span(id=0, name="a", start=0.0),)
     ),
@@ -169,8 +169,8 @@ texts = st.one_of(st.text(), st.just('{"modelgauge_told":'), st.just('{"modelgau
 
 @given(texts, st.sampled_from([None, TOLD]))
 def test_what_is_stored_gives_back_the_text_and_what_was_told(text, told):
-    assert opened(sealed(text, told)) == (text, told)
+    assert without_report(with_report(text, told)) == (text, told)
 
 
 def test_where_nothing_was_told_the_answer_alone_is_stored():
-    assert sealed('"yes"', None) == '"yes"'
+    assert with_report('"yes"', None) == '"yes"'

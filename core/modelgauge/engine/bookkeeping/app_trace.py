@@ -1,6 +1,6 @@
 """One use of an app whose functions are observed: its trace is recorded while a SUT answers.
 
-What the app told goes into the completion, and is cached beside the native response, so that a cached answer brings
+What the app reported goes into the completion, and is cached beside the native response, so that a cached answer brings
 its spans back. Where an attempt fails, its trace stays with the error, and stands in the exception record of the item.
 """
 
@@ -19,14 +19,14 @@ _BEGINS, _GOES_ON = '{"modelgauge_told":', ',"response":'
 _decoder = JSONDecoder()
 
 
-class Told(Frozen):
-    """What an app told of an answer while it gave it.
+class AppReport(Frozen):
+    """What an app reported about an answer while it gave it: its trace, and what it said of the answer.
 
     Args:
         trace: what it did.
         text: the answer, where the app said what it is.
-        tool_calls: likewise.
-        metadata: likewise, what else a completion holds.
+        tool_calls: its tool calls, where the app named them.
+        metadata: what else the app said of the answer, for the metadata of the completion.
     """
 
     trace: Trace
@@ -35,7 +35,7 @@ class Told(Frozen):
     metadata: JsonObject
 
     def added_to(self, response: SUTResponse) -> SUTResponse:
-        """A response whose first completion holds it."""
+        """A response whose first completion holds the report."""
         first, *others = response.completions
         changed: dict[str, Any] = {"text": self.text, "tool_calls": self.tool_calls}
         metadata = {**first.metadata, **self.metadata, TRACE: self.trace.model_dump(mode="json")}
@@ -43,8 +43,8 @@ class Told(Frozen):
         return response.replaced(completions=(first.replaced(**given, metadata=metadata), *others))
 
 
-def told_in(use: Use, response: Any) -> Told | None:
-    """What the app told in an attempt that was answered by a native response; None where nothing was observed."""
+def report_of(use: Use, response: Any) -> AppReport | None:
+    """What the app reported in an attempt that was answered by a native response; None where nothing was observed."""
     trace = _ended(use, response, None)
     if trace is None:
         return None
@@ -52,7 +52,7 @@ def told_in(use: Use, response: Any) -> Told | None:
     said = trace.said() if case is None else {name: getattr(case, name) for name in RUNTIME_FIELDS}
     output = trace.fields.get("output") if isinstance(response, str) else None  # else the SUT has more to say
     tools = said.get("tools_called")
-    return Told(
+    return AppReport(
         trace=trace.frozen(),
         text=as_text(output) if case is None else case.actual_output,
         tool_calls=None if tools is None else tuple(tools),
@@ -75,13 +75,13 @@ def _ended(use: Use, response: Any, error: Exception | None) -> OpenTrace | None
 # --- traces of what failed ---------------------------------------------------------------------------------------
 
 
-def blamed(error: BaseException, what: Told | Trace | None) -> None:
-    """Keep with an error what the app did until it was raised, and nothing of when it was raised before.
+def attach_trace(error: BaseException, what: AppReport | Trace | None) -> None:
+    """Keep the trace of an app with the error that it raised, in place of the trace of an earlier attempt.
 
     Some apps raise one object again and again.
     """
     # Not by setattr, which some classes of exceptions refuse.
-    error.__dict__[_ON_ERRORS] = what.trace if isinstance(what, Told) else what
+    error.__dict__[_ON_ERRORS] = what.trace if isinstance(what, AppReport) else what
 
 
 def traces_of(error: BaseException) -> tuple[Trace, ...]:
@@ -93,22 +93,22 @@ def traces_of(error: BaseException) -> tuple[Trace, ...]:
 # --- the form in the cache ---------------------------------------------------------------------------------------
 
 
-def sealed(text: str, told: Told | None) -> str:
-    """What is stored of a native response and of what the app told meanwhile.
+def with_report(text: str, report: AppReport | None) -> str:
+    """The text that is stored of a native response and of what the app reported meanwhile.
 
     Args:
         text: the response as JSON.
-        told: None where it told nothing; then the text alone is stored.
+        report: None where it reported nothing; then the text alone is stored.
     """
-    if told is None and not text.startswith(_BEGINS):
+    if report is None and not text.startswith(_BEGINS):
         return text
-    told_text = "null" if told is None else told.model_dump_json()
-    return f"{_BEGINS}{told_text}{_GOES_ON}{text}}}"
+    report_text = "null" if report is None else report.model_dump_json()
+    return f"{_BEGINS}{report_text}{_GOES_ON}{text}}}"
 
 
-def opened(text: str) -> tuple[str, Told | None]:
-    """The response's text, exactly as it was, and what was told, of what `sealed` gave."""
+def without_report(text: str) -> tuple[str, AppReport | None]:
+    """The response's text, exactly as it was, and the report, from the text that `with_report` made."""
     if not text.startswith(_BEGINS):
         return text, None
-    told, end = _decoder.raw_decode(text, len(_BEGINS))
-    return text[end + len(_GOES_ON) : -1], None if told is None else Told.load(told)
+    report, end = _decoder.raw_decode(text, len(_BEGINS))
+    return text[end + len(_GOES_ON) : -1], None if report is None else AppReport.load(report)

@@ -206,7 +206,7 @@ def add_note(error: Exception, text: str) -> None:
 
 
 def message_of(error: BaseException) -> str:
-    """What an author's exception says, with its notes; it may be anything: an author's `__str__` may raise too."""
+    """The message of an author's exception, with its notes; its `__str__` may be the author's, and raise too."""
     try:
         text = str(error)
     except NOT_OF_THE_ITEM:

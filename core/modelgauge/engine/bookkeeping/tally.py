@@ -37,9 +37,9 @@ class CallTally:
             return ()
         named = sorted(self.metrics)
         more = f" and {len(named) - _MOST_NAMED:,} more" if len(named) > _MOST_NAMED else ""
-        told = f"Metrics of observed functions judged nothing here: {', '.join(named[:_MOST_NAMED])}{more}."
+        note = f"Metrics of observed functions judged nothing here: {', '.join(named[:_MOST_NAMED])}{more}."
         where = "evaluate(goldens=…, observed_callback=…) and assert_test(golden=…, observed_callback=…)"
-        return (f"{told} They judge in {where}; in this run only the test's own do.",)
+        return (f"{note} They judge in {where}; in this run only the test's own do.",)
 
     def repaid(self) -> Iterator[str]:
         """The notes of what a further run pays for again, since it is not in the cache."""
@@ -115,7 +115,7 @@ class Tally:
         )
 
     def spent(self) -> Spent:
-        """What the record says of all calls."""
+        """The counts of all calls, for the record."""
         return Spent(attempts=self.attempts, tokens=self.tokens, cost_usd=self.cost)
 
 

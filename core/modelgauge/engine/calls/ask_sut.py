@@ -4,7 +4,7 @@ from typing import Any
 
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
-from modelgauge.engine.bookkeeping.app_trace import Told, blamed
+from modelgauge.engine.bookkeeping.app_trace import AppReport, attach_trace
 from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.call import Target
@@ -36,35 +36,35 @@ async def ask_sut(
     called = await target.call(request, tally, repeat)
     try:
         read = target.paces.response
-        response = read.of(translated, sut, request, called.response, called.told)
+        response = read.of(translated, sut, request, called.response, called.report)
     except Exception as error:
-        blamed(error, called.told)
-        tell_of_kept(target, error)
+        attach_trace(error, called.report)
+        note_kept_answer(target, error)
         if called.paid:
             target.admission.settle(None)
         raise
-    if called.told is not None:
-        tally.note_metrics(called.told.trace)
+    if called.report is not None:
+        tally.note_metrics(called.report.trace)
     if called.paid:
         target.admission.settle(response.usage)
     return response, called.key
 
 
-def tell_of_kept(target: Target, error: Exception) -> None:
-    """Say with an error of `translate_response` that the answer is paid and kept: it is read again, not asked anew."""
+def note_kept_answer(target: Target, error: Exception) -> None:
+    """Say with an error of `translate_response` that the answer is paid and kept: it is read again, not asked again."""
     if not target.is_cached:
         return
     note = (
-        "The answer is kept in the cache: with a mended translate_response, the same command reads it there and pays "
-        f"nothing. Where the answer itself is wrong, raise the cache_version of '{target.owner.uid}' to ask again."
+        "The answer is kept in the cache: with a corrected translate_response, the same command reads it there and "
+        f"pays nothing. Where the answer itself is wrong, raise the cache_version of '{target.owner.uid}' to ask again."
     )
     add_note(error, note)
 
 
 def translated(
-    sut: PromptResponseSUT[Any, Any], request: Any, response: Any, told: Told | None
+    sut: PromptResponseSUT[Any, Any], request: Any, response: Any, report: AppReport | None
 ) -> SUTResponse:
-    """Our response of a SUT's own, with what an observed app told meanwhile, and with reasoning split off.
+    """Our response of a SUT's own, with what an observed app reported meanwhile, and with reasoning split off.
 
     Raises:
         InvalidResponseError: `translate_response` returned something else.
@@ -77,7 +77,7 @@ def translated(
             f"translate_response of '{sut.uid}' returned {what}.",
             fix="Return SUTResponse(completions=[SUTCompletion(text=…)]).",
         )
-    return without_reasoning(sut, ours if told is None else told.added_to(ours))
+    return without_reasoning(sut, ours if report is None else report.added_to(ours))
 
 
 def _is_whole(response: SUTResponse) -> bool:

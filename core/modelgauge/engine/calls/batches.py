@@ -61,7 +61,7 @@ class BatchCollector:
                 got = (
                     f"{len(responses)} responses" if isinstance(responses, list) else type(responses).__name__
                 )
-                raise InvalidResponseError(  # noqa: TRY301  told to each request of the batch, as any failure is
+                raise InvalidResponseError(  # noqa: TRY301  raised for each request of the batch, as any failure is
                     f"evaluate_batch of '{self._sut.uid}' returned {got} for {len(requests)} requests.",
                     fix="Return a list with one response for each request, in their order.",
                 )

@@ -30,9 +30,9 @@ class Budget:
         max_calls: attempts that are sent, of SUTs and annotators, further attempts included.
         max_tokens: input and output tokens that SUTs report.
         max_cost: US dollars that SUTs report.
-        calls: what is spent of them, in earlier sessions too.
-        tokens: likewise.
-        cost: likewise.
+        calls: attempts that were sent, in earlier sessions too.
+        tokens: what is spent of tokens, in earlier sessions too.
+        cost: what is spent of dollars, in earlier sessions too.
     """
 
     max_calls: int | None = None

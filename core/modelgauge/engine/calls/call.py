@@ -10,7 +10,14 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from modelgauge.cache.keys import Entry, Key
-from modelgauge.engine.bookkeeping.app_trace import Told, blamed, opened, sealed, told_in, trace_until
+from modelgauge.engine.bookkeeping.app_trace import (
+    AppReport,
+    attach_trace,
+    report_of,
+    trace_until,
+    with_report,
+    without_report,
+)
 from modelgauge.engine.bookkeeping.failures import add_note, message_of
 from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.admission import Admission
@@ -33,18 +40,18 @@ from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.sut import ErrorClass, PromptResponseSUT, Retry
 from modelgauge.observe.spans import Observation, Use, observation_of
 
-_KEPT = "It was kept by an earlier run. To ask anew, raise the cache_version of '%s'."
+_KEPT = "It was kept by an earlier run. To ask again, raise the cache_version of '%s'."
 _FAILED = "'%s': attempt %d failed (%s: %s); the next one comes in %.1f s."
 
 log = logging.getLogger(__name__)
 
 
 class Called(NamedTuple):
-    """A native response, whether this run paid, what an observed app told meanwhile, and the key in the cache."""
+    """A native response, whether this run paid, what an observed app reported meanwhile, and the key in the cache."""
 
     response: Any
     paid: bool
-    told: Told | None = None
+    report: AppReport | None = None
     key: str | None = None
 
 
@@ -54,7 +61,7 @@ class Target:
     Args:
         owner: the object.
         services: what the run's calls share.
-        asked: the SUTs that a judge asks, by its own names: what it says depends on them.
+        asked: the SUTs that a judge asks, by its own names: its answers depend on theirs.
 
     Attributes:
         admission: lets attempts in and out.
@@ -124,21 +131,21 @@ class Target:
             tally.paid += 1
             return Called(response, True)
         if self._keys is None:
-            response, told = await self._paid(request)
+            response, report = await self._paid(request)
             try:
                 response = self._revived(response)
             except Exception as error:
-                blamed(error, told)
+                attach_trace(error, report)
                 raise
             tally.paid += 1
-            return Called(response, True, told)
+            return Called(response, True, report)
         key = self._keys.key(request, self.services.options.first_repeat + repeat)
         while (flight := self.services.flights.get(key.digest)) is not None:
             text = await flight.landing()
             if text is not None:
                 tally.cached += 1
-                response, told = self._reread(text)
-                return Called(response, False, told, key.digest)
+                response, report = self._reread(text)
+                return Called(response, False, report, key.digest)
         return await self._first(key, request, tally)
 
     async def _at_once(self, request: Any) -> Any:
@@ -154,30 +161,30 @@ class Target:
         """Answer a request that nobody else is asking; others who ask the same wait for this."""
         services = self.services
         flight = services.flights[key.digest] = Flight()
-        told: Told | None = None
+        report: AppReport | None = None
         try:
             text = await services.lookups.get(key.digest) if services.lookups else None
             paid = text is None
             if text is None:
-                response, told = await self._paid(request)
+                response, report = await self._paid(request)
                 text, response = self._stored(response)
-                text = sealed(text, told)
+                text = with_report(text, report)
                 tally.paid += 1
                 kept = self._keep(key, text, tally)
             else:
-                response, told = self._reread(text)
+                response, report = self._reread(text)
                 tally.cached += 1
                 kept = True
                 self._landed(key)
         except BaseException as error:
             self._give_back(key)
-            if told is not None:
-                blamed(error, told)
+            if report is not None:
+                attach_trace(error, report)
             flight.fail(error)
             del flight  # the error that it holds holds this frame: what both hold is freed now, not some time
             raise
         flight.land(text)
-        return Called(response, paid, told, key.digest if kept else None)
+        return Called(response, paid, report, key.digest if kept else None)
 
     def _keep(self, key: Key, text: str, tally: CallTally) -> bool:
         """Store a response, unless a secret stands in the call; whether it is stored."""
@@ -199,11 +206,11 @@ class Target:
     def _landed(self, key: Key) -> None:
         self.services.flights.pop(key.digest, None)
 
-    def _reread(self, text: str) -> tuple[Any, Told | None]:
-        """A stored response; what its class does not take any more says how it is asked anew."""
-        plain, told = opened(text)
+    def _reread(self, text: str) -> tuple[Any, AppReport | None]:
+        """A stored response; the error of one that its class does not take any more says how to ask again."""
+        plain, report = without_report(text)
         try:
-            return self.codec.load(plain), told
+            return self.codec.load(plain), report
         except InvalidResponseError as error:
             add_note(error, _KEPT % self.owner.uid)
             raise
@@ -217,7 +224,7 @@ class Target:
         """A response that is not cached, in the form that it would have if it were."""
         return response if self.codec.comes_back(response) else self._stored(response)[1]
 
-    async def _paid(self, request: Any, attempt: int = 0) -> tuple[Any, Told | None]:
+    async def _paid(self, request: Any, attempt: int = 0) -> tuple[Any, AppReport | None]:
         """Send the request until it is answered, or no further attempt is worth it.
 
         What an observed app did in the last attempt comes with the answer, or with the error.
@@ -247,7 +254,7 @@ class Target:
                 if attempt >= options.max_retries or not self._is_worth_another(
                     verdict, error, wait, begun, deadline
                 ):
-                    blamed(error, None if use is None else trace_until(use, error))
+                    attach_trace(error, None if use is None else trace_until(use, error))
                     raise
                 attempt += 1
                 why = options.redactor.redact(message_of(error))
@@ -259,7 +266,7 @@ class Target:
             else:
                 services.turns.note(services.clock() - begun)
                 self.admission.succeeded()
-                return response, None if use is None else told_in(use, response)
+                return response, None if use is None else report_of(use, response)
             finally:
                 self.admission.leave(outcome)
             if failed is not Outcome.rate_limited:

@@ -18,7 +18,7 @@ _MOST_CHANGES = 200
 _MOST_BORNE = 0.2  # the share of refusals
 _LEAST_BORNE = 0.01
 _MOST_ERRORS = 0.05  # the share of server errors with which places still grow
-_FEW = 5  # refusals, from which a share is told
+_FEW = 5  # refusals, which show a share
 _MOST_ATTEMPTS = 100  # that are waited for until then
 
 
@@ -79,7 +79,7 @@ class AdaptiveLimiter(Limiter):
         self._clock = clock
         self._begun = clock()
         self._slow_start = True
-        self._borne = 0.0  # the share of refusals that cuts do not mend
+        self._borne = 0.0  # the share of refusals that cuts do not lower
         self._before_cut = _BeforeCut(self.limit, slow_start=True)
         self._round = _Round(self.limit)
 
@@ -137,7 +137,7 @@ class AdaptiveLimiter(Limiter):
         self._before_cut = _BeforeCut(self.limit, self._slow_start)
         self._slow_start = False
         self._change(max(1, self.limit * 2 // 3), "rate limited")
-        # What is under way was sent before the cut: it tells how things were then.
+        # What is under way was sent before the cut: it shows how things were then.
         settling = _Round(ended.seen + self.in_use, _Stage.settling, seen=ended.seen, refused=ended.refused)
         self._round = settling
         if settling.over:
@@ -179,7 +179,7 @@ class AdaptiveLimiter(Limiter):
         self._round = _Round(attempts, bearable=int(attempts * min(2 * self._borne, _MOST_BORNE)))
 
     def _enough(self, share: float) -> int:
-        """Attempts that tell a share of refusals: as many as hold a few."""
+        """Attempts that show a share of refusals: as many as hold a few."""
         return max(self.limit, min(_MOST_ATTEMPTS, round(_FEW / share)))
 
     def _change(self, limit: int, why: str) -> None:

@@ -38,7 +38,7 @@ _PASSING = frozenset(
 _NOT_CONNECTED = frozenset({"ConnectTimeout", "ConnectTimeoutError", "ConnectionTimeoutError"})
 """What clients (requests, httpx, urllib3, aiohttp) raise where connecting takes too long."""
 
-_OURS = (DefinitionError, InvalidResponseError, RunStoppedError)  # nobody's call can mend these
+_OURS = (DefinitionError, InvalidResponseError, RunStoppedError)  # another call meets them again
 
 
 def classify(owner: Any, error: Exception) -> ErrorClass:
@@ -92,7 +92,7 @@ def _check(owner: Any, verdict: object) -> None:
 
 
 def outcome_of(verdict: ErrorClass) -> Outcome:
-    """What a limiter is told of a failed attempt."""
+    """The outcome of a failed attempt, for a limiter."""
     if isinstance(verdict, Retry):
         return Outcome.rate_limited if verdict.rate_limited else Outcome.server_error
     return Outcome.other

@@ -36,12 +36,12 @@ class Flight:
         self._waiting: list[asyncio.Future[None]] = []
 
     def land(self, text: str) -> None:
-        """The call was answered."""
+        """End the flight with the answer."""
         self._text = text
         self._end()
 
     def fail(self, error: BaseException) -> None:
-        """The call failed; where it was only cancelled, those who wait ask themselves."""
+        """End the flight with an error; where the call was only cancelled, those who wait ask themselves."""
         self._error = error if isinstance(error, Exception) else None
         self._traceback = error.__traceback__
         self._end()
@@ -57,7 +57,7 @@ class Flight:
             self._waiting.append(waiter)
             await waiter
         if self._error is not None:
-            # Each raise adds the frames of who waits to the traceback, which the others are not to tell as theirs.
+            # Each raise adds the frames of who waits to the traceback, which are not those of the others.
             raise self._error.with_traceback(self._traceback)
         return self._text
 

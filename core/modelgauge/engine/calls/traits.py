@@ -37,7 +37,7 @@ def is_cached(owner: Owner, asked: Asked | None = None) -> bool:
 
 
 def learn_secrets(made: Identified, redactor: Redactor) -> None:
-    """Have the secrets taken out of all texts that an object was made with; a store that found them told already."""
+    """Have the secrets that an object was made with taken out of all texts, as a store does with those it found."""
     for secret in secrets_of(made):
         redactor.add(secret.description().name, secret.value or "")
 
@@ -100,7 +100,7 @@ def limiter_of(owner: Owner, options: RunOptions, *, batched: bool) -> Limiter:
 
 
 def _places(owner: Any, name: str) -> int | None:
-    """How many there may be at once, as an author said it.
+    """How many there may be at once, as an author has set it.
 
     Raises:
         DefinitionError: no such number; a run with no place for calls would wait for ever.
@@ -122,7 +122,7 @@ def is_batched(owner: object) -> bool:
 
 
 def is_immediate(owner: object) -> bool:
-    """Whether it is an annotator that only computes, as far as can be told, and says nothing of its errors."""
+    """Whether it is an annotator that only computes, as far as can be seen, and has no `classify_error` of its own."""
     return (
         isinstance(owner, CompletionAnnotator)
         and owner.is_cheap

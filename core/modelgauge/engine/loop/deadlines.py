@@ -97,7 +97,7 @@ class Deadlines:
         """What a coroutine that never waits returns; nothing could end it before it does.
 
         Raises:
-            CallError: it says that it was cancelled.
+            CallError: it cancelled itself.
         """
         begun, task = self._clock(), asyncio.current_task()
         cancelled_before = 0 if task is None else task.cancelling()
@@ -234,7 +234,7 @@ async def _attempt(watch: _Watch, awaitable: Awaitable[Any]) -> None:
 
 
 def _as_awaited(error: BaseException, watch: _Watch) -> Exception:
-    """What an attempt's end is for whoever waits for it."""
+    """The error of an attempt, for whoever waits for it."""
     was_cancelled = isinstance(error, asyncio.CancelledError)
     if watch.is_late:
         late = timed_out(watch.seconds)

@@ -178,11 +178,11 @@ class Pace:
 
 
 class _Timed(Coroutine[Any, Any, Any]):
-    """A coroutine that tells at its end how long it kept the loop at most, from one wait to the next.
+    """A coroutine that measures how long it keeps the loop at most, from one wait to the next.
 
     Args:
         coroutine: does the work.
-        took: is told, in seconds.
+        took: called at its end with the seconds.
     """
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], took: Callable[[float], None]) -> None:
