@@ -21,10 +21,11 @@ Display = Literal["all", "failing", "passing"]
 _OF_THE_ENGINE = sorted(({*inspect.signature(Runner).parameters, *OPTIONS}) - {"options"})
 
 
-def _check_flags(config: Any, *names: str) -> None:
+def _check_flags(config: Any) -> None:
     """Refuse flags that are neither True nor False: `"no"` would count as True."""
-    for name in names:
-        YES_NO.check(name, getattr(config, name))
+    for one in fields(config):
+        if isinstance(one.default, bool):
+            YES_NO.check(one.name, getattr(config, one.name))
 
 
 @explains_arguments
@@ -44,7 +45,7 @@ class AsyncConfig:
     throttle_value: float = 0
 
     def __post_init__(self) -> None:
-        _check_flags(self, "run_async")
+        _check_flags(self)
         whole_number(1).check("max_concurrent", self.max_concurrent, or_none=True)
         SECONDS.check("throttle_value", self.throttle_value)
 
@@ -74,7 +75,7 @@ class DisplayConfig:
     display: Display = "all"
 
     def __post_init__(self) -> None:
-        _check_flags(self, "show_indicator", "print_results")
+        _check_flags(self)
         if self.display not in get_args(Display):
             raise InvalidOptionError(
                 f"display is {self.display!r}.", fix=f"Choose one of: {', '.join(get_args(Display))}."
@@ -93,7 +94,7 @@ class CacheConfig:
     use_cache: bool = True
 
     def __post_init__(self) -> None:
-        _check_flags(self, "use_cache")
+        _check_flags(self)
 
 
 @explains_arguments
@@ -111,7 +112,7 @@ class ErrorConfig:
     skip_on_missing_params: bool = False
 
     def __post_init__(self) -> None:
-        _check_flags(self, "ignore_errors", "skip_on_missing_params")
+        _check_flags(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,11 +130,11 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         best_score: the perfect score, for `strict_mode`; None where there is none.
         worst_score: what other scores become in `strict_mode`.
         score_range: the lowest and the highest score, where they are known, `math.inf` where there is no end: no
-            interval leaves it, and with two ends results have bounds where cases fail. A class with a `score` of
-            its own does not inherit it.
+            interval leaves it, and with two ends results have bounds where cases fail. A class that
+            replaces an inherited `score` does not inherit it.
         needs_judge: `score` asks its judge: `await self.ask("judge", "…")`.
-        asks_nobody: `score` never asks a judge: a `model` has no effect. A class with a `score` of its own does not
-            inherit it either.
+        asks_nobody: `score` never asks a judge: a `model` has no effect. A class that replaces an inherited
+            `score` does not inherit it either.
         is_cheap: a score is computed each time, from what the judges answered: their answers are kept, so a change
             in `score` shows at once and pays for no call again. Say False where `score` itself costs
             something (a local model): then scores are kept, too.
@@ -197,7 +197,10 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         if not {"required_params", "test_case_type"}.isdisjoint(cls.__dict__):
             check_required_params(cls, cls.required_params, [*cls.test_case_type.model_fields])
         own = cls.__dict__.get("score")
-        if not {"score", "procedure"}.isdisjoint(cls.__dict__):
+        bases = cls.__mro__[1 : cls.__mro__.index(Metric)]
+        if any(
+            name in vars(cls) and any(name in vars(one) for one in bases) for name in ("score", "procedure")
+        ):
             for name, value in (("score_range", None), ("asks_nobody", False)):
                 if name not in cls.__dict__:
                     setattr(cls, name, value)

@@ -32,45 +32,48 @@ def average_precision(worths: Sequence[float]) -> float:
     return float(total / good) if good else 0.0
 
 
+class _ShareMetric(JudgeMetric):
+    """Base of judge metrics whose score is a share: 0 to 1."""
+
+    score_range = (0.0, 1.0)
+
+
 _UNLESS_NO = {"yes": 1.0, "no": 0.0, "idk": 1.0}
 
 
-class AnswerRelevancyMetric(JudgeMetric):
+class AnswerRelevancyMetric(_ShareMetric):
     """The share of the statements of the output that answer the input; those that support an answer count.
 
     An output without any statement scores 1. (deepeval.com/docs/metrics-answer-relevancy)
     """
 
     required_params = ("input", "actual_output")
-    score_range = (0.0, 1.0)
     procedure = Procedure(
         extract=Extract(TEMPLATES / "statements_of_output.md", shows=("actual_output",)),
         judge=Judge(TEMPLATES / "answer_relevancy.md", shows=("input",), verdicts=_UNLESS_NO),
     )
 
 
-class FaithfulnessMetric(JudgeMetric):
+class FaithfulnessMetric(_ShareMetric):
     """The share of the claims of the output that the retrieval context does not contradict.
 
     An output without any claim scores 1. (deepeval.com/docs/metrics-faithfulness)
     """
 
     required_params = ("actual_output", "retrieval_context")
-    score_range = (0.0, 1.0)
     procedure = Procedure(
         extract=Extract(TEMPLATES / "claims_of_output.md", shows=("actual_output",)),
         judge=Judge(TEMPLATES / "faithfulness.md", shows=("retrieval_context",), verdicts=_UNLESS_NO),
     )
 
 
-class ContextualPrecisionMetric(JudgeMetric):
+class ContextualPrecisionMetric(_ShareMetric):
     """Whether the retrieved texts that are needed stand before the others; see `average_precision`.
 
     Nothing retrieved scores 0. (deepeval.com/docs/metrics-contextual-precision)
     """
 
     required_params = ("input", "actual_output", "expected_output", "retrieval_context")
-    score_range = (0.0, 1.0)
     procedure = Procedure(
         extract=texts_of("retrieval_context"),
         judge=Judge(TEMPLATES / "contextual_precision.md", shows=("input", "expected_output")),
@@ -79,7 +82,7 @@ class ContextualPrecisionMetric(JudgeMetric):
     )
 
 
-class ContextualRecallMetric(JudgeMetric):
+class ContextualRecallMetric(_ShareMetric):
     """The share of the statements of the expected output that the retrieved texts support.
 
     Nothing retrieved, or an expected output without any statement, scores 0.
@@ -87,7 +90,6 @@ class ContextualRecallMetric(JudgeMetric):
     """
 
     required_params = ("actual_output", "expected_output", "retrieval_context")
-    score_range = (0.0, 1.0)
     procedure = Procedure(
         extract=Extract(TEMPLATES / "statements_of_expected_output.md", shows=("expected_output",)),
         judge=Judge(TEMPLATES / "contextual_recall.md", shows=("retrieval_context",)),
@@ -96,14 +98,13 @@ class ContextualRecallMetric(JudgeMetric):
     )
 
 
-class ContextualRelevancyMetric(JudgeMetric):
+class ContextualRelevancyMetric(_ShareMetric):
     """The share of the statements of the retrieved texts that are relevant to the input.
 
     Nothing retrieved, or texts without any statement, score 0. (deepeval.com/docs/metrics-contextual-relevancy)
     """
 
     required_params = ("input", "actual_output", "retrieval_context")
-    score_range = (0.0, 1.0)
     procedure = Procedure(
         extract=Extract(TEMPLATES / "statements_of_context.md", shows=("retrieval_context",)),
         judge=Judge(TEMPLATES / "contextual_relevancy.md", shows=("input",)),
@@ -112,7 +113,7 @@ class ContextualRelevancyMetric(JudgeMetric):
     )
 
 
-class HallucinationMetric(JudgeMetric):
+class HallucinationMetric(_ShareMetric):
     """The share of the texts of the context that the output contradicts. Lower is better.
 
     DeepEval from 4.2 on has the share of the others, for which higher is better; this is said once, in the log.
@@ -120,7 +121,6 @@ class HallucinationMetric(JudgeMetric):
     """
 
     required_params = ("actual_output", "context")
-    score_range = (0.0, 1.0)
     higher_is_better = False
     best_score = 0.0
     worst_score = 1.0
@@ -153,7 +153,7 @@ def windows(metric: Any, case: ConversationalTestCase) -> Sequence[str]:
     ]
 
 
-class _TurnMetric(JudgeMetric):
+class _TurnMetric(_ShareMetric):
     """Judges each turn of the assistant in the light of the turns before it.
 
     Args:
@@ -185,7 +185,6 @@ class TurnRelevancyMetric(_TurnMetric):
     """
 
     required_params = ("turns",)
-    score_range = (0.0, 1.0)
     procedure = Procedure(extract=windows, judge=Judge(TEMPLATES / "turn_relevancy.md", one_by_one=True))
 
 
@@ -201,7 +200,6 @@ class RoleAdherenceMetric(_TurnMetric):
     """
 
     required_params = ("turns", "chatbot_role")
-    score_range = (0.0, 1.0)
     procedure = Procedure(
         extract=windows,
         judge=Judge(TEMPLATES / "role_adherence.md", shows=("chatbot_role",), one_by_one=True),

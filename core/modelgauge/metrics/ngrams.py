@@ -13,8 +13,8 @@ from typing import Any, Unpack
 from modelgauge.data.estimates import Score
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError, InvalidOptionError, UsageError
-from modelgauge.metrics.base import Metric
 from modelgauge.metrics.definition import MetricSettings, check_flags
+from modelgauge.metrics.text_metrics import ReferenceMetric
 from modelgauge.stats.exact import fraction_of
 from modelgauge.wording.did_you_mean import did_you_mean
 
@@ -23,7 +23,7 @@ _ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 _OF_ROUGE = re.compile("[a-z0-9]")  # the only characters that ROUGE sees, in lower case
 
 
-class BLEUMetric(Metric):
+class BLEUMetric(ReferenceMetric):
     """BLEU of one sentence, 0 to 1, as sacrebleu computes it: exponential smoothing, effective order.
 
     Sources: Papineni et al. 2002; Post 2018, "A Call for Clarity in Reporting BLEU Scores".
@@ -36,10 +36,6 @@ class BLEUMetric(Metric):
     Raises:
         InvalidOptionError: there is no such tokenizer.
     """
-
-    required_params = ("actual_output", "expected_output")
-    score_range = (0.0, 1.0)
-    asks_nobody = True
 
     def __init__(
         self,
@@ -70,7 +66,7 @@ class BLEUMetric(Metric):
         return _share(found, "BLEU")
 
 
-class ChrFMetric(Metric):
+class ChrFMetric(ReferenceMetric):
     """chrF of one sentence, 0 to 1, as sacrebleu computes it: character 6-grams, beta 2.
 
     Sources: Popović 2015, "chrF: character n-gram F-score for automatic MT evaluation"; 2017 for chrF++.
@@ -82,10 +78,6 @@ class ChrFMetric(Metric):
     Raises:
         InvalidOptionError: `word_order` is no such number.
     """
-
-    required_params = ("actual_output", "expected_output")
-    score_range = (0.0, 1.0)
-    asks_nobody = True
 
     def __init__(
         self, uid: str | None = None, *, word_order: int = 0, **settings: Unpack[MetricSettings]
@@ -112,7 +104,7 @@ class ChrFMetric(Metric):
         return _share(found, "chrF")
 
 
-class ROUGEMetric(Metric):
+class ROUGEMetric(ReferenceMetric):
     """ROUGE F1 of two texts, 0 to 1, as Google's rouge-score computes it.
 
     It sees the letters a to z and digits only. Where the expected output has none of them, as in another script,
@@ -126,10 +118,6 @@ class ROUGEMetric(Metric):
     Raises:
         InvalidOptionError: there is no such type.
     """
-
-    required_params = ("actual_output", "expected_output")
-    score_range = (0.0, 1.0)
-    asks_nobody = True
 
     def __init__(
         self,

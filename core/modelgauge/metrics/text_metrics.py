@@ -16,7 +16,15 @@ from modelgauge.metrics.definition import MetricSettings, check_flags
 from modelgauge.text.answers import normalize_answer
 
 
-class ExactMatchMetric(Metric):
+class ReferenceMetric(Metric):
+    """Base of metrics that compare the output with the expected output: scores from 0 to 1, without a judge."""
+
+    required_params: Sequence[str] = ("actual_output", "expected_output")
+    score_range = (0.0, 1.0)
+    asks_nobody = True
+
+
+class ExactMatchMetric(ReferenceMetric):
     """1 where the output is the expected one, else 0. Whitespace around the two does not count.
 
     Args:
@@ -24,10 +32,6 @@ class ExactMatchMetric(Metric):
         ignore_case: capitals do not count.
         threshold: 1 by default.
     """
-
-    required_params = ("actual_output", "expected_output")
-    score_range = (0.0, 1.0)
-    asks_nobody = True
 
     def __init__(
         self, uid: str | None = None, *, ignore_case: bool = False, **settings: Unpack[MetricSettings]
@@ -45,7 +49,7 @@ class ExactMatchMetric(Metric):
         return Score(float(same), f"The output is {'' if same else 'not '}the expected one.")
 
 
-class PatternMatchMetric(Metric):
+class PatternMatchMetric(ReferenceMetric):
     """1 where the whole output matches a regular expression, else 0. Whitespace around it does not count.
 
     Args:
@@ -59,8 +63,6 @@ class PatternMatchMetric(Metric):
     """
 
     required_params = ("actual_output",)
-    score_range = (0.0, 1.0)
-    asks_nobody = True
 
     def __init__(
         self,
@@ -88,7 +90,7 @@ class PatternMatchMetric(Metric):
         return Score(float(found is not None), f"The output {matches} {self.pattern.pattern!r}.")
 
 
-class ContainsMetric(Metric):
+class ContainsMetric(ReferenceMetric):
     """1 where the output contains what it should, else 0.
 
     Args:
@@ -102,11 +104,6 @@ class ContainsMetric(Metric):
     Raises:
         InvalidOptionError: `texts` is empty, or holds what is no text or an empty one, or `require` is another word.
     """
-
-    required_params: Sequence[str] = ("actual_output", "expected_output")
-
-    score_range = (0.0, 1.0)
-    asks_nobody = True
 
     def __init__(
         self,
@@ -147,16 +144,12 @@ class ContainsMetric(Metric):
         return Score(float(enough), reason, {"wanted": list(wanted), "missing": missing})
 
 
-class LevenshteinMetric(Metric):
+class LevenshteinMetric(ReferenceMetric):
     """How alike the output and the expected one are: 1 - distance / length of the longer one.
 
     The distance counts insertions, deletions and substitutions of code points (Levenshtein 1966). Two empty
     texts are alike.
     """
-
-    required_params = ("actual_output", "expected_output")
-    score_range = (0.0, 1.0)
-    asks_nobody = True
 
     def score(self, test_case: LLMTestCase) -> Score:
         """Return 1 - distance / length of the longer text."""
@@ -167,17 +160,13 @@ class LevenshteinMetric(Metric):
         return Score(value, f"{distance} edits for {longest} characters.", {"distance": distance})
 
 
-class TokenF1Metric(Metric):
+class TokenF1Metric(ReferenceMetric):
     """Overlap of the words of the output with those of the expected one: the F1 of SQuAD.
 
     Texts are put into lower case, without punctuation and the articles a, an, the; words count as often as
     they occur. Two texts without words are alike. Source: Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions
     for Machine Comprehension of Text", section 6.1.
     """
-
-    required_params = ("actual_output", "expected_output")
-    score_range = (0.0, 1.0)
-    asks_nobody = True
 
     async def score(self, test_case: LLMTestCase) -> Score:
         """Return the F1 of the words that the output and the expected one share."""

@@ -256,3 +256,20 @@ def test_every_metric_keeps_the_arguments_of_its_own(cls):
         metric = made(cls, **{name: value})
         assert held(metric, name) == value
         assert held(made(cls), name) != value or name == "name"
+
+
+def test_a_range_is_inherited_until_the_score_is_replaced():
+    class Share(Metric):
+        score_range = (0.0, 1.0)
+        asks_nobody = True
+
+    class Half(Share):
+        def score(self, test_case):
+            return 0.5
+
+    class Points(Half):
+        def score(self, test_case):
+            return 50.0
+
+    assert (Half.score_range, Half.asks_nobody) == ((0.0, 1.0), True)
+    assert (Points.score_range, Points.asks_nobody) == (None, False)
