@@ -34,7 +34,7 @@ _PARTIAL = b'"failed_repeats":['
 _SCORED = b'{"kind":"item"'  # how our own lines begin; any other line is parsed to see what it is
 
 
-class JournalOrder:
+class JournalItems:
     """The items of a journal in the order of the test; of an item that stands twice, the last record.
 
     Args:
@@ -51,7 +51,7 @@ class JournalOrder:
             offset += len(line)
         self._places = array("q", (places[index] for index in sorted(places)))
 
-    def records(self, *kinds: str) -> Iterator[ItemRecord]:
+    def in_order(self, *kinds: str) -> Iterator[ItemRecord]:
         """The records of these kinds, or all."""
         wanted = [one for one in self._places if not kinds or ("item" if one >= 0 else "exception") in kinds]
         if not wanted:
@@ -62,7 +62,7 @@ class JournalOrder:
                 yield item_from_json(file.readline(), str(self._journal))
 
 
-class HeldOrder:
+class HeldItems:
     """The items of a record that holds them in memory, in the order of the test.
 
     Args:
@@ -72,7 +72,7 @@ class HeldOrder:
     def __init__(self, record: TestRecord) -> None:
         self._items = sorted(record.iter_items(), key=lambda item: item.index)
 
-    def records(self, *kinds: str) -> Iterator[ItemRecord]:
+    def in_order(self, *kinds: str) -> Iterator[ItemRecord]:
         """The records of these kinds, or all."""
         return (item for item in self._items if not kinds or item.kind in kinds)
 
@@ -93,9 +93,9 @@ class ShownRun:
     ended: bool = True
     going_on: bool = False
 
-    def order(self) -> JournalOrder | HeldOrder:
+    def items(self) -> JournalItems | HeldItems:
         """The items in the order of the test."""
-        return HeldOrder(self.record) if self.folder is None else JournalOrder(self.folder.journal)
+        return HeldItems(self.record) if self.folder is None else JournalItems(self.folder.journal)
 
     def command(self, verb: str) -> str:
         """The command line that does something with the run."""
@@ -156,7 +156,7 @@ class ShownRun:
         Args:
             partial: those too of which repeats failed.
         """
-        for record in self.order().records("item"):
+        for record in self.items().in_order("item"):
             if failing(record) or (partial and record.failures):
                 yield record
 
@@ -190,11 +190,11 @@ def record_as_json(
     if not scored and not_passed:
         yield from _list("test_item_records", run.not_passed(partial=True))
     if scored or failed:
-        order = run.order()
+        items = run.items()
         if scored:
-            yield from _list("test_item_records", order.records("item"))
+            yield from _list("test_item_records", items.in_order("item"))
         if failed:
-            yield from _list("test_item_exceptions", order.records("exception"))
+            yield from _list("test_item_exceptions", items.in_order("exception"))
     yield "}"
 
 

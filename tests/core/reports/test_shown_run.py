@@ -9,7 +9,7 @@ from modelgauge.data.records import RepeatFailure, RunFailure, record_from_json
 from modelgauge.data.results import Counts
 from modelgauge.errors import RecordError
 from modelgauge.reports.failures import group_failures, without_our_frames
-from modelgauge.reports.shown_run import JournalOrder, ShownRun, higher_cap, record_as_json, records_as_json
+from modelgauge.reports.shown_run import JournalItems, ShownRun, higher_cap, record_as_json, records_as_json
 
 TORN = RepeatFailure(repeat=1, stage="sut", source_uid="a_sut", error_type="E", message="torn", traceback="")
 
@@ -17,25 +17,25 @@ TORN = RepeatFailure(repeat=1, stage="sut", source_uid="a_sut", error_type="E", 
 def test_items_come_in_the_order_of_the_test(folder, scored, failure):
     items = [scored(n) if n % 3 else failure(n) for n in range(30)]
     random.Random(0).shuffle(items)
-    order = JournalOrder(folder(*items).journal)
-    assert [item.index for item in order.records()] == list(range(30))
-    assert [item.index for item in order.records("item")] == [n for n in range(30) if n % 3]
-    assert [item.index for item in order.records("exception")] == list(range(0, 30, 3))
+    journal = JournalItems(folder(*items).journal)
+    assert [item.index for item in journal.in_order()] == list(range(30))
+    assert [item.index for item in journal.in_order("item")] == [n for n in range(30) if n % 3]
+    assert [item.index for item in journal.in_order("exception")] == list(range(0, 30, 3))
 
 
 def test_an_item_that_stands_twice_counts_as_it_was_last(folder, scored, failure):
-    order = JournalOrder(folder(failure(1), scored(0), scored(1)).journal)
-    assert [item.kind for item in order.records()] == ["item", "item"]
-    assert list(order.records("exception")) == []
+    journal = JournalItems(folder(failure(1), scored(0), scored(1)).journal)
+    assert [item.kind for item in journal.in_order()] == ["item", "item"]
+    assert list(journal.in_order("exception")) == []
 
 
 def test_a_missing_journal_and_a_torn_line_hold_nothing(folder, scored):
     run = folder(scored(0))
     with run.journal.open("a", encoding="utf-8") as file:
         file.write('{"kind":"item","index":1')
-    assert len(list(JournalOrder(run.journal).records())) == 1
+    assert len(list(JournalItems(run.journal).in_order())) == 1
     run.journal.unlink()
-    assert list(JournalOrder(run.journal).records()) == []
+    assert list(JournalItems(run.journal).in_order()) == []
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_damaged_line_is_named(folder, scored, line):
     with run.journal.open("a", encoding="utf-8") as file:
         file.write(f"{line}\n")
     with pytest.raises(RecordError, match=r"items\.jsonl, line 3 is not an item record") as caught:
-        JournalOrder(run.journal)
+        JournalItems(run.journal)
     assert "Error(" not in str(caught.value)
 
 
@@ -69,7 +69,7 @@ def test_a_record_as_json_reads_back_with_its_items(folder, record, scored, fail
     assert [item.index for item in read.test_item_exceptions] == [0]
     again = ShownRun(read)
     assert "".join(record_as_json(again)) == text
-    assert [item.index for item in again.order().records()] == [0, 1, 2]
+    assert [item.index for item in again.items().in_order()] == [0, 1, 2]
     assert [item.index for item in again.failures()] == [0]
 
 

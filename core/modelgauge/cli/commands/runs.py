@@ -178,7 +178,7 @@ def _found(app: App, name: str) -> Sequence[ShownRun]:
 
 def _show_items(app: App, run: ShownRun) -> None:
     number = 0
-    for record in run.order().records():
+    for record in run.items().in_order():
         number += 1
         app.show("\n".join([*_item_lines(record), ""]))
         for failure in record.failures:
