@@ -16,7 +16,7 @@ from processes import in_process_of_its_own, process_of_its_own
 from pytest_sessions import PASSING, TEST_FILE, check_record, records
 
 from modelgauge import load_record
-from modelgauge.cli.commands import test_run
+from modelgauge.cli.commands import pytest_session
 from modelgauge.cli.main import cli
 from modelgauge.engine.run_files.folder import all_runs
 from modelgauge.reports.shown_run import state_of
@@ -44,7 +44,9 @@ def test_the_cases_of_all_workers_end_in_one_run_record(project):
     "args", [["-n", "4"], ["-n4"], ["-nauto"], ["--numprocesses=2"], ["--numprocesses", "2"]]
 )
 def test_several_processes_name_the_package_that_they_need(args, project, monkeypatch):
-    monkeypatch.setattr(test_run, "find_spec", lambda name: None if name == "xdist" else find_spec(name))
+    monkeypatch.setattr(
+        pytest_session, "find_spec", lambda name: None if name == "xdist" else find_spec(name)
+    )
     done = CliRunner().invoke(cli, ["test", "run", "test_app.py", *args])
     assert done.exit_code == 2
     assert "pip install pytest-xdist" in done.stderr

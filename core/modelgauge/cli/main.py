@@ -15,13 +15,13 @@ COMMANDS = {
     name: Lazy(f"modelgauge.cli.commands.{target}", about, section)
     for section, commands in {
         "Run": {
-            "run-test": ("run_test:run_test", "Run tests on SUTs."),
-            "resume": ("rerun:resume", "Continue a run that was stopped."),
-            "rescore": ("rerun:rescore", "Measure the recorded answers of a run again."),
+            "run-test": ("measure:run_test", "Run tests on SUTs."),
+            "resume": ("measure:resume", "Continue a run that was stopped."),
+            "rescore": ("measure:rescore", "Measure the recorded answers of a run again."),
             "run-sut": ("run_one:run_sut", "Ask a SUT one prompt and show all that is said."),
             "run-annotator": ("run_one:run_annotator", "Have an annotator judge one completion."),
             "list-items": ("listing:list_items", "Show every prompt that a test will send."),
-            "test": ("test_run:test", "Run test files that use assert_test, with pytest."),
+            "test": ("pytest_session:test", "Run test files that use assert_test, with pytest."),
             "runs": ("runs:runs", "List the runs that were made."),
             "show": ("runs:show", "Show a run: its results, items and failures."),
         },
