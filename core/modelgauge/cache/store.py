@@ -106,14 +106,6 @@ class DiskCache:
                 found |= self._past_damage(partial(self._read, group))
         return found
 
-    def take(self, digests: Collection[str]) -> dict[str, str]:
-        """Lease keys; see `Leases`."""
-        return self.leases.take(digests)
-
-    def give_back(self, digests: Collection[str]) -> None:
-        """End leases; see `Leases`."""
-        self.leases.give_back(digests)
-
     def put_many(self, entries: Sequence[Entry]) -> None:
         """Store entries in one transaction, and give their leases back.
 

@@ -71,7 +71,7 @@ class Register:
         Raises:
             PluginError: the uid is not valid or was registered before, or the target is none.
         """
-        self._add(uid, target, args, kwargs, uid_problem(uid), is_provider=False)
+        self._add(Entry(self.kind, uid, target, args, kwargs, self.distribution), uid_problem(uid))
 
     def provider(
         self,
@@ -95,31 +95,22 @@ class Register:
         Raises:
             PluginError: the prefix is not valid or was registered before, or the target is none.
         """
-        problem = provider_problem(prefix)
-        self._add(prefix, target, (), kwargs, problem, is_provider=True, servers=servers)
+        entry = Entry(
+            self.kind, prefix, target, (), kwargs, self.distribution, is_provider=True, servers=servers or {}
+        )
+        self._add(entry, provider_problem(prefix))
 
-    def _add(
-        self,
-        uid: str,
-        target: Callable[..., Any] | str,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        problem: str | None,
-        *,
-        is_provider: bool,
-        servers: Servers | str | None = None,
-    ) -> None:
-        what = f"{'provider' if is_provider else KIND_WORDS[self.kind]} {uid!r}"
+    def _add(self, entry: Entry, problem: str | None) -> None:
+        what = f"{'provider' if entry.is_provider else KIND_WORDS[self.kind]} {entry.uid!r}"
         if problem:
             raise PluginError(f"{what} cannot be registered: {problem}.", fix="Choose another name.")
-        for reserved in ("uid", "model") if is_provider else ("uid",):
-            if reserved in kwargs:
+        for reserved in ("uid", "model") if entry.is_provider else ("uid",):
+            if reserved in entry.kwargs:
                 raise PluginError(f"{what} cannot fix {reserved!r}: the name says it.", fix="Leave it out.")
-        check_target(target, owner=what)
-        entry = Entry(self.kind, uid, target, args, kwargs, self.distribution, is_provider, servers or {})
-        if (uid, is_provider) in self._entries:
+        check_target(entry.target, owner=what)
+        if (entry.uid, entry.is_provider) in self._entries:
             raise PluginError(f"{what} is registered twice.", fix="Rename one of the two.")
-        self._entries[uid, is_provider] = entry
+        self._entries[entry.uid, entry.is_provider] = entry
 
 
 class Registry:

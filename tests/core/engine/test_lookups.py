@@ -73,12 +73,6 @@ class FakeCache:
         self.held |= self.later.intersection(digests)
         return found
 
-    def take(self, digests):
-        return self.leases.take(digests)
-
-    def give_back(self, digests):
-        self.leases.give_back(digests)
-
     def close(self):
         self.looks += 100
 

@@ -69,20 +69,20 @@ class Lookups:
         cache = self._cache
         returned = [lookup.digest for lookup in group if lookup.future is None]
         if returned:
-            cache.give_back(returned)
+            cache.leases.give_back(returned)
         wanted = [lookup for lookup in group if lookup.future is not None]
         self._look(wanted)
         misses = [lookup for lookup in wanted if lookup.found is None]
         if not misses:
             return
-        others = cache.take([lookup.digest for lookup in misses])
+        others = cache.leases.take([lookup.digest for lookup in misses])
         for lookup in misses:
             lookup.asked_by = others.get(lookup.digest)
         ours = [lookup for lookup in misses if lookup.asked_by is None]
         self._look(ours)  # it may have been paid between the look and the lease
         late = [lookup.digest for lookup in ours if lookup.found is not None]
         if late:
-            cache.give_back(late)
+            cache.leases.give_back(late)
 
     def _look(self, lookups: list[_Lookup]) -> None:
         found = self._cache.get_many([lookup.digest for lookup in lookups])
