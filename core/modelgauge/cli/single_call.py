@@ -17,7 +17,7 @@ from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
 from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.responses import SUTCompletion, SUTResponse
-from modelgauge.engine.calls.traits import Asked, Owner, keys_of, learn_secrets, why_unkept
+from modelgauge.engine.calls.traits import JudgeSUTs, Owner, keys_of, learn_secrets, why_unkept
 from modelgauge.errors import IncompatibleError, RunStoppedError, UsageError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.sut import (
@@ -180,18 +180,18 @@ def _make_call(
 
 
 def _explained(
-    runner: Runner, owner: Owner, asked: Asked, request: Any, texts: Mapping[str, str]
+    runner: Runner, owner: Owner, judge_suts: JudgeSUTs, request: Any, texts: Mapping[str, str]
 ) -> Explanation:
     learn_secrets(owner, runner.options.redactor)
-    keys = keys_of(owner, asked)
+    keys = keys_of(owner, judge_suts)
     if keys is None:
-        if owner.is_cheap and asked:
-            judges = ", ".join(f"'{one.uid}'" for one in asked.values())
+        if owner.is_cheap and judge_suts:
+            judges = ", ".join(f"'{one.uid}'" for one in judge_suts.values())
             raise UsageError(
                 f"'{owner.uid}' is computed in each run, from the answers of {judges}. Only these are cached.",
                 fix="Explain one of them: --sut UID --prompt QUESTION.",
             )
-        why = owner.why_uncacheable(asked) or f"asking '{owner.uid}' costs next to nothing"
+        why = owner.why_uncacheable(judge_suts) or f"asking '{owner.uid}' costs next to nothing"
         raise UsageError(f"Nothing is ever cached: {why}.", fix="Each run makes such calls again.")
     key = keys.key(request)
     held = why_unkept(owner, keys, key, "null", runner.options.redactor)

@@ -15,7 +15,7 @@ from modelgauge.data.results import CallCounts
 from modelgauge.engine.bookkeeping.app_trace import AppReport, without_report
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.calls.ask_sut import translated
-from modelgauge.engine.calls.traits import Asked, Owner, declared_response, keys_of, learn_secrets
+from modelgauge.engine.calls.traits import JudgeSUTs, Owner, declared_response, keys_of, learn_secrets
 from modelgauge.engine.item import checked_choice
 from modelgauge.engine.item_ids import DigestSet, Ids
 from modelgauge.engine.source import chosen
@@ -94,9 +94,9 @@ class Planner:
             counting.add(one.item)
         return counting.result()
 
-    def _calls(self, owner: Owner, asked: Asked | None = None) -> "_Calls":
+    def _calls(self, owner: Owner, judge_suts: JudgeSUTs | None = None) -> "_Calls":
         learn_secrets(owner, self._options.redactor)
-        keys = None if self._kept is None else keys_of(owner, asked)
+        keys = None if self._kept is None else keys_of(owner, judge_suts)
         codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
         return _Calls(keys, codec, self._kept or _nothing, self._seen)
 

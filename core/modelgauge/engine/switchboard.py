@@ -21,7 +21,7 @@ from modelgauge.engine.calls.budget import Budget
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.lookups import Lookups
 from modelgauge.engine.calls.services import Services
-from modelgauge.engine.calls.traits import Asked, Owner, is_cached, learn_secrets
+from modelgauge.engine.calls.traits import JudgeSUTs, Owner, is_cached, learn_secrets
 from modelgauge.engine.earlier_run import RecordedAnswers
 from modelgauge.engine.item import ItemWorker
 from modelgauge.engine.loop.deadlines import Deadlines, in_this_task
@@ -197,29 +197,29 @@ class Switchboard:
         found = [self.connect(one, work.judge_suts.get(name)) for name, one in work.annotators.items()]
         return list(dict.fromkeys([*suts, *(one for several in found for one in several)]))
 
-    def connect(self, annotator: CompletionAnnotator[Any], suts: Asked | None) -> list[Target]:
+    def connect(self, annotator: CompletionAnnotator[Any], suts: JudgeSUTs | None) -> list[Target]:
         """Targets of an annotator and of the SUTs that it asks, which reach them from now on by its names."""
         for name, sut in (suts or {}).items():
             self._asked[id(annotator), name] = self.target(sut)
         return [self.target(annotator, suts), *(self.target(sut) for sut in (suts or {}).values())]
 
-    def target(self, owner: Owner, asked: Asked | None = None) -> Target:
+    def target(self, owner: Owner, judge_suts: JudgeSUTs | None = None) -> Target:
         """The target of an object, made when it is first needed.
 
         Args:
             owner: is called.
-            asked: the SUTs that it asks, by its own names.
+            judge_suts: the SUTs that it asks, by its own names.
         """
         if id(owner) not in self._targets:
             learn_secrets(owner, self.options.redactor)
-            self._targets[id(owner)] = Target(owner, self.services, asked)
+            self._targets[id(owner)] = Target(owner, self.services, judge_suts)
         return self._targets[id(owner)]
 
     def uncached(self, work: Work) -> tuple[str, ...]:
         """What of a work cannot be cached, and why, for the record."""
         if not self.options.caching:
             return ()
-        reasons = [one.why_uncacheable(asked) for one, asked in work.called() if not one.is_cheap]
+        reasons = [one.why_uncacheable(judge_suts) for one, judge_suts in work.called() if not one.is_cheap]
         return tuple(f"Not cached: {why}." for why in dict.fromkeys(reasons) if why is not None)
 
     async def open(self, target: Target) -> RunStoppedError | None:
@@ -285,7 +285,7 @@ class Switchboard:
 
 
 async def call_once(
-    options: RunOptions, annotator: CompletionAnnotator[Any], suts: Asked, request: Any
+    options: RunOptions, annotator: CompletionAnnotator[Any], suts: JudgeSUTs, request: Any
 ) -> Any:
     """An annotator's native response to one request, outside of a run: cached, limited and retried as in one.
 

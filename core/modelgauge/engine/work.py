@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.responses import SUTResponse
-from modelgauge.engine.calls.traits import Asked, Owner
+from modelgauge.engine.calls.traits import JudgeSUTs, Owner
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Initialization
@@ -49,7 +49,7 @@ class Callee(NamedTuple):
     """An object that is called, and the SUTs that it asks in its turn, by its own names."""
 
     owner: Owner
-    asked: Asked | None = None
+    judge_suts: JudgeSUTs | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Work:
     test: PromptResponseTest
     respondent: Respondent
     annotators: Mapping[str, CompletionAnnotator[Any]] = field(default_factory=dict)
-    judge_suts: Mapping[str, Asked] = field(default_factory=dict)
+    judge_suts: Mapping[str, JudgeSUTs] = field(default_factory=dict)
     dependencies: Mapping[str, Path] = field(default_factory=dict)
     dependency_versions: Mapping[str, str] = field(default_factory=dict)
     continues: RunFolder | None = None
@@ -78,5 +78,5 @@ class Work:
         """The objects that are called: the SUT, the annotators, and those that they ask."""
         suts = [] if self.respondent.sut is None else [Callee(self.respondent.sut)]
         annotators = [Callee(one, self.judge_suts.get(name)) for name, one in self.annotators.items()]
-        judges = [Callee(one) for asked in self.judge_suts.values() for one in asked.values()]
+        judges = [Callee(one) for suts in self.judge_suts.values() for one in suts.values()]
         return [*suts, *annotators, *judges]

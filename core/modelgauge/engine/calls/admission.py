@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.responses import Usage
@@ -11,7 +10,7 @@ from modelgauge.engine.bookkeeping.failures import message_of
 from modelgauge.engine.calls.budget import Rate, tokens_of
 from modelgauge.engine.calls.limits import Limiter, Outcome
 from modelgauge.engine.calls.services import Services
-from modelgauge.engine.calls.traits import Owner, limiter_of
+from modelgauge.engine.calls.traits import JudgeSUTs, Owner, limiter_of
 from modelgauge.errors import RunStoppedError
 from modelgauge.interfaces.sut import ErrorClass, Fatal, PromptResponseSUT
 
@@ -28,7 +27,7 @@ class Admission:
     Args:
         owner: is called.
         services: what the run's calls share.
-        asked: the SUTs that a judge asks, by its own names.
+        judge_suts: the SUTs that a judge asks, by its own names.
         batched: whether requests are sent in batches.
 
     Attributes:
@@ -40,7 +39,7 @@ class Admission:
         self,
         owner: Owner,
         services: Services,
-        asked: Mapping[str, PromptResponseSUT[Any, Any]] | None,
+        judge_suts: JudgeSUTs | None,
         *,
         batched: bool,
     ) -> None:
@@ -54,7 +53,7 @@ class Admission:
         if self._rate.limited:
             services.rates.append(self._rate)
         # Judges and cheap metrics send nothing themselves: what they ask is capped where it is asked.
-        self._is_sent = is_sut or not (owner.is_cheap or asked)
+        self._is_sent = is_sut or not (owner.is_cheap or judge_suts)
         self._is_metered = is_sut and services.budget.is_metered
         # Who says how many calls there shall be at once is heeded from the first.
         chosen = options.concurrency is not None or owner.max_concurrency is not None

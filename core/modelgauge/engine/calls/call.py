@@ -5,7 +5,7 @@ Here and nowhere else calls are made; SUTs, annotators and judges' questions all
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from modelgauge.engine.calls.limits import Outcome
 from modelgauge.engine.calls.retries import classify, outcome_of
 from modelgauge.engine.calls.services import Flight, Services
 from modelgauge.engine.calls.traits import (
+    JudgeSUTs,
     Owner,
     declared_response,
     is_batched,
@@ -61,7 +62,7 @@ class Target:
     Args:
         owner: the object.
         services: what the run's calls share.
-        asked: the SUTs that a judge asks, by its own names: its answers depend on theirs.
+        judge_suts: the SUTs that a judge asks, by its own names: its answers depend on theirs.
 
     Attributes:
         admission: lets attempts in and out.
@@ -72,7 +73,7 @@ class Target:
         self,
         owner: Owner,
         services: Services,
-        asked: Mapping[str, PromptResponseSUT[Any, Any]] | None = None,
+        judge_suts: JudgeSUTs | None = None,
     ) -> None:
         self.owner = owner
         self.services = services
@@ -80,13 +81,13 @@ class Target:
         method = owner.evaluate if isinstance(owner, PromptResponseSUT) else owner.annotate
         batched = is_batched(owner)
         self.codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
-        self.admission = Admission(owner, services, asked, batched=batched)
+        self.admission = Admission(owner, services, judge_suts, batched=batched)
         self.paces = Paces(owner)
-        keys = keys_of(owner, asked) if services.caching else None
+        keys = keys_of(owner, judge_suts) if services.caching else None
         self.is_cached, self._keys = keys is not None, keys
         # A judge's steps hold those of the SUTs that it asks, which are timed by themselves.
         self._timed: Callable[[Any], Any] = (
-            self.paces.call.of_steps if not asked else lambda awaitable: awaitable
+            self.paces.call.of_steps if not judge_suts else lambda awaitable: awaitable
         )
         self._send = self._sender(method, batched=batched)
         # What never waits and costs nothing needs no limits and no further attempts.

@@ -18,7 +18,7 @@ from modelgauge.interfaces.sut import PromptResponseSUT
 Owner: TypeAlias = PromptResponseSUT[Any, Any] | CompletionAnnotator[Any]
 """What is called."""
 
-Asked: TypeAlias = Mapping[str, PromptResponseSUT[Any, Any]]
+JudgeSUTs: TypeAlias = Mapping[str, PromptResponseSUT[Any, Any]]
 """The SUTs that a judge asks, by its own names."""
 
 
@@ -26,14 +26,14 @@ _LOOKED_UP = 32
 """How many of a judge's annotations are looked up in the cache at once, however few questions may be asked."""
 
 
-def is_cached(owner: Owner, asked: Asked | None = None) -> bool:
+def is_cached(owner: Owner, judge_suts: JudgeSUTs | None = None) -> bool:
     """Whether calls are cached, where there is a cache: they cost something, and can be.
 
     Args:
         owner: is called.
-        asked: the SUTs that it asks, by its own names.
+        judge_suts: the SUTs that it asks, by its own names.
     """
-    return not owner.is_cheap and owner.why_uncacheable(asked) is None
+    return not owner.is_cheap and owner.why_uncacheable(judge_suts) is None
 
 
 def learn_secrets(made: Identified, redactor: Redactor) -> None:
@@ -42,16 +42,18 @@ def learn_secrets(made: Identified, redactor: Redactor) -> None:
         redactor.add(secret.description().name, secret.value or "")
 
 
-def keys_of(owner: Owner, asked: Asked | None) -> KeyMaker | None:
+def keys_of(owner: Owner, judge_suts: JudgeSUTs | None) -> KeyMaker | None:
     """What makes the keys of an object's calls; None where they are not cached.
 
     Args:
         owner: is called.
-        asked: the SUTs that it asks, by its own names.
+        judge_suts: the SUTs that it asks, by its own names.
     """
-    if not is_cached(owner, asked):
+    if not is_cached(owner, judge_suts):
         return None
-    return KeyMaker("sut" if isinstance(owner, PromptResponseSUT) else "annotator", owner.identity(asked))
+    return KeyMaker(
+        "sut" if isinstance(owner, PromptResponseSUT) else "annotator", owner.identity(judge_suts)
+    )
 
 
 def why_unkept(owner: Owner, keys: KeyMaker, key: Key, response: str, redactor: Redactor) -> str | None:
