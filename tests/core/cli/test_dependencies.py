@@ -120,3 +120,24 @@ def test_a_key_that_the_test_lacks_is_told_with_those_that_it_has(run, words, te
     ended = add(run, *args, test=test)
     assert ended.code == 2
     assert told in " ".join(ended.err.split())
+
+
+def test_the_sources_of_one_content_are_listed_one_after_the_other(run, words, here):
+    add(run, "words.txt")
+    plugin = here / "plugin.py"
+    text = plugin.read_text(encoding="utf-8").replace("invalid/words.txt", "invalid/more.txt")
+    plugin.write_text(text, encoding="utf-8")
+    add(run, "words.txt")
+    (kept,) = run("dependencies", "list", "--json").json["dependencies"]
+    assert kept["source"] == "https://nowhere.invalid/words.txt, https://nowhere.invalid/more.txt"
+    assert (kept["test_uid"], kept["key"], kept["version"]) == ("with_data", "words", VERSION)
+
+
+def test_a_test_that_is_named_twice_is_listed_once_and_a_file_may_lie_at_home(run, words, here, monkeypatch):
+    monkeypatch.setenv("HOME", str(here))
+    monkeypatch.setenv("USERPROFILE", str(here))
+    assert add(run, "~/words.txt").code == 0
+    twice = ("--test", "with_data", "--test", "with_data", "--json")
+    for command in ("list", "fetch"):
+        (row,) = run("dependencies", command, *twice).json["dependencies"]
+        assert row["key"] == "words"

@@ -8,7 +8,7 @@ MORE = """
 
 class Asking(Numbers):
     def make_test_items(self, dependencies):
-        options = mg.SUTOptions(temperature=0.5, max_tokens=7)
+        options = mg.SUTOptions(max_tokens=7, stop_sequences=["a"])
         yield mg.TestItem([mg.TextPrompt("only one\\nof two lines", options)], id="first")
         chat = mg.ChatPrompt([mg.ChatMessage("system", "be kind"), mg.ChatMessage("user", "hello")])
         yield mg.TestItem(
@@ -34,7 +34,7 @@ def test_prompts_are_shown_with_their_ids_roles_and_options(run, asking):
         "1. first",
         "    only one",
         "    of two lines",
-        "  options: max_tokens=7, temperature=0.5",
+        "  options: max_tokens=7, stop_sequences=['a']",
         "",
         "2. second",
         "  prompt 1 (a)",
@@ -58,3 +58,10 @@ def test_items_as_json_hold_what_is_sent(run, asking):
     lines = ended.out.split("\n")
     assert lines[0] == '{"test_uid": "asking", "items": ['
     assert json.loads(lines[1].removesuffix(",")) == first
+
+
+def test_a_test_without_items_has_none_to_show(run, here):
+    plugin = here / "plugin.py"
+    plugin.write_text(plugin.read_text(encoding="utf-8").replace("items = 10", "items = 0"), encoding="utf-8")
+    assert run("list-items", "--test", "numbers").out == "0 items.\n"
+    assert run("list-items", "--test", "numbers", "--json").json == {"test_uid": "numbers", "items": []}

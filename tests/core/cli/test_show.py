@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from modelgauge import load_record
+from modelgauge.data.records import DatasetReference
+from modelgauge.data.results import GIVEN
+
 
 @pytest.fixture
 def ran(run, only_run):
@@ -195,3 +199,105 @@ def test_a_seed_is_a_number_where_it_can_be(run, given, seed):
     (row,) = run("runs", "--json").json["runs"]
     manifest = json.loads(Path(row["path"], "run.json").read_text(encoding="utf-8"))
     assert manifest["options"]["sut_options"] == {"random": seed}
+
+
+def test_the_last_runs_are_the_latest(run, here):
+    for _ in range(3):
+        run("run-test", "--sut", "echo", "--test", "judged")
+    rows = run("runs", "--json").json["runs"]
+    assert [row["run_id"] for row in rows] == sorted(
+        one.name for one in (here / "run_data" / "runs").iterdir()
+    )
+    assert run("runs", "-n", "2", "--json").json["runs"] == rows[1:]
+    assert run("runs", "--last", "9", "--json").json["runs"] == rows
+    assert run("runs", "--last", "0").code == 2
+
+
+def test_a_run_whose_manifest_says_nothing_has_question_marks(run, ran):
+    (ran / "record.json").unlink()
+    (ran / "run.json").write_text("{}", encoding="utf-8")
+    (row,) = run("runs", "--json").json["runs"]
+    assert (row["test_uid"], row["sut_uid"], row["invocation_id"]) == ("?", "?", None)
+    assert (row["state"], row["counts"], row["headline"]) == ("killed", None, "")
+
+
+def test_runs_of_given_answers_are_told_apart_by_their_data_set(run, run_dataset, only_run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    assert run_dataset("--dataset", "good.csv").code == 0
+    digest = load_record(only_run()).dataset.digest
+    (row,) = run("runs", "--json").json["runs"]
+    assert row["dataset"] == {"name": "good", "digest": digest}
+    assert run("runs").out.splitlines()[1].split()[1:3] == ["good", "app"]
+    manifest = json.loads((only_run() / "run.json").read_text(encoding="utf-8"))
+    (only_run() / "run.json").write_text(json.dumps(manifest | {"sut_uid": GIVEN}), encoding="utf-8")
+    assert f"good ({DatasetReference(name='good', digest=digest)})" in run("runs").out
+
+
+def test_many_failures_of_a_kind_are_counted_and_some_are_named(run, here):
+    plugin = here / "plugin.py"
+    text = plugin.read_text(encoding="utf-8").replace('number in ("3", "4")', 'number != "3"')
+    plugin.write_text(text.replace("cannot answer {number}", "cannot answer"), encoding="utf-8")
+    run("run-test", "--sut", "flaky", "--test", "numbers", "--max-retries", "0", "--concurrency", "1")
+    (row,) = run("runs", "--json").json["runs"]
+    lines = run("show", row["run_id"], "--failures").out.split("\n")
+    (more,) = (line for line in lines if "failed alike" in line)
+    assert more.startswith("  8 more failed alike: n1, n2, n4")
+    assert more.endswith(", ...")
+    assert lines[lines.index(more) + 1 :] == ["", "9 failed items, 1 kind of failure.", ""]
+
+
+def test_what_is_below_a_threshold_is_shown_with_what_was_measured(run, run_dataset, only_run):
+    run_dataset("--dataset", "bad.csv", metrics=["exact_match", "length?threshold=5"])
+    ended = run("show", only_run().name, "--failures", plugin=False)
+    assert ended.err == ""
+    assert ended.out.split("\n")[0].startswith("3. ")
+    assert ended.out.count("NOT PASSED") == 1
+    assert ended.out.endswith("  NOT PASSED: ExactMatchMetric = 0\n\n0 failed items, 1 below a threshold.\n")
+    (record,) = run("show", only_run().name, "--failures", "--json", plugin=False).json["records"]
+    assert [one["index"] for one in record["test_item_records"]] == [2]
+    assert record["test_item_exceptions"] == []
+
+
+def test_failures_that_the_journal_lost_are_told(run, ran):
+    journal = ran / "items.jsonl"
+    kept = [line for line in journal.read_bytes().splitlines(keepends=True) if b"cannot answer 4" not in line]
+    journal.write_bytes(b"".join(kept))
+    ended = run("show", ran.name, "--failures")
+    assert ended.out.endswith("1 failed item.\n")
+    assert "the record counts 2 of them, but the run's journal holds 1." in " ".join(ended.err.split())
+
+
+SEVERAL_PROMPTS = """
+
+class Several(Numbers):
+    def make_test_items(self, dependencies):
+        chat = mg.ChatPrompt([mg.ChatMessage("system", "be kind"), mg.ChatMessage("user", "number 0")])
+        prompts = [mg.PromptWithContext(chat, context={"answer": 42}), mg.PromptWithContext("number 3")]
+        yield mg.TestItem(prompts, id="both")
+
+
+@mg.hookimpl(specname="modelgauge_register_tests")
+def several(register):
+    register("several", Several)
+"""
+
+
+def test_each_prompt_of_an_item_that_failed_is_shown_once(run, here):
+    plugin = here / "plugin.py"
+    plugin.write_text(plugin.read_text(encoding="utf-8") + SEVERAL_PROMPTS, encoding="utf-8")
+    run("run-test", "--sut", "flaky", "--test", "several", "--max-retries", "0")
+    (row,) = run("runs", "--json").json["runs"]
+    shown = run("show", row["run_id"], "--items").out
+    assert shown.split("\n")[:8] == [
+        "1. both",
+        "  prompt",
+        "    [system] be kind",
+        "    [user] number 0",
+        "  answer",
+        "    42",
+        "  completion",
+        "    flaky",
+    ]
+    assert shown.count("  prompt\n    number 3\n") == 1
+    assert shown.count("be kind") == 1
+    assert "measured" not in shown
