@@ -137,7 +137,7 @@ class Forked(subprocess.Popen):
         """Start the process; `Popen` does all that comes before and afterwards."""
         given = inspect.signature(super()._execute_child).bind(*args).arguments
         env = dict(os.environ if given["env"] is None else given["env"])
-        if not (_FORKS and ForkServer.ours().can(given["args"], env)):
+        if not _FORKS or given["preexec_fn"] or not ForkServer.ours().can(given["args"], env):
             super()._execute_child(*args)
             return
         pipes = [given[f"{name}{end}"] for name in ("p2c", "c2p", "err") for end in ("read", "write")]

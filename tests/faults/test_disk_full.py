@@ -71,7 +71,12 @@ def test_a_file_that_may_not_grow_stops_the_run(tmp_path, kilobytes):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, most)  # Python itself ignores the signal that comes with it
 
-    process = started(tmp_path, *command(tmp_path / "run_data", tmp_path, 100), preexec_fn=limit)
+    unwritten = {
+        "PYTHONDONTWRITEBYTECODE": "1"
+    }  # bytecode that the limit cuts would fail all later processes
+    process = started(
+        tmp_path, *command(tmp_path / "run_data", tmp_path, 100), preexec_fn=limit, env=unwritten
+    )
     code, _, err = ended(process)
     assert code == 4, err
     assert "Traceback" not in err
