@@ -4,7 +4,6 @@ Each process keeps one open run, in which each `assert_test` is one item: `sessi
 keeps it. When the session ends, the process that began it reads what all left, and makes the run's record of it.
 """
 
-import json
 import os
 import threading
 from collections import Counter
@@ -13,6 +12,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
+
+from pydantic_core import to_json
 
 from modelgauge.api import Runner
 from modelgauge.config.secrets import SecretDescription, SecretStore
@@ -156,7 +157,7 @@ class Session:
         self._tally, self._seconds = Tally(), 0.0
         self._loop: SessionLoop | None = None
         self._runners: dict[tuple[Any, ...], tuple[Runner, Resolver]] = {}
-        self._said: set[str] = set()
+        self._said: set[bytes] = set()
 
     @property
     def folder(self) -> Path:
@@ -226,8 +227,6 @@ class Session:
         (item,) = test.make_test_items({})
         self._say("made", {**annotators_of(work), **runner.facts(resolver)})
         self._say("hyperparameters", logged_hyperparameters())
-        thresholds = {name: one.model_dump(mode="json") for name, one in test.thresholds.items()}
-        self._log(judging=begun.number, thresholds=thresholds)
         judging = Job(
             work=work,
             item=item.replaced(id=begun.item_id),
@@ -235,7 +234,7 @@ class Session:
             named=begun.named,
         )
         judged = self._loop_here().judge(judging)
-        self._count()
+        self._count(judged=begun.number, thresholds=test.thresholds)
         self._run.journal(self._redact).append(judged.line)
         result = test_result(test, judged.record)
         with self._lock:
@@ -287,13 +286,13 @@ class Session:
     def _end(self, begun: Begun, shown: Shown, notes: Sequence[str] = ()) -> None:
         self._log(end=begun.number, shown=shown.plain(), notes=notes)
 
-    def _count(self) -> None:
-        used = Totals.of(self._tally, self._seconds, ended=False)
-        self._log(used=used.model_dump(mode="json"), process=self._process)
+    def _count(self, **event: Any) -> None:
+        """Log what all calls used so far, with an event that stands after it."""
+        self._log(**event, used=Totals.of(self._tally, self._seconds, ended=False), process=self._process)
 
     def _say(self, name: str, value: Mapping[str, Any]) -> None:
         """Log what is the same for many cases, once."""
-        if (text := json.dumps([name, value], sort_keys=True)) not in self._said and value:
+        if (text := to_json([name, value])) not in self._said and value:
             self._said.add(text)
             self._log(**{name: value})
 

@@ -116,13 +116,13 @@ class Cases:
         hyperparameters: dict[str, Any] = {}
         used: dict[int, Totals] = {}
         for event in events:
+            if "used" in event:
+                used[event["process"]] = Totals.load(event["used"])
             match event:
                 case {"made": made}:
                     manifests.append(made)
                 case {"hyperparameters": logged}:
                     hyperparameters.update(logged)
-                case {"used": total, "process": process}:
-                    used[process] = Totals.load(total)
                 case {"secret": secret}:
                     secrets.append(secret)
                 case _:
@@ -199,7 +199,7 @@ def _note(event: Mapping[str, Any], cases: dict[int, Case]) -> None:
     match event:
         case {"begin": index, "test": test, "repeated": repeated, "repeat": repeat}:
             cases[index] = Case(index, test, repeated, repeat)
-        case {"judging": index, "thresholds": thresholds}:
+        case {"judged": index, "thresholds": thresholds}:
             cases[index].thresholds = thresholds
         case {"end": index, "shown": shown, "notes": notes}:
             cases[index].ended(shown, notes)

@@ -19,6 +19,7 @@ from modelgauge.data.records import ItemRecord
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.traits import is_cached
+from modelgauge.engine.loop.gc_pauses import rarer_collections
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.switchboard import Switchboard
 from modelgauge.engine.work import Work
@@ -137,6 +138,7 @@ class SessionLoop:
     async def _serve(self) -> None:
         tasks: set[asyncio.Task[None]] = set()
         async with AsyncExitStack() as stack:
+            stack.enter_context(rarer_collections())
             while (job := await self._jobs.get()) is not None:
                 try:
                     board = await self._board(job, stack)

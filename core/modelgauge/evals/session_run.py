@@ -16,6 +16,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import IO, Any
 
+from pydantic_core import to_json
+
 from modelgauge.data.records import ItemRecord, TestRecord, item_from_json
 from modelgauge.data.results import normalized_result
 from modelgauge.engine.run_files.folder import (
@@ -151,12 +153,12 @@ class SessionRun:
 
         Args:
             redact: takes secrets out of a JSON text.
-            event: what is said.
+            event: what is said: JSON values and models.
         """
         with self._lock:
             self.journal(redact)
             if self._log is not None:
-                self._log.write(redact(json.dumps(event, ensure_ascii=False)).encode("utf-8") + b"\n")
+                self._log.write(redact(to_json(event).decode()).encode("utf-8") + b"\n")
 
     # --- the end --------------------------------------------------------------------------------------------
 

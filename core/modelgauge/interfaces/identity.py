@@ -109,7 +109,7 @@ class Identified:
             class_name=identity_name(type(self)),
             cache_version=self.cache_version,
             arguments={name: argument.shown for name, argument in captured.items()},
-            opaque=tuple(name for name, argument in captured.items() if not argument.exact),
+            opaque=_opaque(self),
         )
 
     def identity(self, asked: "Mapping[str, Identified] | None" = None) -> dict[str, Any]:
@@ -138,10 +138,15 @@ class Identified:
             return f"'{self.uid}' says that it is not cacheable"
         if getattr(self, "_arguments", None) is None:
             return f"the arguments of '{self.uid}' are not known, since its class has a __new__ of its own"
-        opaque = [name for name in self.initialization.opaque if name not in self.identity_excludes]
+        opaque = [name for name in _opaque(self) if name not in self.identity_excludes]
         if opaque:
             return f"'{self.uid}' was made with arguments that have no exact JSON: {', '.join(opaque)}"
         return next((why for one in (asked or {}).values() if (why := one.why_uncacheable())), None)
+
+
+def _opaque(made: Identified) -> tuple[str, ...]:
+    captured = getattr(made, "_arguments", None) or {}
+    return tuple([name for name, argument in captured.items() if not argument.exact])
 
 
 def secrets_of(made: Identified) -> list[Secret]:
@@ -277,6 +282,8 @@ def _flattened(bound: inspect.BoundArguments) -> dict[str, Any]:
 
 def _frozen(value: Any) -> _Argument:
     """The JSON of an argument, which later changes to the argument do not reach."""
+    if value is None or type(value) is bool:  # nearly always
+        return _Argument(value, exact=True)
     opaque: list[str] = []
     secrets: list[Secret] = []
 
