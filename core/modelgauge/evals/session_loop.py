@@ -7,8 +7,8 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
-from contextlib import AsyncExitStack
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +19,7 @@ from modelgauge.data.records import ItemRecord
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.traits import is_cached
-from modelgauge.engine.loop.gc_pauses import rarer_collections
+from modelgauge.engine.loop.stalls import rarer_collections
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.switchboard import Switchboard
 from modelgauge.engine.work import Work
@@ -108,9 +108,11 @@ class SessionLoop:
         """
         self._loop.call_soon_threadsafe(self._jobs.put_nowait, job)
         try:
-            while not wait([job.done], _LOOKS).done:
+            while not job.done.done():
                 if not self._thread.is_alive():
                     raise RunStoppedError("The loop of the session has ended.", fix="Run the test again.")
+                with suppress(TimeoutError):
+                    job.done.exception(_LOOKS)
             return job.done.result()
         finally:
             job.done.cancel()  # has no effect on what is done

@@ -16,6 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
+from modelgauge.data.base import adapter
 from modelgauge.data.json_values import inexact_parts, is_exact
 from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.wording.phrases import a_thing, beginning, with_article
@@ -36,7 +37,7 @@ class ResponseCodec:
         self._adapter: TypeAdapter[Any] | None = None
         if kind is not Any and kind is not str:
             try:
-                self._adapter = TypeAdapter(kind)
+                self._adapter = adapter(kind) if isinstance(kind, type) else TypeAdapter(kind)
             except (PydanticUserError, PydanticUndefinedAnnotation, TypeError) as error:
                 raise DefinitionError(
                     f"The responses of {owner} are declared as {kind!r}, which JSON does not hold: {error}.",

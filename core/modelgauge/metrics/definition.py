@@ -286,8 +286,7 @@ class Unchanging:
         super().__delattr__(name)
 
     def _is_settled(self, name: str) -> bool:
-        is_method = callable(getattr(type(self), name, None))
-        return self._is_sealed and not name.startswith("_") and not is_method
+        return self._is_sealed and not name.startswith("_") and not callable(getattr(type(self), name, None))
 
 
 def check_flags(metric: Any, **flags: Any) -> None:

@@ -1,6 +1,6 @@
 """The names of metrics in one run: metrics of one name are distinguished by the arguments in which they differ."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from modelgauge.metrics.base import Metric
@@ -16,24 +16,21 @@ def names_apart(metrics: Sequence[Metric]) -> list[str]:
     Args:
         metrics: of one run.
     """
-    groups: dict[str, list[Mapping[str, Any]]] = {}
+    groups: dict[str, list[Metric]] = {}
     for metric in metrics:
-        groups.setdefault(metric.name, []).append(metric.initialization.arguments)
-    return [
-        _named(metric.name, metric.initialization.arguments, groups[metric.name])
-        if len(groups[metric.name]) > 1
-        else metric.name
-        for metric in metrics
-    ]
+        groups.setdefault(metric.name, []).append(metric)
+    return [_named(metric, groups[metric.name]) for metric in metrics]
 
 
-def _named(name: str, own: Mapping[str, Any], group: Sequence[Mapping[str, Any]]) -> str:
+def _named(metric: Metric, group: Sequence[Metric]) -> str:
+    others = [one.initialization.arguments for one in group if one is not metric]
+    own = metric.initialization.arguments if others else {}
     differing = [
         f"{argument}={_shown(value)}"
         for argument, value in own.items()
-        if any(argument not in other or other[argument] != value for other in group)
+        if any(argument not in other or other[argument] != value for other in others)
     ]
-    return f"{name}({', '.join(differing)})" if differing else name
+    return f"{metric.name}({', '.join(differing)})" if differing else metric.name
 
 
 def _shown(value: Any) -> str:

@@ -24,6 +24,9 @@ def fraction_of(number: float) -> Fraction:
 
 def exact_mean(numbers: Iterable[float]) -> float:
     """The mean of finite numbers, of which there is at least one."""
+    numbers = list(numbers)
+    if len(numbers) == 1:  # nearly always
+        return 0.0 + numbers[0]  # which is never -0.0
     fractions = [fraction_of(one) for one in numbers]
     return float(sum(fractions) / len(fractions))
 
