@@ -46,13 +46,18 @@ if TYPE_CHECKING:
     from modelgauge.stats.equivalence import Equivalence as Equivalence
     from modelgauge.stats.equivalence import equivalence_test as equivalence_test
     from modelgauge.stats.exact import pass_at_k as pass_at_k
+    from modelgauge.stats.families import MacroMean as MacroMean
     from modelgauge.stats.families import holm as holm
+    from modelgauge.stats.families import interaction_test as interaction_test
+    from modelgauge.stats.families import macro_mean as macro_mean
     from modelgauge.stats.intervals import MeanError as MeanError
     from modelgauge.stats.intervals import bounded_interval as bounded_interval
     from modelgauge.stats.intervals import mean_error as mean_error
     from modelgauge.stats.intervals import quantile_interval as quantile_interval
     from modelgauge.stats.intervals import t_interval as t_interval
     from modelgauge.stats.intervals import wilson_interval as wilson_interval
+    from modelgauge.stats.leaderboard import Leaderboard as Leaderboard
+    from modelgauge.stats.leaderboard import compare_systems as compare_systems
     from modelgauge.stats.measured import MeasuredItems as MeasuredItems
     from modelgauge.stats.missing_items import DifferenceBounds as DifferenceBounds
     from modelgauge.stats.missing_items import difference_bounds as difference_bounds

@@ -1,6 +1,6 @@
-"""The distribution functions that intervals and tests need: Student's t and the binomial, in pure Python.
+"""The distribution functions that intervals and tests need: Student's t, F and the binomial, in pure Python.
 
-Both rest on one function, the regularized incomplete beta function. The normal quantile is not here: it is
+All rest on one function, the regularized incomplete beta function. The normal quantile is not here: it is
 `statistics.NormalDist().inv_cdf`. What is built on these lives in `intervals` and `paired`; scipy serves as
 the oracle of the tests only, so that no user has to install it.
 """
@@ -75,6 +75,21 @@ def student_t_pdf(t: float, df: float) -> float:
     log_norm = _log_beta(0.5 * df, 0.5) + 0.5 * math.log(df)
     ratio = t / math.sqrt(df)
     return math.exp(-log_norm - 0.5 * (df + 1.0) * math.log1p(ratio * ratio))
+
+
+def f_sf(f: float, df: float, df_within: float) -> float:
+    """The probability that an F variable exceeds `f`.
+
+    Abramowitz and Stegun (1964), 26.6.2: sf(f) = I_x(df_within / 2, df / 2) with x = df_within / (df_within + df f).
+
+    Args:
+        f: 0 or more, finite.
+        df: degrees of freedom of the numerator, above 0.
+        df_within: those of the denominator, above 0.
+    """
+    odds = df * f / df_within
+    log_x = -math.log1p(odds)
+    return _beta_cdf(log_x, math.log(odds) + log_x if odds else -math.inf, 0.5 * df_within, 0.5 * df)
 
 
 def binomial_sf(k: int, n: int, probability: float) -> float:

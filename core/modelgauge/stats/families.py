@@ -1,8 +1,26 @@
-"""Several comparisons at once: p values that allow for the others."""
+"""Several comparisons at once: adjusted p values, the mean over tests, whether groups differ in their differences."""
 
+import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from modelgauge.errors import InvalidDataError
+from modelgauge.stats.distributions import f_sf
+from modelgauge.stats.intervals import CONFIDENCE, Interval, normal_quantile
+
+
+class MacroMean(NamedTuple):
+    """The mean of several tests' means.
+
+    Args:
+        value: the mean.
+        stderr: its standard error; None where that of a test is not known.
+        interval: by the normal distribution; None where there is no standard error.
+    """
+
+    value: float
+    stderr: float | None
+    interval: Interval | None
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -29,3 +47,78 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
         highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
         adjusted[place] = highest
     return tuple(adjusted)
+
+
+def macro_mean(
+    values: Sequence[float],
+    stderrs: Sequence[float | None],
+    *,
+    weights: Sequence[float] | None = None,
+    confidence: float = CONFIDENCE,
+) -> MacroMean:
+    """The weighted mean of several tests' means (or differences), with the standard error √Σ w² SE².
+
+    It is about questions like those of these tests, and no other tests. It assumes that the tests have no items in
+    common.
+
+    Args:
+        values: (k,) finite numbers, k >= 1.
+        stderrs: (k,) their standard errors, 0 or more; None where one is not known.
+        weights: (k,) 0 or more and not all 0, used as shares of their sum; by default all alike.
+        confidence: the share of such intervals that hold the true mean, between 0 and 1.
+
+    Raises:
+        InvalidDataError: the lengths differ, or a number is outside its range.
+    """
+    shares = [1.0] * len(values) if weights is None else [*weights]
+    errors = [error for error in stderrs if error is not None]
+    if not (
+        len(values) == len(stderrs) == len(shares) and all(map(math.isfinite, [*values, *errors, *shares]))
+    ):
+        raise InvalidDataError(
+            f"{len(values)} values, {len(stderrs)} standard errors and {len(shares)} weights have no mean.",
+            fix="Give a finite number of each for every test.",
+        )
+    if min([0.0, *errors, *shares]) < 0 or not sum(shares) > 0:
+        raise InvalidDataError(
+            "A standard error or a weight is below 0, or no weight is above it.",
+            fix="Give numbers from 0 on.",
+        )
+    z, total = normal_quantile(confidence), math.fsum(shares)
+    value = math.fsum(share * one for share, one in zip(shares, values, strict=True)) / total
+    if len(errors) < len(stderrs):
+        return MacroMean(value, None, None)
+    stderr = math.hypot(*(share * error for share, error in zip(shares, errors, strict=True))) / total
+    return MacroMean(value, stderr, (value - z * stderr, value + z * stderr))
+
+
+def interaction_test(differences: Sequence[float], stderrs: Sequence[float], dfs: Sequence[float]) -> float:
+    """The p value that a difference is the same in all groups of items.
+
+    That a difference is significant in one group and not in another does not show that the groups differ; this test
+    can. Welch (1951), Biometrika 38:330-336, for means of unequal precision. It assumes that the groups are
+    independent, and each mean difference about normal.
+
+    Args:
+        differences: (k,) the difference in each of k >= 2 groups.
+        stderrs: (k,) their standard errors, above 0.
+        dfs: (k,) their degrees of freedom, above 0: items less one, or those of `mean_error`.
+
+    Raises:
+        InvalidDataError: the lengths differ, there are fewer than two groups, or a number is outside its range.
+    """
+    k = len(differences)
+    finite = all(map(math.isfinite, [*differences, *stderrs, *dfs]))
+    if not (k == len(stderrs) == len(dfs) and k >= 2 and finite and min(*stderrs, *dfs) > 0):
+        raise InvalidDataError(
+            f"{k} differences with standard errors {[*stderrs]} and degrees of freedom {[*dfs]} cannot be compared.",
+            fix="Leave out groups without a standard error, and give two groups or more.",
+        )
+    least = min(stderrs)
+    weights = [(least / error) ** 2 for error in stderrs]
+    total = math.fsum(weights)
+    middle = math.fsum(weight * one for weight, one in zip(weights, differences, strict=True)) / total
+    spread = math.fsum(((one - middle) / error) ** 2 for one, error in zip(differences, stderrs, strict=True))
+    loss = math.fsum((1 - weight / total) ** 2 / df for weight, df in zip(weights, dfs, strict=True))
+    f = spread / (k - 1) / (1 + 2 * (k - 2) / (k * k - 1) * loss)
+    return f_sf(f, k - 1, (k * k - 1) / (3 * loss))

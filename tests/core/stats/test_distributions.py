@@ -7,6 +7,7 @@ from scipy import special, stats
 
 from modelgauge.stats.distributions import (
     binomial_sf,
+    f_sf,
     student_t_pdf,
     student_t_quantile,
     student_t_sf,
@@ -69,3 +70,8 @@ def test_binomial_sf_is_scipys(n, data):
 
 def test_binomial_sf_of_a_million_trials():
     assert binomial_sf(500_980, 1_000_000, 0.5) == pytest.approx(stats.binom.sf(500_979, 1_000_000, 0.5))
+
+
+@given(st.floats(0, 50), st.floats(0.5, 200), st.floats(0.5, 1e4))
+def test_f_sf_is_scipys(f, df, df_within):
+    assert f_sf(f, df, df_within) == pytest.approx(stats.f.sf(f, df, df_within), rel=1e-8, abs=1e-250)

@@ -8,7 +8,10 @@ from scipy import stats as scipy_stats
 
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats import (
+    bootstrap_difference,
     correlation,
+    difference_bounds,
+    equivalence_test,
     mcnemar_test,
     paired_difference,
     sign_flip_test,
@@ -187,17 +190,34 @@ def test_huge_and_tiny_values_neither_overflow_nor_vanish():
         paired_difference([1.7e308, 0], [-1.7e308, 0])
 
 
-@pytest.mark.parametrize("test", [paired_difference, mcnemar_test, sign_flip_test, wilcoxon_test])
+def _equivalence(*given, **options):
+    return equivalence_test(*given, 0.1, **options)
+
+
+def _bounds(*given, **options):
+    return difference_bounds(*given, 0, 1, **options)
+
+
+CLUSTERED = [paired_difference, sign_flip_test, bootstrap_difference, _equivalence, _bounds]
+
+
+@pytest.mark.parametrize("test", [*CLUSTERED, correlation, mcnemar_test, wilcoxon_test])
 @pytest.mark.parametrize(
     ("baseline", "candidate"),
-    [([], []), ([1], [1, 0]), ([[1]], [[0]]), ([1], [math.nan]), ([-math.inf], [1])],
+    [([], []), ([1], [1, 0]), ([[1]], [[0]]), ([1], [math.inf]), ([-math.inf], [1]), (1, 1)],
 )
 def test_what_are_no_pairs(test, baseline, candidate):
     with pytest.raises(InvalidDataError, match=r"not pairs|not finite"):
         test(baseline, candidate)
 
 
-@pytest.mark.parametrize("test", [paired_difference, sign_flip_test])
+@pytest.mark.parametrize("test", [*CLUSTERED[:4], correlation, mcnemar_test, wilcoxon_test])
+def test_a_missing_value_is_no_value(test):
+    with pytest.raises(InvalidDataError, match="not finite"):
+        test([1, 0, 1], [1, math.nan, 0])
+
+
+@pytest.mark.parametrize("test", CLUSTERED)
 def test_a_label_for_each_pair(test):
     with pytest.raises(InvalidDataError, match="with 1 cluster labels"):
         test([1, 0], [0, 1], clusters=["a"])

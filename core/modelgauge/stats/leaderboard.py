@@ -1,0 +1,173 @@
+"""Several systems on the same items: which differ, the ranks that each may have, which cannot be told apart."""
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from modelgauge.errors import InvalidDataError
+from modelgauge.stats.intervals import CONFIDENCE, cluster_codes, mean_error, power_of_two
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+class Leaderboard(NamedTuple):
+    """Systems compared with each other, each with each; places are those of the columns that were given.
+
+    Args:
+        means: (m,) the systems' means.
+        low: (m, m) the lower ends of the simultaneous intervals of mean[column] - mean[row]; NaN where the two
+            differ by the same on all items, and on the diagonal.
+        high: (m, m) the upper ends.
+        p_values: (m, m) two-sided, adjusted for all pairs; NaN as for `low`.
+        ranks: (m, 2) the best and the worst rank that each system may have, 1 for the best; all hold together with
+            the confidence.
+        groups: the largest groups of systems that cannot be told apart, best first; a system may be in several.
+    """
+
+    means: "NDArray[np.float64]"
+    low: "NDArray[np.float64]"
+    high: "NDArray[np.float64]"
+    p_values: "NDArray[np.float64]"
+    ranks: "NDArray[np.int64]"
+    groups: tuple[tuple[int, ...], ...]
+
+
+def compare_systems(
+    values: "ArrayLike",
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    lower_is_better: bool = False,
+    confidence: float = CONFIDENCE,
+    draws: int = 20_000,
+    seed: int = 0,
+) -> Leaderboard:
+    """Compare several systems on the same items, all pairs at once.
+
+    Simultaneous intervals: difference ± c · stderr, with the c that the largest |t| of all pairs stays below with the
+    confidence, by draws from the multivariate t distribution with the covariance of the means (Hothorn, Bretz and
+    Westfall 2008, Biometrical Journal 50:346-363). Ranks: from the pairs of which one is significantly better, found
+    step by step with c for those that are left (Mogstad, Romano, Shaikh and Wilhelm 2024, Review of Economic Studies
+    91:476-518, with the steps of Romano and Wolf). Groups: Piepho (2004), Journal of Computational and
+    Graphical Statistics 13:456-466. Standard errors are those of `paired_difference`. It is about questions like these,
+    and assumes that the items (or clusters) are a random sample, and that means are about normal.
+
+    Args:
+        values: (n, m) of n >= 2 items for each of m >= 2 systems.
+        clusters: (n,) labels of items that are not independent.
+        lower_is_better: whether rank 1 has the lowest mean.
+        confidence: of all intervals together, and of all ranks together, between 0 and 1.
+        draws: 1,000 or more.
+        seed: of the draws.
+
+    Raises:
+        InvalidDataError: the shape does not fit, a value is not finite, there is one cluster only, or `draws` or the
+            confidence is outside its range.
+    """
+    array = _checked(values, clusters, confidence, draws)
+    scale = power_of_two(float(np.abs(array).max()))  # so that no square overflows or vanishes
+    means, parts, df = _parts(array / scale, clusters)
+    stderrs = np.sqrt([((parts - parts[:, [column]]) ** 2).sum(axis=0) for column in range(len(means))])
+    tellable = stderrs > 1e-12 * np.abs(parts).max(initial=0.0)
+    t = np.divide(means - means[:, None], stderrs, where=tellable, out=np.zeros_like(stderrs))
+    drawn = _drawn_means(parts, df, draws, seed)
+    of_all = _largest_t(drawn, stderrs, tellable)
+    c = _quantile(of_all, confidence)
+    better, left = tellable & (t > c), tellable
+    new = better
+    while new.any():
+        left = left & ~new
+        new = left & (t > _quantile(_largest_t(drawn, stderrs, left), confidence))
+        better = better | new
+    p_values = 1 - np.searchsorted(of_all, np.abs(t) - 1e-12) / (draws + 1)
+    half = np.where(tellable, c * stderrs, np.nan) * scale
+    differences = (means - means[:, None]) * scale
+    above = better.T if lower_is_better else better  # [row, column]: the column is better than the row
+    ranks = np.stack([1 + above.sum(axis=1), len(means) - above.sum(axis=0)], axis=1)
+    order = np.argsort(means if lower_is_better else -means, kind="stable")
+    return Leaderboard(
+        means * scale,
+        differences - half,
+        differences + half,
+        np.where(tellable, p_values, np.nan),
+        ranks,
+        _groups(better | better.T, order.tolist()),
+    )
+
+
+def _checked(
+    values: "ArrayLike", clusters: Sequence[Hashable] | None, confidence: float, draws: int
+) -> "NDArray[np.float64]":
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 2 or min(array.shape) < 2 or (clusters is not None and len(clusters) != len(array)):
+        raise InvalidDataError(
+            f"Values of shape {array.shape} are not items of several systems"
+            + ("." if clusters is None else f" with {len(clusters)} cluster labels."),
+            fix="Give a row for each of two items or more, with a value of each of two systems or more.",
+        )
+    if not np.isfinite(array).all():
+        raise InvalidDataError(
+            "There are values that are not finite.", fix="Leave out items without a value."
+        )
+    if draws < 1000 or not 0 < confidence < 1:
+        raise InvalidDataError(
+            f"draws={draws} with confidence={confidence} compare nothing.",
+            fix="Give 1,000 or more, and a confidence of 0.95 for 95 %.",
+        )
+    return array
+
+
+def _parts(
+    array: "NDArray[np.float64]", clusters: Sequence[Hashable] | None
+) -> "tuple[NDArray[np.float64], NDArray[np.float64], float]":
+    """The means, what each cluster adds to their errors (so that parts.T @ parts is the covariance), and the df."""
+    codes = np.arange(len(array)) if clusters is None else cluster_codes(clusters)
+    sizes = np.bincount(codes)
+    if len(sizes) < 2:
+        raise InvalidDataError(
+            "One cluster alone has no standard error.", fix="Give items of two clusters or more."
+        )
+    means = array.mean(axis=0)
+    sums = np.zeros((len(sizes), array.shape[1]))
+    np.add.at(sums, codes, array - means)
+    parts = sums / (len(array) * np.sqrt(1 - sizes / len(array)))[:, None]
+    return means, parts, mean_error(array[:, 0], codes).df
+
+
+def _drawn_means(parts: "NDArray[np.float64]", df: float, draws: int, seed: int) -> "NDArray[np.float64]":
+    """Means around 0 with the errors that parts say, each draw over one drawn standard deviation: (m, draws)."""
+    generator = np.random.default_rng(seed)
+    values, vectors = np.linalg.eigh(parts.T @ parts)
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))
+    drawn: NDArray[np.float64] = roots @ generator.standard_normal((len(roots), draws))
+    return drawn / np.sqrt(generator.chisquare(df, draws) / df)
+
+
+def _largest_t(
+    drawn: "NDArray[np.float64]", stderrs: "NDArray[np.float64]", pairs: "NDArray[np.bool_]"
+) -> "NDArray[np.float64]":
+    """The largest t of these pairs (row, column) in each draw, in rising order: (draws,); 0 where all are below."""
+    found = np.zeros(drawn.shape[1])
+    for row, column in np.argwhere(pairs):
+        np.maximum(found, (drawn[column] - drawn[row]) / stderrs[row, column], out=found)
+    return np.sort(found)
+
+
+def _quantile(ordered: "NDArray[np.float64]", confidence: float) -> float:
+    """The smallest drawn value that at least this share of the draws does not exceed."""
+    return float(ordered[min(len(ordered) - 1, math.ceil(confidence * len(ordered)) - 1)])
+
+
+def _groups(separate: "NDArray[np.bool_]", order: list[int]) -> tuple[tuple[int, ...], ...]:
+    """The largest groups without a separate pair: each group is split by each pair, and parts of others left out."""
+    groups = [frozenset(order)]
+    for one, other in np.argwhere(np.triu(separate)).tolist():
+        together = {group for group in groups if {one, other} <= group}
+        split = {*groups} - together | {group - {out} for group in together for out in (one, other)}
+        groups = [part for part in split if not any(part < another for another in split)]
+    return tuple(
+        tuple(order[rank] for rank in group)
+        for group in sorted(sorted(map(order.index, group)) for group in groups)
+    )
