@@ -16,7 +16,6 @@ from modelgauge.data.json_values import check_exact
 from modelgauge.data.records import TestRecord, record_from_json
 from modelgauge.dependencies import DependencyStore
 from modelgauge.engine.bookkeeping.failures import message_of, place_of
-from modelgauge.engine.item_ids import Ids
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.loop.threads import in_thread
 from modelgauge.engine.measurer import reducer
@@ -276,7 +275,7 @@ def _items(
     test: PromptResponseTest, dependencies: Mapping[str, Path], options: RunOptions
 ) -> Iterator[TestItem]:
     with _failing(f"Test '{test.uid}'"):
-        for one in chosen(test, dependencies, Ids(test.uid), options).items:
+        for one in chosen(test, dependencies, options).items:
             yield one.item
 
 

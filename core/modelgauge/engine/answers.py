@@ -6,7 +6,7 @@ What the journal of an earlier run answers is in `earlier_run.py`.
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from modelgauge.data.annotations import (
     PromptInteractionAnnotations,
@@ -32,7 +32,7 @@ Failed = dict[int, RepeatFailure]
 
 @dataclass(slots=True)
 class Answered:
-    """What was answered to a prompt.
+    """An answer to a prompt.
 
     Args:
         prompt: that was asked.
@@ -40,7 +40,7 @@ class Answered:
         repeat: which time it was asked, from 0.
         key: of the answer in the cache, where it is there.
         annotations: of each completion, by the annotators' names; none at first.
-        annotation_keys: likewise, of those that are in the cache.
+        annotation_keys: the keys of annotations that are in the cache, by the annotators' names, for each completion.
     """
 
     prompt: PromptWithContext
@@ -51,12 +51,12 @@ class Answered:
     annotation_keys: list[dict[str, str]] = field(default_factory=list)
 
     def recorded(self) -> PromptInteractionAnnotations:
-        """Its form in records."""
+        """The answer as records have it."""
         made = self.response.completions
         completions = tuple(
             [
-                of_valid(SUTCompletionAnnotations, completion=one, annotations=dict(said))
-                for one, said in zip(made, self.annotations or [{}] * len(made), strict=True)
+                of_valid(SUTCompletionAnnotations, completion=one, annotations=dict(own))
+                for one, own in zip(made, self.annotations or [{}] * len(made), strict=True)
             ]
         )
         return of_valid(
@@ -70,7 +70,7 @@ class Answered:
 
 
 class Answerer:
-    """Answers the prompts of items. What a journal answers needs more; a SUT and cases use it as it is here."""
+    """The source of answers to the prompts of items. Only `RecordedAnswers` overrides what follows `answer`."""
 
     async def answer(
         self, index: int, item: TestItem, answers: list[Answered], failed: Failed
@@ -121,28 +121,26 @@ class Answerer:
         return known
 
     def notes(self) -> Iterator[str]:
-        """What a reader of the record should know."""
+        """Notes for the record."""
         yield from ()
 
     def manifest(self) -> Mapping[str, Any]:
-        """What `run.json` says of where the answers are from."""
+        """Fields for `run.json` that say where the answers are from."""
         return {}
 
 
 @dataclass(slots=True)
 class Asking(Answerer):
-    """Asks for each answer.
+    """The answers of a SUT or of cases, which are asked one by one.
 
     Args:
         uid: who answers, in records of failures.
         ask: answers a prompt; the second argument is the number of the repeat, from 0.
-        repeats: how often each prompt is asked.
-        reduce: how the repeats are reduced.
+        reduce: how often each prompt is asked, and how the repeats are reduced.
     """
 
     uid: str
     ask: Callable[[PromptWithContext, int], Awaitable[Answered]]
-    repeats: int
     reduce: Reducer
 
     async def answer(
@@ -150,13 +148,13 @@ class Asking(Answerer):
     ) -> ItemRecord | None:
         """Ask all prompts at once."""
         del index
-        if self.repeats == 1 and len(item.prompts) == 1:  # nearly always: nothing to gather
+        if self.reduce.repeats == 1 and len(item.prompts) == 1:  # nearly always: nothing to gather
             answers.append(await self._answered(item.prompts[0], 0))
             return None
-        questions = [(prompt, repeat) for repeat in range(self.repeats) for prompt in item.prompts]
+        questions = [(prompt, repeat) for repeat in range(self.reduce.repeats) for prompt in item.prompts]
         results = await all_done([self._answered(*one) for one in questions])
         answers.extend(one for one in results if isinstance(one, Answered))
-        note_failed([repeat for _, repeat in questions], results, failed, self)
+        note_failed([repeat for _, repeat in questions], results, failed, self.reduce)
         return None
 
     async def _answered(self, prompt: PromptWithContext, repeat: int) -> Answered:
@@ -199,21 +197,14 @@ def asking_cases(
     return ask
 
 
-class Repeated(Protocol):
-    """What asks each prompt several times."""
-
-    repeats: int
-    reduce: Reducer
-
-
-def note_failed(repeats: Iterable[int], results: Sequence[Any], failed: Failed, of: Repeated) -> None:
+def note_failed(repeats: Iterable[int], results: Sequence[Any], failed: Failed, reduce: Reducer) -> None:
     """Note the repeats that failed.
 
     Args:
         repeats: of each result.
         results: values or exceptions.
         failed: gets the failures, by repeat.
-        of: how many repeats there are, and how they are reduced.
+        reduce: how many repeats there are, and how they are reduced.
 
     Raises:
         StageError: too few are left to measure the item.
@@ -224,20 +215,18 @@ def note_failed(repeats: Iterable[int], results: Sequence[Any], failed: Failed, 
             errors.setdefault(repeat, result)
         elif isinstance(result, BaseException):
             _raise_first(results)
-    left = of.repeats - len(failed) - len(errors)
-    if errors and left < of.reduce.least:
+    left = reduce.repeats - len(failed) - len(errors)
+    if errors and left < reduce.least:
         if left:
-            first, least = next(iter(errors.values())), of.reduce.least
-            told = (
-                f"{least} of the {of.repeats} repeats are needed for {of.reduce.name}; {left} did not fail."
-            )
-            add_note(as_exception(first.error), told)
+            first, needed = next(iter(errors.values())), f"{reduce.least} of the {reduce.repeats} repeats"
+            note = f"{needed} are needed for {reduce.name}; {left} did not fail."
+            add_note(as_exception(first.error), note)
         _raise_first(results)
     failed |= {repeat: repeat_failure(repeat, error) for repeat, error in errors.items()}
 
 
 async def all_done(work: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Results or exceptions, in order; what is paid is waited for, whatever fails beside it."""
+    """Wait for all, whatever fails: they may be paid. Returns results or exceptions, in order."""
     if len(work) == 1:
         try:
             return [await work[0]]
@@ -247,10 +236,7 @@ async def all_done(work: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
 
 
 def _raise_first(results: Sequence[Any]) -> None:
-    """Raise what failed; that no call may be sent any more comes first, since the item is not done then.
-
-    It takes the traces of all along, since the others are not told of.
-    """
+    """Raise the first failure, with the traces of all; one that stops all calls first, since it is not the item's."""
     failures = [one for one in results if isinstance(one, BaseException)]
     if not failures:
         return

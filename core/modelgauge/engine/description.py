@@ -1,4 +1,4 @@
-"""A work in JSON, by which another process can do it again: it stands in `run.json`."""
+"""A work in JSON, as `run.json` has it: another process can do the work, or a part of it, by this."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any

@@ -95,7 +95,7 @@ class RecordedItems:
 
 @dataclass(slots=True)
 class EarlierSessions:
-    """The part of a run that is done already; of a new run nothing is.
+    """What the earlier sessions of a run did; nothing, for a new run.
 
     Args:
         folder: of the run.
@@ -119,7 +119,7 @@ class EarlierSessions:
 
     @classmethod
     def of(cls, folder: RunFolder, redact: Callable[[str], str]) -> "EarlierSessions":
-        """What the files of a run say, but for its items.
+        """Read the files of a run, apart from its items.
 
         Raises:
             RecordError: one of them is damaged, or no file of the run's own.
@@ -135,7 +135,7 @@ class EarlierSessions:
         return cls(folder, redact, _began(manifest, folder), manifest, read_totals(folder), concurrency)
 
     def notes(self) -> Iterator[str]:
-        """What a reader of the record should know."""
+        """Notes for the record."""
         if self.manifest and self.totals is None:
             yield "The calls and the time of this run's earlier sessions are not known."
 
@@ -150,7 +150,7 @@ class EarlierSessions:
         (self.totals or Totals()).begin(tally)
 
     def compare(self, make: Callable[[], Iterable[NumberedItem]], index: JournalIndex) -> int:
-        """Compare what the journal holds with what the test makes now, before anything is asked.
+        """Compare the items of the journal with those that the test makes now, before anything is asked.
 
         Args:
             make: gives the items that the test makes now.
@@ -284,7 +284,7 @@ class RecordedAnswers(Answerer):
         return known if self._complete else self._number
 
     def notes(self) -> Iterator[str]:
-        """That the answers are not those to all items, where they are not."""
+        """A note that some items have no answers, where a complete run would have them."""
         held = len(self._recorded)
         if self._complete or held == self._number:
             return
@@ -353,5 +353,4 @@ def _plain(item: TestItem, redact: Callable[[str], str] = str) -> Any:
 
 
 def _key(digest: str) -> int:
-    """What a set of a million ids holds of each: a few bytes."""
     return int(digest[:16], 16)

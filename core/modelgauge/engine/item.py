@@ -1,4 +1,4 @@
-"""The life of one item: asked, annotated, measured; and what is left of it, whatever happens: one record."""
+"""The stages of one item: prompts are asked, answers annotated and measured; whatever fails, there is a record."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ Interactions = Sequence[PromptInteractionAnnotations]
 
 @dataclass(slots=True)
 class ItemWorker:
-    """Takes the items of a test through all their stages.
+    """Work on the items of a test, one by one or side by side, through all stages.
 
     Args:
         answerer: answers the prompts.
@@ -41,8 +41,7 @@ class ItemWorker:
         measurer: measures.
         tally: the pair's counts.
         turns: of the items that are answered.
-        repeats: how often each prompt is asked.
-        reduce: makes one measurement of those of the repeats, some of which may have failed.
+        reduce: how often each prompt is asked, and how one measurement is made of those of the repeats.
     """
 
     answerer: Answerer
@@ -51,7 +50,6 @@ class ItemWorker:
     measurer: Measurer
     tally: Tally
     turns: Turns
-    repeats: int
     reduce: Reducer
 
     async def process(self, index: int, item: TestItem) -> ItemRecord:
@@ -75,7 +73,7 @@ class ItemWorker:
     async def _judged(
         self, index: int, item: TestItem, answers: Sequence[Answered], failed: Failed
     ) -> ItemRecord:
-        """Annotate and measure answers, but those of failed repeats.
+        """Annotate and measure answers, except those of failed repeats.
 
         Raises:
             StageError: an annotator or the test failed.
@@ -107,20 +105,20 @@ class ItemWorker:
     async def _failed_in_part(
         self, index: int, item: TestItem, answers: Sequence[Answered], failure: StageError, *, whole: bool
     ) -> ItemRecord:
-        """The record of an item whose annotators failed in part: what the others said is measured all the same.
+        """The record of an item of which some annotators failed; the annotations of the others are measured.
 
         Not where the SUT had failed in some repeats (`whole` is False then): a measurement is made of all of them.
         """
         measured = Measured({}, ())
-        is_said = whole and any(said for one in answers for said in one.annotations)
-        if is_said and self.measurer.measures_in_part and not isinstance(failure.error, RunStoppedError):
+        is_annotated = whole and any(own for one in answers for own in one.annotations)
+        if is_annotated and self.measurer.measures_in_part and not isinstance(failure.error, RunStoppedError):
             try:
                 measured = await self._measured_in_part(item, tuple([one.recorded() for one in answers]))
             except BaseException as error:
                 if is_from_outside(error) or isinstance(error, RunStoppedError):
                     raise
-                told = f"{type(error).__name__}: {message_of(error).rstrip('.')}"
-                add_note(as_exception(failure.error), f"What the others said could not be measured: {told}.")
+                why = f"{type(error).__name__}: {message_of(error).rstrip('.')}"
+                add_note(as_exception(failure.error), f"What the others said could not be measured: {why}.")
         record = _failed(index, item, answers, failure)
         return record.replaced(measurements=measured.values, binary=measured.binary)
 
@@ -147,15 +145,13 @@ class ItemWorker:
             answered.annotations[place][name], key = annotation
             if key is not None:
                 answered.annotation_keys[place][name] = key
-        note_failed([answered.repeat for answered, _, _ in places], annotations, failed, self)
+        note_failed([answered.repeat for answered, _, _ in places], annotations, failed, self.reduce)
 
     def _chosen(self, prompt: PromptWithContext) -> Collection[str]:
-        """The annotators that the test wants for a prompt."""
         with AtStage("annotator", self.measurer.uid):
             return checked_choice(self.chosen(prompt) if self.chosen is not None else (), self.annotators)
 
     async def _annotate(self, answered: Answered, place: int, name: str) -> tuple[Any, str | None]:
-        """An annotation, and its key in the cache."""
         target = self.annotators[name]
         annotator: Any = target.owner
         with AtStage("annotator", annotator.uid):
@@ -175,11 +171,11 @@ class ItemWorker:
         self, item: TestItem, interactions: Interactions, failed: Failed
     ) -> tuple[Measured, tuple[dict[str, float], ...]]:
         """The item's measurements, and where prompts were repeated those of each repeat that did not fail."""
-        if self.repeats == 1:
+        if self.reduce.repeats == 1:
             return await self.measurer.measure(_of_repeat(0, item, interactions)), ()
-        left = [repeat for repeat in range(self.repeats) if repeat not in failed]
+        left = [repeat for repeat in range(self.reduce.repeats) if repeat not in failed]
         results = await all_done([self._measured(_of_repeat(repeat, item, interactions)) for repeat in left])
-        note_failed(left, results, failed, self)
+        note_failed(left, results, failed, self.reduce)
         several: list[Measured] = [one for one in results if isinstance(one, Measured)]
         each = tuple(one.values for one in several)
         values = reduced(each, self.reduce)
@@ -188,19 +184,17 @@ class ItemWorker:
         ), each
 
     async def _measured(self, answered: TestItemAnnotations) -> Measured:
-        """The measurements of one repeat."""
         with AtStage("measure", self.measurer.uid):
             return await self.measurer.measure(answered)
 
     async def _measured_in_part(self, item: TestItem, interactions: Interactions) -> Measured:
-        """What can be measured in all repeats of an item."""
         several = [
             await self.measurer.measure_in_part(_of_repeat(repeat, item, interactions))
-            for repeat in range(self.repeats)
+            for repeat in range(self.reduce.repeats)
         ]
         names = [name for name in several[0].values if all(name in one.values for one in several)]
         values = several[0].values
-        if self.repeats > 1:
+        if self.reduce.repeats > 1:
             values = reduced([{name: one.values[name] for name in names} for one in several], self.reduce)
         binary = tuple([name for name in names if all(name in one.binary for one in several)])
         return Measured(values, binary)
@@ -217,13 +211,12 @@ def _failed(
     if isinstance(failure.error, RunStoppedError):
         raise failure.error from failure
     record = exception_record(index, item, [one.recorded() for one in answers], failure)
-    # It holds frames that hold it: what they hold is freed now, not by some collection.
+    # Its traceback's frames refer to it: without the cycle, memory is freed now, not by some collection.
     failure.__traceback__ = None
     return record
 
 
 def _of_repeat(repeat: int, item: TestItem, interactions: Interactions) -> TestItemAnnotations:
-    """An item with the answers of one repeat."""
     own = tuple([one for one in interactions if one.repeat == repeat])
     return of_valid(TestItemAnnotations, test_item=item, interactions=own)
 

@@ -17,7 +17,11 @@ class DigestSet:
         return self._count
 
     def add(self, name: str) -> bool:
-        """Add the digest of a name; whether it was not there."""
+        """Add the digest of a name.
+
+        Returns:
+            Whether it was not there.
+        """
         if 3 * self._count >= 2 * len(self._slots):
             self._grow()
         digest = digest_of(name)
@@ -44,7 +48,7 @@ class DigestSet:
 
 
 def digest_of(name: str) -> int:
-    """64 bits of a name, never 0, good for this process: a million have two of the same once in 37 million times."""
+    """64 bits of a name, never 0, for this process only. Two of a million names collide in one of 37 million runs."""
     return hash(name) % 2**64 or 1
 
 
@@ -84,7 +88,7 @@ class Ids:
         return len(self._taken)
 
     def forget(self) -> None:
-        """There are no more items: give the memory back."""
+        """Free the memory, once all items are made."""
         self._taken = DigestSet()
 
     def _derived(self, name: str) -> str:

@@ -46,7 +46,7 @@ class Measurer:
         )
 
     async def measure(self, item: TestItemAnnotations) -> Measured:
-        """Call `measure_quality`; where it does not say whether thresholds are reached, they do.
+        """Call `measure_quality`, and compare measurements with the test's thresholds.
 
         Raises:
             InvalidDataError: it did not return finite numbers by name, or one is outside its declared range.
@@ -58,7 +58,7 @@ class Measurer:
         return self._judged(self._pace.of(test.measure_quality, item))
 
     async def measure_in_part(self, item: TestItemAnnotations) -> Measured:
-        """Call `measure_in_part`; what it leaves out is not known, whether thresholds are reached too.
+        """Call `measure_in_part`; measurements that it leaves out are missing, and thresholds are not compared.
 
         Raises:
             Exception: as `measure`.
@@ -109,7 +109,7 @@ class Measurer:
 
 
 def _measures_in_part(cls: type[PromptResponseTest]) -> bool:
-    """Whether a class says what can be measured in part; not where a subclass of it has another `measure_quality`."""
+    """Whether a class defines `measure_in_part`, and no subclass of that one another `measure_quality`."""
     both = {"measure_quality", "measure_in_part"}
     last = next(kind for kind in cls.__mro__ if both & vars(kind).keys())
     return last is not PromptResponseTest and "measure_in_part" in vars(last)
@@ -125,11 +125,13 @@ class Reducer(NamedTuple):
     Args:
         name: mean, majority, max, or pass@K.
         function: does it.
+        repeats: how often each prompt is asked.
         least: how many values it takes; the other repeats may have failed.
     """
 
     name: str
     function: Callable[[Sequence[float]], float]
+    repeats: int
     least: int = 1
 
 
@@ -144,9 +146,9 @@ def reducer(name: str, repeats: int) -> Reducer:
         InvalidOptionError: the name is unknown, or K is larger than `repeats`.
     """
     if name in ("mean", "majority"):
-        return Reducer(name, exact_mean if name == "mean" else majority)
+        return Reducer(name, exact_mean if name == "mean" else majority, repeats)
     if name == "max":  # of fewer values it would be lower
-        return Reducer(name, max, repeats)
+        return Reducer(name, max, repeats, repeats)
     match = re.fullmatch(r"pass@([1-9][0-9]*)", name)
     if match is None:
         raise InvalidOptionError(
@@ -157,7 +159,7 @@ def reducer(name: str, repeats: int) -> Reducer:
         raise InvalidOptionError(
             f"{name} needs at least {k} repeats, not {repeats}.", fix=f"Use --repeats {k} or more."
         )
-    return Reducer(name, lambda values: pass_at(k, values), k)
+    return Reducer(name, lambda values: pass_at(k, values), repeats, k)
 
 
 def majority(values: Sequence[float]) -> float:

@@ -15,7 +15,7 @@ _PERIOD = 0.25  # seconds between two looks of the progress bar at the run
 
 
 class Observer(Protocol):
-    """What an observer may be told. Called on the event loop: be quick."""
+    """The events of a run; the engine calls these methods on the event loop, so they must be quick."""
 
     def run_started(self, run: Mapping[str, Any]) -> None:
         """A run's manifest, when it is written."""
@@ -28,7 +28,7 @@ class Observer(Protocol):
 
 
 class Observers:
-    """Tells all observers; the first thing that one raises is logged, and nothing goes any further."""
+    """All observers of a run. The first error of each is logged; none reaches the run."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = list(observers)
@@ -103,23 +103,23 @@ async def show_progress(standing: Callable[[], Standing]) -> None:
 
 def _draw(bar: Any, now: Standing) -> None:
     bar.total = now.known
-    told = [f"errors={now.errors}", f"cached={now.cached}"]
+    postfix = [f"errors={now.errors}", f"cached={now.cached}"]
     if now.oldest is not None and now.oldest >= 1:
-        told.insert(1, f"oldest call={now.oldest:.0f} s")
+        postfix.insert(1, f"oldest call={now.oldest:.0f} s")
     if now.cost:
-        told.append(f"cost=${now.cost:.2f}")
+        postfix.append(f"cost=${now.cost:.2f}")
     if now.done > bar.n:  # an update by nothing would leave the time that it took out of the rate
         bar.update(now.done - bar.n)
-    while told and not _fits(bar, ", ".join(told)):  # what matters least stands last
-        told.pop()
-    bar.set_postfix_str(", ".join(told), refresh=False)
+    while postfix and not _fits(bar, ", ".join(postfix)):  # what matters least stands last
+        postfix.pop()
+    bar.set_postfix_str(", ".join(postfix), refresh=False)
     bar.refresh()
 
 
-def _fits(bar: Any, told: str) -> bool:
+def _fits(bar: Any, postfix: str) -> bool:
     """Whether a text leaves room for the bar, which is ten characters long where no width is given."""
     line = bar.format_dict
     return (
         line["ncols"] is None
-        or len(bar.format_meter(**{**line, "ncols": None, "postfix": told})) <= line["ncols"]
+        or len(bar.format_meter(**{**line, "ncols": None, "postfix": postfix})) <= line["ncols"]
     )

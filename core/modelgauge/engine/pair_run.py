@@ -1,4 +1,4 @@
-"""One test on one SUT: items are pulled, worked on, written, aggregated; at the end stands a record."""
+"""One test on one SUT: items are made, worked on, written and aggregated; the record is made at the end."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ from modelgauge.engine.observers import Observers
 from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, line_of
 from modelgauge.engine.run_files.writer import Writer
 from modelgauge.engine.scored_items import JournalIndex
-from modelgauge.engine.source import Choice, ItemSource, NumberedItem, check_cluster, chosen
+from modelgauge.engine.source import ItemSource, NumberedItem, check_cluster, chosen
 from modelgauge.engine.totals import TotalsFile
 from modelgauge.engine.work import Work
 from modelgauge.engine.workers import Workers
@@ -38,7 +38,7 @@ from modelgauge.errors import ModelGaugeError, RunStoppedError
 
 
 @dataclass(slots=True, kw_only=True)
-class Surroundings:
+class Shared:
     """What the pairs of one run share."""
 
     options: RunOptions
@@ -58,7 +58,7 @@ class PairRun:
         worker: takes items through their stages.
         shared: what the pairs of the run share.
         targets: all that is called.
-        notes: what the record shall say.
+        notes: for the record.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class PairRun:
         work: Work,
         earlier: EarlierSessions,
         worker: ItemWorker,
-        shared: Surroundings,
+        shared: Shared,
         *,
         targets: Sequence[Target] = (),
         notes: tuple[str, ...] = (),
@@ -91,18 +91,16 @@ class PairRun:
         self._source: ItemSource | None = None
         self._workers: Workers | None = None
         self._authors_task: asyncio.Task[Any] | None = None
-        self._number: int | None = (
-            None  # of the test's items, where an earlier session's are compared with them
-        )
+        self._number: int | None = None  # of the test's items, once those of earlier sessions are compared
         self._journal: JournalFile | None = None
         self._totals = TotalsFile(self.folder, self.tally, earlier.totals)
 
     async def prepare(self) -> None:
-        """Take over what the run has done already, and see that the test still makes the same items.
+        """Read what earlier sessions did, and check that the test still makes the same items.
 
         Raises:
             RecordError: it does not, or a file of the run is damaged; neither journal nor record is changed.
-            InvalidOptionError: the items of a new run lack the field by which they shall form clusters.
+            InvalidOptionError: the items of a new run lack the field that says which cluster each belongs to.
         """
         if self.work.continues is None:
             await in_thread(self._check, "items")
@@ -210,30 +208,22 @@ class PairRun:
             thread.close()
 
     async def _of_author(self, work: Callable[[], Any], name: str, thread: OneThread | None = None) -> Any:
-        """Do an author's work in a thread; it is not waited for any more when the run is abandoned."""
+        """Run an author's code in a thread, until it ends or the run is abandoned."""
         self._authors_task = asyncio.get_running_loop().create_task(in_thread(work, name, thread))
         return await self._authors_task
 
     def _items(self, thread: OneThread) -> ItemSource:
-        """What there is to do."""
-        items, number, total = self._chosen(self._ids)
-        options, others = self.shared.options, self.work.respondent.left_out
-        if (
-            options.item_range is None
-            and number is not None
-            and total is not None
-            and number < total + others
-        ):
-            self._sample = Sample(size=number, total=total + others, seed=options.seed)
+        items, number, total = chosen(self.work.test, self.work.dependencies, self.shared.options, self._ids)
+        if number is not None and total is not None and self.shared.options.item_range is None:
+            total += self.work.respondent.left_out
+            if number < total:
+                self._sample = Sample(size=number, total=total, seed=self.shared.options.seed)
         items, number = self._worker.answerer.answered(items, number)
         left = number if self._number is None else self._number - len(self._earlier.recorded)
         return ItemSource(self._earlier.remaining(items), left, thread)
 
     def _chosen_again(self) -> Iterator[NumberedItem]:
-        return self._chosen(Ids(self.work.test.uid)).items
-
-    def _chosen(self, ids: Ids) -> Choice:
-        return chosen(self.work.test, self.work.dependencies, ids, self.shared.options)
+        return chosen(self.work.test, self.work.dependencies, self.shared.options).items
 
     async def _process(self, numbered_item: NumberedItem, journal: JournalFile) -> None:
         index, item = numbered_item.index, numbered_item.item
@@ -263,7 +253,7 @@ class PairRun:
         )
 
     async def _stage(self, stage: RunStage, work: Callable[[], Awaitable[Any]]) -> Any:
-        """Do a part of the run; what it raises ends this pair only, and stands in its record."""
+        """Do a part of the run; an exception ends this pair only, and is recorded."""
         try:
             return await work()
         except asyncio.CancelledError:
@@ -279,7 +269,7 @@ class PairRun:
             self._failure = run_failure(stage, error, self.work.respondent.again)
 
     def _finish(self, result: dict[str, Any], manifest: dict[str, Any]) -> TestRecord:
-        """Write the record; where the disk refuses it, what came out is told all the same."""
+        """Write the record; where the disk refuses it, the caller gets it all the same."""
         redact, seconds = self.shared.options.redactor.redact_json_text, self._totals.seconds
         record = self._record(result, seconds)
         try:

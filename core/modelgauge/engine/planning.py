@@ -17,7 +17,7 @@ from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.calls.ask_sut import translated
 from modelgauge.engine.calls.traits import JudgeSUTs, Owner, declared_response, keys_of, learn_secrets
 from modelgauge.engine.item import checked_choice
-from modelgauge.engine.item_ids import DigestSet, Ids
+from modelgauge.engine.item_ids import DigestSet
 from modelgauge.engine.source import chosen
 from modelgauge.engine.work import Work
 from modelgauge.errors import CacheError, RunStoppedError
@@ -42,7 +42,7 @@ class Plan(Frozen):
         sut_uid: the SUT.
         items: how many items would be measured.
         sut_calls: answers of the SUT to be paid, and those that the cache has, or an earlier call of the same command.
-        annotator_calls: likewise for annotators; where the SUT's answer is not known yet, one call for each completion
+        annotator_calls: those of annotators; where the SUT's answer is not known yet, one call for each completion
             that is asked for. Questions that judges ask are not among them.
         unsent: annotator calls among these that send nothing themselves: of judges, who ask SUTs, and of metrics
             that cost nothing.
@@ -63,7 +63,7 @@ class Plan(Frozen):
 
 
 class Planner:
-    """Counts the calls of the pairs of one command, which pay once for what they share. Sends nothing.
+    """Count the calls of the pairs of one command, which pay once for what they share. Nothing is sent.
 
     Args:
         options: as for the run.
@@ -90,7 +90,7 @@ class Planner:
         asked = self._calls(sut)
         judged = {name: self._calls(one, work.judge_suts.get(name)) for name, one in work.annotators.items()}
         counting = _Counting(work, sut, self._options, asked, judged)
-        for one in chosen(work.test, work.dependencies, Ids(work.test.uid), self._options).items:
+        for one in chosen(work.test, work.dependencies, self._options).items:
             counting.add(one.item)
         return counting.result()
 
@@ -177,7 +177,6 @@ class _Counting:
                 self.reasons[f"'{uid}': {type(error).__name__}: {message_of(error)}"] = None
 
     def _ask(self, prompt: PromptWithContext) -> list[SUTResponse | None]:
-        """The answers to a prompt, where they are known."""
         request = request_for(self.sut, prompt.prompt.with_options(self.options.sut_options))
         answers = []
         for repeat in range(self.options.repeats):
@@ -188,7 +187,6 @@ class _Counting:
         return [None if known is None else translated(self.sut, request, *known) for known in answers]
 
     def _judge(self, prompt: PromptWithContext, answer: SUTResponse | None) -> None:
-        """Count the annotators' calls."""
         test = self.work.test
         names: Collection[str] = ()
         with self._noting_failures(test.uid):

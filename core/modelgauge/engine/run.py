@@ -1,4 +1,4 @@
-"""A run of many pairs: what they share is made once, pairs run side by side, and all is closed at the end."""
+"""All pairs of one command: what they share is opened once, they run side by side, and all is closed at the end."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from modelgauge.engine.earlier_run import EarlierSessions
 from modelgauge.engine.loop.stalls import rarer_collections
 from modelgauge.engine.loop.threads import in_thread
 from modelgauge.engine.observers import Observer, Observers, Standing, show_progress
-from modelgauge.engine.pair_run import PairRun, Surroundings
+from modelgauge.engine.pair_run import PairRun, Shared
 from modelgauge.engine.run_files.folder import RunFolder, new_id
 from modelgauge.engine.switchboard import Switchboard
 from modelgauge.engine.totals import count_spent
@@ -63,7 +63,7 @@ def check_work(work: Work) -> None:
 
 
 class Run:
-    """Works that are done side by side, from opening to closing.
+    """The works of one command, done side by side.
 
     Args:
         options: of the run.
@@ -88,7 +88,7 @@ class Run:
 
         Args:
             works: what to do; one alone, where it continues a run.
-            observers: who is told.
+            observers: of the runs and items.
             manifest: gathers facts about the process, for each run's manifest.
 
         Raises:
@@ -109,7 +109,7 @@ class Run:
             )
             if continues is not None:
                 await in_thread(lambda: count_spent(board.services.budget, continues), "totals")
-            shared = Surroundings(
+            shared = Shared(
                 options=self.options,
                 writer=board.services.writer,
                 observers=Observers(observers),
@@ -132,7 +132,7 @@ class Run:
                 await self._ended(tasks)
             return await asyncio.gather(*tasks)
 
-    async def _pair_run(self, work: Work, shared: Surroundings) -> PairRun:
+    async def _pair_run(self, work: Work, shared: Shared) -> PairRun:
         worker = await self._board.worker(work, Tally())
         earlier = await in_thread(lambda: self._earlier(work.continues), "run")
         targets, notes = self._board.targets_of(work), self._board.uncached(work)
@@ -155,7 +155,7 @@ class Run:
                     pair.stop(failure)
 
     async def _finished(self, tasks: "list[asyncio.Task[TestRecord]]") -> None:
-        """Wait for all pairs; an interruption stops new calls, and waits a while for those under way."""
+        """Wait for all pairs; after an interruption no call is sent, and those under way get a few seconds."""
         try:
             await asyncio.wait(tasks)
         except asyncio.CancelledError:
@@ -175,7 +175,7 @@ class Run:
             raise
 
     async def _ended(self, tasks: "list[asyncio.Task[TestRecord]]") -> None:
-        """Leave nothing behind in a loop that goes on, also where the wait for the end was interrupted in its turn."""
+        """End all tasks, also where the wait for them was interrupted: the loop may live longer than the run."""
         if all(task.done() for task in tasks):
             return
         for pair in self._pairs:
@@ -213,7 +213,7 @@ class Run:
 
 
 async def _given_up(task: "asyncio.Task[Any]") -> None:
-    """Cancel a task, and see it end: nothing of a run is left in a loop that goes on."""
+    """Cancel a task and wait for its end: the loop may live longer than the run."""
     task.cancel()
     await asyncio.wait([task])
 

@@ -27,7 +27,7 @@ ContextClasses = tuple[Any, ...]
 
 
 class JournalIndex:
-    """Grows with the journal: for each line its place, and the measurements as columns.
+    """An index of the journal that grows with it: the place of each line, and measurements as columns.
 
     Args:
         path: of the journal.
@@ -57,8 +57,8 @@ class JournalIndex:
         self._declared = declared
         self.is_asked = is_asked
         self._questions = array("q")  # of each measured item: a hash of its prompts
-        self._clusters = array("q")  # likewise, of its field
-        self._shares = array("d")  # likewise: which share of its repeats failed
+        self._clusters = array("q")  # of each measured item: a hash of the field of its cluster
+        self._shares = array("d")  # of each measured item: the share of its repeats that failed
         self.measured = array("q")
         self.measured_offsets = array("q")
         self.failed = array("q")
@@ -73,14 +73,14 @@ class JournalIndex:
         self._class_of: dict[int, int] = {}
 
     def note_context(self, index: int, item: TestItem) -> None:
-        """Remember of which classes an item's contexts are, so that the same objects come back from the journal."""
+        """Note the classes of an item's contexts, of which they are made when the item is read from the journal."""
         contexts = [item.context, *[prompt.context for prompt in item.prompts]]
         classes = tuple([_model(context) for context in contexts])
         if any(classes):
             self._class_of[index] = self._classes.setdefault(classes, len(self._classes))
 
     def add(self, record: ItemRecord, offset: int, item: TestItem) -> None:
-        """A record stands at an offset of the journal.
+        """Add a record of the journal.
 
         Args:
             record: of an item.
@@ -134,7 +134,7 @@ class JournalIndex:
                 yield hash(asked.model_dump_json())
 
     def _share_failed(self, record: ItemRecord) -> float:
-        """The share of a measurement that nobody knows, since repeats failed; of any but a mean, that is all."""
+        """The share of repeats that failed; 1 for a reduction other than the mean, where any may change the result."""
         if not isinstance(record, TestItemRecord) or not record.failed_repeats:
             return 0.0
         failed, measured = len(record.failed_repeats), len(record.repeat_measurements)

@@ -71,7 +71,7 @@ class Choice(NamedTuple):
     Args:
         items: in order.
         number: how many they are; None where that is not known before they are read.
-        total: how many the test makes; likewise.
+        total: how many the test makes; None where that is not known before they are read.
     """
 
     items: Iterator[NumberedItem]
@@ -80,19 +80,20 @@ class Choice(NamedTuple):
 
 
 def chosen(
-    test: PromptResponseTest, dependencies: Mapping[str, Path], ids: Ids, options: RunOptions
+    test: PromptResponseTest, dependencies: Mapping[str, Path], options: RunOptions, ids: Ids | None = None
 ) -> Choice:
     """The items of a test that a run measures.
 
     Args:
         test: makes them.
         dependencies: where its data is.
-        ids: gives them their ids.
         options: of the run.
+        ids: gives them their ids, where it is looked at later.
 
     Raises:
         InvalidOptionError: none of the first items has the field by which items form clusters.
     """
+    ids = ids if ids is not None else Ids(test.uid)
     made = test.make_test_items(dependencies)
     items = numbered(made, ids, test.uid)
     if options.cluster is not None:
@@ -108,15 +109,15 @@ def chosen(
 
 
 def check_cluster(test: PromptResponseTest, dependencies: Mapping[str, Path], options: RunOptions) -> None:
-    """Make the first items of a test, to see whether they have the field by which items shall form clusters.
+    """Make the first items of a test, to see whether they have the field of the clusters.
 
     Raises:
-        InvalidOptionError: they do not. Whatever else make_test_items raises, the run will tell.
+        InvalidOptionError: they do not. The run itself reports whatever else make_test_items raises.
     """
     if options.cluster is None:
         return
     try:
-        next(chosen(test, dependencies, Ids(test.uid), options).items, None)
+        next(chosen(test, dependencies, options).items, None)
     except InvalidOptionError:
         raise
     except Exception:
@@ -124,7 +125,7 @@ def check_cluster(test: PromptResponseTest, dependencies: Mapping[str, Path], op
 
 
 def _clustered(items: Iterator[NumberedItem], field: str, test_uid: str) -> Iterator[NumberedItem]:
-    """The items, whose contexts shall have a field: a wrong name is told before anything is asked."""
+    """The items, once one of the first has the field: a wrong name is an error before anything is asked."""
     first = list(islice(items, _FIRST_CHUNK))
     if first and all(field_of(one.item, field) is None for one in first):
         known = fields_of(first[0].item)
@@ -158,7 +159,7 @@ def field_of(item: TestItem, name: str) -> Any:
 
 
 def _counted(items: Iterator[NumberedItem], test_uid: str) -> Iterator[NumberedItem]:
-    """The items; where reading them takes long, it is said how many came so far."""
+    """The items; a warning says how many were read where that takes long."""
     due = monotonic() + (wait := _LONG)
     for number, item in enumerate(items, start=1):
         if monotonic() > due:
@@ -214,7 +215,7 @@ class ItemSource:
         """The next item; None when there are no more.
 
         Raises:
-            Exception: what the author's iterable raised, when the items before it are handed out; told once.
+            Exception: what the author's iterable raised, when the items before it are handed out; raised once.
         """
         while not self._ready:
             if self._error is not None:
@@ -236,7 +237,7 @@ class ItemSource:
         self._wake(len(self._waiting))
 
     def close(self) -> None:
-        """Let an author's generator end, where it goes on, in its own thread; nobody waits for that."""
+        """Close an author's generator in its own thread, without waiting for that."""
         if self._pull is not None:
             self._pull.cancel()
         if self._thread is not None:
@@ -284,7 +285,7 @@ def _closed(items: Iterator[NumberedItem]) -> None:
     try:
         if close is not None:
             close()
-    except BaseException:  # the author's; it is told, and changes nothing
+    except BaseException:  # the author's; it is logged, and changes nothing
         log.exception("The items of a test could not be closed.")
 
 

@@ -37,7 +37,7 @@ from modelgauge.interfaces.sut import PromptResponseSUT
 
 log = logging.getLogger(__name__)
 
-_LONG = 5.0  # seconds, after which whoever waits is told what for
+_LONG = 5.0  # seconds, after which a warning says what is waited for
 _OPENING = "'%s' is still being opened; it is given up after %g s (--call-timeout)."
 
 
@@ -47,7 +47,7 @@ class Switchboard:
     Args:
         options: of the run.
         called: the objects that are going to be called; a cache is opened only where the calls of one can be cached.
-        disk_failed: is told once, when the disk refuses.
+        disk_failed: gets the error, once, when the disk refuses.
 
     Attributes:
         services: what the calls share.
@@ -87,7 +87,7 @@ class Switchboard:
     # --- questions of judges -----------------------------------------------------------------------------------------
 
     async def ask(self, annotator: CompletionAnnotator[Any], name: str, prompt: AnyPrompt) -> SUTResponse:
-        """A judge's question: a call like any other."""
+        """Answer a judge's question by a call like any other."""
         target = self._asked_by(annotator, name)
         if asyncio.get_running_loop() is not self._loop:
             raise DefinitionError(
@@ -119,7 +119,7 @@ class Switchboard:
         return self.services.caching and is_cached(self._asked_by(annotator, name).owner)
 
     def waiting(self) -> AbstractContextManager[None]:
-        """The time of the call that this is a part of stands still."""
+        """Stop the clock of the call's deadline as long as the block runs."""
         return self.services.deadlines.paused()
 
     def _asked_by(self, annotator: CompletionAnnotator[Any], name: str) -> Target:
@@ -158,7 +158,7 @@ class Switchboard:
     # --- targets -----------------------------------------------------------------------------------------------------
 
     async def worker(self, work: Work, tally: Tally) -> ItemWorker:
-        """What takes the items of a work through their stages.
+        """Make the worker for the items of a work.
 
         Args:
             work: what to do; where recorded answers are measured, their journal is read here.
@@ -175,7 +175,6 @@ class Switchboard:
             Measurer(test),
             tally,
             self.services.turns,
-            options.repeats,
             reducer(options.reduce, options.repeats),
         )
 
@@ -189,7 +188,7 @@ class Switchboard:
         else:
             sut = self.target(cast("Owner", respondent.sut))
             ask = asking_sut(sut, tally.sut_calls, options.sut_options)
-        return Asking(respondent.uid, ask, options.repeats, reducer(options.reduce, options.repeats))
+        return Asking(respondent.uid, ask, reducer(options.reduce, options.repeats))
 
     def targets_of(self, work: Work) -> list[Target]:
         """Targets of all that is called for a work, each once."""
@@ -216,14 +215,14 @@ class Switchboard:
         return self._targets[id(owner)]
 
     def uncached(self, work: Work) -> tuple[str, ...]:
-        """What of a work cannot be cached, and why, for the record."""
+        """Notes for the record on the objects of a work that cannot be cached."""
         if not self.options.caching:
             return ()
         reasons = [one.why_uncacheable(judge_suts) for one, judge_suts in work.called() if not one.is_cheap]
         return tuple(f"Not cached: {why}." for why in dict.fromkeys(reasons) if why is not None)
 
     async def open(self, target: Target) -> RunStoppedError | None:
-        """Open a target's object, unless it is open, in this task, which shall close it too.
+        """Open a target's object, unless it is open; the same task must close it.
 
         Returns:
             Why it cannot be opened; None where it could.
@@ -232,8 +231,7 @@ class Switchboard:
         if id(owner) in self._opened:
             self._opened[id(owner)] = self._opened.pop(id(owner))  # the last that was used
             return None
-        failure = await self._not_opened(owner)
-        if failure is None:
+        if (failure := await self._failure_of_opening(owner)) is None:
             self._opened[id(owner)] = owner
         return failure
 
@@ -249,8 +247,7 @@ class Switchboard:
             del self._targets[key]
             self._asked = {asked: target for asked, target in self._asked.items() if asked[0] != key}
 
-    async def _not_opened(self, owner: Owner) -> RunStoppedError | None:
-        """Open an object, in this task, which will close it too; why it cannot be opened."""
+    async def _failure_of_opening(self, owner: Owner) -> RunStoppedError | None:
         if not overrides(type(owner), "open"):  # nearly always
             return None
         seconds = self.options.call_timeout
@@ -261,7 +258,7 @@ class Switchboard:
             raise
         except Exception as error:  # noqa: BLE001  the author's; it stands in the records
             why = f"{type(error).__name__}: {message_of(error).rstrip('.')}"
-            fix = "Mend its open(), its key or its options, and run the same command again."
+            fix = "Correct its open(), its key or its options, and run the same command again."
             if isinstance(error, CallTimeoutError):
                 why = f"it took more than {seconds:g} s"
                 fix = "Find out what its open() waits for, or raise --call-timeout; then run the same command again."

@@ -1,4 +1,4 @@
-"""What a run has used in all its sessions: calls, tokens, dollars, time; a small file beside the journal keeps it.
+"""What a run has used in all its sessions, in a small file beside the journal: calls, tokens, dollars, time.
 
 A session is one process that works on the run: the one that began it, and each `resume`.
 """
@@ -31,8 +31,8 @@ class Totals(Frozen):
         ended: whether the last session came to its end, and not to a kill.
         seconds: wall time.
         sut_calls: answers of the SUT.
-        annotator_calls: likewise.
-        judge_calls: likewise.
+        annotator_calls: answers of annotators.
+        judge_calls: answers to the questions of judges.
         attempts: calls that were sent, further attempts included.
         tokens: input and output tokens that SUTs reported.
         cost: US dollars that SUTs reported.
@@ -53,7 +53,7 @@ class Totals(Frozen):
 
     @classmethod
     def of(cls, tally: Tally, seconds: float, *, ended: bool) -> "Totals":
-        """What a tally has counted."""
+        """The totals of a tally."""
         return cls(
             ended=ended,
             seconds=round(seconds, 3),
@@ -68,11 +68,11 @@ class Totals(Frozen):
 
     @property
     def spent(self) -> Spent:
-        """What the record of a run says of its calls."""
+        """The calls, tokens and dollars of the record."""
         return Spent(attempts=self.attempts, tokens=self.tokens, cost_usd=self.cost)
 
     def begin(self, tally: Tally) -> None:
-        """Let a tally go on counting from here."""
+        """Let a tally continue from these totals."""
         earlier = (self.sut_calls, self.annotator_calls, self.judge_calls)
         for counted, before in zip(tally.calls, earlier, strict=True):
             counted.paid, counted.cached = before.paid, before.cached
@@ -81,8 +81,7 @@ class Totals(Frozen):
 
 
 class TotalsFile:
-    """The file while the run goes on. It is overwritten in place, which costs a run next to nothing, and which a full
-    disk does not refuse.
+    """The file of the totals, overwritten in place: that costs next to nothing, and a full disk does not refuse it.
 
     Args:
         folder: of the run.
@@ -104,11 +103,11 @@ class TotalsFile:
 
     @property
     def seconds(self) -> float:
-        """What all sessions took."""
+        """Wall time of all sessions."""
         return self.earlier_seconds + monotonic() - self._begun
 
     def open(self) -> None:
-        """The session begins.
+        """Begin a session: make the file, or open that of the earlier sessions.
 
         Raises:
             RunStoppedError: the disk refuses.
@@ -122,7 +121,7 @@ class TotalsFile:
             raise refused(path, error) from error
 
     def write(self, *, ended: bool = False) -> None:
-        """Put what is counted now in place of what stands there; a kill leaves the one or the other.
+        """Overwrite the file with the present totals; after a kill it has the old ones or the new ones.
 
         Called by the writer before each group, so that no call is committed that is not counted.
 
@@ -146,7 +145,7 @@ class TotalsFile:
 
 
 def read_totals(folder: RunFolder) -> Totals | None:
-    """What the sessions of a run used; None where nobody kept count, or was killed before the first.
+    """Read the totals of a run; None where an older version wrote none, or a kill came before the first.
 
     Raises:
         RecordError: the file is damaged.
@@ -165,7 +164,7 @@ def read_totals(folder: RunFolder) -> Totals | None:
 
 
 def count_spent(budget: Budget, folder: RunFolder) -> None:
-    """Count what the runs of a command have spent so far, of which one goes on: caps are the command's.
+    """Add to a budget what all runs of a command have spent, when one is resumed: caps are the command's.
 
     Args:
         budget: of the session that begins.
@@ -174,7 +173,7 @@ def count_spent(budget: Budget, folder: RunFolder) -> None:
     Raises:
         RecordError: its totals are damaged.
     """
-    read_totals(folder)  # of its own run, damage is told; others' is no reason to refuse
+    read_totals(folder)  # damage of this run's own file is an error, of others a warning
     runs = [folder]
     if (budget.max_calls, budget.max_tokens, budget.max_cost) != (None, None, None):
         command = str(folder.read_manifest().get("invocation_id"))

@@ -1,4 +1,4 @@
-"""What is done: the items of one test, by whom they are answered, and what of it is done already. Objects, no names."""
+"""A work: one test, who answers its prompts, and all objects that are needed. Names are resolved before."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ class Respondent:
 
 
 class Callee(NamedTuple):
-    """An object that is called, and the SUTs that it asks in its turn, by its own names."""
+    """An object that is called, and the SUTs that it asks itself, by its own names."""
 
     owner: Owner
     judge_suts: JudgeSUTs | None = None

@@ -68,7 +68,7 @@ class Workers:
         worker.add_done_callback(self._ended)
 
     def _ended(self, worker: "asyncio.Task[None]") -> None:
-        """All workers end before the pair goes on, since each may hold an item that is paid."""
+        """Note the end of a worker; the pair waits for all of them, since each may have an item that is paid."""
         self._tasks.discard(worker)
         error = None if worker.cancelled() else worker.exception()
         if worker.cancelled() and not self._abandoned:

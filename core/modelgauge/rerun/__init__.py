@@ -1,1 +1,1 @@
-"""Runs that build on an earlier one: `resume` and `rescore`."""
+"""Runs that build on an earlier one: `resume`, `rescore` and `run_part`."""

@@ -54,11 +54,11 @@ def resume(
         run: a run's id or folder, or an invocation's id: then each of its runs that is not complete.
         data_dir: where runs are looked up.
         test: the test, where it has no uid that can be found (an object of a notebook).
-        sut: likewise.
+        sut: the SUT, where it has no uid that can be found.
         judge: the run's judge; needed for a run that is not known to be the user's own, whose names are not used
             unasked; so are `sut`, `plugin_files`, `dependencies`, and what follows. The error lists what is lacking.
-        dataset: the run's file of goldens, or another with the same content; likewise.
-        metrics: the run's, where their names have options; likewise.
+        dataset: the run's file of goldens, or another with the same content; needed as `judge` is.
+        metrics: the run's, where their names have options; needed as `judge` is.
         options: what `Runner` takes; what the results depend on is as it was.
 
     Returns:
@@ -134,7 +134,7 @@ def run_part(
     data_dir: str | Path | None = None,
     **options: Unpack[RerunOptions],
 ) -> TestRecord:
-    """Measure some items of a run in a run of its own, by what the run's `run.json` says.
+    """Measure some items of a run in a new run, by what `run.json` says.
 
     Several processes can share a run in this way: the records of all ranges are together those of the whole run.
 
@@ -178,7 +178,7 @@ def _ask_again(
         raise original.of_given_outputs("there is nothing to resume")
     if names.test == described.test_uid:
         names = names._replace(test=None)
-    goldens = None if names.test is not None else original.own_goldens(names.dataset)
+    goldens = None if names.test is not None else original.goldens(Names(), moved=names.dataset)
     given = {**described.chosen("calls", "limits"), **options}
     runner = original.runner(given, data_dir, pinned=True, goldens=goldens)
 
@@ -196,7 +196,7 @@ def _rescore_one(
 ) -> TestRecord:
     described = original.described
     names = _of_own(names, original)
-    goldens = None if names.test is not None else original.other_goldens(names)
+    goldens = None if names.test is not None else original.goldens(names)
     if described.sut_uid == GIVEN and names.test is None and goldens is None:
         raise original.of_given_outputs("its test cannot be made again")
     pinned = names.test is None and names.dataset is None

@@ -31,7 +31,7 @@ from modelgauge.errors import (
 from modelgauge.evals.session_record import UID as PYTEST
 
 NEW_RUN = "Start a new run: the cache pays for what is equal."
-"""The fix of whatever keeps a run from being done again."""
+"""The fix of errors that keep a run from being done again."""
 
 
 class Names(NamedTuple):
@@ -107,26 +107,17 @@ class OriginalRun:
 
     @property
     def _owner(self) -> str:
-        """Whose data the test's is: its name without options."""
+        """The owner of the test's data: the test's name without options."""
         return self.described.test_uid.partition("?")[0]
 
     # --- goldens -----------------------------------------------------------------------------------------------------
 
-    def own_goldens(self, moved: str | Path | None = None) -> NamedGoldens | None:
-        """The goldens and metrics of the run; None where it is of another test.
+    def goldens(self, names: Names, *, moved: str | Path | None = None) -> NamedGoldens | None:
+        """The goldens and metrics that the caller names, else the run's own; None where it is of another test.
 
         Args:
-            moved: where the run's file is now.
-
-        Raises:
-            RecordError: the file cannot be read any more, or holds something else.
-        """
-        return (
-            self._goldens_of_own_file(self.described.inputs.metrics, moved) if self.file is not None else None
-        )
-
-    def other_goldens(self, names: Names) -> NamedGoldens | None:
-        """The goldens and metrics to measure the run's answers by; its own where the caller names none.
+            names: of another file and other metrics.
+            moved: where the run's own file is now.
 
         Raises:
             UsageError: there is a file without metrics, or the other way round.
@@ -147,11 +138,8 @@ class OriginalRun:
                 f"Run {self.folder.run_id} is not of a data set file, so it has no metrics.",
                 fix="Name some: --metric exact_match",
             )
-        if file is None:
-            return self._goldens_of_own_file(metrics)
-        return self._goldens_of_another_file(file, metrics, names.form)
-
-    def _goldens_of_own_file(self, metrics: Sequence[str], moved: str | Path | None = None) -> NamedGoldens:
+        if file is not None:
+            return self._goldens_of_another_file(file, metrics, names.form)
         try:
             goldens = NamedGoldens(self.described.test_uid, Path(moved or str(self.file)), metrics, self.form)
         except InputFileError as error:
@@ -167,7 +155,7 @@ class OriginalRun:
         earlier = {field: column for field, column in self.form.columns.items() if field not in form.columns}
         kept, lacking = inherited(file, form, earlier)
         read = ", ".join(f"'{field}' from '{column}'" for field, column in lacking.items())
-        told = f"Run {self.folder.run_id} read {read}, which {file} does not have."
+        missing = f"Run {self.folder.run_id} read {read}, which {file} does not have."
         fix = f"Name the columns of this file: {' '.join(f'--column {field}=COLUMN' for field in lacking)}"
         uid = None if self.file is None else self.described.test_uid
         try:
@@ -175,9 +163,9 @@ class OriginalRun:
         except InputFileError as error:
             if not lacking:
                 raise
-            raise InputFileError(f"{error.problem} {told}", fix=f"{error.fix} {fix}") from None
+            raise InputFileError(f"{error.problem} {missing}", fix=f"{error.fix} {fix}") from None
         if lacking:
-            warnings.warn(f"{told} {fix}", stacklevel=2)
+            warnings.warn(f"{missing} {fix}", stacklevel=2)
         return goldens
 
     # --- how it is done again ----------------------------------------------------------------------------------------
@@ -305,7 +293,7 @@ class OriginalRun:
 
     @contextmanager
     def explaining_objects(self, function: str, *, known: bool) -> Iterator[None]:
-        """Say of an unknown name what to do where it is that of an object.
+        """Add to the error for an unknown name what to do where it is the name of an object.
 
         Args:
             function: that was called.
@@ -329,9 +317,9 @@ def says(form: FileForm) -> bool:
 
 
 def _of_a_session(folder: RunFolder) -> RecordError:
-    said = folder.command_line()
+    recorded = folder.command_line()
     # A manifest of anybody's may say anything.
-    command = shlex.join(said) if said and said[0] in ("pytest", "modelgauge") else "pytest"
+    command = shlex.join(recorded) if recorded and recorded[0] in ("pytest", "modelgauge") else "pytest"
     return RecordError(
         f"Run {folder.run_id} is of a session of pytest, whose tests made its cases.",
         fix=f"Run the tests again: {command}. What judges answered is in the cache.",

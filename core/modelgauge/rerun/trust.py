@@ -11,7 +11,7 @@ from modelgauge.rerun.original import NEW_RUN, Names, OriginalRun
 
 
 def check_names(run: OriginalRun, names: Names, verb: str) -> None:
-    """Refuse a run of which nobody knows whose it is, where the caller does not give the names that it would use.
+    """Refuse a run that may be somebody else's, unless the caller gives the names that it would use.
 
     Its manifest can be anybody's: its SUT and its judge get the user's prompts and keys, its files are read.
 
@@ -85,5 +85,5 @@ def _has_parts(name: str) -> bool:
 
 
 def _file_name(plugin: str) -> str:
-    """What a plugin is known by wherever it lies: a moved run says where its file was."""
+    """The name of a plugin's file, by which plugins are compared: the file may have moved since the run."""
     return plugin.replace("\\", "/").rpartition("/")[2]

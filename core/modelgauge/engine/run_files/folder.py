@@ -29,9 +29,9 @@ MANIFEST, JOURNAL, RECORD, TOTALS = "run.json", "items.jsonl", "record.json", "t
 
 
 def new_id(now: datetime | None = None, mark: str | None = None) -> str:
-    """An id that sorts by time: the runs of one command stand in the order in which they were asked for.
+    """An id that sorts by time, so that the runs of one command keep their order.
 
-    Processes that shall find the same id give the time, in UTC, and the digit at its end.
+    Processes that must make the same id give the time, in UTC, and the digit at its end.
     """
     now = now or datetime.now(UTC)
     return f"{now:%Y%m%d-%H%M%S}-{now.microsecond:05x}{mark or secrets.token_hex(1)[0]}"
@@ -78,7 +78,7 @@ class RunFolder:
         return self.path / TOTALS
 
     def command(self, verb: str) -> str:
-        """The command line that does something with this run, when it is given where this process runs.
+        """The command line that does something with this run, in the working directory of this process.
 
         Args:
             verb: `show`, `resume` or `rescore`.
@@ -93,12 +93,12 @@ class RunFolder:
     def is_going_on(self) -> bool:
         """Whether a process works on the run now."""
         try:
-            held = lock(self.journal)
+            own = lock(self.journal)
         except OSError:  # there is none yet
             return False
-        if held is not None:
-            held.close()
-        return held is None
+        if own is not None:
+            own.close()
+        return own is None
 
     def forget_if_empty(self) -> None:
         """Remove the folder of a run that never began."""
@@ -138,12 +138,12 @@ class RunFolder:
         try:
             data = read_json(path)
         except RecordError as error:
-            anew = f"Remove it; this writes it anew from the journal: {self.command('resume')}"
-            raise RecordError(error.problem, fix=anew) from None
+            fix = f"Remove it; this writes it again from the journal: {self.command('resume')}"
+            raise RecordError(error.problem, fix=fix) from None
         return record_from_json(data, str(path)).replaced(run_id=self.run_id).with_items(self.items)
 
     def rescores(self) -> str | None:
-        """The run whose answers this one measures anew; None where it asks a SUT itself.
+        """The run whose recorded answers this one measures; None where it asks a SUT itself.
 
         Raises:
             RecordError: the manifest names none that can lie beside this one.
@@ -200,7 +200,7 @@ class RunFolder:
 
 
 def _is_a_name(text: str) -> bool:
-    """Whether a text can only be the name of a folder beside others: no path, nothing that no disk takes."""
+    """Whether a text can be the name of a folder, and is no path."""
     return (
         text not in ("", "..")
         and Path(text).name == text
@@ -241,14 +241,14 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def unreadable(path: Path, error: OSError) -> RecordError:
-    """A file of a run cannot be read."""
+    """The error for a file of a run that cannot be read."""
     return RecordError(
         f"{path} cannot be read: {error.strerror}.", fix="Give a run's id or folder, with files of its own."
     )
 
 
 def refused(path: Path, error: OSError) -> RunStoppedError:
-    """The disk does not take a file of a run."""
+    """The error for a file of a run that cannot be written."""
     return RunStoppedError(
         f"{path} cannot be written: {error.strerror or error}.",
         fix=f"Free the disk, then run `{RunFolder(path.parent).command('resume')}`.",
@@ -256,7 +256,7 @@ def refused(path: Path, error: OSError) -> RunStoppedError:
 
 
 def _default_runs() -> Path | None:
-    """Where a command finds runs that is not told where they are; None where that cannot be known."""
+    """The folder of runs of a command without `--data-dir`; None where the settings cannot be read."""
     try:
         return real_path(load_settings().data_dir / RUNS)
     except SettingsError:
@@ -264,7 +264,7 @@ def _default_runs() -> Path | None:
 
 
 def read_json(path: Path, *, links: bool = False) -> Any:
-    """The JSON of a file of ours.
+    """Read a JSON file that modelgauge wrote.
 
     Args:
         path: of the file.
@@ -318,7 +318,7 @@ def find_run(data_dir: Path, name: str) -> list[RunFolder]:
 
 
 def of_invocation(runs: Path, invocation_id: str) -> tuple[list[RunFolder], list[RecordError]]:
-    """The runs of one command, and why others cannot tell whose they are: one damaged run hides no other.
+    """The runs of one command, and the errors of manifests that cannot be read: a damaged run hides no other.
 
     Args:
         runs: the folder of the runs.

@@ -66,8 +66,8 @@ class JournalFile:
 
 def _locked(path: Path) -> IO[bytes]:
     for _ in range(_TRIES):
-        if (held := lock(path, "a+b")) is not None:
-            return held
+        if (fields := lock(path, "a+b")) is not None:
+            return fields
         time.sleep(_PAUSE)
     raise RecordError(
         f"Run {path.parent.name} is going on in another process.",
@@ -76,7 +76,7 @@ def _locked(path: Path) -> IO[bytes]:
 
 
 def line_of(record: ItemRecord, test_uid: str, redact: Callable[[str], str]) -> tuple[ItemRecord, bytes]:
-    """An item's record as those who watch get it, without secrets too, and its line.
+    """An item's record without secrets, for observers, and its line in the journal.
 
     Args:
         record: of an item.
@@ -94,9 +94,9 @@ def line_of(record: ItemRecord, test_uid: str, redact: Callable[[str], str]) -> 
         digests = record.digests or Digests(
             id=hex_digest(str(item.id)), item=hex_digest(item.model_dump_json())
         )
-        held = item_from_json(clean.encode("utf-8"), "The record of an item")
+        redacted = item_from_json(clean.encode("utf-8"), "The record of an item")
         is_redacted = record.redacted or _answers(written) != _answers(clean)
-        record = held.replaced(digests=digests, redacted=is_redacted)
+        record = redacted.replaced(digests=digests, redacted=is_redacted)
         clean = _written(record)
     return record, clean.encode("utf-8") + b"\n"
 
@@ -104,32 +104,32 @@ def line_of(record: ItemRecord, test_uid: str, redact: Callable[[str], str]) -> 
 def _written(record: ItemRecord) -> str:
     """The JSON of a record, in which an interaction names its prompt by the place in the item."""
     prompts = record.test_item.prompts
-    held = {**record.__dict__, "interactions": [_interaction(one, prompts) for one in record.interactions]}
+    fields = {**record.__dict__, "interactions": [_interaction(one, prompts) for one in record.interactions]}
     if not record.failures:
-        del held["failed_repeats"]
-    return to_json(held).decode()
+        del fields["failed_repeats"]
+    return to_json(fields).decode()
 
 
 def _interaction(one: PromptInteractionAnnotations, prompts: Sequence[PromptWithContext]) -> dict[str, Any]:
-    """An interaction as it stands in a line: with its prompt only where that is none of the item's own."""
-    held = {"prompt_index": 0, **one.__dict__}
-    del held["prompt"]
+    """The fields of an interaction in a line; its prompt is one of them only if the item does not have it."""
+    fields = {"prompt_index": 0, **one.__dict__}
+    del fields["prompt"]
     if one.prompt is not prompts[0]:
         places = [place for place, prompt in enumerate(prompts) if prompt is one.prompt]
-        held |= {"prompt_index": places[0]} if places else {"prompt_index": None, "prompt": one.prompt}
+        fields |= {"prompt_index": places[0]} if places else {"prompt_index": None, "prompt": one.prompt}
     if not one.annotation_keys:
-        del held["annotation_keys"]
-    return held
+        del fields["annotation_keys"]
+    return fields
 
 
 def _answers(written: str) -> list[Any]:
-    """The responses in a record, without what was said of them."""
+    """The completions in a record, without annotations."""
     responses = [one["response"] for one in json.loads(written)["interactions"]]
     return [each["completion"] for one in responses for each in one["completions"]]
 
 
 def _writable(record: ItemRecord, test_uid: str, error: Exception) -> TestItemExceptionRecord:
-    """The failure of an item that cannot be written, with all of it that can be."""
+    """The failure of an item that cannot be written, with all parts that can."""
     item = record.test_item if _is_writable(record.test_item) else without_contexts(record.test_item)
     plain = [one.replaced(prompt=one.prompt.replaced(context=None)) for one in record.interactions]
     either = [
@@ -138,12 +138,12 @@ def _writable(record: ItemRecord, test_uid: str, error: Exception) -> TestItemEx
     kept = [one for one in either if _is_writable(one)]
     if isinstance(record, TestItemExceptionRecord):
         return record.replaced(test_item=item, interactions=tuple(kept))
-    told = InvalidDataError(
+    unwritable = InvalidDataError(
         f"The record of item '{item.id}' cannot be written: {message_of(error)}",
         fix="Keep what measure_quality works out in variables of its own: what it puts into an item, a context or an "
         "annotation is recorded, and must be JSON.",
     )
-    return exception_record(record.index, item, kept, StageError("measure", test_uid, told))
+    return exception_record(record.index, item, kept, StageError("measure", test_uid, unwritable))
 
 
 def without_contexts(item: TestItem) -> TestItem:
@@ -156,6 +156,6 @@ def without_contexts(item: TestItem) -> TestItem:
 def _is_writable(part: Any) -> bool:
     try:
         part.model_dump_json()
-    except Exception:  # noqa: BLE001  it is told by then
+    except Exception:  # noqa: BLE001  its record says so
         return False
     return True

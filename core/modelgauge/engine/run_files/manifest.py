@@ -1,7 +1,7 @@
-"""What a run's manifest says of the machine and the code: enough to tell two runs apart later.
+"""The facts of a manifest about machine and code, and its signature.
 
-And whose it is: a signature by a key of the user's tells the user's own runs from those of somebody else, which can
-name SUTs, judges and files of anybody's.
+A signature by the user's key distinguishes the user's own runs from those of others, which can name any SUTs, judges
+and files.
 """
 
 import hashlib
@@ -72,11 +72,13 @@ def signed(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_signed(manifest: Mapping[str, Any]) -> bool:
     """Whether a manifest was written by this user, and is as it was written."""
-    said, key = manifest.get(SIGNATURE), _key(make=False)
-    if key is None or not isinstance(said, str):
+    signature, key = manifest.get(SIGNATURE), _key(make=False)
+    if key is None or not isinstance(signature, str):
         return False
     plain = {name: value for name, value in manifest.items() if name != SIGNATURE}
-    return hmac.compare_digest(said.encode("utf-8", "surrogatepass"), _signature(plain, key).encode("ascii"))
+    return hmac.compare_digest(
+        signature.encode("utf-8", "surrogatepass"), _signature(plain, key).encode("ascii")
+    )
 
 
 def _signature(plain: Mapping[str, Any], key: bytes) -> str:
@@ -85,7 +87,7 @@ def _signature(plain: Mapping[str, Any], key: bytes) -> str:
 
 
 def _key(*, make: bool) -> bytes | None:
-    """The key by which a user's own runs are known; None where there is none that only the user can read."""
+    """The user's key; None where there is none that only the user can read."""
     try:
         path = _config_folder() / "runs.key"
         if make and not path.exists():
@@ -114,6 +116,8 @@ def _make_key(path: Path) -> None:
 
 
 def _config_folder() -> Path:
-    """Where programs of this user keep their configuration; `%APPDATA%` on Windows."""
-    said = os.environ.get("XDG_CONFIG_HOME") or (os.environ.get("APPDATA") if sys.platform == "win32" else "")
-    return (Path(said) if said else Path.home() / ".config") / "modelgauge"
+    """The folder of this user's configuration; in `%APPDATA%` on Windows."""
+    given = os.environ.get("XDG_CONFIG_HOME") or (
+        os.environ.get("APPDATA") if sys.platform == "win32" else ""
+    )
+    return (Path(given) if given else Path.home() / ".config") / "modelgauge"

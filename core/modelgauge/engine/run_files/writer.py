@@ -14,49 +14,34 @@ from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.errors import ModelGaugeError, RunStoppedError
 
 _ROOM = 1000  # a group: what a crash can lose beside the calls in flight
-_ROOM_BYTES = 4_000_000  # of long texts fewer: they are memory, and a full disk shall stop the calls soon
+_ROOM_BYTES = 4_000_000  # of long texts fewer: they are memory, and a full disk must stop the calls soon
 _LINGER = 0.005
 
 
 @dataclass(slots=True)
-class _Row:
-    entry: Entry
-    committed: Callable[[], None]
+class _Job:
+    """A cache row, a journal line, or a mark that tells when all before it are done.
 
-    @property
-    def size(self) -> int:
-        return len(self.entry.response) + len(self.entry.key.parts)
+    Args:
+        size: in bytes.
+        committed: gets the offset of the line; called where the disk took the group, else only if `is_mark`.
+    """
 
-
-@dataclass(slots=True)
-class _Line:
-    journal: JournalFile
-    data: bytes
+    size: int
     committed: Callable[[int], None]
+    entry: Entry | None = None
+    journal: JournalFile | None = None
+    line: bytes = b""
     offset: int = 0
-
-    @property
-    def size(self) -> int:
-        return len(self.data)
-
-
-@dataclass(slots=True)
-class _Mark:
-    """Not written: its turn comes when all before it are done."""
-
-    reached: "asyncio.Future[None]"
-    size: int = 0
-
-
-_Job = _Row | _Line | _Mark
+    is_mark: bool = False
 
 
 class Writer:
-    """Queues what is to be written; callbacks tell on the loop what is committed.
+    """The queue of all that is written; callbacks run on the loop once it is committed.
 
     Args:
         cache: where rows go; None where nothing is cached.
-        failed: is told once, when the disk refuses; nothing is written after that.
+        failed: gets the error, once, when the disk refuses; nothing is written after that.
         close_cache: is called in the writer's thread, which is the one that used the cache, when it ends.
     """
 
@@ -79,16 +64,17 @@ class Writer:
         )
 
     def before_each_group(self, count: Callable[[], None]) -> None:
-        """Have something written before all that is committed from now on: what it cost."""
+        """Call a function in the writer's thread before each group: it writes what the group's calls cost."""
         self._before.append(count)
 
     def put(self, entry: Entry, committed: Callable[[], None]) -> None:
         """Queue a cache row."""
-        self._submit(_Row(entry, committed))
+        size = len(entry.response) + len(entry.key.parts)
+        self._submit(_Job(size, lambda _: committed(), entry=entry))
 
     def append(self, journal: JournalFile, line: bytes, committed: Callable[[int], None]) -> None:
         """Queue a journal line; `committed` gets the line's offset in the file."""
-        self._submit(_Line(journal, line, committed))
+        self._submit(_Job(len(line), committed, journal=journal, line=line))
 
     def _submit(self, job: _Job) -> None:
         self._pending += 1
@@ -96,7 +82,7 @@ class Writer:
         self._thread.submit(job)
 
     async def room(self) -> None:
-        """Wait until not too much is queued: memory is bounded, and few calls are repeated after a crash."""
+        """Wait while too much is queued: memory is bounded, and few calls are repeated after a crash."""
         while self.is_crowded:
             if self._room is None:
                 self._room = asyncio.get_running_loop().create_future()
@@ -114,11 +100,11 @@ class Writer:
         return self._pending > 0
 
     async def drained(self) -> None:
-        """Wait until all that is queued now is committed, or cannot be; what is closed queues nothing."""
+        """Wait until all that is queued now is committed, or the disk has refused it."""
         if self._closed:
             return
-        reached = asyncio.get_running_loop().create_future()
-        self._submit(_Mark(reached))
+        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._submit(_Job(0, lambda _: reached.set_result(None), is_mark=True))
         self._thread.hurry()
         await reached
 
@@ -133,10 +119,10 @@ class Writer:
         try:
             for count in self._before:
                 count()
-            rows = [job.entry for job in group if isinstance(job, _Row)]
+            rows = [job.entry for job in group if job.entry is not None]
             if rows and self._cache is not None:
                 self._cache.put_many(rows)
-            self._append_lines([job for job in group if isinstance(job, _Line)])
+            self._append_lines(group)
         except ModelGaugeError as error:
             self._broken = error
             raise
@@ -146,24 +132,23 @@ class Writer:
             )
             raise self._broken from error
 
-    def _append_lines(self, lines: list[_Line]) -> None:
+    def _append_lines(self, group: list[_Job]) -> None:
         together: dict[JournalFile, list[bytes]] = {}
         sizes: dict[JournalFile, int] = {}
-        for line in lines:
-            line.offset = sizes.setdefault(line.journal, line.journal.size)
-            sizes[line.journal] += len(line.data)
-            together.setdefault(line.journal, []).append(line.data)
-        for journal, data in together.items():
-            journal.append(b"".join(data))
+        for job in group:
+            if job.journal is not None:
+                job.offset = sizes.setdefault(job.journal, job.journal.size)
+                sizes[job.journal] += len(job.line)
+                together.setdefault(job.journal, []).append(job.line)
+        for journal, lines in together.items():
+            journal.append(b"".join(lines))
 
     def _written(self, group: list[_Job], error: Exception | None) -> None:
         self._pending -= len(group)
         self._bytes -= sum([job.size for job in group])
         for job in group:
-            if isinstance(job, _Mark):
-                job.reached.set_result(None)
-            elif error is None:
-                _tell(job)
+            if error is None or job.is_mark:
+                job.committed(job.offset)
         if error is not None:
             unforeseen = RunStoppedError(
                 f"Writing failed: {error!r}.", fix="Report this as a defect of modelgauge."
@@ -172,10 +157,3 @@ class Writer:
         if self._room is not None and not self.is_crowded:
             self._room.set_result(None)
             self._room = None
-
-
-def _tell(job: _Row | _Line) -> None:
-    if isinstance(job, _Line):
-        job.committed(job.offset)
-    else:
-        job.committed()
