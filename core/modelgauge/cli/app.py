@@ -58,7 +58,7 @@ class App:
 
     @cached_property
     def settings(self) -> Settings:
-        """What the file, the environment and the command line say.
+        """The settings of the file, the environment and the command line.
 
         Raises:
             SettingsError, InvalidOptionError: see `load_settings`.
@@ -121,7 +121,7 @@ class App:
         click.echo(visible(self.redact(text)))
 
     def note(self, text: str) -> None:
-        """Print a text to stderr, where it disturbs no machine that reads stdout."""
+        """Print a text to stderr, apart from the output on stdout that programs read."""
         click.echo(visible(self.redact(text)), err=True)
 
     def show_json(self, value: object) -> None:
@@ -136,7 +136,7 @@ class App:
         self.show_pieces([text])
 
     def show_pieces(self, pieces: Iterable[str]) -> None:
-        """Print JSON text in pieces to stdout: what is too large to hold, and was redacted already."""
+        """Print redacted JSON text to stdout piece by piece, since it may be larger than memory."""
         unicode = holds_unicode(self.stdout or sys.stdout)
         for piece in pieces:
             click.echo(visible_json(piece) if unicode else _ascii_json(piece), nl=False, file=self.stdout)
@@ -183,7 +183,7 @@ class App:
 
 
 def _ascii_json(text: str) -> str:
-    """JSON text with what is not ASCII as escapes; outside of strings there is nothing such."""
+    """JSON text with all characters beyond ASCII as escapes; they occur in strings only."""
     units = text.encode("utf-16-be", "surrogatepass")
     codes = (int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2))
     return "".join(chr(code) if code < 128 else f"\\u{code:04x}" for code in codes)

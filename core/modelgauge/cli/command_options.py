@@ -86,7 +86,7 @@ def program_options(*, hidden: bool) -> Callable[[F], F]:
 
 
 def _keep_stdout(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
-    """What plugins print goes to stderr, since stdout belongs to a machine."""
+    """Keep stdout for the JSON object: what plugins print goes to stderr."""
     app = ctx.ensure_object(App)
     if value and app.stdout is None:  # of the root's, which is closed where the arguments are wrong, too
         app.stdout = ctx.find_root().with_resource(reserved_stdout())

@@ -178,7 +178,7 @@ class Program(LazyGroup):
 
 @contextmanager
 def when_terminated(act: Callable[[], object]) -> Iterator[None]:
-    """Do something where SIGTERM comes, unless the process is to ignore it; a forked child ends by it as usual."""
+    """Call a function on SIGTERM, unless the process ignores it; a forked child ends by SIGTERM as usual."""
     before = signal.getsignal(signal.SIGTERM)
     if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
         yield
@@ -255,7 +255,7 @@ def report_error(app: App, error: BaseException) -> int:
 
 
 def _is_broken_pipe(error: BaseException) -> bool:
-    """Whether it means that nobody reads stdout any more: a pipe of an author's code may break as well."""
+    """Whether an error means that nobody reads stdout any more; pipes of an author's code can break, too."""
     if not (isinstance(error, OSError) and error.errno in (errno.EPIPE, errno.EINVAL)):
         return False
     if not hasattr(select, "poll"):  # Windows, where nothing can be asked
@@ -269,7 +269,7 @@ def _is_broken_pipe(error: BaseException) -> bool:
 
 
 def _give_up_stdout() -> None:
-    """Let stdout lead nowhere, so that the interpreter's last flush does not fail."""
+    """Redirect stdout to the null device, so that the interpreter's last flush does not fail."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -47,7 +47,7 @@ class Allowance:
     percent: bool
 
     def exceeded_by(self, record: TestRecord) -> bool:
-        """Whether more failed."""
+        """Whether more items or repeats of a run failed."""
         counts = record.counts
         if not self.percent:
             return counts.failed + counts.failed_repeats > self.number
@@ -202,7 +202,7 @@ def run_and_report(
     runs: Path,
     again: str = "",
 ) -> None:
-    """Run something, show what came out, and set the exit code.
+    """Run tests, show the results, and set the exit code.
 
     Args:
         app: of this invocation.
@@ -242,7 +242,7 @@ def run_and_report(
 
 
 def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted: bool) -> int:
-    """What keeps a run from being judged goes before the judgement: interrupted, stopped, errors, thresholds."""
+    """The exit code, by what comes first: interrupted, stopped early, too many errors, thresholds."""
     from modelgauge.reports.thresholds import why_not_passed
 
     if interrupted:

@@ -204,7 +204,7 @@ def _explained(
 
 
 def _texts(prompt: AnyPrompt) -> dict[str, str]:
-    """What the user wrote, by what it is called."""
+    """The texts that the user wrote, by their description."""
     if isinstance(prompt, TextPrompt):
         return {"the prompt's text": prompt.text}
     return {
@@ -214,7 +214,7 @@ def _texts(prompt: AnyPrompt) -> dict[str, str]:
 
 
 def _listen(owner: Owner, into: SingleCall) -> None:
-    """Note what an object's translations are given and give, on the object itself."""
+    """Replace the translating methods of an object, so that its native request and response are noted."""
 
     def noting_request(translate: Callable[..., Any]) -> Callable[..., Any]:
         def noted(*args: Any) -> Any:

@@ -17,7 +17,7 @@ _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class _ToStderr(logging.Handler):
-    """Writes as the commands write: without secrets, control characters as escapes."""
+    """Writes log records like the messages of commands: without secrets, control characters as escapes."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         super().__init__()

@@ -59,12 +59,12 @@ class Frozen(BaseModel):
             if len(args) == 1 and names and names[0] not in data:  # nearly always
                 data[names[0]] = args[0]
             else:
-                _place(type(self), args, data)
+                _name_positional(type(self), args, data)
         try:
             self.__pydantic_validator__.validate_python(data, self_instance=self)
         except ValidationError as error:
             __tracebackhide__ = True  # pytest shows whose line it is
-            raise _one_for_several(error, type(self), data) or explain(error, type(self)) from None
+            raise _not_a_list_error(error, type(self), data) or explain(error, type(self)) from None
 
     # Pydantic's own mark of an __init__ that nested validation and `model_validate` need not call.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -79,17 +79,17 @@ class Frozen(BaseModel):
             try:
                 super().__setattr__(name, value)
             except ValidationError as error:
-                raise _unchanging(error, self, name) or error from None
+                raise _frozen_error(error, self, name) or error from None
 
         def __delattr__(self, name: str) -> None:
             try:
                 super().__delattr__(name)
             except ValidationError as error:
-                raise _unchanging(error, self, name) or error from None
+                raise _frozen_error(error, self, name) or error from None
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        """Say in the signature, which pydantic writes with names only, what may be given by position."""
+        """Show in the signature which fields may be given by position; pydantic writes names only."""
         super().__pydantic_init_subclass__(**kwargs)
         signature = inspect.signature(cls)
         places = [signature.parameters[name] for name in cls.positional_fields]
@@ -177,7 +177,7 @@ def unshared(value: Any) -> Any:
 
 
 class UnknownFields:
-    """Warns of fields that are skipped: once, however many values are read.
+    """Warns once of the fields that are skipped, however many values are read.
 
     Args:
         where: the file, for the message.
@@ -201,7 +201,7 @@ class UnknownFields:
         )
 
 
-def _place(cls: type[Frozen], args: tuple[Any, ...], data: dict[str, Any]) -> None:
+def _name_positional(cls: type[Frozen], args: tuple[Any, ...], data: dict[str, Any]) -> None:
     """Name the arguments that were given by position."""
     places = cls.positional_fields
     if len(args) > len(places):
@@ -217,8 +217,8 @@ def _place(cls: type[Frozen], args: tuple[Any, ...], data: dict[str, Any]) -> No
         data[name] = value
 
 
-def _unchanging(error: ValidationError, value: Frozen, name: str) -> InvalidDataError | None:
-    """Our error where a field of a frozen value is assigned; None where something else is wrong."""
+def _frozen_error(error: ValidationError, value: Frozen, name: str) -> InvalidDataError | None:
+    """The error of assigning a field of a frozen value; None where something else is wrong."""
     if error.errors(include_url=False)[0]["type"] != "frozen_instance":
         return None
     cls = type(value)
@@ -235,10 +235,10 @@ def _unchanging(error: ValidationError, value: Frozen, name: str) -> InvalidData
     )
 
 
-def _one_for_several(
+def _not_a_list_error(
     error: ValidationError, cls: type[BaseModel], data: Mapping[str, Any]
 ) -> InvalidDataError | None:
-    """Our error where one object stands for a list, of which pydantic would try its fields; else None."""
+    """The error of an object given where a list is wanted, whose fields pydantic would take as elements; else None."""
     for line in error.errors(include_url=False):
         name = line["loc"][0] if line["loc"] else None
         value = data.get(str(name))
@@ -262,7 +262,7 @@ def explain_lines(lines: list[ErrorDetails], cls: type[BaseModel]) -> InvalidDat
         cause = line.get("ctx", {}).get("error")
         if isinstance(cause, InvalidDataError):  # one of our own validators, which has said it all
             return InvalidDataError(f"{cls.__name__}: {_within(line['loc'])}{cause.problem}", fix=cause.fix)
-    lines = [line for line in lines if not _follows(line, lines)]
+    lines = [line for line in lines if not _is_consequence(line, lines)]
     problems = [_given_twice(cls, line) or _problem(line) for line in lines]
     names: list[str] = []
     suggestion = ""
@@ -276,7 +276,7 @@ def explain_lines(lines: list[ErrorDetails], cls: type[BaseModel]) -> InvalidDat
 
 
 def _suggested(cls: type[BaseModel], location: tuple[int | str, ...], names: list[str]) -> str:
-    """The field that is meant by a name that is none, as the beginning of a fix."""
+    """A suggestion for the name of an unknown field, as the beginning of a fix."""
     owners = [one for one in _owners(cls, location) if issubclass(one, Frozen)]
     meant = next((one.meant_by[name] for one in owners if (name := str(location[-1])) in one.meant_by), None)
     return f"Did you mean {meant!r}? " if meant else did_you_mean(str(location[-1]), names)
@@ -287,7 +287,7 @@ def _within(location: tuple[int | str, ...]) -> str:
     return f"{_dotted(location[:-1])}." if len(location) > 1 else ""
 
 
-def _follows(line: ErrorDetails, lines: list[ErrorDetails]) -> bool:
+def _is_consequence(line: ErrorDetails, lines: list[ErrorDetails]) -> bool:
     """Whether a sequence is only too short because its elements were refused."""
     place = line["loc"]
     return line["type"] == "too_short" and any(
@@ -306,7 +306,7 @@ def _problem(line: ErrorDetails) -> str:
 
 
 def _given_twice(cls: type[BaseModel], line: ErrorDetails) -> str | None:
-    """What to say of a field that is given under both of its names; None for all else."""
+    """The problem of a field that is given under both of its names; None for other problems."""
     if line["type"] != "extra_forbidden":
         return None
     for owner in _owners(cls, line["loc"]):
@@ -321,7 +321,7 @@ def _given_twice(cls: type[BaseModel], line: ErrorDetails) -> str | None:
 
 
 def _owners(cls: type[BaseModel], location: tuple[int | str, ...]) -> list[type[BaseModel]]:
-    """The models, of which one holds the last part of a location."""
+    """The models that can have the field that ends a location."""
     owners = [cls]
     for part in location[:-1]:
         held = [one.model_fields[part].annotation for one in owners if part in one.model_fields]

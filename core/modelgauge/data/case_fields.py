@@ -23,7 +23,7 @@ _LONGEST_NAME = 60
 
 
 def _as_amount(value: Any) -> Any:
-    """Refuse what pydantic would make a number of, although it is none: True, and "1"."""
+    """Refuse True and "1", which pydantic would turn into numbers."""
     if isinstance(value, bool | str | bytes):
         raise PydanticCustomError("number", "Input should be a number")
     return value
@@ -33,7 +33,7 @@ Amount = Annotated[FiniteFloat, Field(ge=0), BeforeValidator(_as_amount)]
 
 
 def _in_order(value: Any) -> Any:
-    """Refuse what pydantic would make a list of, although its order is another in each process."""
+    """Refuse sets, which pydantic would turn into lists of another order in each process."""
     if isinstance(value, set | frozenset):
         raise PydanticCustomError(
             "no_order", "a {kind} has no order of its own; give a list", {"kind": type(value).__name__}
@@ -54,7 +54,7 @@ AdditionalMetadata = Annotated[
 
 
 class _Copied(Frozen):
-    """What users copy, and what may hold lists and mappings: these are its own, and can be edited in place."""
+    """Test cases and goldens: their lists and mappings are their own, and can be edited in place."""
 
     what_it_is: ClassVar[str] = "test case"
 
@@ -63,7 +63,7 @@ class _Copied(Frozen):
             return hash((type(self), *self.__dict__.values()))
         except TypeError:
             raise TypeError(
-                f"{type(self).__name__} {self._called()} has no hash, since it holds lists or mappings. As the key "
+                f"{type(self).__name__} {self._title()} has no hash, since it holds lists or mappings. As the key "
                 "of a dict or in a set use its name, id(…) or it.model_dump_json()."
             ) from None
 
@@ -76,16 +76,16 @@ class _Copied(Frozen):
         if not holds_more_than_texts(self):
             return
         try:
-            self.__pydantic_validator__.validate_python(_opened(dict(self.__dict__)))
+            self.__pydantic_validator__.validate_python(_unfrozen(dict(self.__dict__)))
         except ValidationError as error:
             refused = explain(error, type(self))
             raise InvalidDataError(
-                f"The {self.what_it_is} {self._called()} was edited in place, past all checks. {refused.problem}",
+                f"The {self.what_it_is} {self._title()} was edited in place, past all checks. {refused.problem}",
                 fix=refused.fix,
             ) from None
 
-    def _called(self) -> str:
-        """By its name, else by how it begins."""
+    def _title(self) -> str:
+        """The name, else the beginning of the input or scenario."""
         fields = self.__dict__
         title = next((str(fields[name]) for name in ("name", "input", "scenario") if fields.get(name)), "")
         return quoted(title, _LONGEST_NAME)
@@ -101,7 +101,7 @@ class _Copied(Frozen):
 
 
 class WithMetadata:
-    """What has a field `metadata`, which can be read under its other name, too."""
+    """A class with a field `metadata`, which can also be read as `additional_metadata`."""
 
     @property
     def additional_metadata(self: Any) -> dict[str, Any] | None:
@@ -111,7 +111,7 @@ class WithMetadata:
 
 
 class WithAdditionalMetadata:
-    """What has a field `additional_metadata`, which can be read under its other name, too."""
+    """A class with a field `additional_metadata`, which can also be read as `metadata`."""
 
     @property
     def metadata(self: Any) -> dict[str, Any] | None:
@@ -121,7 +121,7 @@ class WithAdditionalMetadata:
 
 
 class Exchange(_Copied):
-    """The fields of `LLMTestCase` and `Golden` alike."""
+    """The fields that `LLMTestCase` and `Golden` share."""
 
     input: Text
     actual_output: Text | None = None
@@ -139,7 +139,7 @@ class Exchange(_Copied):
 
 
 class Conversation(_Copied):
-    """The fields of `ConversationalTestCase` and `ConversationalGolden` alike."""
+    """The fields that `ConversationalTestCase` and `ConversationalGolden` share."""
 
     chatbot_role: Text | None = None
     scenario: Text | None = None
@@ -170,7 +170,7 @@ class _Arguments(TypedDict, total=False):
 
 
 class ExchangeArguments(_Arguments, total=False):
-    """What `LLMTestCase` and `Golden` take by name alike."""
+    """The arguments by name that `LLMTestCase` and `Golden` share."""
 
     retrieval_context: Sequence[str] | None
     tools_called: Sequence[ToolCall] | None
@@ -178,7 +178,7 @@ class ExchangeArguments(_Arguments, total=False):
 
 
 class ConversationArguments(_Arguments, total=False):
-    """What `ConversationalTestCase` and `ConversationalGolden` take by name alike."""
+    """The arguments by name that `ConversationalTestCase` and `ConversationalGolden` share."""
 
     chatbot_role: str | None
     expected_outcome: str | None
@@ -189,7 +189,7 @@ class ConversationArguments(_Arguments, total=False):
 
 
 class Editable(_Copied):
-    """What can be changed after it was made; what is assigned is checked as the constructor checks it.
+    """Goldens: they can be changed after they were made; an assigned value is checked as in the constructor.
 
     What is put into a list or mapping of it is not; that is for `check` to find.
     """
@@ -200,14 +200,14 @@ class Editable(_Copied):
 
     def __init__(self, /, *args: Any, **data: Any) -> None:
         super().__init__(*args, **data)
-        self._check_together(self.__dict__)
+        self._check_combination(self.__dict__)
         _warn_of_prefilled(prefilled(self))
 
     # As in Frozen: values that are read back (from a record, from a file) do not warn one by one.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # pydantic's own mark
 
     @classmethod
-    def _check_together(cls, fields: Mapping[str, Any]) -> None:
+    def _check_combination(cls, fields: Mapping[str, Any]) -> None:
         """Refuse fields that do not go together."""
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -217,7 +217,7 @@ class Editable(_Copied):
                 f"{type(self).__name__} has no field '{name}'.",
                 fix=f"{did_you_mean(name, fields)}The fields are: {', '.join(fields)}.",
             )
-        self._check_together({**self.__dict__, name: value})
+        self._check_combination({**self.__dict__, name: value})
         try:
             super().__setattr__(name, value)
         except ValidationError as error:
@@ -247,12 +247,12 @@ def holds_more_than_texts(case: Frozen) -> bool:
     return False
 
 
-def _opened(value: Any) -> Any:
-    """A value whose frozen parts are mappings, so that what they hold is checked, too."""
+def _unfrozen(value: Any) -> Any:
+    """A value whose frozen parts are mappings, so that their fields are checked again, too."""
     if isinstance(value, Frozen):
-        return _opened(value.__dict__)
+        return _unfrozen(value.__dict__)
     if isinstance(value, list):
-        return [_opened(one) for one in value]
+        return [_unfrozen(one) for one in value]
     if type(value) is dict:
-        return {name: _opened(one) for name, one in value.items()}
+        return {name: _unfrozen(one) for name, one in value.items()}
     return value

@@ -59,7 +59,7 @@ class Estimate(Frozen):
 
 
 def _of_value(operation: Callable[..., Any], *, turned: bool = False) -> Any:
-    """A method that applies an operation to the value; `turned`, with the value on its right."""
+    """A method that applies an operation to the value; with `turned`, the value is the right operand."""
     if turned:
         return lambda self, other: operation(other, self.value)
     return lambda self, *others: operation(self.value, *others)

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class _WithContext:
-    """What has a field `context`: what the author needs to judge an answer. A SUT never sees it."""
+    """A class with a field `context`, which the author needs to judge an answer. A SUT never sees it."""
 
     def context_as(self: Any, cls: type[T]) -> T:
         """The context as an object of this class, also where it was read back from a record.
@@ -49,7 +49,7 @@ class PromptWithContext(Frozen, _WithContext):
 
 
 def _as_prompts(value: Any) -> Any:
-    """Give each prompt a place for its context; one prompt stands for a list of one, and so does a str."""
+    """Turn each prompt into a `PromptWithContext`; one prompt or str stands for a list of one."""
     kind = type(value)
     # Not isinstance: of a model, that takes its time.
     listed = value if kind is list or kind is tuple else _listed(value)
@@ -101,7 +101,7 @@ _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
 class Digests(Frozen):
-    """What an item is recognized by, since its record may stand without its secrets.
+    """Digests by which `resume` recognizes an item whose record had secrets taken out.
 
     Args:
         id: BLAKE2b of its id, 128 bits.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ChatRole(StrEnum):
-    """Who says a message of a chat."""
+    """The role of the speaker of a chat message."""
 
     user = "user"
     assistant = "assistant"
@@ -70,7 +70,7 @@ Options = Annotated[SUTOptions, Field(exclude_if=asks_nothing)]
 
 
 class _WithOptions(Frozen):
-    """What has a field `options`: a prompt of any kind."""
+    """A prompt of any kind: it has a field `options`."""
 
     if TYPE_CHECKING:
         options: SUTOptions
@@ -144,7 +144,7 @@ AnyPrompt: TypeAlias = TextPrompt | ChatPrompt
 
 
 def _kind(value: Any) -> str:
-    """Which kind of prompt a value is, or is the JSON of; so a mistake is reported for this kind only."""
+    """The kind of prompt that a value or its JSON is, so that a mistake is reported for this kind only."""
     kind = type(value)
     if kind is TextPrompt:  # the usual case first: this runs for every prompt of a test
         return "<text>"

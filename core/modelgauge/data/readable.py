@@ -57,7 +57,7 @@ def error_text(error: BaseException) -> str:
 
 
 def _without_streams(value: Any) -> Any:
-    """A value with the repr of each stream in it instead; the value itself where there is none."""
+    """A value in which each stream is replaced by its repr; the value itself where there is none."""
     if not _holds_a_stream(value):
         return value
     if is_stream(value):
@@ -84,7 +84,7 @@ def _holds_a_stream(value: Any) -> bool:
 
 
 def _parts(value: Any) -> Iterable[Any]:
-    """What stands in a value and would be shown as a part of it."""
+    """The parts of a value that would be shown with it."""
     if type(value) is dict:
         return value.values()
     if isinstance(value, _SEVERAL):
@@ -93,7 +93,7 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 def _named_parts(value: Any) -> Mapping[Any, Any] | None:
-    """The shortened form of a mapping or of an object with fields; None for anything else."""
+    """The parts of a mapping or of an object with fields, by name; None for anything else."""
     if isinstance(value, dict):
         return value
     if isinstance(value, BaseModel):

@@ -30,7 +30,7 @@ OwnJsonObject = Annotated[JsonObject, Own]
 
 
 def _hashable(value: Any) -> Any:
-    """A JSON value as one that has a hash; equal values stay equal."""
+    """A JSON value in hashable form; equal values stay equal."""
     if isinstance(value, dict):
         return frozenset((name, _hashable(part)) for name, part in value.items())
     return tuple(map(_hashable, value)) if isinstance(value, list) else value

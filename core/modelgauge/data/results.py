@@ -101,7 +101,7 @@ def _plain(value: Any) -> Any:
 
 
 class Results(dict[str, Any]):
-    """Results by name, of which one that is missing says why.
+    """Results by name; the error of a missing one says why it is missing.
 
     Attributes:
         why: the run failed.

@@ -156,7 +156,7 @@ class Turn(Frozen, WithMetadata):
 
 
 def _as_turns(value: Any) -> Any:
-    """Take each test case among the turns apart into its question and its answer."""
+    """Split each test case among the turns into its question and its answer."""
     listed = isinstance(value, list | tuple)
     return [turn for at, one in enumerate(value) for turn in _turns_of(one, at)] if listed else value
 
@@ -308,7 +308,7 @@ class ConversationalGolden(Conversation, Editable, WithAdditionalMetadata):
         ) -> None: ...
 
     @classmethod
-    def _check_together(cls, fields: Mapping[str, Any]) -> None:
+    def _check_combination(cls, fields: Mapping[str, Any]) -> None:
         """Refuse a golden that does not say how to begin."""
         if fields["scenario"] is None and fields["turns"] is None:
             raise InvalidDataError(

@@ -19,12 +19,12 @@ class CheckedList(list[Any]):
         self.dataset, self.check = dataset, check
 
     def append(self, member: Any, /) -> None:
-        """Add one at the end."""
+        """Add a member at the end."""
         self.check(member)
         super().append(member)
 
     def extend(self, members: Iterable[Any], /) -> None:
-        """Add several at the end: all, or none where one does not fit.
+        """Add several members at the end: all, or none where one does not fit.
 
         Raises:
             TypeError: this is one, or there is something among them that does not belong here.
@@ -44,7 +44,7 @@ class CheckedList(list[Any]):
             raise
 
     def insert(self, index: SupportsIndex, member: Any, /) -> None:
-        """Add one before a place."""
+        """Add a member before a place."""
         self.check(member)
         super().insert(index, member)
 

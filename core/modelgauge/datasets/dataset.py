@@ -136,7 +136,7 @@ class EvaluationDataset:
     if not TYPE_CHECKING:  # for which there is nothing but what is written in classes
 
         def __getattr__(self, name: str) -> Any:
-            """Say what there is instead of what other libraries' data sets have."""
+            """Name what replaces a method that other libraries' data sets have."""
             if name in _INSTEAD:
                 raise AttributeError(f"A data set has no {name!r}. {_INSTEAD[name]}.")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -363,7 +363,7 @@ class EvaluationDataset:
 
 
 def _read(path: FilePath, kind: str, /, **given: Any) -> tuple[Table, dict[str, Any]]:
-    """The rows of a file, and of the arguments of a method those that name columns."""
+    """The rows of a file, and the arguments of a method that name columns."""
     written = {"encoding": given.pop("encoding_type", "utf-8")}
     if kind == "csv":
         written["delimiter"] = given.pop("delimiter", ",")
@@ -376,7 +376,7 @@ def reference_to(dataset: EvaluationDataset) -> DatasetReference:
 
 
 def _levels_to_caller() -> int:
-    """How many frames are ours, so that a warning names the line that reads the data set, by any method."""
+    """The number of frames of modelgauge, so that a warning names the caller's line."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").startswith("modelgauge."):
         frame, level = frame.f_back, level + 1

@@ -24,7 +24,7 @@ FILE_TYPES: tuple[str, ...] = get_args(FileType)
 
 
 def file_type_of(path: FilePath) -> str:
-    """csv, json or jsonl, by the ending of a file's name.
+    """The type of a file by the ending of its name: csv, json or jsonl.
 
     Raises:
         InputFileError: it is none of these.
@@ -40,7 +40,7 @@ def file_type_of(path: FilePath) -> str:
 
 
 class FileForm(NamedTuple):
-    """How a file is written, where that is not as ours are.
+    """How a file is written, where it differs from the files that `save_as` writes.
 
     Args:
         columns: what it calls the fields, by field.

@@ -151,13 +151,13 @@ class DatasetTest(PromptResponseTest):
         return measured
 
     def _nothing_judged(self, item: TestItemAnnotations) -> InvalidDataError:
-        """Why an item has no score."""
+        """The error of an item without a score."""
         return InvalidDataError(
             f"Nothing judged '{item.test_item.id}'.", fix="Let choose_annotators choose at least one metric."
         )
 
     def _name_of_part(self, component: str, metric: Metric, taken: Collection[str] = ()) -> str:
-        """What the measurement of a part is called: never like one of the whole."""
+        """The name of the measurement of a component, which no measurement of the whole has."""
         return _free_name(f"{component}.{metric.name}", {*self._of_whole(), *taken})
 
     def _of_whole(self) -> Collection[str]:
@@ -257,7 +257,7 @@ def _without_answer(member: Member) -> LLMTestCase | ConversationalTestCase:
 
 
 def thresholds_of(metrics: Mapping[str, Metric]) -> dict[str, Threshold]:
-    """What scores must reach, by the names of their measurements, where they must reach anything."""
+    """The thresholds of scores, by the names of their measurements."""
     return {
         name: Threshold(value=one.threshold, higher_is_better=one.higher_is_better)
         for name, one in metrics.items()
@@ -266,7 +266,7 @@ def thresholds_of(metrics: Mapping[str, Metric]) -> dict[str, Threshold]:
 
 
 def ranges_of(metrics: Mapping[str, Metric]) -> dict[str, tuple[float, float]]:
-    """What scores can be, by the names of their measurements, where it is known."""
+    """The known ranges of scores, by the names of their measurements."""
     return {name: one.score_range for name, one in metrics.items() if one.score_range is not None}
 
 
@@ -300,7 +300,7 @@ def _free_name(name: str, taken: Collection[str]) -> str:
 
 
 def item_ids(members: Sequence[Any]) -> list[str | None]:
-    """The names of members as the ids of items, where a name is one member's alone; else None."""
+    """The ids of the items of members: names that only one member has; else None."""
     times = Counter(member.name for member in members)
     return [member.name if member.name and times[member.name] == 1 else None for member in members]
 
@@ -324,7 +324,7 @@ def as_asked(member: Member) -> Golden | ConversationalGolden:
 
 
 def _check_begun(member: Member, which: str = "") -> None:
-    """Refuse a golden that says what a conversation is about, and nothing that a user says."""
+    """Refuse a golden of a conversation that has no turns, so that there is nothing to ask."""
     if isinstance(member, ConversationalGolden) and not member.turns:
         raise InvalidDataError(
             f"The golden {quoted(member.name or member.scenario or '', _LONGEST_TITLE)}{which} has a scenario and no "

@@ -215,12 +215,12 @@ def _show(app: App, explanation: Explanation) -> None:
         return
     parts = counted(len(explanation.differences), "part")
     app.show(f"The nearest entry differs in {parts}: {explanation.nearest}\n")
-    rows = [(one.part, *_values(one)) for one in explanation.differences]
+    rows = [(one.part, *_differing_values(one)) for one in explanation.differences]
     head = ("PART", "ASKED", "IN THE CACHE")
     app.show_table(rows, head, folds=dict.fromkeys(head, 12))
 
 
-def _values(difference: Difference) -> tuple[str, str]:
+def _differing_values(difference: Difference) -> tuple[str, str]:
     """Both values as JSON; of long texts the place where they begin to differ."""
     import json
     from itertools import takewhile

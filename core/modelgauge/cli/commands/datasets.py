@@ -59,7 +59,7 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm,
     files, unreadable = find_files(folder, recursive=recursive, data_dir=app.settings.data_dir)
     for path in files:
         try:
-            row, problems, reading = _looked_at(path, form)
+            row, problems, reading = _inspected(path, form)
             if reading is None and isinstance(problems[0], OtherContentError):
                 raise problems[0]
         except (OtherContentError, InvalidOptionError) as error:
@@ -99,7 +99,7 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm,
         )
 
 
-def _looked_at(file: Path, form: FileForm) -> tuple[dict[str, Any], list[InputFileError], Reading | None]:
+def _inspected(file: Path, form: FileForm) -> tuple[dict[str, Any], list[InputFileError], Reading | None]:
     """What a file holds, and all that is wrong with it; no reading where none of it can be read.
 
     Raises:
@@ -164,7 +164,7 @@ def show(app: App, /, *, file: Path, first: int | None, form: FileForm, as_json:
     """
     from modelgauge.datasets.rows import row_of
 
-    dataset = _whole(app, file, form)
+    dataset = _readable_goldens(app, file, form)
     rows = [row_of(golden) for golden in dataset.goldens[:first]]
     summary = _summary(file, dataset, "multi-turn" if dataset.is_multi_turn else "single-turn")
     if as_json:
@@ -179,8 +179,8 @@ def show(app: App, /, *, file: Path, first: int | None, form: FileForm, as_json:
         app.show(f"{len(dataset.goldens) - len(rows):,} more are not shown.")
 
 
-def _whole(app: App, file: Path, form: FileForm) -> EvaluationDataset:
-    """All goldens of a file, with what may be wrong on stderr.
+def _readable_goldens(app: App, file: Path, form: FileForm) -> EvaluationDataset:
+    """All goldens of a file; what may be wrong with them goes to stderr.
 
     Raises:
         InputFileError: a row cannot be read.
@@ -210,7 +210,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, str, str]:
 @form_options
 @shared_options
 def validate(app: App, /, *, files: tuple[Path, ...], form: FileForm, as_json: bool) -> None:
-    """Say all that is wrong with data sets.
+    """Report all that is wrong with data sets.
 
     The exit code is 1 where a file or a row cannot be read, or there is no golden. What only looks like a mistake
     (an input that is there twice, a misspelt column) is a warning.
@@ -238,7 +238,7 @@ def validate(app: App, /, *, files: tuple[Path, ...], form: FileForm, as_json: b
 def _validated(file: Path, form: FileForm) -> dict[str, Any]:
     from modelgauge.datasets.dataset_files import without_goldens
 
-    row, problems, reading = _looked_at(file, form)
+    row, problems, reading = _inspected(file, form)
     if not (problems or row["goldens"]):
         row, problems = {**row, "content_hash": None}, [without_goldens(file)]
     doubts = [] if reading is None else [*reading.doubts, *_repeated(reading.members)]
@@ -251,7 +251,7 @@ def _validated(file: Path, form: FileForm) -> dict[str, Any]:
 
 
 def _repeated(goldens: Sequence[Any]) -> Iterator[str]:
-    """Goldens that ask the same, which counts twice, and names that stand for several."""
+    """Describe inputs and names that several goldens have."""
     from collections import Counter
 
     for what in ("input", "scenario", "name"):
@@ -282,7 +282,7 @@ def diff(app: App, /, *, old: Path, new: Path, with_exit_code: bool, form: FileF
     """
     from modelgauge.datasets.differences import differences
 
-    was, now = _whole(app, old, form), _whole(app, new, form)
+    was, now = _readable_goldens(app, old, form), _readable_goldens(app, new, form)
     found = differences(was, now)
     if as_json:
         facts = {

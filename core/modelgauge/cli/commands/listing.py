@@ -90,7 +90,7 @@ list_metrics = _list_command(
 
 
 def note_failures(app: App, plugins: Plugins) -> None:
-    """Say on stderr that something may be missing from a list, and what two plugins both claim."""
+    """Warn on stderr of plugins that could not be loaded, and of names that two plugins claim."""
     if plugins.failures:
         names = ", ".join(dict.fromkeys(failure.name for failure in plugins.failures))
         app.note(f"Plugins that could not be loaded: {names}. `modelgauge plugins` says why.")
@@ -124,7 +124,7 @@ def list_secrets(app: App, /, *, as_json: bool) -> None:
     Example:
       modelgauge list-secrets
     """
-    wanted, failures = _wanted(app)
+    wanted, failures = _wanted_secrets(app)
     rows = [_row(app, secret, users) for _, (secret, users) in sorted(wanted.items())]
     if as_json:
         app.show_json({"secrets": rows, "failures": failures})
@@ -138,7 +138,7 @@ def list_secrets(app: App, /, *, as_json: bool) -> None:
         app.note(f"Warning: {failure}")
 
 
-def _wanted(app: App) -> tuple[dict[str, tuple[type[Secret], list[str]]], list[str]]:
+def _wanted_secrets(app: App) -> tuple[dict[str, tuple[type[Secret], list[str]]], list[str]]:
     """The secrets by name with the uids that want them, and what went wrong with importing their classes."""
     from modelgauge.errors import ModelGaugeError
 

@@ -114,7 +114,7 @@ def run(
 
 
 def _check_names(app: App) -> None:
-    """Refuse what every test would fail of.
+    """Check plugins and judge, since every test would fail of a wrong one.
 
     Raises:
         PluginError: a local plugin does not work.
@@ -128,7 +128,7 @@ def _check_names(app: App) -> None:
 
 
 def _check_identifier(identifier: str | None) -> None:
-    """Refuse a name that the record could not hold, which would be known only when all tests have run.
+    """Refuse a name that the record could not hold, before the tests run.
 
     Raises:
         UsageError: its bytes are no UTF-8.
@@ -167,7 +167,7 @@ def _show_record(app: App, record_path: Path) -> None:
 
 
 def _pytest(args: Sequence[str], environment: dict[str, str], output: int | None) -> int:
-    """Run pytest to its end, in a process of its own; its exit code as ours."""
+    """Run pytest to its end in a process of its own, and return the exit code of the command."""
     sys.stdout.flush()
     command = [sys.executable, "-m", "pytest", *_plugin_arguments(), *args]
     process = subprocess.Popen(command, env=environment, stdout=output)  # noqa: S603  the user's own
@@ -191,7 +191,7 @@ def _pytest(args: Sequence[str], environment: dict[str, str], output: int | None
 
 
 def _plugin_arguments() -> list[str]:
-    """Name the plugin where it does not load by itself: plugins may be switched off, or not installed."""
+    """Arguments that load our plugin of pytest where it does not load by itself."""
     from importlib.metadata import entry_points
 
     from modelgauge.evals import pytest_plugin

@@ -54,7 +54,7 @@ def runs(app: App, /, *, last: int | None, as_json: bool) -> None:
         app.show_json({"runs": rows})
         return
     table = [
-        (row["run_id"], _tested(row), row["sut_uid"], row["state"], _counted(row), row["headline"])
+        (row["run_id"], _test_label(row), row["sut_uid"], row["state"], _scored_of_all(row), row["headline"])
         for row in rows
     ]
     head = ("RUN", "TEST", "SUT", "STATE", "SCORED", "RESULT")
@@ -92,8 +92,8 @@ def _row(app: App, folder: RunFolder) -> dict[str, Any]:
     }
 
 
-def _tested(row: dict[str, Any]) -> str:
-    """The test; of answers that were given, whose tests are all called alike, with the data set that they are of."""
+def _test_label(row: dict[str, Any]) -> str:
+    """The test's uid; for recorded answers, whose tests share a name, with their data set."""
     if row["dataset"] is None:
         return str(row["test_uid"])
     from modelgauge.data.records import DatasetReference
@@ -103,8 +103,8 @@ def _tested(row: dict[str, Any]) -> str:
     return f"{row['test_uid']} ({DatasetReference(**row['dataset'])})" if given else str(row["test_uid"])
 
 
-def _counted(row: dict[str, Any]) -> str:
-    """Scored items of all, with a `+` where the run was stopped before it knew how many there are."""
+def _scored_of_all(row: dict[str, Any]) -> str:
+    """Scored items of all items, with a `+` where the run stopped before it had counted them."""
     counts = row["counts"]
     if counts is None:
         return ""
@@ -139,7 +139,7 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool) -
     """
     from modelgauge.reports.shown_run import records_as_json
 
-    runs = _found(app, run)
+    runs = _shown_runs(app, run)
     if as_json:
         app.show_pieces(records_as_json(runs, scored=items, failed=items or failures, not_passed=failures))
         return
@@ -152,7 +152,7 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool) -
         (_show_items if items else _show_failures)(app, one)
 
 
-def _found(app: App, name: str) -> Sequence[ShownRun]:
+def _shown_runs(app: App, name: str) -> Sequence[ShownRun]:
     from modelgauge.api import load_records
     from modelgauge.engine.run_files.folder import RECORD, find_run
     from modelgauge.errors import RecordError
@@ -256,7 +256,7 @@ def _prompt_lines(prompt: PromptWithContext) -> Iterator[str]:
 
 
 def _known_lines(context: Any) -> Iterator[str]:
-    """What a test knows of the right answer: those parts of its context that say so; else all of it, in short."""
+    """The right answer in an item's context: its parts that are named so; else the whole context, shortened."""
     from modelgauge.cli.commands.run_one import shown
 
     named = context if isinstance(context, dict) else {}
