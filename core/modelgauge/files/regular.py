@@ -116,8 +116,9 @@ def bytes_of_file(path: str | PathLike[str]) -> bytes:
         InputFileError: it cannot be read.
         InvalidOptionError: the path is none.
     """
+    named = path_of(path)
     try:
-        return bytes_of(path_of(path))
+        return bytes_of(named)
     except (OSError, ValueError) as error:  # a ValueError for a NUL in the path
         why = getattr(error, "strerror", None) or str(error)
         raise InputFileError(
