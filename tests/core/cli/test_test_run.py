@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from modelgauge.cli.commands import test_run
+from modelgauge.cli.commands import pytest_session
 from modelgauge.evals import pytest_plugin
 
 INTERRUPTED, TERMINATED = object(), object()
@@ -60,7 +60,7 @@ def session(run, monkeypatch):
 
     def session(*args, endings=(0,), made=None, plugin=False):
         started = Session(*endings, run=made)
-        monkeypatch.setattr(test_run, "subprocess", SimpleNamespace(Popen=started))
+        monkeypatch.setattr(pytest_session, "subprocess", SimpleNamespace(Popen=started))
         return run("test", "run", *args, plugin=plugin), started
 
     return session
@@ -176,7 +176,9 @@ def test_wrong_usage_starts_no_session(session, args, told):
     [("pytest", (), "pip install pytest pytest-xdist"), ("xdist", ("-n2",), "pip install pytest-xdist;")],
 )
 def test_a_package_that_is_not_installed_is_told(session, monkeypatch, lacking, args, fix):
-    monkeypatch.setattr(test_run, "find_spec", lambda name: None if name == lacking else find_spec(name))
+    monkeypatch.setattr(
+        pytest_session, "find_spec", lambda name: None if name == lacking else find_spec(name)
+    )
     ended, started = session("test_app.py", *args)
     assert (ended.code, bool(started.endings)) == (2, True)
     assert fix in ended.err
