@@ -173,12 +173,12 @@ def _alike(change: _Change) -> int:
 
 
 def _in_common(one: str, other: str) -> int:
-    """The length of what two texts begin with both."""
+    """The length of the longest beginning that two texts share."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _untagged(value: Any) -> Any:
-    """What `plain` has tagged, without the tag: a class stands beside the content."""
+    """A value that `plain` has tagged, without the tag; its class is beside the content."""
     if not isinstance(value, dict):
         return value
     for mark in ("$dict", "$tuple"):
@@ -200,7 +200,6 @@ def _untagged(value: Any) -> Any:
 
 
 def _difference(change: _Change, texts: Mapping[str, str]) -> Difference:
-    """A change in words."""
     path, asked, cached = change
     written, same = _written(change, texts)
     return Difference(
@@ -212,13 +211,12 @@ def _difference(change: _Change, texts: Mapping[str, str]) -> Difference:
 
 
 def _distance(change: _Change, texts: Mapping[str, str]) -> int:
-    """How much a change counts."""
     written, same = _written(change, texts)
     return _OTHER_QUESTION if written and not same else 1
 
 
 def _written(change: _Change, texts: Mapping[str, str]) -> tuple[str, bool]:
-    """What of the user's own texts stands in a part of the request, and whether it stands in the entry's too."""
+    """The user's own text that is in a part of the request, by its name, and whether it is in the entry too."""
     path, asked, cached = change
     if path[:1] == ("request",) and isinstance(asked, str):
         for name, text in texts.items():

@@ -261,7 +261,7 @@ class DiskCache:
     # --- rows -------------------------------------------------------------------------------------------------------
 
     def _close_stores(self) -> None:
-        """A connection is closed by its own thread, or by nobody."""
+        """Close the connections of this thread; those of others are theirs to close."""
         for store in (*self._former, self._store):
             store.close()
 
@@ -345,7 +345,7 @@ class DiskCache:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """What went wrong first: after a full disk, ending the transaction fails too."""
+    """The first error: after a full disk, ending the transaction fails too."""
     context = error.__context__
     passed_on = isinstance(context, diskcache.Timeout) or (
         isinstance(context, sqlite3.Error) and not is_damage(context)

@@ -101,7 +101,7 @@ def warn_of_foreign_distributions() -> None:
 
 
 def _sources_of_ours() -> str:
-    """What to give pip for ours again: each distribution as it was installed (PEP 610), else by its name."""
+    """The arguments with which pip installs ours again: each as it was installed (PEP 610), else by its name."""
     metadata, json = import_module("importlib.metadata"), import_module("json")
     sources = {DISTRIBUTION: DISTRIBUTION}
     for distribution in metadata.distributions():

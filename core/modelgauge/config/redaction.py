@@ -113,7 +113,7 @@ def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
 
 
 def _without_userinfo(match: re.Match[str]) -> str:
-    """The mark of what stands before the host of a URL; a user's name alone may be an ordinary one."""
+    """The mark in place of the userinfo of a URL; a user's name alone may be an ordinary word, and stays."""
     return match[0] if ":" not in match[0] and _is_ordinary(match[0]) else "[secret of a URL]"
 
 
@@ -194,20 +194,20 @@ class _Beginnings:
 
 
 def _in_common(one: str, other: str) -> int:
-    """The length of what two texts begin with both, in any case."""
+    """The length of the longest beginning that two texts share, in any case."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0].lower() == pair[1].lower(), pairs))
 
 
 def _as_written(form: str) -> set[str]:
-    """A form as it is, and as it stands in JSON: what is parsed before it is redacted must be found first."""
+    """A form as it is, and as JSON writes it: a secret must be found before the JSON is parsed."""
     json = import_module("json")
     cases = {form} if form.isascii() else {form, form.lower(), form.upper()}  # whose escapes differ
     return {form, *(json.dumps(one, ensure_ascii=plain)[1:-1] for one in cases for plain in (True, False))}
 
 
 def _guarded(value: str) -> re.Pattern[str]:
-    """An ordinary value where only secrets stand; one of the three groups is what comes before."""
+    """The pattern of an ordinary value where only secrets are; one of its three groups is the text before it."""
     form = re.escape(value)
     encoded = "|".join(map(re.escape, _in_basic(value))) or "(?!)"
     return re.compile(
@@ -218,12 +218,12 @@ def _guarded(value: str) -> re.Pattern[str]:
 
 
 def _in_basic(value: str) -> set[str]:
-    """An ordinary value as it stands after `Basic`, within the base64 of `user:VALUE`."""
+    """An ordinary value after `Basic`, within the base64 of `user:VALUE`."""
     return {form for form in _base64_forms(value.encode("utf-8", "surrogatepass")) if len(form) > 4}
 
 
 def _is_ordinary(value: str) -> bool:
-    """Whether a value may well turn up in a text that has nothing to do with it."""
+    """Whether a value is so short or so common that other texts hold it too."""
     return len(value) < SHORTEST_VALUE or (len(value) <= LONGEST_WORD and bool(_WORD.fullmatch(value)))
 
 

@@ -258,7 +258,7 @@ _ONE_A_LINE = "Write one whole object a line; a list of objects is named .json, 
 
 
 def _json_lines(source: str, text: str) -> Iterator[tuple[str, Any]]:
-    """The values of the lines; for a line that is no JSON value, what is wrong with it."""
+    """The place and the value of each line; for a line that is no JSON value, its error."""
     for number, line in enumerate(text.split("\n"), 1):  # JSON may hold the other characters that end lines
         place = f"{source}, line {number}"
         try:
@@ -352,7 +352,7 @@ def _plain_row(place: str, row: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Dates and times as ISO texts, values of numpy as Python's own; what JSON cannot say is left as it is."""
+    """Dates and times as ISO texts, values of numpy as Python's own; what JSON cannot hold is left as it is."""
     if value is None or type(value) in (str, int, float, bool):  # nearly always
         return value
     if type(value) is dict:

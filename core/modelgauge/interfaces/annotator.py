@@ -31,7 +31,7 @@ class Asker(Protocol):
 
 current_asker: ContextVar[Asker] = ContextVar("modelgauge_asker")
 judged_cost: ContextVar[float | None] = ContextVar("modelgauge_judged_cost", default=None)
-"""What the completion cost of which a request is made just now, in US dollars; None where nobody says."""
+"""The cost in US dollars of the completion whose request is made now; None where its SUT reports none."""
 
 
 class CompletionAnnotator(Identified, Generic[AnnotationT]):
@@ -92,7 +92,7 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
         """Whether what one of the SUTs of `get_suts` answers is kept, so that the same question gets the same answer.
 
         Raises:
-            DefinitionError: as above.
+            DefinitionError: it was called outside a run's `annotate`, or no SUT has this name.
         """
         return self._asker().keeps_answers(self, self._asked_name(name))
 

@@ -1,4 +1,4 @@
-"""What is said of wrong arguments of constructors and methods. Nothing is looked at while they are right."""
+"""The errors of wrong arguments of constructors and methods. Right arguments are not looked at."""
 
 import functools
 import inspect
@@ -20,7 +20,7 @@ def unbound_arguments(callee: Callee, error: TypeError, named: Collection[str]) 
 
     Args:
         callee: the class that was to be made, or the method.
-        error: what `inspect.Signature.bind` says.
+        error: that `inspect.Signature.bind` raised.
         named: the names of the arguments that were passed by name.
     """
     known, takes_any = _known(callee)
@@ -43,7 +43,7 @@ def refused_argument(cls: type, error: TypeError, named: Collection[str]) -> Arg
     Args:
         cls: what was to be made.
         error: what the constructor raised.
-        named: as above.
+        named: the names of the arguments that were passed by name.
     """
     known, takes_any = _known(cls)
     for name in () if takes_any else named:

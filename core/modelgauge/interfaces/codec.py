@@ -49,7 +49,7 @@ class ResponseCodec:
         return type(response) is str and self._str_stays and (response.isascii() or is_exact(response))
 
     def comes_back(self, response: Any) -> bool:
-        """Whether JSON gives back the same value: of a plain text, and of a class that says so of itself."""
+        """Whether JSON gives back the same value: true of plain texts, and of classes with `comes_back`."""
         if type(response) is self.kind and "comes_back" in self.kind.__dict__:
             return True
         return self.stays(response)
@@ -84,7 +84,7 @@ class ResponseCodec:
         return text
 
     def _dump_declared(self, response: Any) -> str | None:
-        """What is no plain JSON, but comes back from it as the declared type: a dataclass, a tuple, a set."""
+        """The JSON of a dataclass, a tuple or a set, where it comes back as the declared type."""
         if self._adapter is None:
             return None
         text = self._adapter.dump_json(response, warnings="error").decode()
@@ -110,7 +110,7 @@ class ResponseCodec:
             raise self._unfit(text, error) from None
 
     def _unfit(self, text: str, error: ValidationError) -> InvalidResponseError:
-        """Say what was returned and what must be; of an object or a list, also what is wrong inside."""
+        """The error of a response of another type; of an object or a list, also what is wrong inside."""
         try:
             value = from_json(text)
         except ValueError as wrong:
@@ -183,7 +183,7 @@ def response_type(method: Callable[..., Any], cls: type) -> Any:
 
 
 def _resolved(declared: Any, names: dict[str, Any], where: str) -> Any:
-    """An annotation with the names in it looked up; the other annotations of a method do not matter."""
+    """One annotation of a method with the names in it looked up, whatever the others are."""
     holder = types.SimpleNamespace(__annotations__={"return": declared})
     try:
         found = typing.get_type_hints(holder, names, include_extras=True)["return"]

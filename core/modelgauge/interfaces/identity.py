@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Initialization(Frozen):
-    """How an object was made: what a run's record says of it, and part of its identity.
+    """How an object was made, for a run's record; part of its identity.
 
     Args:
         uid: the name it was made under.
@@ -48,7 +48,7 @@ _HANDED_ON = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 @dataclass(frozen=True, slots=True)
 class _Argument:
-    """An argument as it was when the object was made: JSON, whether that tells all, and the secrets in it."""
+    """An argument as it was when the object was made: its JSON, whether that is exact, and the secrets in it."""
 
     shown: Any
     exact: bool
@@ -119,12 +119,14 @@ class Identified:
             asked: the SUTs that a judge asks, by its own names; its answers depend on theirs.
         """
         made = self.initialization
-        told = {name: value for name, value in made.arguments.items() if name not in self.identity_excludes}
+        arguments = {
+            name: value for name, value in made.arguments.items() if name not in self.identity_excludes
+        }
         parts = [
             _without_options(made.uid, self.identity_excludes),
             made.class_name,
             made.cache_version,
-            told,
+            arguments,
         ]
         return {"made": parts, "with": {name: one.identity() for name, one in (asked or {}).items()}}
 
@@ -204,7 +206,7 @@ def identity_name(cls: type) -> str:
 def _capture(
     cls: type, default_uid: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[str, dict[str, _Argument]] | None:
-    """The uid and the other arguments; None for copy and pickle, which pass none, and where a signature is not true.
+    """The uid and the other arguments; None for copy and pickle, which pass none, and where a signature is wrong.
 
     Raises:
         ArgumentError: the constructor does not take them.

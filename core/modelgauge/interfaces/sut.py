@@ -193,7 +193,7 @@ def check_sut(sut: PromptResponseSUT[Any, Any] | type[PromptResponseSUT[Any, Any
     """Refuse a SUT, or a class of SUTs, that cannot answer anything.
 
     Raises:
-        DefinitionError: a step is missing, or a method of a declared capability; the message says which.
+        DefinitionError: a step is missing, or a method of a declared capability; the message names it.
     """
     cls = sut if isinstance(sut, type) else type(sut)
     _check_declared(cls)

@@ -230,12 +230,12 @@ class Plugins:
         return tuple(caller.name for caller in callers)
 
     def _implementations(self, hook: str, plugin: object = None) -> list[HookImpl]:
-        """Of one plugin or of all, in the order in which pluggy would call them."""
+        """The implementations of a hook, of one plugin or of all, in the order in which pluggy would call them."""
         found = getattr(self.manager.hook, hook).get_hookimpls()
         return [each for each in reversed(found) if plugin is None or each.plugin is plugin]
 
     def _guarded(self, implementation: HookImpl, hook: str, arguments: Mapping[str, object]) -> bool:
-        """Call a hook, and say whether it did not raise; what it raises is kept once."""
+        """Call a hook, keep the first error that it raises, and return whether it raised none."""
         try:
             _call(implementation, arguments)
         except KeyboardInterrupt:

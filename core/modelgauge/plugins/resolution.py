@@ -204,7 +204,7 @@ class Resolver:
 def _resolved(
     registry: Registry, names: Iterable[object], failures: list[ModelGaugeError]
 ) -> Iterator[tuple[str, Resolved]]:
-    """What the uids among some names mean; the errors of the others are added to those that there are."""
+    """The names that are uids, each with what it stands for; errors are added to `failures`."""
     for name in names:
         if isinstance(name, str):
             try:
@@ -225,7 +225,7 @@ def _raise_together(failures: Sequence[ModelGaugeError]) -> None:
 
 
 def _owner(test: PromptResponseTest) -> str:
-    """Whose data it is: the test without its options, so that they share what they have in common."""
+    """The owner of a test's data: its uid without options, so that variants of a test share their data."""
     return test.uid.partition("?")[0]
 
 

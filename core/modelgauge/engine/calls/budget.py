@@ -132,7 +132,6 @@ def tokens_of(usage: Usage) -> int:
 
 
 def _is_spent(spent: float, cap: float | None) -> bool:
-    """Whether a cap is reached; False where there is none."""
     return cap is not None and spent >= cap * (1 - _NOISE)
 
 

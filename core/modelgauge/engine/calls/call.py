@@ -150,7 +150,7 @@ class Target:
         return await self._first(key, request, tally)
 
     async def _at_once(self, request: Any) -> Any:
-        """The response of what only computes; where it fails as what is sent does, it goes on like that."""
+        """The response of a method that only computes; after an error that may pass, it is a call like others."""
         try:
             return await self.services.deadlines.at_once(self._timed(self._immediate(request)))
         except Exception as error:
@@ -188,7 +188,7 @@ class Target:
         return Called(response, paid, report, key.digest if kept else None)
 
     def _keep(self, key: Key, text: str, tally: CallTally) -> bool:
-        """Store a response, unless a secret stands in the call; whether it is stored."""
+        """Store a response, unless there is a secret in the call; return whether it is stored."""
         services, keys = self.services, self._keys
         why = keys and why_unkept(self.owner, keys, key, text, services.options.redactor)
         if why:
@@ -217,12 +217,12 @@ class Target:
             raise
 
     def _stored(self, response: Any) -> tuple[str, Any]:
-        """A response as the text that is stored, and as what that holds: what cannot be read again is never stored."""
+        """The text of a response for the cache, and the response as that text gives it back."""
         text = self.codec.dump(response)
         return text, response if self.codec.comes_back(response) else self.codec.load(text)
 
     def _revived(self, response: Any) -> Any:
-        """A response that is not cached, in the form that it would have if it were."""
+        """A response that is not cached, in the form that the cache would give back."""
         return response if self.codec.comes_back(response) else self._stored(response)[1]
 
     async def _paid(self, request: Any, attempt: int = 0) -> tuple[Any, AppReport | None]:

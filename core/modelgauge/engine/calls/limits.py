@@ -15,15 +15,15 @@ START = 20
 CEILING = 256
 _MOST_IN_FLIGHT = 1024  # items
 _MOST_CHANGES = 200
-_MOST_BORNE = 0.2  # the share of refusals
-_LEAST_BORNE = 0.01
+_MOST_ACCEPTED = 0.2  # the share of refusals
+_LEAST_ACCEPTED = 0.01
 _MOST_ERRORS = 0.05  # the share of server errors with which places still grow
 _FEW = 5  # refusals, which show a share
 _MOST_ATTEMPTS = 100  # that are waited for until then
 
 
 class Outcome(Enum):
-    """How an attempt ended, as far as a limiter cares."""
+    """How an attempt ended, for a limiter."""
 
     ok = "ok"
     rate_limited = "rate_limited"  # the server said 429
@@ -52,7 +52,7 @@ class Limiter:
 
 
 class AdaptiveLimiter(Limiter):
-    """Places for concurrent attempts, as many as the server bears; first come, first served.
+    """Places for concurrent attempts, as many as the server takes; first come, first served.
 
     It starts at `start`, doubles for each round in which places ran out until the first 429, then grows by a tenth; a
     429 cuts it by a third, once for each round, since calls that were sent before the cut say nothing of it; a round
@@ -61,8 +61,8 @@ class AdaptiveLimiter(Limiter):
 
     Some servers refuse a share of all calls, however few are under way, since others use up their machines. Cuts do
     not help there, and would end at one call at a time. So each cut is on trial: where the share of refusals is not
-    clearly smaller after it, the cut is taken back, and as many refusals are borne from then on, until they get fewer.
-    More than a fifth of all calls is never borne: so few attempts are left to a call that it would fail too often.
+    clearly smaller after it, the cut is taken back, and as many refusals are accepted from then on, until they get
+    fewer. Refusals of more than a fifth of all calls are never accepted: a call would fail too often.
 
     Args:
         start: places at first.
@@ -79,7 +79,7 @@ class AdaptiveLimiter(Limiter):
         self._clock = clock
         self._begun = clock()
         self._slow_start = True
-        self._borne = 0.0  # the share of refusals that cuts do not lower
+        self._accepted = 0.0  # the share of refusals that cuts do not lower
         self._before_cut = _BeforeCut(self.limit, slow_start=True)
         self._round = _Round(self.limit)
 
@@ -128,7 +128,7 @@ class AdaptiveLimiter(Limiter):
             self._try_cut(ended)
         elif ended.stage is _Stage.trial and self._was_in_vain(ended):
             self._take_back(ended)
-        elif ended.refused > ended.bearable:
+        elif ended.refused > ended.allowed_refusals:
             self._cut(ended)
         else:
             self._go_on(ended)
@@ -144,39 +144,41 @@ class AdaptiveLimiter(Limiter):
             self._try_cut(settling)
 
     def _try_cut(self, settled: "_Round") -> None:
-        """See what the cut changes, by enough attempts that were sent after it."""
+        """Begin the trial of a cut: enough attempts that were sent after it."""
         self._before_cut.share = settled.share
         attempts = self._enough(settled.share)
-        self._round = _Round(attempts, _Stage.trial, bearable=int(attempts * _MOST_BORNE))
+        self._round = _Round(attempts, _Stage.trial, allowed_refusals=int(attempts * _MOST_ACCEPTED))
 
     def _was_in_vain(self, trial: "_Round") -> bool:
         before = self._before_cut
-        still_refused = trial.share >= (before.share + self._borne) / 2
-        return trial.complete and still_refused and max(trial.share, before.share) <= _MOST_BORNE
+        still_refused = trial.share >= (before.share + self._accepted) / 2
+        return trial.complete and still_refused and max(trial.share, before.share) <= _MOST_ACCEPTED
 
     def _take_back(self, trial: "_Round") -> None:
         before = self._before_cut
-        self._borne, self._slow_start = trial.share, before.slow_start
+        self._accepted, self._slow_start = trial.share, before.slow_start
         self._change(before.limit, "cut in vain")
         self._begin()
 
     def _go_on(self, ended: "_Round") -> None:
-        grows = ended.stage is _Stage.free and ended.saturated and ended.share <= self._borne
+        grows = ended.stage is _Stage.free and ended.saturated and ended.share <= self._accepted
         if grows and ended.errors <= ended.seen * _MOST_ERRORS:
             growth = self.limit if self._slow_start else max(1, self.limit // 10)
             self._change(min(self.most, self.limit + growth), "saturated")
         # Never upwards: the places that it grows by would be taken for the server's way.
-        self._borne -= max(0.0, self._borne - ended.share) / 10
-        if self._borne < _LEAST_BORNE:
-            self._borne = 0.0
+        self._accepted -= max(0.0, self._accepted - ended.share) / 10
+        if self._accepted < _LEAST_ACCEPTED:
+            self._accepted = 0.0
         self._begin()
 
     def _begin(self) -> None:
-        if not self._borne:
+        if not self._accepted:
             self._round = _Round(self.limit)
             return
-        attempts = self._enough(self._borne)
-        self._round = _Round(attempts, bearable=int(attempts * min(2 * self._borne, _MOST_BORNE)))
+        attempts = self._enough(self._accepted)
+        self._round = _Round(
+            attempts, allowed_refusals=int(attempts * min(2 * self._accepted, _MOST_ACCEPTED))
+        )
 
     def _enough(self, share: float) -> int:
         """Attempts that show a share of refusals: as many as hold a few."""
@@ -215,7 +217,7 @@ class _Round:
     Args:
         attempts: that it is to have.
         stage: what they are of.
-        bearable: refusals that call for no cut; one more does, and the rest of the round is not waited for.
+        allowed_refusals: refusals that call for no cut; one more does, and the rest of the round is not waited for.
         seen: attempts that have ended.
         refused: those that ended in a 429.
         errors: those that ended in a server error.
@@ -224,7 +226,7 @@ class _Round:
 
     attempts: int
     stage: _Stage = _Stage.free
-    bearable: int = 0
+    allowed_refusals: int = 0
     seen: int = 0
     refused: int = 0
     errors: int = 0
@@ -247,7 +249,7 @@ class _Round:
 
     @property
     def over(self) -> bool:
-        return self.complete or (self.stage is not _Stage.settling and self.refused > self.bearable)
+        return self.complete or (self.stage is not _Stage.settling and self.refused > self.allowed_refusals)
 
 
 def window_of(limiters: Iterable[Limiter]) -> int:

@@ -78,7 +78,7 @@ def _may_pass(error: Exception) -> bool:
 
 
 def _check(owner: Any, verdict: object) -> None:
-    """Refuse what would pass for no opinion, and waits that never end."""
+    """Refuse a verdict of another class, and waits that never end."""
     if isinstance(verdict, Fatal):
         return
     if isinstance(verdict, Retry):

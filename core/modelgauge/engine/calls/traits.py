@@ -102,7 +102,7 @@ def limiter_of(owner: Owner, options: RunOptions, *, batched: bool) -> Limiter:
 
 
 def _places(owner: Any, name: str) -> int | None:
-    """How many there may be at once, as an author has set it.
+    """An author's limit of calls at once, or of requests in a batch.
 
     Raises:
         DefinitionError: no such number; a run with no place for calls would wait for ever.

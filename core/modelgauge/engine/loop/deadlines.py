@@ -254,7 +254,6 @@ async def _of_author(awaitable: Awaitable[Any]) -> Any:
 
 
 async def _here(awaitable: Awaitable[Any]) -> Any:
-    """Await an author's code as `of_author` calls it."""
     with AuthorCode():
         return await awaitable
 
@@ -275,7 +274,7 @@ def _keep(task: "asyncio.Task[Any]") -> None:
 
 
 async def _taken_back(task: "asyncio.Task[Any]") -> None:
-    """Take back that a coroutine cancelled the task that it ran in, which is not its own.
+    """Undo the cancellation of this task by a coroutine that ran in it.
 
     Raises:
         CancelledError: in any case.

@@ -124,7 +124,7 @@ def _where(frame: FrameType | None) -> str:
 
 
 def _begins_here(file: str) -> bool:
-    """Whether this code calls that of authors: what is further out calls nobody but the loop."""
+    """Whether this is code of the engine or of the loop, which calls authors' code."""
     return file.startswith(_ENGINE) or file in _LOOP
 
 
@@ -137,7 +137,7 @@ _BLOCKS = "all other calls wait meanwhile. Write it as plain `def`, which runs i
 
 
 class Pace:
-    """Times the first calls of a method, and says once where it is slow.
+    """Times the first calls of a method, and warns once where it is slow.
 
     Args:
         method: whose it is, for the author, and what it does for some milliseconds.
