@@ -5,9 +5,9 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from modelgauge.data.annotations import PromptInteractionAnnotations
 from modelgauge.data.items import TestItem
@@ -44,24 +44,12 @@ def is_from_outside(error: BaseException) -> bool:
     return task is None or task.cancelling() > 0
 
 
-class AuthorCode:
-    """An author's code under way: a child process that it forks ends there, and is no second engine."""
-
-    __slots__ = ("_forks",)
-
-    forks: ClassVar[int] = 0
-    """How many forks lie between this process and the first; a number costs less than the id of the process."""
-
-    def __enter__(self) -> None:
-        self._forks = AuthorCode.forks
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if AuthorCode.forks != self._forks:
-            _leave(error)
+_forks = 0  # between this process and the first; a number costs less than the id of the process
 
 
 def _count_fork() -> None:
-    AuthorCode.forks += 1
+    global _forks  # noqa: PLW0603  of this process
+    _forks += 1
 
 
 if hasattr(os, "register_at_fork"):
@@ -69,15 +57,29 @@ if hasattr(os, "register_at_fork"):
 
 
 def of_author(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call an author's code as within `AuthorCode`, in half the time: several times for each item."""
-    forks = AuthorCode.forks
+    """Call an author's code; a child process that it forks ends there, and is no second engine."""
+    forks = _forks
     try:
         result = function(*args, **kwargs)
     except BaseException as error:
-        if AuthorCode.forks != forks:
+        if _forks != forks:
             _leave(error)
         raise
-    if AuthorCode.forks != forks:
+    if _forks != forks:
+        _leave()
+    return result
+
+
+async def awaited_of_author(awaitable: Awaitable[T]) -> T:
+    """Await an author's code; a child process that it forks ends there, and is no second engine."""
+    forks = _forks
+    try:
+        result = await awaitable
+    except BaseException as error:
+        if _forks != forks:
+            _leave(error)
+        raise
+    if _forks != forks:
         _leave()
     return result
 

@@ -14,7 +14,12 @@ from time import monotonic, sleep
 from types import CodeType
 from typing import Any, TypeVar
 
-from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, AuthorCode, as_exception, of_author
+from modelgauge.engine.bookkeeping.failures import (
+    NOT_OF_THE_ITEM,
+    as_exception,
+    awaited_of_author,
+    of_author,
+)
 from modelgauge.errors import CallError, CallTimeoutError
 
 T = TypeVar("T")
@@ -196,7 +201,7 @@ async def in_this_task(seconds: float, awaitable: Awaitable[Any]) -> Any:
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            return await _of_author(awaitable)
+            return await awaited_of_author(awaitable)
     except TimeoutError as error:
         if limit.expired():
             raise timed_out(seconds) from error
@@ -205,6 +210,10 @@ async def in_this_task(seconds: float, awaitable: Awaitable[Any]) -> Any:
         if task is not None and task.cancelling() <= cancelled_before:
             raise _cancelled_itself() from error
         raise
+    except BaseException as error:  # what would end the loop (`SystemExit`) becomes an error of the call
+        if isinstance(error, (Exception, *NOT_OF_THE_ITEM)):
+            raise
+        raise as_exception(error) from None
 
 
 def _begun(attempt: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> "asyncio.Task[None]":
@@ -219,7 +228,7 @@ async def _attempt(watch: _Watch, awaitable: Awaitable[Any]) -> None:
     _current.set(watch)  # in this task's context alone
     watch.has_begun = True
     try:
-        result = await _here(awaitable)
+        result = await awaited_of_author(awaitable)
     except KeyboardInterrupt:  # it ends the loop: asyncio need not report it too
         if (task := asyncio.current_task()) is not None:
             task.add_done_callback(asyncio.Task.exception)
@@ -241,21 +250,6 @@ def _as_awaited(error: BaseException, watch: _Watch) -> Exception:
         late.__cause__ = None if was_cancelled else error
         return late
     return _cancelled_itself() if was_cancelled else as_exception(error)
-
-
-async def _of_author(awaitable: Awaitable[Any]) -> Any:
-    """Await an author's code; what would end the loop (`SystemExit`) becomes an error of the call."""
-    try:
-        return await _here(awaitable)
-    except BaseException as error:
-        if isinstance(error, (Exception, *NOT_OF_THE_ITEM)):
-            raise
-        raise as_exception(error) from None
-
-
-async def _here(awaitable: Awaitable[Any]) -> Any:
-    with AuthorCode():
-        return await awaitable
 
 
 def _forget(task: "asyncio.Task[Any]") -> None:
