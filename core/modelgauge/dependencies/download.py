@@ -91,9 +91,7 @@ def _copy(
     window_start, window_bytes = time.monotonic(), 0
     while True:
         try:
-            chunk = response.read1(
-                _CHUNK
-            )  # what has come, not all that is asked for: a trickle is seen as one
+            chunk = response.read1(_CHUNK)  # what has come, though less: a trickle is seen as one
         except (OSError, http.client.HTTPException) as error:
             raise _PassingError(f"the connection broke ({error!r})") from error
         if not chunk:

@@ -125,9 +125,8 @@ class Registry:
     def __init__(self, kind: Kind, failed_plugins: Sequence[str] = ()) -> None:
         self.kind = kind
         self._failed_plugins = failed_plugins
-        self._claims: dict[
-            tuple[str, bool], list[Entry]
-        ] = {}  # of each uid, and of each prefix of a provider
+        # Of each uid, and of each prefix of a provider.
+        self._claims: dict[tuple[str, bool], list[Entry]] = {}
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Take what one plugin registered, all or nothing.

@@ -57,9 +57,8 @@ class Resolver:
         made_tests = self._tests(tests, suts)
         made_suts = [self.sut(sut) for sut in suts]
         data = self._data(made_tests)
-        annotators = [
-            self._annotators(test) for test in made_tests
-        ]  # one object for all SUTs, with one limit
+        # One object for all SUTs, with one limit.
+        annotators = [self._annotators(test) for test in made_tests]
         works = [
             self._work(test, Respondent.of(sut), data[_owner(test)], own)
             for test, own in zip(made_tests, annotators, strict=True)
@@ -146,18 +145,14 @@ class Resolver:
         self, error: ModelGaugeError, tests: Sequence[PromptResponseTest]
     ) -> ModelGaugeError:
         """The error of missing secrets, with missing data that would not be fetched."""
-        if not self.dependencies.offline:
-            return error
         lines = [
             line
-            for test in tests
+            for test in (tests if self.dependencies.offline else ())
             for line in self.dependencies.missing(_owner(test), declared(test, "get_dependencies"))
         ]
-        return (
-            error
-            if not lines
-            else UsageError(f"{error.problem}\nData is missing too:\n" + "\n".join(lines), fix=error.fix)
-        )
+        if not lines:
+            return error
+        return UsageError("\n".join([error.problem, "Data is missing too:", *lines]), fix=error.fix)
 
     def _data(self, tests: Iterable[PromptResponseTest]) -> dict[str, dict[str, ResolvedDependency]]:
         wanted = {_owner(test): declared(test, "get_dependencies") for test in tests}
