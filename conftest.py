@@ -4,7 +4,7 @@
 """
 
 import os
-import tempfile
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -23,14 +23,15 @@ settings.load_profile("fixed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where Python must write no bytecode beside sources, let all processes share one folder of it.
+    """Where Python must write no bytecode beside sources, keep it in a folder of its own, for later processes too.
 
     Else each of the many processes that tests start would compile every module again.
     """
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-        folder = tempfile.TemporaryDirectory(prefix="modelgauge-bytecode-", ignore_cleanup_errors=True)
-        config.add_cleanup(folder.cleanup)
-        os.environ["PYTHONPYCACHEPREFIX"] = folder.name
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(
+            config.rootpath / ".pytest_cache" / "bytecode"
+        )
+        sys.dont_write_bytecode = False
 
 
 @pytest.fixture(scope="session", autouse=True)
