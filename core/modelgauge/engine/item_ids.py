@@ -10,7 +10,7 @@ class DigestSet:
     """A set of 64-bit digests, by open addressing in one array: 12 to 24 bytes an entry."""
 
     def __init__(self) -> None:
-        self._slots = _empty(1024)
+        self._slots = array("Q", bytes(8 * 1024))
         self._count = 0
 
     def __len__(self) -> int:
@@ -36,7 +36,7 @@ class DigestSet:
         return True
 
     def _grow(self) -> None:
-        old, slots = self._slots, _empty(2 * len(self._slots))
+        old, slots = self._slots, array("Q", bytes(16 * len(self._slots)))
         mask = len(slots) - 1
         for digest in old:
             if digest:
@@ -50,10 +50,6 @@ class DigestSet:
 def digest_of(name: str) -> int:
     """64 bits of a name, never 0, for this process only. Two of a million names collide in one of 37 million runs."""
     return hash(name) % 2**64 or 1
-
-
-def _empty(size: int) -> "array[int]":
-    return array("Q", bytes(8 * size))
 
 
 class Ids:

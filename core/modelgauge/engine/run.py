@@ -189,11 +189,7 @@ class Run:
     def _standing(self) -> Standing:
         tallies = [pair.tally for pair in self._pairs]
         known = [pair.known for pair in self._pairs]
-        ages = [
-            age
-            for age in (self._board.services.deadlines.oldest, self._board.services.pool.oldest)
-            if age is not None
-        ]
+        ages = (self._board.services.deadlines.oldest, self._board.services.pool.oldest)
         errors = sum(one.failed for one in tallies)
         return Standing(
             done=errors + sum(one.outcomes["scored"] for one in tallies),
@@ -201,7 +197,7 @@ class Run:
             cached=sum(calls.cached for one in tallies for calls in one.calls),
             errors=errors,
             cost=sum(one.cost for one in tallies),
-            oldest=max(ages, default=None),
+            oldest=max((age for age in ages if age is not None), default=None),
         )
 
     def _disk_failed(self, error: ModelGaugeError) -> None:

@@ -14,7 +14,7 @@ from modelgauge.config.run_options import RunOptions
 from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import TextPrompt, asks_nothing
-from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, TestItemRecord, item_from_json
+from modelgauge.data.records import ItemRecord, TestItemRecord, item_from_json
 from modelgauge.engine.source import field_of
 from modelgauge.files.regular import opened
 from modelgauge.stats.intervals import joined_clusters
@@ -206,7 +206,7 @@ class JournaledItems(MeasuredItems):
     Args:
         index: of the journal; no line may be added while this is in use.
         measured: the rows of the items.
-        failed: which of the failures stand beside them.
+        failed: the places of their failed items among all.
         unfinished: how many items have no line; None where nobody knows.
         about: what is known of all rows.
         is_all: whether these are all items of the run, so that `having` finds what was measured of failed ones.
@@ -249,13 +249,12 @@ class JournaledItems(MeasuredItems):
         with opened(self._index.path) as file:
             for place in self._order:
                 file.seek(self._index.measured_offsets[place])
-                yield self._measured(file.readline())
+                yield self._measured(item_from_json(file.readline(), str(self._index.path)))
 
     def _item(self, index: int) -> MeasuredTestItem:
-        return self._measured(_line(self._index.path, self._index.measured_offsets[self._order[index]]))
+        return self._measured(_record(self._index, self._index.measured_offsets[self._order[index]]))
 
-    def _measured(self, line: bytes) -> MeasuredTestItem:
-        record = item_from_json(line, str(self._index.path))
+    def _measured(self, record: ItemRecord) -> MeasuredTestItem:
         return MeasuredTestItem(test_item=_live(self._index, record), measurements=record.measurements)
 
     def _column_values(self, name: str) -> "NDArray[np.float64]":
@@ -307,17 +306,13 @@ class _FailedItems(Sequence[TestItem]):
         return self._at(range(len(self))[place])
 
     def _at(self, place: int) -> TestItem:
-        offset = self._index.failed_offsets[self._order[place]]
-        record = item_from_json(_line(self._index.path, offset), str(self._index.path))
-        if not isinstance(record, TestItemExceptionRecord):
-            raise TypeError(record)
-        return _live(self._index, record)
+        return _live(self._index, _record(self._index, self._index.failed_offsets[self._order[place]]))
 
 
-def _line(path: Path, offset: int) -> bytes:
-    with opened(path) as file:
+def _record(index: JournalIndex, offset: int) -> ItemRecord:
+    with opened(index.path) as file:
         file.seek(offset)
-        return file.readline()
+        return item_from_json(file.readline(), str(index.path))
 
 
 def _live(index: JournalIndex, record: ItemRecord) -> TestItem:
