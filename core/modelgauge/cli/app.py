@@ -189,4 +189,4 @@ def _ascii_json(text: str) -> str:
     return "".join(chr(code) if code < 128 else f"\\u{code:04x}" for code in codes)
 
 
-pass_app = click.make_pass_decorator(App, ensure=True)
+pass_app = click.make_pass_decorator(App)

@@ -95,4 +95,4 @@ def main() -> None:
         # What the encoding cannot hold is shown as an escape, not an error.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    cli.main(prog_name="modelgauge")
+    cli.main()

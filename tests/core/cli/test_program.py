@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import threading
 from importlib import import_module
 from pathlib import Path
 
@@ -17,7 +19,7 @@ import pytest
 import modelgauge
 from modelgauge.cli.app import App
 from modelgauge.cli.main import COMMANDS, cli
-from modelgauge.cli.program import report_error
+from modelgauge.cli.program import report_error, when_terminated
 
 HEAVY = ("pydantic", "numpy", "aiohttp", "rich", "asyncio", "diskcache", "tqdm", "jinja2")
 
@@ -300,3 +302,112 @@ def test_a_number_that_cannot_be_in_the_files_of_a_run_is_damage(run, only_run):
 def test_a_disk_without_room_is_told_with_how_to_go_on(capsys):
     assert report_error(App(), OSError(errno.ENOSPC, "No space left on device")) == 4
     assert "the disk took no more of what was to be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (KeyboardInterrupt(), 130, "Interrupted.\n"),
+        (click.Abort(), 130, "Interrupted.\n"),
+        (EOFError(), 130, "Interrupted.\n"),
+        (click.BadParameter("no"), 2, "Error: Invalid value: no\n"),
+        (click.FileError("x", "no"), 2, "Error: Could not open file 'x': no\n"),
+        (
+            PermissionError(errno.EACCES, "Permission denied"),
+            4,
+            (
+                "Error: the operating system refused what was to be done: [Errno 13] Permission denied\n"
+                "Correct what it names; `modelgauge --debug ...` shows where it happened.\n"
+            ),
+        ),
+        (
+            ZeroDivisionError(),
+            70,
+            (
+                "Error: this should not have happened: ZeroDivisionError\n"
+                "Run it again as `modelgauge --debug ...` for the traceback, and please report it.\n"
+            ),
+        ),
+    ],
+)
+def test_each_kind_of_ending_has_a_code_and_words(capsys, error, code, told):
+    assert report_error(App(), error) == code
+    assert capsys.readouterr() == ("", told)
+
+
+def test_the_program_has_its_name_without_being_told(capsys):
+    assert cli.main(["list", "--nothing"], standalone_mode=False) == 2
+    assert capsys.readouterr().err.startswith("Usage: modelgauge list ")
+
+
+@pytest.fixture
+def ending(run, here):
+    """Run a command of a plugin that does what is given."""
+
+    def ending(*lines):
+        body = "".join(f"        {line}\n" for line in lines)
+        (here / "ends.py").write_text(
+            "import click, errno, os, signal, modelgauge\n"
+            "@modelgauge.hookimpl\n"
+            "def modelgauge_register_commands(cli):\n"
+            "    @cli.command('end')\n"
+            f"    def end():\n{body}",
+            encoding="utf-8",
+        )
+        return run("--plugin", "ends.py", "end", plugin=False)
+
+    return ending
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("background", [False, True])
+def test_sigterm_interrupts_a_command_and_is_left_as_it_was(ending, background):
+    kill = "signal.raise_signal(signal.SIGTERM)"
+    before = signal.getsignal(signal.SIGTERM)
+    keyboard = signal.signal(signal.SIGINT, signal.SIG_IGN if background else signal.default_int_handler)
+    try:
+        ended = ending(kill, "click.echo('went on')")
+    finally:
+        signal.signal(signal.SIGINT, keyboard)
+    assert (ended.code, ended.out, ended.err) == (130, "", "Interrupted.\n")
+    assert signal.getsignal(signal.SIGTERM) is before
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        assert ending(kill, "click.echo('went on')").out == "went on\n"
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_in_another_thread_signals_are_left_alone():
+    seen = []
+
+    def work():
+        with when_terminated(print):
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [signal.getsignal(signal.SIGTERM)]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows says nothing of the other end of a pipe")
+@pytest.mark.parametrize(("read", "code"), [(False, 0), (True, 4)])
+def test_a_broken_pipe_is_no_error_where_it_is_stdout(here, monkeypatch, capsys, read, code):
+    reader, writer = os.pipe()
+    with open(writer, "w") as stdout:  # noqa: PTH123  a number
+        if not read:
+            os.close(reader)
+        monkeypatch.setattr(sys, "stdout", stdout)
+        (here / "pipes.py").write_text(
+            "import modelgauge\n"
+            "@modelgauge.hookimpl\n"
+            "def modelgauge_register_commands(cli):\n"
+            "    @cli.command('end')\n"
+            "    def end():\n        raise BrokenPipeError(32, 'Broken pipe')\n",
+            encoding="utf-8",
+        )
+        assert cli.main(["--plugin", "pipes.py", "end"], standalone_mode=False) == code
+    assert ("Broken pipe" in capsys.readouterr().err) == read
+    if read:
+        os.close(reader)

@@ -269,6 +269,9 @@ def test_a_dry_run_counts_what_the_cache_has(run, here):
     assert run(*dry, "--json").json["plans"][0]["sut_calls"] == {"paid": 6, "cached": 4}
     assert "To pay: 6 calls; what they cost is not known." in run(*dry).out
     assert "To pay: 10 calls" in run(*dry, "--no-caching").out
+    secret = {"HTTPS_PROXY": "user:passw0rd@host:notaport"}
+    shown = run("run-test", "--sut", "echo?answer=passw0rd", "--test", "numbers", "--dry-run", env=secret).out
+    assert "passw0rd" not in shown
     assert list((here / "run_data" / "runs").iterdir()) == runs
 
 
@@ -380,6 +383,7 @@ def test_a_refused_run_leaves_an_old_output_file_alone(run, here):
     (here / "out.json").write_text("old", encoding="utf-8")
     assert run("run-test", "--sut", "nobody", "--test", "numbers", "--output-file", "out.json").code == 2
     assert (here / "out.json").read_text(encoding="utf-8") == "old"
+    assert sorted(one.name for one in here.iterdir()) == ["out.json", "plugin.py"]
 
 
 # --- settings ----------------------------------------------------------------------------------------

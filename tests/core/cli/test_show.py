@@ -101,6 +101,10 @@ def test_a_row_of_a_run_tells_what_was_measured_and_how_far_it_came(run, ran, mo
     (row,) = run("runs", "--json").json["runs"]
     assert (row["test_uid"], row["sut_uid"], row["dataset"]) == ("numbers", "flaky", None)
     assert row["path"].endswith(ran.name)
+    record = json.loads((ran / "record.json").read_text(encoding="utf-8"))
+    assert {name: row[name] for name in ("run_id", "invocation_id", "run_timestamp", "counts")} == {
+        name: record[name] for name in ("run_id", "invocation_id", "run_timestamp", "counts")
+    }
     head, line = run("runs").out.splitlines()
     assert head.split() == ["RUN", "TEST", "SUT", "STATE", "SCORED", "RESULT"]
     assert line.split() == [ran.name, "numbers", "flaky", "finished", "8/10", "accuracy", "0.00"]

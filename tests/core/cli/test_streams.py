@@ -1,8 +1,12 @@
 """`--log-level`: standard logging goes to stderr while a command runs, and is left as it was."""
 
 import logging
+import os
+import sys
 
 import pytest
+
+from modelgauge.cli.streams import logging_to_stderr, reserved_stdout
 
 LEAKY = """
 import logging
@@ -45,6 +49,7 @@ def test_runs_and_failures_are_logged_where_they_are_asked_for(run):
     told = run("--log-level", "info", *args, "--no-caching")
     assert "numbers on flaky" in told.err
     assert "item n3 failed at flaky: ValueError: cannot answer 3" in told.err
+    assert f"Run {told.json['records'][0]['run_id']} ended after " in told.err
     assert told.json["records"]
 
 
@@ -100,3 +105,28 @@ def test_the_password_of_a_misspelt_proxy_is_in_no_file_and_on_no_terminal(run, 
         b"passw0rd" in one or b"an0ther" in one
         for one in [*written, (ended.out + ended.err + shown.out + shown.err).encode()]
     )
+
+
+def test_a_message_that_cannot_be_written_ends_nothing(capsys):
+    def note(text):
+        raise OSError("no terminal")
+
+    with logging_to_stderr(note):
+        logging.getLogger("client").warning("hello")
+    assert "OSError: no terminal" in capsys.readouterr().err
+
+
+def test_stdout_is_put_aside_by_its_number_and_put_back(tmp_path, monkeypatch):
+    with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", err)
+        sys.stdout.write("before\n")
+        with reserved_stdout() as kept:
+            sys.stdout.write("printed\n")
+            sys.stdout.flush()
+            os.write(out.fileno(), b"by number\n")
+            kept.write("kept\n")
+        assert sys.stdout is out
+        os.write(out.fileno(), b"after\n")
+    assert (tmp_path / "out").read_text() == "before\nkept\nafter\n"
+    assert (tmp_path / "err").read_text() == "printed\nby number\n"
