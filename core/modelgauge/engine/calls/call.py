@@ -69,12 +69,7 @@ class Target:
         is_cached: whether its answers are kept.
     """
 
-    def __init__(
-        self,
-        owner: Owner,
-        services: Services,
-        judge_suts: JudgeSUTs | None = None,
-    ) -> None:
+    def __init__(self, owner: Owner, services: Services, judge_suts: JudgeSUTs | None = None) -> None:
         self.owner = owner
         self.services = services
         is_sut = isinstance(owner, PromptResponseSUT)
