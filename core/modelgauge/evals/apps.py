@@ -65,19 +65,19 @@ def check_app(callback: object) -> Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
-    """What the app did, and what it returned or raised."""
+class AppAnswer:
+    """What an app did in one use, and what it returned or raised."""
 
     trace: OpenTrace
     value: Any
     error: Exception | None = None
 
 
-Check: TypeAlias = Callable[[Used], None]
+Check: TypeAlias = Callable[[AppAnswer], None]
 
 
-class Uses:
-    """Uses an app.
+class AppCalls:
+    """Calls an app, under the deadlines of a run.
 
     Args:
         app: decorated with `@observe`.
@@ -90,7 +90,7 @@ class Uses:
         self._app, self._observation, self._options, self._check = app, observation, options, check
         self._seconds = min(options.attempt_timeout, options.call_timeout)
 
-    def on(self, questions: Sequence[str], at_once: int) -> list[Used]:
+    def on(self, questions: Sequence[str], at_once: int) -> list[AppAnswer]:
         """Use the app once for each question; blocks, also inside a running event loop.
 
         Raises:
@@ -98,10 +98,10 @@ class Uses:
         """
         return blocking(lambda: self._used(questions, at_once)) if questions else []
 
-    async def _used(self, questions: Sequence[str], at_once: int) -> list[Used]:
+    async def _used(self, questions: Sequence[str], at_once: int) -> list[AppAnswer]:
         places = asyncio.Semaphore(at_once)
         refused: list[ModelGaugeError] = []
-        done: dict[int, Used] = {}
+        done: dict[int, AppAnswer] = {}
         pool, deadlines = CallPool(), Deadlines()
 
         async def use(number: int, asked: str) -> None:
@@ -127,12 +127,12 @@ class Uses:
             pool.close()
             if showing is not None:
                 showing.cancel()
-                await asyncio.wait([showing])  # it takes its line away
+                await asyncio.wait([showing])  # it removes its line
         if refused:
             raise refused[0]
         return [used for _, used in sorted(done.items())]
 
-    async def _use(self, asked: str, pool: CallPool, deadlines: Deadlines) -> Used:
+    async def _use(self, asked: str, pool: CallPool, deadlines: Deadlines) -> AppAnswer:
         """Use the app once; plain code runs in a thread, where it may block, and is left there when its time is up."""
         use = self._begun(asked)
         try:
@@ -142,9 +142,9 @@ class Uses:
                     value = await deadlines.within(self._seconds, _awaited(value))
         except Exception as error:  # noqa: BLE001  the author's; it stands in the record
             return self._failed(use, error)
-        return Used(use.ended(value), value)
+        return AppAnswer(use.ended(value), value)
 
-    def here(self, asked: str) -> Used:
+    def here(self, asked: str) -> AppAnswer:
         """Use the app once; plain code runs in this thread, with its debugger and fixtures, and has no deadline.
 
         Raises:
@@ -156,7 +156,7 @@ class Uses:
                 value = _drained(self._app(asked))
                 if _goes_on(value):
                     value = blocking(lambda: _within(self._seconds, value))
-            used = Used(use.ended(value), value)
+            used = AppAnswer(use.ended(value), value)
         except BaseException as error:  # the author's; pytest.fail and sys.exit too
             if is_from_outside(error) or is_skip(error):
                 raise
@@ -167,17 +167,17 @@ class Uses:
     def _begun(self, asked: str) -> Use:
         return Use(self._observation.name, {"input": asked}, self._observation)
 
-    def _failed(self, use: Use, error: Exception) -> Used:
+    def _failed(self, use: Use, error: Exception) -> AppAnswer:
         """What the app did until it failed; with advice where asyncio only names a wrong loop."""
         if isinstance(error, CallTimeoutError) and self._options.call_timeout < self._options.attempt_timeout:
             error = call_timed_out(self._options.call_timeout)
-        if isinstance(error, RuntimeError) and any(told in str(error) for told in _OF_ANOTHER_LOOP):
+        if isinstance(error, RuntimeError) and any(part in str(error) for part in _OF_ANOTHER_LOOP):
             add_note(error, _LOOPS)
-        return Used(use.ended(None, error), None, error)
+        return AppAnswer(use.ended(None, error), None, error)
 
 
 def is_skip(error: BaseException) -> bool:
-    """Whether an error is how a test of pytest says that it is skipped."""
+    """Whether an error skips the test of pytest that raised it."""
     pytest = sys.modules.get("pytest")
     return pytest is not None and isinstance(error, pytest.skip.Exception)
 
@@ -213,7 +213,7 @@ def _is_async_stream(value: Any) -> bool:
 
 
 class Judging:
-    """How an app's answers are going to be judged.
+    """The metrics of an app's answers, as objects with judges.
 
     Args:
         runner: makes metrics and judges of their names.
@@ -227,7 +227,7 @@ class Judging:
         self._made: dict[Any, Metric] = {}
 
     def objects(self, metrics: Iterable[Any]) -> list[Metric]:
-        """Metrics as objects, one for each, however many spans name it.
+        """Make metrics of what spans name: one object for each name.
 
         Raises:
             InvalidDataError: something is none.
@@ -241,7 +241,7 @@ class Judging:
                 self._resolver.judges(self._made[key])
         return [self._made[key] for key in named]
 
-    def check(self, used: Used) -> None:
+    def check(self, used: AppAnswer) -> None:
         """Refuse metrics of the app that cannot judge, so that the app is not used again."""
         if used.error is None:
             self.objects(_metrics_of(used))
@@ -268,17 +268,17 @@ def answered_goldens(
     """
     observation, objects = check_app(callback), judging.objects
 
-    def used(asked: Sequence[Golden]) -> list[Used]:
+    def used(asked: Sequence[Golden]) -> list[AppAnswer]:
         RunFolder.create(judging.options.runs).forget_if_empty()  # else its answers would be lost
-        app = Uses(callback, observation, judging.options, judging.check)
+        app = AppCalls(callback, observation, judging.options, judging.check)
         questions = [golden.input for golden in asked]
         return [app.here(one) for one in questions] if at_once is None else app.on(questions, at_once)
 
     known = [*objects(judging.metrics), *objects(observation.metrics)]
-    first: list[Used] = []
+    first: list[AppAnswer] = []
     if known:
         keyed(known)
-    else:  # which metrics the functions have that the app calls shows when it is used
+    else:  # the metrics of functions that the app calls are known once it was used
         first = used(goldens[:1])
         if any(_is_answer_without_metrics(one, observation) for one in first):
             known = objects([DEFAULT_METRIC])
@@ -293,17 +293,17 @@ def answered_goldens(
     return answered, [*judging.metrics, *whole]
 
 
-def _metrics_of(used: Used) -> list[Any]:
+def _metrics_of(used: AppAnswer) -> list[Any]:
     return [metric for span in used.trace.spans for metric in span.metrics]
 
 
-def _is_answer_without_metrics(used: Used, app: Observation) -> bool:
+def _is_answer_without_metrics(used: AppAnswer, app: Observation) -> bool:
     """Whether the app itself answered, not a wrapper, and no function that it called has metrics."""
     is_own = any(span.of is app for span in used.trace.spans)
     return used.error is None and is_own and not _metrics_of(used)
 
 
-def _answered(golden: Golden, used: Used, judging: Judging) -> AnsweredCase:
+def _answered(golden: Golden, used: AppAnswer, judging: Judging) -> AnsweredCase:
     """The golden's input and references with the app's answer, without its reasoning."""
     trace, golden = used.trace, as_asked(golden)
     if used.error is not None:
@@ -318,7 +318,7 @@ def _answered(golden: Golden, used: Used, judging: Judging) -> AnsweredCase:
         completion = SUTCompletion(output or "", metadata=NO_OUTPUT if output is None else {})
     completion = split_off(completion)
     asked = PromptWithContext(prompt_of(golden), context=golden)
-    case = case_of(asked, completion).replaced(**trace.said())
+    case = case_of(asked, completion).replaced(**trace.all_case_fields())
     return AnsweredCase(case, trace.frozen(), parts, completion=completion)
 
 

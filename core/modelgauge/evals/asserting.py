@@ -81,7 +81,7 @@ def assert_test(
         raise error.with_traceback(_of_users(error))  # noqa: B904  it is the same error, with causes of its own
     except BaseException as error:
         if session is not None and begun is not None:
-            session.left(begun, test_case if test_case is not None else golden, error)
+            session.ended_early(begun, test_case if test_case is not None else golden, error)
         raise
     _assert_passed(result, chosen, shown_by)
 

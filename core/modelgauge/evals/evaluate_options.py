@@ -1,4 +1,4 @@
-"""The options of `evaluate`, in the groups that users know, and of `modelgauge test run`.
+"""The options of `evaluate`, grouped in configs, and those of `modelgauge test run`.
 
 Those of the engine are in `Runner`.
 """
@@ -157,7 +157,7 @@ class Configs:
         return made, rest
 
     def runner_options(self) -> dict[str, Any]:
-        """The options of the engine among them."""
+        """Return those settings that are options of `Runner`."""
         return {
             "progress": self.display_config.show_indicator,
             "caching": self.cache_config.use_cache,
@@ -176,8 +176,8 @@ class TestRunOptions:
         skip_on_missing_params: leave out metrics that need what a case does not have.
         display: which cases are listed at the end.
         identifier: what the user calls this run.
-        told: the file where the folder of the run's record is told to the command.
-        command: the file in which its command line stands.
+        folder_file: the file into which the session writes the folder of its run, for the command.
+        command_file: the file that holds the command line.
     """
 
     __test__ = False
@@ -188,16 +188,22 @@ class TestRunOptions:
     skip_on_missing_params: bool = False
     display: Display = "all"
     identifier: str | None = None
-    told: str | None = None
-    command: str | None = None
+    folder_file: str | None = None
+    command_file: str | None = None
 
     def command_line(self) -> list[str] | None:
         """The command line of `modelgauge test run`; None where pytest was called directly."""
-        return None if self.command is None else json.loads(Path(self.command).read_text(encoding="utf-8"))
+        return (
+            None
+            if self.command_file is None
+            else json.loads(Path(self.command_file).read_text(encoding="utf-8"))
+        )
 
     def recorded(self) -> dict[str, Any]:
         """The options that a manifest records."""
-        return {name: value for name, value in asdict(self).items() if name not in ("told", "command")}
+        return {
+            name: value for name, value in asdict(self).items() if name not in ("folder_file", "command_file")
+        }
 
     def as_json(self) -> str:
         """Return the options as JSON, for the processes of the session."""
@@ -205,5 +211,5 @@ class TestRunOptions:
 
     @classmethod
     def from_json(cls, text: str) -> "TestRunOptions":
-        """Read what `as_json` returned."""
+        """Make the options of what `as_json` returned."""
         return cls(**json.loads(text))

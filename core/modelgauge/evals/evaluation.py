@@ -1,4 +1,4 @@
-"""`evaluate`: judge test cases by metrics, as one run of the engine, and return what came out."""
+"""`evaluate`: judge test cases by metrics, as one run of the engine, and return the results."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -93,7 +93,7 @@ def evaluate(
 def _answered(
     members: Sequence[Any], callback: Any, metrics: list[Metric], *, configs: Configs, runner: Runner
 ) -> tuple[list[AnsweredCase], list[Metric]]:
-    """The cases, or what the app answers to the goldens; with the metrics that judge each of them."""
+    """The given cases, or the app's answers to the goldens; with the metrics of each whole answer."""
     if callback is None:
         return [AnsweredCase(case) for case in members], metrics
     judging = Judging(runner, metrics, skip=configs.error_config.skip_on_missing_params)
@@ -116,7 +116,7 @@ def _runner(
     """The runner, and its first observer, which comes before those that the user gave."""
     logged, items = {**logged_hyperparameters(), **checked(hyperparameters)}, Items()
     others = options.pop("observers", ())
-    observers = [items, *others] if isinstance(others, Sequence) else others  # which the runner refuses
+    observers = [items, *others] if isinstance(others, Sequence) else others  # the runner refuses others
     return Runner(hyperparameters=logged, identifier=identifier, observers=observers, **options), items
 
 
@@ -137,7 +137,7 @@ def judged(test: GivenTest, runner: Runner, items: "Items") -> EvaluationResult:
     work = resolver.answered(test, test.respondent())
     record = blocking(lambda: runner.do([work], resolver))[0]
     if record.failure is not None:
-        uncached = set(record.notes) - set(test.record_notes)  # these tell of judges that cannot be
+        uncached = set(record.notes) - set(test.record_notes)  # notes about judges that cannot be cached
         kept = runner.options.caching and not uncached
         raise RunStoppedError(
             f"The run {record.run_id} stopped early: {record.failure.message}",
@@ -147,7 +147,7 @@ def judged(test: GivenTest, runner: Runner, items: "Items") -> EvaluationResult:
         )
     shown_by = RunFolder(runner.options.runs / record.run_id).command("show")
     results = items.results()
-    if len(results) != len(test.answered):  # never a pass for what nobody has heard of
+    if len(results) != len(test.answered):  # a case without a result must not pass
         raise RunStoppedError(
             f"The run {record.run_id} has results of {len(results):,} of {len(test.answered):,} test cases.",
             fix=f"See why: {shown_by}",
@@ -156,7 +156,7 @@ def judged(test: GivenTest, runner: Runner, items: "Items") -> EvaluationResult:
 
 
 class Items:
-    """Keeps what became of each test case, as the items finish; their records are in the journal."""
+    """Observes a run, and keeps the result of each test case."""
 
     def __init__(self) -> None:
         self.test: GivenTest | None = None

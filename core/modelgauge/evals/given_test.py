@@ -1,4 +1,4 @@
-"""The test of answers that are given: test cases, or what an observed app answered, with its spans; no SUT is asked."""
+"""The test over given answers: test cases, or the answers of an observed app with its spans. No SUT is asked."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ class GivenAnswers:
 
 
 class GivenTest(DatasetTest):
-    """A test over recorded answers, without a SUT.
+    """A test over given answers, without a SUT.
 
     Args:
         uid: the name in records.
@@ -91,7 +91,7 @@ class GivenTest(DatasetTest):
             Where an app was used for it, that is a failure of this case, since what it did is paid for.
     """
 
-    def __init__(  # not of a DatasetTest: there is no data set that could be asked
+    def __init__(  # without that of DatasetTest: there is no data set to ask
         self,
         uid: str,
         given: GivenAnswers,
@@ -159,7 +159,7 @@ class GivenTest(DatasetTest):
                 part_id = f"{source_id}.{number}"
                 self._parts[part_id] = part
                 prompts.append(PromptWithContext(prompt_of(part.case), part_id, part.case))
-            # The id is that of what was asked, whatever the app did then.
+            # The id depends on what was asked only, not on what the app did.
             yield TestItem(prompts, id=ids.identified(TestItem(main, id=name)).id)
 
     def choose_annotators(self, prompt: PromptWithContext) -> Collection[str]:
@@ -174,7 +174,7 @@ class GivenTest(DatasetTest):
         return self._of_cases if part is None else [self._keys[id(metric)] for metric in part.metrics]
 
     def _nothing_judged(self, item: TestItemAnnotations) -> InvalidDataError:
-        """Why an answer has no score: its metrics lack something, or there are none for it."""
+        """The error of an answer without a score: its metrics lack something, or there are none."""
         prompts = [one.prompt for one in item.interactions]
         name = called(prompts[0].context)
         lacking = [
@@ -194,12 +194,12 @@ class GivenTest(DatasetTest):
         )
 
     def component(self, prompt: PromptWithContext) -> str | None:
-        """The name of the span."""
+        """The name of a prompt's span; None for the prompt of a whole answer."""
         part = self._parts.get(prompt.source_id or "")
         return None if part is None else part.name
 
     def answer(self, prompt: PromptWithContext) -> SUTResponse:
-        """What was answered to a prompt.
+        """Return the answer to a prompt.
 
         Raises:
             Exception: what the app raised.
@@ -215,12 +215,12 @@ class GivenTest(DatasetTest):
         if use is not None and use.trace is not None:
             metadata[TRACE] = use.trace.model_dump(mode="json")
         said = use.completion if use is not None and use.completion is not None else _SAID_NOTHING
-        # The case says the rest itself, and is judged as it is.
+        # The rest is in the case, which is judged as it is.
         completion = said.replaced(text=output or "", tool_calls=None, metadata=metadata)
         return of_valid(SUTResponse, completions=(completion,), usage=None)
 
     def respondent(self) -> Respondent:
-        """Return the respondent of a run whose answers are given with the cases."""
+        """The respondent of the run: the cases hold their answers."""
         again = "Then evaluate again, since answers that were given cannot be resumed."
         made = Initialization(uid=GIVEN, class_name=GIVEN)
         return Respondent(

@@ -27,7 +27,7 @@ Goldens: TypeAlias = Golden | Sequence[Golden] | EvaluationDataset
 
 
 def metrics_of(metrics: AnyMetric | Sequence[AnyMetric] | None, runner: Runner) -> list[Metric]:
-    """Metrics as objects: those that are named by their uids are made.
+    """Metrics as objects; those that are named by uids are made.
 
     Raises:
         InvalidDataError: they are neither a metric nor several.
@@ -82,7 +82,7 @@ def _given_cases(test_cases: TestCases | None) -> tuple[list[TestCase], Evaluati
 
 
 def checked_case(case: Any) -> TestCase:
-    """A test case.
+    """Return a test case, checked.
 
     Raises:
         InvalidDataError: it is none, or was edited in place into something that is none.
@@ -116,7 +116,7 @@ def _given_goldens(goldens: Goldens) -> tuple[list[Golden], EvaluationDataset | 
 
 
 def checked_golden(golden: Any) -> Golden:
-    """A golden that an app can be asked.
+    """Return a golden that an app can be asked, checked.
 
     Raises:
         InvalidDataError: it is no single-turn golden, or was edited into none.

@@ -1,4 +1,4 @@
-"""What `evaluate` returns: for each test case what each metric said, and the record of the run."""
+"""The results of `evaluate`: the outcome of each metric for each test case, and the record of the run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class MetricData:
 
     @property
     def failure(self) -> str | None:
-        """Why the case does not pass it, in a sentence; None where it does, or nothing says that it must."""
+        """Why the case does not pass the metric, in a sentence; None where it passes, or there is no threshold."""
         if self.success is not False:
             return None
         where = "" if self.component is None else f" in '{self.component}'"
@@ -62,7 +62,7 @@ class MetricData:
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """What became of one test case.
+    """The outcome of one test case.
 
     Args:
         name: of the test case; where it has none, what was asked. Tables and messages call it so, too.
@@ -88,9 +88,9 @@ class TestResult:
 
     @property
     def failures(self) -> list[str]:
-        """Why it does not pass, a sentence for each metric; where none could judge it, what `error` says."""
-        told = [one.failure for one in self.metrics_data if one.failure is not None]
-        return told if told or self.error is None else [self.error]
+        """Why it does not pass: a sentence for each metric, or `error` where no metric could judge it."""
+        reasons = [one.failure for one in self.metrics_data if one.failure is not None]
+        return reasons if reasons or self.error is None else [self.error]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -116,7 +116,7 @@ class EvaluationResult:
 
     @property
     def run_id(self) -> str:
-        """The name of the run."""
+        """The id of the run."""
         return self.record.run_id
 
     def __repr__(self) -> str:

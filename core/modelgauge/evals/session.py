@@ -138,8 +138,8 @@ class Session:
             threading.RLock(),
         )  # a test may call `assert_test` from threads of its own
         self._place_of = place_of
-        self._times: Counter[str] = Counter()
-        self._calls = 0
+        self._calls_of: Counter[str] = Counter()
+        self._call_count = 0
         self._record = SessionRecord(self.options, self.options.command_line() or ["pytest", *args])
         self._settings = load_settings(where["cwd"])
         self._plugins: Plugins | None = None
@@ -157,7 +157,7 @@ class Session:
         self._tally, self._seconds = Tally(), 0.0
         self._loop: SessionLoop | None = None
         self._runners: dict[tuple[Any, ...], tuple[Runner, Resolver]] = {}
-        self._said: set[bytes] = set()
+        self._logged_once: set[bytes] = set()
 
     @property
     def folder(self) -> Path:
@@ -173,9 +173,9 @@ class Session:
         with self._lock:
             if self._process != os.getpid():
                 self._begin_process()
-            self._calls += 1
-            self._times[test] += 1
-            number, time = self._calls, self._times[test]
+            self._call_count += 1
+            self._calls_of[test] += 1
+            number, time = self._call_count, self._calls_of[test]
         # In the order of the tests, and no other process's.
         index = (place << 40) + (number << 22) + (os.getpid() & (1 << 22) - 1)
         self._log(begin=index, test=test, repeated=repeated, repeat=repeat)
@@ -268,7 +268,7 @@ class Session:
         title = (title_of(case) if known else "") or begun.test
         self._end(begun, Shown(title, False, (), f"{record.error_type}: {record.message}"))
 
-    def left(self, begun: Begun, case: Any, error: BaseException) -> None:
+    def ended_early(self, begun: Begun, case: Any, error: BaseException) -> None:
         """Forget a case whose test is skipped; any other that is left early counts, though nothing judged it.
 
         Args:
@@ -292,8 +292,8 @@ class Session:
 
     def _say(self, name: str, value: Mapping[str, Any]) -> None:
         """Log what is the same for many cases, once."""
-        if (text := to_json([name, value])) not in self._said and value:
-            self._said.add(text)
+        if (text := to_json([name, value])) not in self._logged_once and value:
+            self._logged_once.add(text)
             self._log(**{name: value})
 
     def _log(self, **event: Any) -> None:
@@ -317,8 +317,8 @@ class Session:
         for one in cases.listed:
             one.test = self._secrets.redact(one.test)
         self.summary = self._record.write(self._run, cases, notes, collected, self._redact)
-        if self.options.told is not None:
-            Path(self.options.told).write_text(str(self._run.folder.path), encoding="utf-8")
+        if self.options.folder_file is not None:
+            Path(self.options.folder_file).write_text(str(self._run.folder.path), encoding="utf-8")
 
     def close(self) -> None:
         """End the session in this process."""

@@ -78,7 +78,7 @@ class Observation:
 
 
 def marked(function: F, observation: Observation) -> F:
-    """Mark a function whose calls make spans, or an object that calls such a one."""
+    """Mark a function whose calls make spans, or an object that calls such a function."""
     setattr(function, _MARK, observation)
     Observation.exists = True
     return function
@@ -128,7 +128,7 @@ class OpenTrace(Updatable):
         """The outermost span."""
         return self.spans[0]
 
-    def said(self) -> dict[str, Any]:
+    def all_case_fields(self) -> dict[str, Any]:
         """The fields that the app set of the test case of the whole."""
         return {**self.root.case_fields, **self.case_fields}
 
@@ -180,7 +180,7 @@ class OpenSpan(Updatable):
         self.fields.setdefault("output", shown(value))
 
     def end(self, error: BaseException | None = None) -> None:
-        """Stop the clock, once; a generator's output is what it produced, texts joined to one."""
+        """Stop the clock, once; the output of a generator is all that it produced, with texts joined."""
         if self.seconds is not None:
             return
         if self.parts is not None:
@@ -191,14 +191,14 @@ class OpenSpan(Updatable):
         self.seconds = perf_counter() - self.begun
 
     def case(self) -> LLMTestCase:
-        """The span's own test case: what the author gave, else its input and output as texts."""
+        """The span's own test case: the one that the app gave, else its input and output as texts."""
         if self.test_case is not None:
             return self.test_case
         given = self.fields["input"]
         if isinstance(given, dict) and len(given) == 1:
             (given,) = given.values()
-        told = {"input": as_text(given) or "", "actual_output": as_text(self.fields.get("output"))}
-        return LLMTestCase(**{**told, **self.case_fields})
+        values = {"input": as_text(given) or "", "actual_output": as_text(self.fields.get("output"))}
+        return LLMTestCase(**{**values, **self.case_fields})
 
     def frozen(self, ids: Mapping["OpenSpan", int], start: float) -> Span:
         has_case = self.metrics or self.case_fields or self.test_case is not None
@@ -275,7 +275,7 @@ class Use(Recording):
             trace.spans.remove(use)
             calls[0].parent = None
             return trace
-        for call in of_app:  # a wrapper called the app: what judges a call judges the use, once
+        for call in of_app:  # a wrapper called the app: the metrics of a call judge the use, once
             use.metrics, call.metrics = call.metrics, ()
             if call.error is None:
                 use.case_fields |= call.case_fields

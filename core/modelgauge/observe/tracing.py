@@ -214,7 +214,7 @@ def _async_generator(
                     raise
                 except BaseException as error:  # noqa: BLE001  thrown in by the consumer, for the body to handle
                     if isinstance(error, asyncio.CancelledError) and span is not None:
-                        span.end()  # its consumer has left it, and the loop ends
+                        span.end()  # its consumer is gone, and the loop ends
                     step = functools.partial(inner.athrow, error)
                 else:
                     step = functools.partial(inner.asend, sent)
@@ -229,7 +229,7 @@ def _async_generator(
 
 
 class CaseFields(TypedDict, total=False):
-    """What an app can say of the test case of a span, or of the whole: fields of `LLMTestCase`."""
+    """The fields of `LLMTestCase` that an app can set for a span, or for the whole."""
 
     expected_output: str | None
     context: Sequence[str] | None
@@ -273,7 +273,7 @@ def update_current_span(
     if metrics is not None and not _is_list(metrics):
         raise InvalidDataError(f"metrics is {metrics!r}.", fix="Give a list: metrics=[ExactMatchMetric()].")
     said = {"input": input, "output": output}
-    _say(span, of_case, said, test_case=test_case, metadata=metadata, tags=tags, texts={"name": name})
+    _add(span, of_case, said, test_case=test_case, metadata=metadata, tags=tags, texts={"name": name})
     if test_case is not None:
         of_test_case = {"input": test_case.input, "output": test_case.actual_output}
         span.fields |= {
@@ -315,7 +315,7 @@ def update_current_trace(
     if span is not None:
         said = {"input": input, "output": output}
         texts = {"name": name, "thread_id": thread_id, "user_id": user_id}
-        _say(span.trace, of_case, said, test_case=test_case, metadata=metadata, tags=tags, texts=texts)
+        _add(span.trace, of_case, said, test_case=test_case, metadata=metadata, tags=tags, texts=texts)
 
 
 def _current(of_case: Mapping[str, Any], update: Callable[..., None]) -> OpenSpan | None:
@@ -331,7 +331,7 @@ def _current(of_case: Mapping[str, Any], update: Callable[..., None]) -> OpenSpa
     return current_span()
 
 
-def _say(
+def _add(
     about: Updatable,
     of_case: Mapping[str, Any],
     said: Mapping[str, Any],
@@ -375,7 +375,7 @@ def _is_list(value: Any) -> bool:
 
 
 def collect_traces() -> AbstractContextManager[list[Trace]]:
-    """Record what the observed functions inside do, for looking at it; the list is filled when it ends.
+    """Record what the observed functions inside do; the list is filled when the block ends.
 
     with collect_traces() as traces:
         app("a question")

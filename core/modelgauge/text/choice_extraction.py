@@ -137,7 +137,7 @@ class _Completion:
         self.own_text = dict(zip(self.letters, map(_choice_text, choices), strict=True))
         by_text: dict[str, str] = {}
         for letter, own in self.own_text.items():
-            # A text of one letter or sign cannot be told from a label, or from punctuation.
+            # A text of one letter or sign looks like a label, or like punctuation.
             if len(own) > 1 or own.isdigit():
                 by_text[own] = "" if own in by_text else letter
         self.longest_first = sorted(by_text.items(), key=lambda entry: -len(entry[0]))
@@ -221,7 +221,7 @@ class _Completion:
         return None
 
     def _one(self, named: _Named) -> str:
-        """The letter, unless another choice is named in the same breath ("A or B")."""
+        """The letter, unless another choice is named right after it ("A or B")."""
         also = _ALSO.match(self.text, named.end)
         if also is None:
             return named.letter
@@ -246,7 +246,7 @@ class _Completion:
 
 
 def _agreed(found: set[str | None]) -> str | None:
-    """The only one; empty where there are several, None where there is none."""
+    """The only letter found; empty where there are several, None where there is none."""
     return None if not found else found.pop() if len(found) == 1 else ""
 
 

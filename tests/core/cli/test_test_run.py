@@ -30,9 +30,9 @@ class Session:
     def __call__(self, command, env, stdout):
         self.command, self.env, self.stdout = command, env, stdout
         self.options = json.loads(env[pytest_plugin.OPTIONS])
-        self.told = json.loads(Path(self.options["command"]).read_text(encoding="utf-8"))
+        self.told = json.loads(Path(self.options["command_file"]).read_text(encoding="utf-8"))
         if self.run is not None:
-            Path(self.options["told"]).write_text(str(self.run), encoding="utf-8")
+            Path(self.options["folder_file"]).write_text(str(self.run), encoding="utf-8")
         return self
 
     def __enter__(self):
@@ -102,10 +102,10 @@ def test_all_that_is_given_reaches_pytest(session, datasets):
         "skip_on_missing_params": True,
         "display": "failing",
         "identifier": "v2",
-        "told": started.options["told"],
-        "command": started.options["command"],
+        "folder_file": started.options["folder_file"],
+        "command_file": started.options["command_file"],
     }
-    assert not Path(started.options["command"]).parent.exists()
+    assert not Path(started.options["command_file"]).parent.exists()
     assert started.env["MODELGAUGE_DATA_DIR"] == str(datasets / "data")
     assert started.env["MODELGAUGE_JUDGE"] == "echo"
     assert started.env["MODELGAUGE_PLUGINS"].split(os.pathsep) == ["plugin.py", "app.py"]
@@ -118,7 +118,7 @@ def test_what_is_not_given_is_left_to_the_session(session, here, monkeypatch):
     assert ours == {pytest_plugin.OPTIONS, "MODELGAUGE_DATA_DIR"}
     assert started.env["MODELGAUGE_DATA_DIR"] == str(here / "run_data")
     assert started.env["ELSEWHERE"] == "kept"
-    del started.options["told"], started.options["command"]
+    del started.options["folder_file"], started.options["command_file"]
     assert started.options == {
         "repeat": 1,
         "use_cache": True,

@@ -324,11 +324,11 @@ def test_what_cases_cannot_say_any_more_is_told_as_far_as_their_records_do(sessi
 def test_the_folder_of_the_record_is_told_to_who_asked_for_it(session, here):
     code, _ = session(
         source=PASSING + "def test_a(): assert_test(LLMTestCase('q', 'a'), [Always()])\n",
-        told=str(here / "told"),
+        folder_file=str(here / "folder"),
     )
     assert code == 0
     (folder,) = (here / "run_data" / "runs").iterdir()
-    assert (here / "told").read_text(encoding="utf-8") == str(folder)
+    assert (here / "folder").read_text(encoding="utf-8") == str(folder)
 
 
 def test_a_case_in_which_the_session_is_interrupted_was_not_judged(session, here):

@@ -106,7 +106,9 @@ def run(
     with TemporaryDirectory(prefix="modelgauge-") as folder:
         record_path, command = Path(folder, "run"), Path(folder, "command")
         command.write_text(json.dumps(["modelgauge", *map(app.redact, app.args)]), encoding="utf-8")
-        options = TestRunOptions(identifier=identifier, told=str(record_path), command=str(command), **given)
+        options = TestRunOptions(
+            identifier=identifier, folder_file=str(record_path), command_file=str(command), **given
+        )
         environment = _environment(app, options)
         app.exit_code = _pytest(pytest_args, environment, _STDERR if as_json else None)
         if as_json:

@@ -49,7 +49,7 @@ def report_of(use: Use, response: Any) -> AppReport | None:
     if trace is None:
         return None
     case = trace.given_case()
-    said = trace.said() if case is None else {name: getattr(case, name) for name in RUNTIME_FIELDS}
+    said = trace.all_case_fields() if case is None else {name: getattr(case, name) for name in RUNTIME_FIELDS}
     output = trace.fields.get("output") if isinstance(response, str) else None  # else the SUT has more to say
     tools = said.get("tools_called")
     return AppReport(
