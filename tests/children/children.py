@@ -24,7 +24,7 @@ from typing import Self
 PATIENCE = 120.0
 IGNORABLE = (signal.SIGINT, signal.SIGTERM)  # a process that is started ignores them if this one does
 
-_FORKS = (
+FORKS = (
     sys.platform == "linux"
     and locale.getpreferredencoding(do_setlocale=False).lower() == "utf-8"
     and not os.environ.get("TESTS_START_INTERPRETERS")
@@ -137,7 +137,7 @@ class Forked(subprocess.Popen):
         """Start the process; `Popen` does all that comes before and afterwards."""
         given = inspect.signature(super()._execute_child).bind(*args).arguments
         env = dict(os.environ if given["env"] is None else given["env"])
-        if not _FORKS or given["preexec_fn"] or not ForkServer.ours().can(given["args"], env):
+        if not FORKS or given["preexec_fn"] or not ForkServer.ours().can(given["args"], env):
             super()._execute_child(*args)
             return
         pipes = [given[f"{name}{end}"] for name in ("p2c", "c2p", "err") for end in ("read", "write")]

@@ -3,10 +3,11 @@
 import json
 import signal
 import subprocess
-import sys
 
 import children
 import pytest
+
+pytestmark = pytest.mark.skipif(not children.FORKS, reason="nothing is forked here")
 
 KINDS = (subprocess.Popen, children.Forked, children.Nesting)
 
@@ -69,7 +70,6 @@ def test_a_forked_process_finds_what_a_new_one_finds(tmp_path, monkeypatch, way,
         "class Left:\n    def __del__(self): print('deleted')\nleft = Left()",
     ],
 )
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_a_forked_process_ends_as_a_new_one_does(code):
     new, *forked = [outcome(kind, "-c", code) for kind in KINDS]
     assert forked == [new, new]

@@ -38,29 +38,33 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("field", ["context", "retrieval_context", "tags"])
+LISTS = {
+    "texts": (
+        ("context", "retrieval_context", "tags"),
+        (*MALFORMED, "[1]", "[null]", '["a", 2]', '[["a"]]', '[{"text": "a"}]', "[sic]"),
+        'Write ["one", "two"]',
+    ),
+    "tools": (
+        ("expected_tools", "tools_called"),
+        (*MALFORMED, "[1]", "[null]", '[["a"]]', "[1] one", '{"name": "search"}', '{"name"'),
+        '[{"name": "search"',
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    "cell", [*MALFORMED, "[1]", "[null]", '["a", 2]', '[["a"]]', '[{"text": "a"}]', "[sic]"]
+    ("kind", "field", "cell"),
+    [(kind, field, cell) for kind, (fields, cells, _) in LISTS.items() for field in fields for cell in cells],
 )
 @pytest.mark.filterwarnings("ignore:.*1 golden has")
-def test_what_begins_like_a_list_of_texts_and_is_none_is_an_error(read, field, cell):
+def test_what_begins_like_a_list_and_is_none_is_an_error(read, kind, field, cell):
     with pytest.raises(InputFileError) as caught:
         read(field, cell)
-    assert f"data.csv, line 2, column '{field}': {cell!r} is not a JSON list of texts" in caught.value.problem
-    assert 'Write ["one", "two"]' in caught.value.fix
+    assert (
+        f"data.csv, line 2, column '{field}': {cell!r} is not a JSON list of {kind}" in caught.value.problem
+    )
+    assert LISTS[kind][2] in caught.value.fix
     assert "The columns are: 'input'" in caught.value.fix
-
-
-@pytest.mark.parametrize("field", ["expected_tools", "tools_called"])
-@pytest.mark.parametrize(
-    "cell", [*MALFORMED, "[1]", "[null]", '[["a"]]', "[1] one", '{"name": "search"}', '{"name"']
-)
-@pytest.mark.filterwarnings("ignore:.*1 golden has")
-def test_what_begins_like_a_list_of_tools_and_is_none_is_an_error(read, field, cell):
-    with pytest.raises(InputFileError) as caught:
-        read(field, cell)
-    assert f"data.csv, line 2, column '{field}': {cell!r} is not a JSON list of tools" in caught.value.problem
-    assert '[{"name": "search"' in caught.value.fix
 
 
 def test_a_misspelt_field_of_a_tool_is_told_with_the_right_one(read):
