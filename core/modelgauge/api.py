@@ -204,7 +204,7 @@ class Runner:
             return {**facts, "inputs": inputs}
 
         plugins = await in_thread(self.plugins, "plugins")
-        observers = [*self._observers, *plugins.observers]
+        observers = [*self._observers, plugins]
         return await Run(self.options).works(works, observers, manifest)
 
     def _all_inputs(self) -> dict[str, Any]:

@@ -78,6 +78,7 @@ class ChatApp:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.stats = Stats()
+        self._slots: asyncio.Semaphore | None = None
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=_MOST_BODY)
@@ -95,7 +96,7 @@ class ChatApp:
         return web.Response(text=self.stats.to_json(), content_type="application/json")
 
     async def set_plan(self, request: web.Request) -> web.Response:
-        self.plan = Plan.from_json(await request.read())
+        self.plan, self._slots = Plan.from_json(await request.read()), None
         return web.Response()
 
     async def reset(self, request: web.Request) -> web.Response:
@@ -127,7 +128,8 @@ class ChatApp:
         self, request: web.Request, body: dict[str, Any], prompt: str, call: int, count: PromptCount
     ) -> web.StreamResponse:
         wish = wish_of(prompt)
-        await asyncio.sleep(self.plan.latency if wish.latency is None else wish.latency)
+        work = self._work(self.plan.latency if wish.latency is None else wish.latency)
+        await (work if self.plan.slots is None else asyncio.shield(asyncio.ensure_future(work)))
         refused = self._refused(request, body)
         if refused is not None:
             return refused
@@ -142,6 +144,16 @@ class ChatApp:
         count.completed += 1
         self.stats.completed += 1
         return response
+
+    async def _work(self, seconds: float) -> None:
+        """Work on a call, once there is a slot for it."""
+        if self.plan.slots is None:
+            await asyncio.sleep(seconds)
+            return
+        if self._slots is None:
+            self._slots = asyncio.Semaphore(self.plan.slots)
+        async with self._slots:
+            await asyncio.sleep(seconds)
 
     def _refused(self, request: web.Request, body: dict[str, Any]) -> web.Response | None:
         plan = self.plan

@@ -78,6 +78,7 @@ class Plan:
 
     Args:
         latency: seconds before each answer.
+        slots: calls that are worked on at once; the others wait, and what was given up is worked on as well. None: all.
         faults: each befalls its share of the prompts; no prompt has two of them.
         seed: which prompts they befall.
         key: the API key that is asked for; None: none is.
@@ -87,6 +88,7 @@ class Plan:
     """
 
     latency: float = 0.0
+    slots: int | None = None
     faults: tuple[Fault, ...] = ()
     seed: int = 0
     key: str | None = None

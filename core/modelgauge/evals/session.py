@@ -195,7 +195,7 @@ class Session:
         with self._lock:
             if self._plugins is None:
                 self._plugins = discover(self._settings.plugins, servers=self._settings.servers)
-                self._observers = Observers(self._plugins.observers)
+                self._observers = Observers([self._plugins])
             if key not in self._runners:
                 runner = Runner(
                     settings=self._settings,

@@ -117,12 +117,6 @@ class Plugins:
         is_like_one = did_you_mean(base, self.metrics.uids) and not did_you_mean(base, self.annotators.uids)
         return self.metrics if name in self.metrics or is_like_one else self.annotators
 
-    @property
-    def observers(self) -> list[Plugins]:
-        """What observes runs: these plugins, where one of them has a hook for it."""
-        hooks = ("modelgauge_run_started", "modelgauge_item_finished", "modelgauge_run_finished")
-        return [self] if any(map(self._implementations, hooks)) else []
-
     def run_started(self, run: Mapping[str, Any]) -> None:
         """Tell plugins that a run starts."""
         self._notify("modelgauge_run_started", run=run)

@@ -25,7 +25,7 @@ from modelgauge.config.secrets import SecretStore
 from modelgauge.engine import switchboard as engine_board
 from modelgauge.engine.calls.limits import Outcome
 from modelgauge.engine.calls.retries import Backoff, classify, outcome_of
-from modelgauge.errors import InvalidResponseError, RunStoppedError
+from modelgauge.errors import CallTimeoutError, InvalidResponseError, RunStoppedError
 
 
 class ClientError(OSError):
@@ -197,9 +197,12 @@ def test_back_offs_grow_to_a_bound_and_respect_the_server(attempt, after):
 
 
 def test_what_a_limiter_is_told():
-    assert outcome_of(Retry(rate_limited=True)) is Outcome.rate_limited
-    assert outcome_of(Retry()) is Outcome.server_error
-    assert outcome_of(None) is outcome_of(Fatal()) is Outcome.other
+    assert outcome_of(Retry(rate_limited=True), OSError()) is Outcome.rate_limited
+    assert outcome_of(Retry(rate_limited=True), TimeoutError()) is Outcome.rate_limited
+    assert outcome_of(Retry(), OSError()) is Outcome.server_error
+    assert outcome_of(Retry(), TimeoutError()) is Outcome.timed_out
+    assert outcome_of(Retry(), CallTimeoutError("x", fix="y")) is Outcome.timed_out
+    assert outcome_of(None, TimeoutError()) is outcome_of(Fatal(), TimeoutError()) is Outcome.other
 
 
 def test_an_author_is_not_asked_about_what_the_engine_said():

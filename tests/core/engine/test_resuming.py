@@ -62,7 +62,7 @@ def answer(text):
 
 def comparable(record):
     data = record.model_dump(
-        exclude={"run_id", "invocation_id", "run_timestamp", "seconds", "counts", "spent"}
+        exclude={"run_id", "invocation_id", "run_timestamp", "seconds", "counts", "spent", "concurrency"}
     )
     counts = record.counts.model_dump(exclude={"sut_calls", "annotator_calls", "judge_calls"})
     exceptions = [one.model_dump(exclude={"traceback"}) for one in record.test_item_exceptions]

@@ -8,7 +8,7 @@ from modelgauge.config.run_options import RunOptions
 from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.failures import message_of
 from modelgauge.engine.calls.budget import Rate, tokens_of
-from modelgauge.engine.calls.limits import Limiter, Outcome
+from modelgauge.engine.calls.limits import AdaptiveLimiter, Limiter, Outcome
 from modelgauge.engine.calls.services import Services
 from modelgauge.engine.calls.traits import JudgeSUTs, Owner, limiter_of
 from modelgauge.errors import RunStoppedError
@@ -16,6 +16,10 @@ from modelgauge.interfaces.sut import ErrorClass, Fatal, PromptResponseSUT
 
 _FATAL_CALLS = 3
 _PATIENCE = 0.5  # seconds; longer than a server takes to refuse a key, and slow answers are not waited for
+_TIMED_OUT = (
+    "'%s' left calls unanswered until they timed out, so fewer were sent at once, %d in the end: give "
+    "--concurrency to begin with as many as it can answer, or a longer --timeout."
+)
 _UNKNOWN = "%s does not hold for '%s': its responses tell no %s."
 
 log = logging.getLogger(__name__)
@@ -71,7 +75,7 @@ class Admission:
         await self.limiter.acquire()
         entered = False
         try:
-            if self._first_calls is not None:
+            if self._first_calls is not None and not self._first_calls.over:
                 await self._first_calls.turn()
             if self._rate.limited:
                 self._check_allowed()  # nobody waits for a minute to learn that
@@ -90,16 +94,17 @@ class Admission:
         if self._is_metered:
             self._services.budget.begun()
 
-    def leave(self, outcome: Outcome | None) -> None:
+    def leave(self, outcome: Outcome | None, seconds: float) -> None:
         """End an attempt.
 
         Args:
             outcome: how it ended; None where the limiter knows that already, since the place was kept for a while.
+            seconds: it took.
         """
         self._rate.ended()
         if self._is_metered:
             self._services.budget.ended()
-        self.limiter.release(outcome)
+        self.limiter.release(outcome, seconds)
 
     def succeeded(self) -> None:
         """Note an attempt that was answered: the object can be used."""
@@ -137,8 +142,11 @@ class Admission:
                 self._services.give_up_waiting()
 
     def notes(self) -> Iterator[str]:
-        """The limits that did not hold, for the record."""
-        return self._unreported.notes()
+        """The limits that did not hold, and what the server could not bear, for the record."""
+        yield from self._unreported.notes()
+        changes = self.limiter.changes if isinstance(self.limiter, AdaptiveLimiter) else []
+        if any(change.why == "timed out" for change in changes):
+            yield _TIMED_OUT % (self._uid, changes[-1].limit)
 
     def _check_allowed(self) -> None:
         stopped = self.dead or self._services.stopped
@@ -152,9 +160,8 @@ class Admission:
                 raise
 
     def _let_others_begin(self) -> None:
-        if self._first_calls is not None:
+        if self._first_calls is not None and not self._first_calls.over:
             self._first_calls.end()
-            self._first_calls = None
 
 
 class FirstCalls:
@@ -171,6 +178,11 @@ class FirstCalls:
         self._left, self._patience = calls, patience
         self._ended = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether no call is held back any more."""
+        return self._ended.is_set()
 
     async def turn(self) -> None:
         """Wait until a call may be sent, or is known to be in vain."""

@@ -244,7 +244,7 @@ class Target:
                 outcome = Outcome.ok
             except Exception as error:
                 verdict = classify(self.owner, error)
-                outcome = failed = outcome_of(verdict)
+                outcome = failed = outcome_of(verdict, error)
                 self.admission.failed(verdict, error)
                 wait = services.backoff.wait(attempt, verdict)
                 if attempt >= options.max_retries or not self._is_worth_another(
@@ -255,7 +255,7 @@ class Target:
                 attempt += 1
                 why = options.redactor.redact(message_of(error))
                 log.info(_FAILED, self.owner.uid, attempt, failed.value, why, wait)
-                if failed is Outcome.rate_limited:  # the place is kept: no other call is sent in its stead
+                if failed.is_overload:  # the place is kept: no other call is sent in its stead
                     self.admission.limiter.note(failed)
                     outcome = None
                     await services.pause(wait)
@@ -264,8 +264,8 @@ class Target:
                 self.admission.succeeded()
                 return response, None if use is None else report_of(use, response)
             finally:
-                self.admission.leave(outcome)
-            if failed is not Outcome.rate_limited:
+                self.admission.leave(outcome, services.clock() - begun)
+            if not failed.is_overload:
                 await services.pause(wait)
             queued = services.clock()
 

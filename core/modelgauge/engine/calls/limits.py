@@ -4,14 +4,16 @@ Concurrency adapts apart from the calls: a limiter counts, and looks at its coun
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from modelgauge.data.results import ConcurrencyChange
 
-START = 20
+START = 4
 CEILING = 256
 _MOST_IN_FLIGHT = 1024  # items
 _MOST_CHANGES = 200
@@ -20,6 +22,11 @@ _LEAST_ACCEPTED = 0.01
 _MOST_ERRORS = 0.05  # the share of server errors with which places still grow
 _FEW = 5  # refusals, which show a share
 _MOST_ATTEMPTS = 100  # that are waited for until then
+_TRIED_GROWTH = 1.5  # times the places whose rate is known, from which growth must have shown
+_LEAST_GAIN = 0.4  # the share of that growth by which the rate must have grown
+_FULL_GAIN = 0.8
+_REST = 32  # attempts after growth in vain, or too much; twice as many each time
+_WAITING = 1.8  # times the shortest latency, from which calls wait longer than they are worked on
 
 
 class Outcome(Enum):
@@ -27,8 +34,14 @@ class Outcome(Enum):
 
     ok = "ok"
     rate_limited = "rate_limited"  # the server said 429
-    server_error = "server_error"  # a 5xx, a reset, a time-out
+    timed_out = "timed_out"  # it is taken to have more to do than it can
+    server_error = "server_error"  # a 5xx, a reset
     other = "other"
+
+    @property
+    def is_overload(self) -> bool:
+        """Whether fewer calls at once may help."""
+        return self in (Outcome.rate_limited, Outcome.timed_out)
 
 
 class Limiter:
@@ -47,7 +60,7 @@ class Limiter:
     def note(self, outcome: Outcome) -> None:
         """Learn how an attempt ended whose place is kept for a while."""
 
-    def release(self, outcome: Outcome | None) -> None:
+    def release(self, outcome: Outcome | None, seconds: float = 0.0) -> None:
         """Give the place back; None where `note` has its outcome already."""
 
 
@@ -55,9 +68,13 @@ class AdaptiveLimiter(Limiter):
     """Places for concurrent attempts, as many as the server takes; first come, first served.
 
     It starts at `start`, doubles for each round in which places ran out until the first 429, then grows by a tenth; a
-    429 cuts it by a third, once for each round, since calls that were sent before the cut say nothing of it; a round
-    with server errors does not grow. (Additive increase, multiplicative decrease: Chiu and Jain, 1989; the start is
-    TCP's slow start.)
+    429 or a time-out cuts it by a third, once for each round, since calls that were sent before the cut say nothing of
+    it; a round with server errors does not grow. (Additive increase, multiplicative decrease: Chiu and Jain, 1989; the
+    start is TCP's slow start.)
+
+    Growth must pay: where half as many places again bring no higher rate of answers, calls only wait in the server, and
+    would time out there in the end. Then the places go back to what they were, and growth is tried again after a rest.
+    Where they bring all that was to be hoped for, twice in a row, they grow fourfold.
 
     Some servers refuse a share of all calls, however few are under way, since others use up their machines. Cuts do
     not help there, and would end at one call at a time. So each cut is on trial: where the share of refusals is not
@@ -67,21 +84,31 @@ class AdaptiveLimiter(Limiter):
     Args:
         start: places at first.
         ceiling: most places.
-        clock: seconds, for the log of changes.
+        clock: seconds.
+        patience: seconds after which an attempt is given up.
     """
 
-    def __init__(self, start: int, ceiling: int, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, start: int, ceiling: int, clock: Callable[[], float], patience: float = math.inf
+    ) -> None:
         super().__init__(ceiling)
         self.limit = min(start, ceiling)
         self.in_use = 0
         self.changes: list[ConcurrencyChange] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._clock = clock
+        self._clock, self._patience = clock, patience
         self._begun = clock()
         self._slow_start = True
         self._accepted = 0.0  # the share of refusals that cuts do not lower
         self._before_cut = _BeforeCut(self.limit, slow_start=True)
-        self._round = _Round(self.limit)
+        self._paid_fully = (
+            0  # how often growth has brought all that was to be hoped for, one time after the other
+        )
+        self._shortest = math.inf  # latency
+        self._known: tuple[int, _Speed] | None = None  # places, and what they bring
+        self._rest = 0  # attempts until places may grow again
+        self._next_rest = _REST
+        self._round = _Round(self.limit, begun=self._begun)
 
     async def acquire(self) -> None:
         """Wait for a place."""
@@ -99,19 +126,21 @@ class AdaptiveLimiter(Limiter):
                 self._admit()
             raise
 
-    def note(self, outcome: Outcome) -> None:
+    def note(self, outcome: Outcome, seconds: float = 0.0) -> None:
         """Count an attempt, and adapt when a round is over."""
         if self._waiting:  # since an earlier round, maybe
             self._round.saturated = True
-        self._round.count(outcome)
+        self._round.count(outcome, seconds)
+        if outcome is Outcome.ok:
+            self._shortest = min(self._shortest, seconds)
         if self._round.over:
             self._adapt(self._round)
 
-    def release(self, outcome: Outcome | None) -> None:
+    def release(self, outcome: Outcome | None, seconds: float = 0.0) -> None:
         """Give a place back."""
         self.in_use -= 1
         if outcome is not None:
-            self.note(outcome)
+            self.note(outcome, seconds)
         self._admit()
 
     def _admit(self) -> None:
@@ -126,6 +155,8 @@ class AdaptiveLimiter(Limiter):
     def _adapt(self, ended: "_Round") -> None:
         if ended.stage is _Stage.settling:
             self._try_cut(ended)
+        elif ended.stage is _Stage.free and not ended.refused and not self._has_paid(ended):
+            self._measure_again_or_shrink(ended)
         elif ended.stage is _Stage.trial and self._was_in_vain(ended):
             self._take_back(ended)
         elif ended.refused > ended.allowed_refusals:
@@ -135,9 +166,11 @@ class AdaptiveLimiter(Limiter):
 
     def _cut(self, ended: "_Round") -> None:
         self._before_cut = _BeforeCut(self.limit, self._slow_start)
-        self._slow_start = False
-        self._change(max(1, self.limit * 2 // 3), "rate limited")
+        self._slow_start, self._known = False, None
+        self._change(max(1, self.limit * 2 // 3), "timed out" if ended.timed_out else "rate limited")
         # What is under way was sent before the cut: it shows how things were then.
+        if ended.timed_out:
+            self._take_rest()
         settling = _Round(ended.seen + self.in_use, _Stage.settling, seen=ended.seen, refused=ended.refused)
         self._round = settling
         if settling.over:
@@ -162,23 +195,64 @@ class AdaptiveLimiter(Limiter):
 
     def _go_on(self, ended: "_Round") -> None:
         grows = ended.stage is _Stage.free and ended.saturated and ended.share <= self._accepted
-        if grows and ended.errors <= ended.seen * _MOST_ERRORS:
-            growth = self.limit if self._slow_start else max(1, self.limit // 10)
-            self._change(min(self.most, self.limit + growth), "saturated")
+        if self._rest > 0:
+            self._rest -= ended.seen
+        elif grows and not self._would_time_out(ended) and ended.errors <= ended.seen * _MOST_ERRORS:
+            self._change(min(self.most, self._grown()), "saturated")
         # Never upwards: the places that it grows by would be taken for the server's way.
         self._accepted -= max(0.0, self._accepted - ended.share) / 10
         if self._accepted < _LEAST_ACCEPTED:
             self._accepted = 0.0
         self._begin()
 
-    def _begin(self) -> None:
-        if not self._accepted:
-            self._round = _Round(self.limit)
+    def _would_time_out(self, ended: "_Round") -> bool:
+        """Whether calls wait in the server already, and would wait too long if there were more."""
+        latency = ended.seconds / ended.answered if ended.answered else 0.0
+        waits = latency > _WAITING * self._shortest
+        return waits and latency * self._grown() / self.limit > self._patience
+
+    def _grown(self) -> int:
+        if not self._slow_start:
+            return self.limit + max(1, self.limit // 10)
+        return self.limit * (4 if self._paid_fully > 1 else 2)
+
+    def _has_paid(self, ended: "_Round") -> bool:
+        """Whether the places are known to bring their share of answers, or too few are new to tell."""
+        speed = ended.speed(self.limit, self._clock())
+        if self._known is None or speed is None:
+            self._known = None if speed is None else (self.limit, speed)
+            return True
+        places, known = self._known
+        if self.limit < places * _TRIED_GROWTH:
+            if self.limit == places:
+                self._known = places, known.mean(speed)
+            return True
+        gain = speed.gain(known, self.limit / places)
+        if gain >= _LEAST_GAIN:
+            self._known, self._next_rest = (self.limit, speed), _REST
+            self._paid_fully = self._paid_fully + 1 if gain >= _FULL_GAIN else 0
+        return gain >= _LEAST_GAIN
+
+    def _measure_again_or_shrink(self, ended: "_Round") -> None:
+        """Take growth back that brought nothing, once a second round has shown the same."""
+        if not ended.again:
+            ended.again, ended.attempts = True, ended.attempts + self.limit
             return
-        attempts = self._enough(self._accepted)
-        self._round = _Round(
-            attempts, allowed_refusals=int(attempts * min(2 * self._accepted, _MOST_ACCEPTED))
-        )
+        if self._known is not None:
+            self._change(self._known[0], "no faster")
+        self._slow_start, self._paid_fully = True, 0
+        self._take_rest()
+        self._begin()
+
+    def _take_rest(self) -> None:
+        self._rest, self._next_rest = self._next_rest, 2 * self._next_rest
+
+    def _begin(self) -> None:
+        attempts, allowed = self.limit, 0
+        if self._accepted:
+            attempts = self._enough(self._accepted)
+            allowed = int(attempts * min(2 * self._accepted, _MOST_ACCEPTED))
+        self._round = _Round(attempts, allowed_refusals=allowed, begun=self._clock())
 
     def _enough(self, share: float) -> int:
         """Attempts that show a share of refusals: as many as hold a few."""
@@ -191,6 +265,20 @@ class AdaptiveLimiter(Limiter):
         if len(self.changes) < _MOST_CHANGES:
             seconds = round(self._clock() - self._begun, 3)
             self.changes.append(ConcurrencyChange(seconds=seconds, limit=limit, why=why))
+
+
+class _Speed(NamedTuple):
+    """Answers a second, as counted, and as their latencies say (Little's law); each is wrong at times."""
+
+    counted: float
+    told: float
+
+    def mean(self, other: "_Speed") -> "_Speed":
+        return _Speed((self.counted + other.counted) / 2, (self.told + other.told) / 2)
+
+    def gain(self, before: "_Speed", growth: float) -> float:
+        """The share of the growth of places by which the speed grew; the smaller of both."""
+        return min((new / old - 1) / (growth - 1) for new, old in zip(self, before, strict=True))
 
 
 class _Stage(Enum):
@@ -221,7 +309,10 @@ class _Round:
         seen: attempts that have ended.
         refused: those that ended in a 429.
         errors: those that ended in a server error.
+        timed_out: those among `refused` that ended in a time-out.
         saturated: places ran out.
+        begun: when it began, in seconds.
+        again: whether it goes on a second time, since its rate is in doubt.
     """
 
     attempts: int
@@ -230,18 +321,32 @@ class _Round:
     seen: int = 0
     refused: int = 0
     errors: int = 0
+    timed_out: int = 0
     saturated: bool = False
+    begun: float = 0.0
+    again: bool = False
+    answered: int = 0
+    seconds: float = 0.0
 
-    def count(self, outcome: Outcome) -> None:
+    def count(self, outcome: Outcome, seconds: float) -> None:
         """Count an attempt."""
         self.seen += 1
-        self.refused += outcome is Outcome.rate_limited
+        if outcome is Outcome.ok:
+            self.answered, self.seconds = self.answered + 1, self.seconds + seconds
+        self.refused += outcome.is_overload
+        self.timed_out += outcome is Outcome.timed_out
         self.errors += outcome is Outcome.server_error
 
     @property
     def share(self) -> float:
         """Of refusals, among what has ended."""
         return self.refused / self.seen if self.seen else 0.0
+
+    def speed(self, places: int, now: float) -> "_Speed | None":
+        """What the places brought; None where no time went by."""
+        if now <= self.begun or not self.seconds:
+            return None
+        return _Speed(self.seen / (now - self.begun), places * self.answered / self.seconds)
 
     @property
     def complete(self) -> bool:

@@ -91,9 +91,11 @@ def _check(owner: Any, verdict: object) -> None:
     )
 
 
-def outcome_of(verdict: ErrorClass) -> Outcome:
+def outcome_of(verdict: ErrorClass, error: Exception) -> Outcome:
     """The outcome of a failed attempt, for a limiter."""
     if isinstance(verdict, Retry):
+        if isinstance(error, (TimeoutError, CallTimeoutError)) and not verdict.rate_limited:
+            return Outcome.timed_out
         return Outcome.rate_limited if verdict.rate_limited else Outcome.server_error
     return Outcome.other
 

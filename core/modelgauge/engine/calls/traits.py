@@ -98,7 +98,7 @@ def limiter_of(owner: Owner, options: RunOptions, *, batched: bool) -> Limiter:
     start = options.concurrency or START
     if batched and isinstance(owner, PromptResponseSUT):
         start = ceiling = 2 * (_places(owner, "batch_size") or 1)  # one batch at work, one that fills
-    return AdaptiveLimiter(start, ceiling, asyncio.get_running_loop().time)
+    return AdaptiveLimiter(start, ceiling, asyncio.get_running_loop().time, options.attempt_timeout)
 
 
 def _places(owner: Any, name: str) -> int | None:
