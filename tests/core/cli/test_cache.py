@@ -5,6 +5,8 @@ import sqlite3
 
 import pytest
 
+from modelgauge.cache.leases import Leases
+
 
 @pytest.fixture
 def filled(run, here):
@@ -197,3 +199,26 @@ def test_of_a_judge_metric_only_the_answers_of_its_judges_are_cached(run, here):
     ended = run("cache", "explain", *asked)
     assert ended.code == 2
     assert "computed in each run, from the answers of 'echo'" in ended.err
+
+
+def test_that_another_process_uses_it_is_told(run, filled):
+    assert len(run("cache", "stats").out.splitlines()) == 1
+    others = Leases(filled)
+    try:
+        assert run("cache", "stats").out.endswith("\nAnother process is using it.\n")
+        assert run("cache", "stats", "--json").json["shared"] is True
+    finally:
+        others.close()
+
+
+def test_an_empty_cache_has_no_nearest_entry(run):
+    shown = run("cache", "explain", "--sut", "echo", "--prompt", "x").out.splitlines()
+    data = run("cache", "explain", "--sut", "echo", "--prompt", "x", "--json").json
+    assert shown == [f"The answer is not in the cache: {data['key']}", "The cache is empty."]
+    assert (data["uid"], data["hit"], data["nearest"]) == ("echo", False, None)
+
+
+def test_the_number_of_parts_and_the_nearest_entry_are_told(run, filled):
+    asked = ("cache", "explain", "--sut", "echo?answer=no", "--prompt", "number 1")
+    nearest = run(*asked, "--json").json["nearest"]
+    assert run(*asked).out.splitlines()[1:3] == [f"The nearest entry differs in 2 parts: {nearest}", ""]

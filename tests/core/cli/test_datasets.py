@@ -333,3 +333,87 @@ def test_diff_joins_files_of_different_types(folder):
     found = as_json("diff", "goldens.csv", "other.json", "--exit-code", exit_code=1)
     assert found["differ"] is True
     assert found["changed"][0]["fields"] == ["expected_output"]
+
+
+def test_the_table_of_data_sets_has_their_kinds_sizes_and_hashes(folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    for number in range(3):
+        (folder / f"x{number}.csv").write_text("x\n1\n", encoding="utf-8")
+    (folder / "gone.csv").symlink_to(folder / "nowhere.csv")
+    result = run("list")
+    head, broken, sound, gone = (line.split() for line in result.stdout.splitlines())
+    assert head == ["FILE", "KIND", "GOLDENS", "HASH", "PROBLEM"]
+    assert broken == ["broken.csv", "single-turn", "1", "2", "rows", "cannot", "be", "read"]
+    assert gone[:3] == ["gone.csv", "?", "0"]
+    whole = EvaluationDataset.from_file("goldens.csv")
+    assert sound == ["goldens.csv", "single-turn", "2", whole.content_hash[:12]]
+    assert "No data sets: package.json, table.csv, x0.csv, x1.csv, x2.csv. `" in result.stderr
+    (folder / "x3.csv").write_text("x\n1\n", encoding="utf-8")
+    assert "x1.csv, x2.csv and 1 more. `" in run("list").stderr
+    assert "2 of 3 data sets cannot be read, or not all of it" in result.stderr
+
+
+def test_show_has_a_column_for_each_part_of_a_golden(folder):
+    content_hash = EvaluationDataset.from_file("goldens.csv").content_hash
+    assert [line.split() for line in run("show", "goldens.csv").stdout.splitlines()] == [
+        ["goldens:", "2", "single-turn", "goldens,", "SHA-256", content_hash],
+        [],
+        ["ROW", "INPUT", "EXPECTED", "OTHER", "FIELDS"],
+        ["1", "What", "is", "2", "+", "2?", "4", "context"],
+        ["2", "Why?"],
+    ]
+    _, _, head, row = run("show", "more/talks.jsonl").stdout.splitlines()
+    assert head.split() == ["ROW", "SCENARIO", "EXPECTED", "OTHER", "FIELDS"]
+    assert row.split() == ["1", "greeting", "happy"]
+    assert as_json("show", "more/talks.jsonl") == {
+        "path": "more/talks.jsonl",
+        "name": "talks",
+        "kind": "multi-turn",
+        "goldens": 1,
+        "content_hash": EvaluationDataset.from_file("more/talks.jsonl").content_hash,
+        "rows": [{"scenario": "greeting", "expected_outcome": "happy"}],
+    }
+    run("show", "goldens.csv", "--first", "0", exit_code=2)
+
+
+def test_goldens_that_look_alike_are_told_by_what_they_share(folder):
+    lines = ['{"scenario": "s", "name": "n"}\n', '{"scenario": "s", "name": "n"}\n', '{"scenario": "t"}\n']
+    (folder / "twins.jsonl").write_text("".join(lines), encoding="utf-8")
+    report = as_json("validate", "twins.jsonl")["datasets"][0]
+    assert report["warnings"] == [
+        "twins.jsonl: 2 goldens have the scenario 's'.",
+        "twins.jsonl: 2 goldens have the name 'n'.",
+    ]
+    assert (report["valid"], report["problems"], report["goldens"]) == (True, [], 3)
+    run("validate", exit_code=2)
+
+
+def test_diff_calls_goldens_by_their_names_or_their_turns(folder):
+    turns = '{"turns": [{"role": "user", "content": "hi"}]%s}\n'
+    (folder / "old.jsonl").write_text(turns % ', "name": "t"', encoding="utf-8")
+    (folder / "new.jsonl").write_text(turns % "" + '{"scenario": "s", "name": "u"}\n', encoding="utf-8")
+    result = run("diff", "old.jsonl", "new.jsonl")
+    before, after = (
+        EvaluationDataset.from_file(f"{name}.jsonl").content_hash[:12] for name in ("old", "new")
+    )
+    assert result.stdout.splitlines() == [
+        "- t: a conversation that begins with its turns",
+        "+ a conversation that begins with its turns",
+        "+ u: s",
+        "2 added, 1 removed, 0 changed, 0 unchanged.",
+        f"SHA-256 {before} became {after}.",
+    ]
+    found = as_json("diff", "old.jsonl", "new.jsonl")
+    assert found.keys() == {
+        "differ",
+        "added",
+        "removed",
+        "changed",
+        "unchanged",
+        "order_differs",
+        "content_hash",
+    }
+    assert [one.get("name") for one in found["added"]] == [None, "u"]
+    assert [one["name"] for one in found["removed"]] == ["t"]
+    (folder / "odd.csv").write_text("input,expected_ouput\nq,a\n", encoding="utf-8")
+    assert "Warning: odd.csv: " in run("diff", "odd.csv", "odd.csv", "--exit-code").stderr

@@ -1,6 +1,7 @@
 """The commands that list and show; each has `--json`."""
 
 import json
+import os
 import re
 
 import pytest
@@ -380,3 +381,62 @@ def test_a_wrong_key_of_data_is_told(run, here):
     ended = run("dependencies", "add", "--test", "with_data", "--key", "word", "words.txt")
     assert ended.code == 2
     assert "Did you mean 'words'?" in ended.err
+
+
+def test_a_response_is_shown_as_what_it_says(run):
+    assert run("run-sut", "--sut", "echo", "--prompt", "x 1").out.split("\n") == [
+        "Native request",
+        "  x 1|None|None",
+        "",
+        "Native response",
+        "  yes",
+        "",
+        "Response",
+        "  {",
+        '    "completions": [',
+        "      {",
+        '        "text": "yes"',
+        "      }",
+        "    ]",
+        "  }",
+        "",
+        "",
+    ]
+
+
+def test_a_call_that_fails_is_an_error_in_the_json(run):
+    ended = run("run-sut", "--sut", "flaky", "--prompt", "number 3", "--max-retries", "0", "--json")
+    assert ended.code == 3
+    assert ended.json == {
+        "uid": "flaky",
+        "prompt": {"text": "number 3"},
+        "native_request": "number 3|None|None",
+        "native_response": None,
+        "response": None,
+        "error": {"type": "ValueError", "stage": "sut", "message": "cannot answer 3"},
+    }
+    assert ended.err == (
+        "Error: flaky failed: ValueError: cannot answer 3\n`modelgauge --debug ...` shows the traceback.\n"
+    )
+
+
+def test_an_annotation_comes_with_what_was_judged(run):
+    asked = ("run-annotator", "--annotator", "yes_no", "--prompt", "ready?", "--completion", "yes", "--json")
+    data = run(*asked).json
+    assert (data["uid"], data["prompt"], data["completion"]) == ("yes_no", {"text": "ready?"}, "yes")
+    assert data["error"] is None
+    wrong = run(*asked, "--context", "{")
+    assert wrong.code == 2
+    assert "--context is not JSON" in wrong.err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="others may read a file elsewhere")
+def test_a_secret_may_lie_in_the_file_of_secrets(run, here):
+    (here / "modelgauge.toml").write_text("", encoding="utf-8")
+    (here / "secrets.toml").write_text('[acme]\nkey = "canary-0123456789"\n', encoding="utf-8")
+    (here / "secrets.toml").chmod(0o600)
+    rows = {row["name"]: row["found"] for row in run("list-secrets", "--json").json["secrets"]}
+    assert rows == {"acme.key": True, "other.key": False}
+    shown = run("run-sut", "--sut", "secretive", "--prompt", "x").out
+    assert "my key is [secret acme.key]" in shown
+    assert "canary" not in shown
