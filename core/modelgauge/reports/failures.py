@@ -1,4 +1,4 @@
-"""What failed in groups: errors that say the same, but for numbers and quoted texts, stand together."""
+"""What failed in groups: errors that say the same, but for numbers, ids and quoted texts, stand together."""
 
 import re
 from collections.abc import Iterable
@@ -7,7 +7,9 @@ from pathlib import Path, PurePath
 
 from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord
 
-_DIFFERING = re.compile(r"'[^'\n]{0,10000}'|\"[^\"\n]{0,10000}\"|\d+(?:\.\d+)?")
+_DIFFERING = re.compile(
+    r"'[^'\n]{0,10000}'|\"[^\"\n]{0,10000}\"|(?<![\w-])[\w-]*\d[\w.-]*(?<!\.)"
+)  # ids hold a digit
 _MOST_GROUPS = 1000
 _MOST_NAMED = 5
 _FRAME = re.compile(r'^  File "([^"\n]+)", line .*\n(?:^    .*\n|^  \[.*\n)*', re.MULTILINE)

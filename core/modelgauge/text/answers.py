@@ -156,7 +156,7 @@ def first_line(text: str) -> str:
 
 # --- reasoning ----------------------------------------------------------------------------------------------
 
-_TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
+_TAG = re.compile(r"<(/?)(?:think(?:ing)?|thought)>", re.IGNORECASE)
 
 
 class SplitText(NamedTuple):
@@ -177,9 +177,9 @@ class SplitText(NamedTuple):
 def split_reasoning(raw: str) -> SplitText:
     """Take the reasoning off the beginning of a completion.
 
-    The tags are `<think>` and `<thinking>` in any case, as open models write them. Reasoning comes before the
-    answer, so the rules look at the beginning of the text only, and nothing is ever cut out of the middle of
-    an answer:
+    The tags are `<think>`, `<thinking>` and `<thought>` in any case, as open models write them. Reasoning comes
+    before the answer, so the rules look at the beginning of the text only, and nothing is ever cut out of the
+    middle of an answer:
 
     1. A text that begins with an opening tag is reasoning up to the next closing tag. Without a closing tag
        all of it is reasoning, truncated.

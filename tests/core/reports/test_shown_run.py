@@ -236,6 +236,15 @@ def test_failures_that_differ_in_numbers_and_quotes_only_are_one_group(failure):
     assert groups[0].others == ["i1", "i2", "i3", "i4"]
 
 
+def test_the_ids_of_requests_are_no_part_of_a_kind_of_error(failure):
+    names = ("req_7f3ab", "req_011CT9", "8f14e45f-ceea-467f-a1d2-91f4b7c5a3e0", "chatcmpl-9Bx")
+    alike = [failure(n, f"Slow down (request {name}).") for n, name in enumerate(names)]
+    assert [group.count for group in group_failures([*alike, failure(9, "Slow down (no request).")])] == [
+        4,
+        1,
+    ]
+
+
 @pytest.mark.parametrize("change", [{"stage": "measure"}, {"error_type": "KeyError"}, {"message": "other"}])
 def test_failures_of_another_kind_are_another_group(failure, change):
     assert [group.count for group in group_failures([failure(0), failure(1, **change)])] == [1, 1]

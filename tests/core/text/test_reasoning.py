@@ -22,6 +22,7 @@ PLAIN = st.text().filter(lambda text: "<" not in text and "`" not in text)
         pytest.param("<THINK>A</Think>B", "B", "A", id="any case"),
         pytest.param("<thinking>A</thinking>B", "B", "A", id="thinking"),
         pytest.param("<thinking>A</think>B", "B", "A", id="names need not match"),
+        pytest.param("<thought>A</thought>B", "B", "A", id="thought"),
         pytest.param("<think>A</think>\n<think>C</think>B", "B", "A\n\nC", id="adjacent blocks are one"),
         pytest.param("<think></think><think>C</think>B", "B", "C", id="an empty block adds no blank line"),
         pytest.param("A</think><think>C</think>B", "B", "A\n\nC", id="template, then a block"),
