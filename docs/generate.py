@@ -179,7 +179,7 @@ def api_page() -> str:
 
 _API = {
     "modelgauge": "What authors subclass, the data that flows, and what runs it.",
-    "modelgauge.stats": "Aggregations with error bars, intervals, comparisons.",
+    "modelgauge.stats": "Aggregations with error bars, intervals, comparisons, plans, agreement of raters.",
     "modelgauge.text": "Chats, multiple choice, reasoning blocks, answers.",
     "modelgauge.evals": "Test cases, data sets, `evaluate` and `assert_test`, for people who test their own app.",
     "modelgauge.metrics": "Metrics for test cases, and the parts of new metrics.",

@@ -1,4 +1,4 @@
-"""Statistics of measurements: aggregations with error bars, intervals, paired comparisons.
+"""Statistics of measurements: aggregations with error bars, intervals, comparisons, plans, agreement of raters.
 
 The names below are loaded on use, so that importing this package does not import numpy.
 """

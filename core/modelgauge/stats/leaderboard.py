@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from modelgauge.errors import InvalidDataError
-from modelgauge.stats.intervals import CONFIDENCE, cluster_codes, mean_error, power_of_two
+from modelgauge.stats.intervals import (
+    CONFIDENCE,
+    cluster_codes,
+    mean_error,
+    power_of_two,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+_BLOCK = 1 << 20
+"""Numbers held at once for the draws: 8 MB."""
 
 
 class Leaderboard(NamedTuple):
@@ -47,12 +55,12 @@ def compare_systems(
     """Compare several systems on the same items, all pairs at once.
 
     Simultaneous intervals: difference ± c · stderr, with the c that the largest |t| of all pairs stays below with the
-    confidence, by draws from the multivariate t distribution with the covariance of the means (Hothorn, Bretz and
-    Westfall 2008, Biometrical Journal 50:346-363). Ranks: from the pairs of which one is significantly better, found
-    step by step with c for those that are left (Mogstad, Romano, Shaikh and Wilhelm 2024, Review of Economic Studies
-    91:476-518, with the steps of Romano and Wolf). Groups: Piepho (2004), Journal of Computational and
-    Graphical Statistics 13:456-466. Standard errors are those of `paired_difference`. It is about questions like these,
-    and assumes that the items (or clusters) are a random sample, and that means are about normal.
+    confidence, by draws of samples of normal values with the covariance that was found (as Hothorn, Bretz and Westfall
+    2008, Biometrical Journal 50:346-363, with a standard error of its own for each pair). Ranks: from the pairs of
+    which one is significantly better, found step by step with c for those that are left (Mogstad, Romano, Shaikh and
+    Wilhelm 2024, Review of Economic Studies 91:476-518, with the steps of Romano and Wolf). Groups: Piepho (2004),
+    Journal of Computational and Graphical Statistics 13:456-466. Standard errors are those of `paired_difference`. It
+    is about questions like these, and assumes that items (or clusters) are a random sample, and values about normal.
 
     Args:
         values: (n, m) of n >= 2 items for each of m >= 2 systems.
@@ -72,14 +80,14 @@ def compare_systems(
     stderrs = np.sqrt([((parts - parts[:, [column]]) ** 2).sum(axis=0) for column in range(len(means))])
     tellable = stderrs > 1e-12 * np.abs(parts).max(initial=0.0)
     t = np.divide(means - means[:, None], stderrs, where=tellable, out=np.zeros_like(stderrs))
-    drawn = _drawn_means(parts, df, draws, seed)
-    of_all = _largest_t(drawn, stderrs, tellable)
+    drawn = _drawn_t(parts, df, np.argwhere(np.triu(tellable)).tolist(), draws, seed)
+    of_all = _largest_t(drawn, tellable, draws)
     c = _quantile(of_all, confidence)
     better, left = tellable & (t > c), tellable
     new = better
     while new.any():
         left = left & ~new
-        new = left & (t > _quantile(_largest_t(drawn, stderrs, left), confidence))
+        new = left & (t > _quantile(_largest_t(drawn, left, draws), confidence))
         better = better | new
     p_values = 1 - np.searchsorted(of_all, np.abs(t) - 1e-12) / (draws + 1)
     half = np.where(tellable, c * stderrs, np.nan) * scale
@@ -98,7 +106,10 @@ def compare_systems(
 
 
 def _checked(
-    values: "ArrayLike", clusters: Sequence[Hashable] | None, confidence: float, draws: int
+    values: "ArrayLike",
+    clusters: Sequence[Hashable] | None,
+    confidence: float,
+    draws: int,
 ) -> "NDArray[np.float64]":
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 2 or min(array.shape) < 2 or (clusters is not None and len(clusters) != len(array)):
@@ -109,7 +120,8 @@ def _checked(
         )
     if not np.isfinite(array).all():
         raise InvalidDataError(
-            "There are values that are not finite.", fix="Leave out items without a value."
+            "There are values that are not finite.",
+            fix="Leave out items without a value.",
         )
     if draws < 1000 or not 0 < confidence < 1:
         raise InvalidDataError(
@@ -127,7 +139,8 @@ def _parts(
     sizes = np.bincount(codes)
     if len(sizes) < 2:
         raise InvalidDataError(
-            "One cluster alone has no standard error.", fix="Give items of two clusters or more."
+            "One cluster alone has no standard error.",
+            fix="Give items of two clusters or more.",
         )
     means = array.mean(axis=0)
     sums = np.zeros((len(sizes), array.shape[1]))
@@ -136,22 +149,54 @@ def _parts(
     return means, parts, mean_error(array[:, 0], codes).df
 
 
-def _drawn_means(parts: "NDArray[np.float64]", df: float, draws: int, seed: int) -> "NDArray[np.float64]":
-    """Means around 0 with the errors that parts say, each draw over one drawn standard deviation: (m, draws)."""
-    generator = np.random.default_rng(seed)
+def _drawn_t(
+    parts: "NDArray[np.float64]",
+    df: float,
+    pairs: list[list[int]],
+    draws: int,
+    seed: int,
+) -> "dict[tuple[int, int], NDArray[np.float32]]":
+    """The t of each pair of systems (row, column) in samples of systems that are all alike: (draws,).
+
+    Means are drawn with the errors that parts say, and the covariance that each sample would show from the Wishart
+    distribution (Bartlett 1933), so that each pair has a standard error of its own, as in the data.
+    """
     values, vectors = np.linalg.eigh(parts.T @ parts)
-    roots = vectors * np.sqrt(np.maximum(values, 0.0))
-    drawn: NDArray[np.float64] = roots @ generator.standard_normal((len(roots), draws))
-    return drawn / np.sqrt(generator.chisquare(df, draws) / df)
+    kept = values > 1e-13 * values.max()
+    roots = vectors[:, kept] * np.sqrt(values[kept])
+    m, p = roots.shape
+    generator, block = np.random.default_rng(seed), max(1, _BLOCK // (m * m))
+    found = {(row, column): np.empty(draws, dtype=np.float32) for row, column in pairs}
+    for start in range(0, draws, block):
+        n = min(block, draws - start)
+        means = generator.standard_normal((n, p)) @ roots.T
+        factors = np.tril(generator.standard_normal((n, p, p)), -1)
+        # Clusters of unequal sizes can have fewer degrees of freedom than there are systems.
+        squares = generator.chisquare(np.maximum(df - np.arange(p), 1.0), size=(n, p))
+        factors[:, np.arange(p), np.arange(p)] = np.sqrt(squares)
+        errors = roots @ factors / math.sqrt(df)
+        covariances = errors @ errors.swapaxes(1, 2)
+        for (row, column), t in found.items():
+            variance = (
+                covariances[:, row, row] + covariances[:, column, column] - 2 * covariances[:, row, column]
+            )
+            t[start : start + n] = (means[:, column] - means[:, row]) / np.sqrt(variance)
+    return found
 
 
 def _largest_t(
-    drawn: "NDArray[np.float64]", stderrs: "NDArray[np.float64]", pairs: "NDArray[np.bool_]"
+    drawn: "dict[tuple[int, int], NDArray[np.float32]]",
+    pairs: "NDArray[np.bool_]",
+    draws: int,
 ) -> "NDArray[np.float64]":
     """The largest t of these pairs (row, column) in each draw, in rising order: (draws,); 0 where all are below."""
-    found = np.zeros(drawn.shape[1])
-    for row, column in np.argwhere(pairs):
-        np.maximum(found, (drawn[column] - drawn[row]) / stderrs[row, column], out=found)
+    found = np.zeros(draws)
+    for row, column in np.argwhere(pairs).tolist():
+        np.maximum(
+            found,
+            drawn[row, column] if row < column else -drawn[column, row],
+            out=found,
+        )
     return np.sort(found)
 
 

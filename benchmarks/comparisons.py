@@ -1,0 +1,329 @@
+"""How often intervals of comparisons hold the truth, and how often their tests find what is not there, by simulation.
+
+Coverage below 93.5 % is marked by an asterisk. Run by hand: uv run python benchmarks/comparisons.py [samples] [part]
+"""
+
+import sys
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from modelgauge.stats import (
+    agreement_interval,
+    bootstrap_difference,
+    cohen_kappa,
+    compare_systems,
+    difference_bounds,
+    discordant_shares,
+    equivalence_test,
+    gwet_ac1,
+    interaction_test,
+    krippendorff_alpha,
+    mcnemar_test,
+    mean_error,
+    paired_difference,
+    prediction_powered_mean,
+    ratings_of,
+    rogan_gladen,
+    sign_flip_test,
+    t_interval,
+    wilcoxon_test,
+)
+from modelgauge.stats.distributions import student_t_sf
+
+Interval = tuple[float, float]
+LEAST = 0.935
+generator = np.random.default_rng(1)
+
+
+def coverage(intervals: Iterable[Interval | None], truth: float) -> str:
+    """The share of intervals that hold the truth, and their mean width; how often there is one, if not always."""
+    held = [*intervals]
+    found = [one for one in held if one is not None]
+    share = np.mean([low - 1e-9 <= truth <= high + 1e-9 for low, high in found])
+    exist = "" if len(found) == len(held) else f", in {min(len(found) / len(held), 0.99):.0%}"
+    return f"{marked(share)} ({np.mean([high - low for low, high in found]):.3f}{exist})"
+
+
+def marked(share: float) -> str:
+    return f"{share:.3f}{'*' if share < LEAST else ''}"
+
+
+def errors(p_values: Iterable[float | None]) -> str:
+    """The share of p values below 5 %; one that does not exist finds nothing."""
+    return f"{np.mean([p is not None and p < 0.05 for p in p_values]):.3f}"
+
+
+def table(title: str, *columns: str) -> None:
+    print(f"\n{title}\n\n| {' | '.join(columns)} |\n|{' --- |' * len(columns)}", flush=True)
+
+
+def row(*cells: object) -> None:
+    print("|", " | ".join(map(str, cells)), "|", flush=True)
+
+
+def right_and_wrong(n: int, rates: tuple[float, float], correlation: float) -> tuple[np.ndarray, np.ndarray]:
+    losses, wins = discordant_shares(*rates, correlation)
+    both = rates[0] - losses
+    kinds = generator.choice(4, n, p=np.maximum(0, [both, losses, wins, 1 - both - losses - wins]))
+    return np.isin(kinds, (0, 1)) * 1.0, np.isin(kinds, (0, 2)) * 1.0
+
+
+def of_right_and_wrong(samples: int) -> None:
+    table(
+        "Right and wrong answers",
+        "baseline", "candidate", "correlation", "n", "Tango", "Student's t", "McNemar exact", "mid-p", "t",
+    )  # fmt: skip
+    for rates in ((0.5, 0.5), (0.9, 0.9), (0.99, 0.99), (0.5, 0.6), (0.9, 0.95), (0.99, 0.95)):
+        for correlation in (0.0, 0.4):
+            for n in (10, 50, 200):
+                drawn = [right_and_wrong(n, rates, correlation) for _ in range(samples)]
+                found = [paired_difference(*pair, declared=(0, 1)) for pair in drawn]
+                plain = [mean_error(after - before) for before, after in drawn]
+                discordances = [mcnemar_test(*pair) for pair in drawn]
+                truth = rates[1] - rates[0]
+                tests = ["", "", ""]
+                if not truth:
+                    tests = [
+                        errors(one.p_value for one in discordances),
+                        errors(one.p_mid for one in discordances),
+                        errors(
+                            2 * student_t_sf(abs(e.mean) / e.stderr, e.df) if e.stderr else 1.0 for e in plain
+                        ),
+                    ]
+                row(
+                    *rates, correlation, n,
+                    coverage((one.difference.interval for one in found), truth),
+                    coverage((t_interval(one) or (one.mean, one.mean) for one in plain), truth),
+                    *tests,
+                )  # fmt: skip
+
+
+DIFFERENCES: dict[str, Callable[[int], np.ndarray]] = {
+    "normal": generator.standard_normal,
+    "skewed: exponential": lambda n: generator.exponential(1, n) - 1,
+    "heavy tails: t with 3 df": lambda n: generator.standard_t(3, n),
+    "80 % are 0, else normal": lambda n: generator.standard_normal(n) * (generator.random(n) < 0.2),
+    "90 % are 0, else exponential": lambda n: generator.exponential(1, n) * (generator.random(n) < 0.1) - 0.1,
+}
+
+
+def of_numbers(samples: int) -> None:
+    table("Numbers", "differences", "n", "Student's t", "BCa", "t", "sign flips", "Wilcoxon", "bootstrap")
+    for name, draw in DIFFERENCES.items():
+        for n in (10, 50, 200):
+            zeros, drawn = np.zeros(n), [draw(n) for _ in range(samples)]
+            found = [paired_difference(zeros, one) for one in drawn]
+            boots = [bootstrap_difference(zeros, one, resamples=500) for one in drawn]
+            row(
+                name, n,
+                coverage((one.difference.interval for one in found), 0.0),
+                coverage((one.interval for one in boots), 0.0),
+                errors(one.p_value for one in found),
+                errors(sign_flip_test(zeros, one, permutations=999) for one in drawn),
+                errors(wilcoxon_test(zeros, one) for one in drawn),
+                errors(one.p_value for one in boots),
+            )  # fmt: skip
+
+
+def of_clusters(samples: int) -> None:
+    table(
+        "Clustered differences",
+        "clusters",
+        "sizes",
+        "differences",
+        "correlation",
+        "CR2",
+        "ignored",
+        "CR2 test",
+    )
+    for groups in (5, 20, 50):
+        for kind in ("4", "1 to 20"):
+            for name in ("normal", "right and wrong, 0.5", "right and wrong, 0.9"):
+                for correlation in (0.0, 0.5):
+                    sizes = np.full(groups, 4) if kind == "4" else np.linspace(1, 20, groups).astype(int)
+                    labels = np.repeat(np.arange(groups), sizes)
+                    found, ignored = [], []
+                    for _ in range(samples):
+                        pair = clustered(labels, name, correlation)
+                        found.append(
+                            paired_difference(
+                                *pair, clusters=labels, declared=(name != "normal" and (0, 1)) or None
+                            )
+                        )
+                        ignored.append(t_interval(mean_error(pair[1] - pair[0])))
+                    row(
+                        groups, kind, name, correlation,
+                        coverage((one.difference.interval for one in found), 0.0),
+                        coverage(ignored, 0.0),
+                        errors(one.p_value for one in found),
+                    )  # fmt: skip
+
+
+def clustered(labels: np.ndarray, name: str, correlation: float) -> tuple[np.ndarray, np.ndarray]:
+    """Two systems' values, where a share of the items repeats what was drawn for its cluster."""
+    groups, n, alike = labels.max() + 1, len(labels), generator.random(len(labels)) < correlation**0.5
+    if name == "normal":
+        shared, own = generator.standard_normal(groups), generator.standard_normal(n)
+        return np.zeros(n), correlation**0.5 * shared[labels] + (1 - correlation) ** 0.5 * own
+    rate = float(name.rpartition(" ")[2])
+    shared_pair = [one[labels] for one in right_and_wrong(groups, (rate, rate), 0.0)]
+    own_pair = right_and_wrong(n, (rate, rate), 0.0)
+    before, after = (np.where(alike, shared, own) for shared, own in zip(shared_pair, own_pair, strict=True))
+    return before, after
+
+
+def of_missing_items(samples: int) -> None:
+    table("Missing items: Imbens and Manski's interval", "n", "missing", "why", "all items", "complete cases")
+    for n in (50, 200):
+        for share in (0.02, 0.1):
+            for why in ("at random", "where the candidate is wrong"):
+                bounds, complete = [], []
+                for _ in range(samples):
+                    before, after = right_and_wrong(n, (0.7, 0.75), 0.4)
+                    lost = generator.random(n) < (share if why == "at random" else 4 * share * (1 - after))
+                    complete.append(
+                        paired_difference(before[~lost], after[~lost], declared=(0, 1)).difference.interval
+                    )
+                    after[lost] = np.nan
+                    bounds.append(difference_bounds(before, after, 0, 1).interval)
+                row(n, share, why, coverage(bounds, 0.05), coverage(complete, 0.05))
+
+
+def of_equivalence(samples: int) -> None:
+    table("Equivalence, where the difference is the margin: found in (at most 0.05)", "values", "n", "share")
+    for n in (50, 200, 1000):
+        found = [
+            equivalence_test(np.zeros(n), generator.normal(0.2, 1, n), 0.2).p_equivalent
+            for _ in range(samples)
+        ]
+        row("normal", n, errors(found))
+        for rates in ((0.85, 0.9), (0.94, 0.99)):
+            pairs = (right_and_wrong(n, rates, 0.2) for _ in range(samples))
+            row(
+                f"{rates[0]} and {rates[1]}",
+                n,
+                errors(equivalence_test(*one, 0.05).p_equivalent for one in pairs),
+            )
+
+
+def of_leaderboards(samples: int) -> None:
+    table("Leaderboards: all hold together", "systems", "values", "n", "intervals", "ranks")
+    for m in (3, 6):
+        for name, truth in (
+            ("normal, all alike", np.zeros(m)),
+            ("normal, two alike", np.arange(m) // 2 * 0.3),
+        ):
+            for n in (10, 50, 200):
+                held = []
+                for _ in range(samples // 4):
+                    values = generator.normal(size=(n, 1)) + generator.normal(size=(n, m)) + truth
+                    found = compare_systems(values, draws=2000)
+                    differences = truth - truth[:, None]
+                    inside = np.isnan(found.low) | ((found.low <= differences) & (differences <= found.high))
+                    best = 1 + (differences > 0).sum(axis=1)
+                    worst = m - (differences < 0).sum(axis=1)
+                    ranks = (found.ranks[:, 0] <= worst) & (best <= found.ranks[:, 1])
+                    held.append((inside.all(), ranks.all()))
+                row(
+                    m,
+                    name,
+                    n,
+                    *map(marked, np.mean(held, axis=0)),
+                )
+
+
+def labels_of(n: int, rate: float, right: float) -> list[tuple[int, int]]:
+    """People's labels and those of a judge that is right with this probability."""
+    people = generator.random(n) < rate
+    judge = np.where(generator.random(n) < right, people, ~people)
+    return [*zip(people.astype(int).tolist(), judge.astype(int).tolist(), strict=True)]
+
+
+def of_agreement(samples: int) -> None:
+    coefficients = (cohen_kappa, krippendorff_alpha, gwet_ac1)
+    table(
+        "Agreement, BCa bootstrap",
+        "share of one label",
+        "n",
+        "Cohen's kappa",
+        "Krippendorff's alpha",
+        "Gwet's AC1",
+    )
+    for rate in (0.5, 0.9, 0.99):
+        truths = [function(ratings_of(labels_of(1_000_000, rate, 0.9), [0, 1])) for function in coefficients]
+        for n in (50, 200):
+            drawn = [ratings_of(labels_of(n, rate, 0.9), [0, 1]) for _ in range(samples // 4)]
+            row(rate, n, *(
+                coverage((agreement_interval(function, one, resamples=400) for one in drawn), truth)
+                for function, truth in zip(coefficients, truths, strict=True)
+            ))  # fmt: skip
+
+
+def of_corrections(samples: int) -> None:
+    table(
+        "Corrected scores: 500 items, of which n are labelled",
+        "share right", "judge finds right, wrong", "n", "PPI++", "labels only", "Rogan and Gladen", "judge only",
+    )  # fmt: skip
+    for rate in (0.5, 0.9, 0.99):
+        for sensitivity, specificity in ((0.95, 0.8), (0.8, 0.6)):
+            for n in (50, 200):
+                powered, labelled, corrected, judged_only = [], [], [], []
+                for _ in range(samples):
+                    people = generator.random(500) < rate
+                    judge = generator.random(500) < np.where(people, sensitivity, 1 - specificity)
+                    powered.append(prediction_powered_mean(people[:n], judge[:n], judge[n:]).interval)
+                    labelled.append(t_interval(mean_error(people[:n])))
+                    judged_only.append(t_interval(mean_error(judge)))
+                    right, wrong = int(people[:n].sum()), int((~people[:n]).sum())
+                    hits, refusals = int((judge & people)[:n].sum()), int((~judge & ~people)[:n].sum())
+                    if right and wrong and hits * wrong + refusals * right > right * wrong:
+                        rest = int(judge[n:].sum()), 500 - n
+                        corrected.append(rogan_gladen(rest, (hits, right), (refusals, wrong)).interval)
+                row(
+                    rate, f"{sensitivity}, {specificity}", n,
+                    *(coverage(one, rate) for one in (powered, labelled, corrected, judged_only)),
+                )  # fmt: skip
+
+
+def of_interactions(samples: int) -> None:
+    table(
+        "Interaction, where all groups differ alike: found in (at most 0.05)",
+        "groups",
+        "sizes",
+        "differences",
+        "share",
+    )
+    for groups in (2, 5):
+        for sizes in ((10,) * groups, (50,) * groups, (10, *(50,) * (groups - 1))):
+            for name in ("normal", "skewed: exponential"):
+                p_values = []
+                for _ in range(samples):
+                    found = [
+                        mean_error((1 + place) * DIFFERENCES[name](size)) for place, size in enumerate(sizes)
+                    ]
+                    p_values.append(interaction_test(*zip(*found, strict=True)))
+                row(groups, ", ".join(map(str, sizes)), name, errors(p_values))
+
+
+def main() -> None:
+    samples = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    parts = (
+        of_right_and_wrong,
+        of_numbers,
+        of_clusters,
+        of_missing_items,
+        of_equivalence,
+        of_leaderboards,
+        of_agreement,
+        of_corrections,
+        of_interactions,
+    )
+    for part in parts:
+        if part.__name__ in sys.argv[2:] or len(sys.argv) < 3:
+            generator.bit_generator.state = np.random.default_rng(1).bit_generator.state
+            part(samples)
+
+
+if __name__ == "__main__":
+    main()
