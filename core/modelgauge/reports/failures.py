@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord
 
 _DIFFERING = re.compile(
-    r"'[^'\n]{0,10000}'|\"[^\"\n]{0,10000}\"|(?<![\w-])[\w-]*\d[\w.-]*(?<!\.)"
+    r"'[^'\n]{0,10000}'|\"[^\"\n]{0,10000}\"|(?<![\w-])[\w-]*\d[\w-]*(?:\.\d+)?"
 )  # ids hold a digit
 _MOST_GROUPS = 1000
 _MOST_NAMED = 5
