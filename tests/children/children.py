@@ -29,7 +29,7 @@ FORKS = (
     and locale.getpreferredencoding(do_setlocale=False).lower() == "utf-8"
     and not os.environ.get("TESTS_START_INTERPRETERS")
 )
-_IMITATED = ("PYTHONDONTWRITEBYTECODE", "PYTHONIOENCODING", "PYTHONUNBUFFERED", "PYTHONUTF8")
+_IMITATED = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONIOENCODING", "PYTHONUNBUFFERED", "PYTHONUTF8")
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -103,7 +103,9 @@ class ForkServer:
                 [sys.executable, Path(__file__).with_name("fork_server.py"), str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 # Of several threads, only one would be in a forked process: numpy's libraries start some.
-                env=environment("MODELGAUGE", "PYTEST", OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1"),
+                env=environment(
+                    "MODELGAUGE", "PYTEST", "PYTHONPATH", OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1"
+                ),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
             )

@@ -114,6 +114,7 @@ def become(asked, streams):
         )
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
+    sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     sys.orig_argv = [sys.executable, *asked["arguments"]]
 

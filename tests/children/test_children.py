@@ -39,13 +39,13 @@ def outcome(kind, *arguments, given="", **options):
 
 @pytest.mark.parametrize("way", ["-c", "-m", "script"])
 @pytest.mark.parametrize(
-    "variables", [{}, {"PYTHONIOENCODING": "ascii:replace"}, {"PYTHONUNBUFFERED": "1", "COLUMNS": "7"}]
+    "variables", [{}, {"PYTHONIOENCODING": "ascii:replace"}, {"PYTHONUNBUFFERED": "1", "PYTHONPATH": "/a:/b"}]
 )
 def test_a_forked_process_finds_what_a_new_one_finds(tmp_path, monkeypatch, way, variables):
     (tmp_path / "probe.py").write_text(PROBE, encoding="utf-8")
     monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_DFL)
     arguments = {"-c": ("-c", PROBE), "-m": ("-m", "probe"), "script": (tmp_path / "probe.py",)}[way]
-    env = children.environment("PYTHONUNBUFFERED", PYTHONDONTWRITEBYTECODE="1", **variables)
+    env = children.environment("PYTHONUNBUFFERED", "PYTHONPATH", PYTHONDONTWRITEBYTECODE="1", **variables)
     new, *forked = [
         outcome(kind, *arguments, "one", given="é", cwd=tmp_path, env=env, start_new_session=way == "-c")
         for kind in KINDS

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from subprocess import Popen
 
 import pytest
 from commands import calls, ended, record, runs, started, until
@@ -18,10 +19,10 @@ def opened(folder):
     return list((folder / "run_data" / "cache").glob("*.leases"))
 
 
-def start(folder, *more, kind="gated", **options):
+def start(folder, *more, sut="gated", **options):
     return started(
         folder,
-        *("run-test", "--test", f"numbered?number={NUMBER}", "--sut", f"{kind}?folder={folder}"),
+        *("run-test", "--test", f"numbered?number={NUMBER}", "--sut", f"{sut}?folder={folder}"),
         *("--concurrency", str(CAP), "--no-progress-bar", *more),
         **options,
     )
@@ -46,9 +47,9 @@ def test_three_processes_pay_for_each_key_once(tmp_path):
 @of_posix
 @pytest.mark.parametrize("kind", ["gated", "forking"])
 def test_what_a_killed_process_asked_is_taken_over_though_its_children_live(tmp_path, kind):
-    killed = start(tmp_path, kind=kind)
+    killed = start(tmp_path, sut=kind)
     until(lambda: len(calls(tmp_path)) == CAP, killed)
-    survivor = start(tmp_path, kind=kind)
+    survivor = start(tmp_path, sut=kind)
     until(lambda: len(opened(tmp_path)) == 2, survivor)
     killed.kill()
     killed.wait()
@@ -94,7 +95,7 @@ def test_a_clock_that_is_ahead_makes_nobody_pay_twice(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(ahead, encoding="utf-8")
     first = start(tmp_path)
     until(lambda: len(calls(tmp_path)) == CAP, first)
-    second = start(tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    second = start(tmp_path, env={"PYTHONPATH": str(tmp_path)}, kind=Popen)
     until(lambda: len(opened(tmp_path)) == 2, second)
     (tmp_path / "open").touch()
     assert [ended(one)[0] for one in (first, second)] == [0, 0]
