@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from modelgauge.errors import InvalidDataError
-from modelgauge.stats.intervals import CONFIDENCE, Interval, quantile
+from modelgauge.stats.bootstrap import Bca
+from modelgauge.stats.intervals import CONFIDENCE, Interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -203,11 +204,11 @@ def agreement_interval(
     seed: int = 0,
     confidence: float = CONFIDENCE,
 ) -> Interval | None:
-    """The percentile bootstrap interval of a coefficient of agreement, over items like these.
+    """The bootstrap interval (BCa) of a coefficient of agreement, over items like these.
 
-    Efron and Tibshirani (1993), "An Introduction to the Bootstrap", section 13.3. Items are drawn with replacement, so
-    they are taken to be a random sample, independent of each other; the raters are taken as they are. For example
-    `agreement_interval(cohen_kappa, ratings)`.
+    Efron (1987), JASA 82:171-185. Items are drawn with replacement, so they are taken to be a random sample,
+    independent of each other; the raters are taken as they are. It has no width where raters agree on all items. For
+    example `agreement_interval(cohen_kappa, ratings)`.
 
     Args:
         coefficient: a function of this module, or any other of `Ratings`.
@@ -228,12 +229,17 @@ def agreement_interval(
             f"resamples={resamples} with confidence={confidence} give no interval.",
             fix="Give 100 or more, and a confidence of 0.95 for 95 %.",
         )
-    generator, n = np.random.default_rng(seed), len(ratings.codes)
-    drawn = (ratings._replace(codes=ratings.codes[generator.integers(n, size=n)]) for _ in range(resamples))
-    found = sorted(value for value in map(coefficient, drawn) if value is not None)
-    if coefficient(ratings) is None or len(found) < 0.95 * resamples:
+    estimate, codes, generator = coefficient(ratings), ratings.codes, np.random.default_rng(seed)
+    drawn = (codes[generator.integers(len(codes), size=len(codes))] for _ in range(resamples))
+    values = (coefficient(ratings._replace(codes=one)) for one in drawn)
+    found = np.array([value for value in values if value is not None])
+    if estimate is None or len(found) < 0.95 * resamples:
         return None
-    return quantile(found, (1 - confidence) / 2), quantile(found, (1 + confidence) / 2)
+    # The jackknife: items with the same labels are left out with the same effect.
+    _, first, same = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+    without = [coefficient(ratings._replace(codes=np.delete(codes, place, axis=0))) for place in first]
+    jackknife = np.array([estimate if value is None else value for value in without])[same.ravel()]
+    return Bca(np.sort(found), estimate, jackknife).interval(confidence)
 
 
 def _above_chance(observed: float, expected: float) -> float | None:

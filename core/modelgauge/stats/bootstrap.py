@@ -1,4 +1,4 @@
-"""The bootstrap of a paired difference: its BCa interval and the p value that belongs to it."""
+"""The bootstrap: BCa intervals of any estimate, and of a paired difference with the p value that belongs to it."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -30,6 +30,50 @@ class BootstrapDifference(NamedTuple):
     p_value: float | None
 
 
+class Bca:
+    """The bias-corrected and accelerated bootstrap of any estimate.
+
+    Efron (1987), JASA 82:171-185; Efron and Tibshirani (1993), "An Introduction to the Bootstrap", sections 14.3 and
+    15.4, with the acceleration of the jackknife.
+
+    Args:
+        resampled: (b,) the estimates from resamples, in rising order.
+        estimate: the estimate itself.
+        jackknife: (n,) the estimates without each of the items.
+    """
+
+    def __init__(
+        self, resampled: "NDArray[np.float64]", estimate: float, jackknife: "NDArray[np.float64]"
+    ) -> None:
+        self._resampled = resampled
+        self._bias = self._quantile_of(estimate)
+        pulls = jackknife.mean() - jackknife
+        spread = float((pulls**2).sum()) ** 1.5
+        self._acceleration = float((pulls**3).sum()) / (6 * spread) if spread else 0.0
+
+    def interval(self, confidence: float) -> Interval:
+        """The interval that holds the true value with this confidence, between 0 and 1."""
+        return self._end((1 - confidence) / 2), self._end((1 + confidence) / 2)
+
+    def p_value(self, value: float) -> float:
+        """1 less the confidence at which the interval ends at this value."""
+        from_bias = self._quantile_of(value) - self._bias
+        below = NormalDist().cdf(from_bias / (1 + self._acceleration * from_bias) - self._bias)
+        return min(1.0, 2 * min(below, 1 - below))
+
+    def _end(self, probability: float) -> float:
+        z = self._bias + NormalDist().inv_cdf(probability)
+        return quantile(self._resampled, NormalDist().cdf(self._bias + z / (1 - self._acceleration * z)))
+
+    def _quantile_of(self, value: float) -> float:
+        """The normal quantile of the share of resamples below a value; ties, by rounding too, count half."""
+        below, upto = np.searchsorted(self._resampled, (value - 1e-12, value + 1e-12))
+        least = 1 / (len(self._resampled) + 1)
+        return NormalDist().inv_cdf(
+            min(max(float(below + upto) / (2 * len(self._resampled)), least), 1 - least)
+        )
+
+
 def bootstrap_difference(
     baseline: "ArrayLike",
     candidate: "ArrayLike",
@@ -41,10 +85,9 @@ def bootstrap_difference(
 ) -> BootstrapDifference:
     """The bias-corrected and accelerated (BCa) bootstrap of the difference of two means over the same items.
 
-    Efron (1987), JASA 82:171-185; Efron and Tibshirani (1993), "An Introduction to the Bootstrap", sections 14.3 and
-    15.4, with the acceleration of the jackknife. Items (or whole clusters) are drawn with replacement. It is about
-    questions like these, and assumes that the items (or clusters) are a random sample of them; below some 20 of these
-    it is too narrow. Its cost grows with items times resamples.
+    Efron (1987), JASA 82:171-185. Items (or whole clusters) are drawn with replacement. It is about questions like
+    these, and assumes that the items (or clusters) are a random sample of them. Where fewer than 20 differ it is too
+    narrow. Its cost grows with items times resamples.
 
     Args:
         baseline: (n,) the baseline's values, n >= 1.
@@ -71,22 +114,11 @@ def bootstrap_difference(
     mean = math.fsum(sums) / math.fsum(sizes)
     if np.ptp(sums - mean * sizes) <= 1e-12:
         return BootstrapDifference(None, None)
-    means = np.sort(_resampled_means(sums, sizes, resamples, np.random.default_rng(seed)))
-    # How far the middle of the resampled means is from the mean, and how its error changes with it.
-    bias = _normal_quantile_of(means, mean)
+    generator = np.random.default_rng(seed)
     jackknife = (math.fsum(sums) - sums) / (math.fsum(sizes) - sizes)
-    pulls = jackknife.mean() - jackknife
-    acceleration = float((pulls**3).sum() / (6 * (pulls**2).sum() ** 1.5))
-
-    def end(probability: float) -> float:
-        z = bias + NormalDist().inv_cdf(probability)
-        return scale * quantile(means, NormalDist().cdf(bias + z / (1 - acceleration * z)))
-
-    from_bias = _normal_quantile_of(means, 0.0) - bias
-    at_zero = NormalDist().cdf(from_bias / (1 + acceleration * from_bias) - bias)
-    return BootstrapDifference(
-        (end((1 - confidence) / 2), end((1 + confidence) / 2)), min(1.0, 2 * min(at_zero, 1 - at_zero))
-    )
+    found = Bca(np.sort(_resampled_means(sums, sizes, resamples, generator)), mean, jackknife)
+    low, high = found.interval(confidence)
+    return BootstrapDifference((scale * low, scale * high), found.p_value(0.0))
 
 
 def _resampled_means(
@@ -98,11 +130,3 @@ def _resampled_means(
         drawn = generator.integers(len(sums), size=(len(rows), len(sums)))
         rows[:] = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
     return means
-
-
-def _normal_quantile_of(means: "NDArray[np.float64]", value: float) -> float:
-    """The normal quantile of the share of resampled means below a value; ties, by rounding too, count half."""
-    below, upto = np.searchsorted(means, (value - 1e-12, value + 1e-12))
-    share = float(below + upto) / (2 * len(means))
-    least = 1 / (len(means) + 1)
-    return NormalDist().inv_cdf(min(max(share, least), 1 - least))

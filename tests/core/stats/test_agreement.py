@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy import stats as scipy_stats
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss_kappa
 
@@ -112,18 +113,23 @@ def test_one_label_alone_says_nothing_beyond_chance():
     assert gwet_ac1(ratings_of([("a", "a"), ("a", "a")], ["a", "b"])) == 1
 
 
-def test_the_interval_is_the_percentile_bootstrap_over_items():
-    rows = np.random.default_rng(1).integers(0, 2, (60, 2)).tolist()
-    ratings = ratings_of(rows)
-    generator = np.random.default_rng(5)
-    resampled = [
-        cohen_kappa(ratings_of([rows[place] for place in generator.integers(60, size=60)], [0, 1]))
-        for _ in range(200)
-    ]
-    expected = np.quantile(resampled, [0.05, 0.95])
+def test_the_interval_is_the_bca_bootstrap_over_items():
+    rows = np.random.default_rng(1).integers(0, 2, (60, 2))
+    ratings = ratings_of(rows.tolist())
+
+    def kappa(first, second, axis=-1):
+        return cohen_kappa(ratings_of([*zip(first.tolist(), second.tolist(), strict=True)], [0, 1]))
+
+    expected = scipy_stats.bootstrap(
+        tuple(rows.T), kappa, vectorized=False, paired=True, n_resamples=200, confidence_level=0.9, method="BCa",
+        rng=np.random.default_rng(5),
+    ).confidence_interval  # fmt: skip
     found = agreement_interval(cohen_kappa, ratings, resamples=200, seed=5, confidence=0.9)
-    assert found == pytest.approx(tuple(expected), abs=1e-12)
-    assert found[0] < cohen_kappa(ratings) < found[1]
+    assert found == pytest.approx((expected.low, expected.high), abs=1e-10)
+
+
+def test_full_agreement_has_an_interval_without_width():
+    assert agreement_interval(cohen_kappa, ratings_of([("a", "a"), ("b", "b")] * 20)) == (1, 1)
 
 
 def test_an_interval_of_what_mostly_does_not_exist():
