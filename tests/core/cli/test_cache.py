@@ -222,3 +222,19 @@ def test_the_number_of_parts_and_the_nearest_entry_are_told(run, filled):
     asked = ("cache", "explain", "--sut", "echo?answer=no", "--prompt", "number 1")
     nearest = run(*asked, "--json").json["nearest"]
     assert run(*asked).out.splitlines()[1:3] == [f"The nearest entry differs in 2 parts: {nearest}", ""]
+
+
+def test_the_options_of_the_prompt_reach_an_annotator_that_is_explained(run, here):
+    plugin = here / "plugin.py"
+    text = plugin.read_text(encoding="utf-8")
+    options = '"context": prompt.context, "temperature": prompt.prompt.options.temperature'
+    plugin.write_text(text.replace('"context": prompt.context', options), encoding="utf-8")
+    run("run-test", "--sut", "echo", "--test", "judged")
+    asked = ("--annotator", "yes_no", "--prompt", "number 0", "--completion", "yes", "--json")
+    assert run("cache", "explain", *asked).json["hit"] is True
+    (difference,) = run("cache", "explain", *asked, "--temperature", "0.5").json["differences"]
+    assert (difference["part"], difference["asked"], difference["cached"]) == (
+        "request: temperature",
+        0.5,
+        None,
+    )

@@ -141,3 +141,27 @@ def test_a_test_that_is_named_twice_is_listed_once_and_a_file_may_lie_at_home(ru
     for command in ("list", "fetch"):
         (row,) = run("dependencies", command, *twice).json["dependencies"]
         assert row["key"] == "words"
+
+
+WITH_SECRETS = """
+
+class Guarded(WithData):
+    def __init__(self, uid, key):
+        super().__init__(uid)
+
+
+@mg.hookimpl(specname="modelgauge_register_tests")
+def guarded_tests(register):
+    register("guarded", Guarded, mg.InjectSecret(Key))
+    register("guarded2", Guarded, mg.InjectSecret(Other))
+"""
+
+
+def test_the_secrets_of_all_tests_are_asked_for_at_once(run, here):
+    plugin = here / "plugin.py"
+    plugin.write_text(plugin.read_text(encoding="utf-8") + WITH_SECRETS, encoding="utf-8")
+    for command in ("list", "fetch"):
+        ended = run("dependencies", command, "--test", "guarded", "--test", "guarded2")
+        assert ended.code == 2
+        assert "ACME_TOKEN" in ended.err
+        assert "OTHER_KEY" in ended.err

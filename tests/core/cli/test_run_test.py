@@ -407,3 +407,12 @@ def test_the_manifest_holds_the_command(run, only_run):
     assert manifest["command"][0] == "modelgauge"
     assert manifest["command"][-2:] == ["--seed", "7"]
     assert manifest["options"]["seed"] == 7
+
+
+def test_ctrl_c_before_a_run_began_says_that_nothing_was_asked(run, here):
+    plugin = here / "plugin.py"
+    text = plugin.read_text(encoding="utf-8").replace("self.answer = answer", "raise KeyboardInterrupt")
+    plugin.write_text(text, encoding="utf-8")
+    ended = run("run-test", "--sut", "echo", "--test", "numbers")
+    assert (ended.code, ended.out) == (130, "")
+    assert ended.err == "Interrupted before a run began: nothing was asked.\n"
