@@ -75,7 +75,7 @@ class Admission:
         await self.limiter.acquire()
         entered = False
         try:
-            if self._first_calls is not None and not self._first_calls.over:
+            if self._first_calls is not None:
                 await self._first_calls.turn()
             if self._rate.limited:
                 self._check_allowed()  # nobody waits for a minute to learn that
@@ -160,8 +160,9 @@ class Admission:
                 raise
 
     def _let_others_begin(self) -> None:
-        if self._first_calls is not None and not self._first_calls.over:
+        if self._first_calls is not None:
             self._first_calls.end()
+            self._first_calls = None
 
 
 class FirstCalls:
@@ -178,11 +179,6 @@ class FirstCalls:
         self._left, self._patience = calls, patience
         self._ended = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-
-    @property
-    def over(self) -> bool:
-        """Whether no call is held back any more."""
-        return self._ended.is_set()
 
     async def turn(self) -> None:
         """Wait until a call may be sent, or is known to be in vain."""

@@ -104,7 +104,7 @@ class Deadlines:
         Raises:
             CallError: it cancelled itself.
         """
-        begun, task = self._clock(), asyncio.current_task()
+        begun, task = self._clock(), asyncio.current_task(self._loop)
         cancelled_before = 0 if task is None else task.cancelling()
         try:
             result = copy_context().run(of_author, result_of, coroutine)
