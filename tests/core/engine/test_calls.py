@@ -23,7 +23,7 @@ from modelgauge import (
 )
 from modelgauge.config.secrets import SecretStore
 from modelgauge.engine import switchboard as engine_board
-from modelgauge.engine.calls.limits import Outcome
+from modelgauge.engine.calls.limits import START, Outcome
 from modelgauge.engine.calls.retries import Backoff, classify, outcome_of
 from modelgauge.errors import CallTimeoutError, InvalidResponseError, RunStoppedError
 
@@ -265,24 +265,24 @@ def test_the_first_call_that_ends_lets_the_others_go_and_slow_ones_are_not_waite
             if how == "fails":
                 raise ValueError("this one only")
             return "yes"
-        if len(at_once) == 20:
+        if len(at_once) == START:
             together.set()
         await asyncio.wait_for(together.wait(), 10)
         return "yes"
 
-    record = run(make_test(20), FunctionSUT("sut", slow))
-    assert record.counts.scored == (20 if how == "answers" else 19)
+    record = run(make_test(START), FunctionSUT("sut", slow))
+    assert record.counts.scored == (START if how == "answers" else START - 1)
 
     async def all_wait(text):
         at_once.append(text)
-        if len(at_once) == 20:
+        if len(at_once) == START:
             together.set()
         await asyncio.wait_for(together.wait(), 10)
         return "yes"
 
     at_once.clear()
     together = asyncio.Event()
-    assert run(make_test(20), FunctionSUT("other", all_wait)).counts.scored == 20
+    assert run(make_test(START), FunctionSUT("other", all_wait)).counts.scored == START
 
 
 def test_fatal_calls_after_a_success_fail_their_items_only(make_test, run):
