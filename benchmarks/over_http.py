@@ -129,7 +129,7 @@ def w4() -> None:
                 "async SUT, --concurrency 100": lambda: run(
                     test, name(server), folder, concurrency=CONCURRENCY
                 ),
-                "async SUT, adaptive from 20": lambda: run(test, name(server), folder),
+                "async SUT, adaptive": lambda: run(test, name(server), folder),
             },
         )
         medians(

@@ -1,6 +1,6 @@
 """How many calls at once a server gets that works on 1, 4 or 1,000: beside the best fixed `concurrency`.
 
-Run by hand: uv run python benchmarks/slow_servers.py
+Run by hand: uv run python benchmarks/slow_servers.py [serial slots roomy]
 """
 
 import sys
@@ -16,7 +16,7 @@ from chat_server import ChatServer, Plan
 
 SERVERS = {  # slots, seconds a call, items, time-out, numbers of calls at once to compare with
     "serial": (1, 0.2, 60, 3.0, (1, 2, 4, 8)),
-    "four slots": (4, 0.5, 120, 4.0, (2, 4, 8, 16)),
+    "slots": (4, 0.5, 120, 4.0, (2, 4, 8, 16)),
     "roomy": (1000, 0.5, 3000, 30.0, (64, 128, 256)),
 }
 
@@ -41,7 +41,8 @@ def main() -> None:
     header(
         "server", "best fixed concurrency", "seconds", "requests", "by itself: seconds", "requests", "scored"
     )
-    for name, (slots, seconds, items, timeout, numbers) in SERVERS.items():
+    for name in sys.argv[1:] or SERVERS:
+        slots, seconds, items, timeout, numbers = SERVERS[name]
         fixed = {number: run(slots, seconds, items, timeout, number) for number in numbers}
         whole = {number: one for number, one in fixed.items() if one[2] == items}
         best = min(whole, key=lambda number: whole[number][0])
