@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from chat_server import Plan, ThreadedChatServer
 
 from modelgauge import (
     AcceptsChatPrompt,
@@ -18,6 +19,7 @@ from modelgauge.config.secrets import SecretStore
 from modelgauge.errors import InvalidOptionError, MissingSecretError, SettingsError
 from modelgauge.interfaces.sut import capabilities_of
 from modelgauge.plugins.discovery import discover
+from modelgauge_openai.errors import ChatError
 from modelgauge_openai.key import OpenAIKey
 from modelgauge_openai.servers import SERVERS
 from modelgauge_openai.sut import OpenAIChat
@@ -116,6 +118,13 @@ def test_which_key_goes_to_another_service(options, env, sent, server, named_hos
     sut = make(f"openai/m?base_url={named_host(server.base_url)}{options}", **env)
     asyncio.run(ask_once(sut))
     assert server.stats().recent[-1]["headers"].get("Authorization") == sent
+
+
+def test_a_key_that_was_withheld_is_named_where_the_server_asks_for_one(named_host):
+    with ThreadedChatServer(Plan(key="sk-openai")) as server:
+        sut = make(f"openai/m?base_url={named_host(server.base_url)}", OPENAI_API_KEY="sk-openai")
+        with pytest.raises(ChatError, match=r"openai\.api_key was not sent there.*\?send_key=true"):
+            asyncio.run(ask_once(sut))
 
 
 async def ask_once(sut):
