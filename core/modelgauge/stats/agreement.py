@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from modelgauge.errors import InvalidDataError
-from modelgauge.stats.bootstrap import Bca
+from modelgauge.stats.comparisons.bootstrap import Bca
 from modelgauge.stats.intervals import CONFIDENCE, Interval
 
 if TYPE_CHECKING:

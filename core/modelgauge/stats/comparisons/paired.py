@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from modelgauge.data.estimates import Estimate
-from modelgauge.stats.discordance import discordance_of, tango_interval
+from modelgauge.stats.comparisons.discordance import discordance_of, tango_interval
+from modelgauge.stats.comparisons.pairs import aligned
+from modelgauge.stats.comparisons.power import detectable_difference
 from modelgauge.stats.distributions import student_t_sf
 from modelgauge.stats.intervals import (
     Interval,
@@ -23,8 +25,6 @@ from modelgauge.stats.intervals import (
     mean_error,
     t_interval,
 )
-from modelgauge.stats.pairs import aligned
-from modelgauge.stats.power import detectable_difference
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from modelgauge.errors import InvalidDataError
+from modelgauge.stats.comparisons.pairs import aligned
 from modelgauge.stats.intervals import cluster_sums, power_of_two
-from modelgauge.stats.pairs import aligned
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -14,7 +14,7 @@ from modelgauge.errors import InvalidDataError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from modelgauge.stats.repeats import RepeatVariance
+    from modelgauge.stats.comparisons.repeats import RepeatVariance
 
 
 class RepeatPlan(NamedTuple):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from modelgauge.errors import InvalidDataError
+from modelgauge.stats.comparisons.pairs import aligned
 from modelgauge.stats.intervals import CONFIDENCE, Interval, cluster_codes, cluster_sums, quantile
-from modelgauge.stats.pairs import aligned
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from modelgauge.errors import InvalidDataError
+from modelgauge.stats.comparisons.pairs import aligned
 from modelgauge.stats.distributions import binomial_sf
 from modelgauge.stats.intervals import CONFIDENCE, Interval, normal_quantile
-from modelgauge.stats.pairs import aligned
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

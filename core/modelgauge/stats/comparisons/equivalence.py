@@ -8,11 +8,11 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
 from modelgauge.errors import InvalidDataError
-from modelgauge.stats.discordance import tango_interval, tango_statistic
+from modelgauge.stats.comparisons.discordance import tango_interval, tango_statistic
+from modelgauge.stats.comparisons.paired import differences_of
+from modelgauge.stats.comparisons.pairs import aligned
 from modelgauge.stats.distributions import student_t_sf
 from modelgauge.stats.intervals import Interval, t_interval
-from modelgauge.stats.paired import differences_of
-from modelgauge.stats.pairs import aligned
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
