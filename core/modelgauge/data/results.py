@@ -198,8 +198,8 @@ class ConcurrencyChange(Frozen):
     Args:
         seconds: since the run began, without the time between its sessions.
         limit: the calls at once from then on.
-        why: "saturated" (it grew), "rate limited" (it was cut), or "cut in vain" (calls were refused as before, so
-            the cut was taken back).
+        why: "saturated" (it grew), "no faster" (it had grown and brought no more answers, so it went back), "rate
+            limited" or "timed out" (it was cut), or "cut in vain" (calls were refused as before, so it went back).
     """
 
     seconds: Seconds
