@@ -135,7 +135,8 @@ def test_examples_in_the_help_parse(path: str, example: str, tmp_path, monkeypat
     named = max((one for one in COMMANDS if f"{' '.join(words)} ".startswith(f"{one} ")), key=len)
     assert named.startswith(path) or path == "modelgauge"
     rest = words[len(named.split()) :]
-    COMMANDS[named].make_context(named, rest, resilient_parsing=False)
+    # Under the program's own settings: a command keeps the help option that it was first asked for.
+    COMMANDS[named].make_context(named, rest, parent=click.Context(cli), resilient_parsing=False)
 
 
 # --- settings and names -------------------------------------------------------------------------------------
