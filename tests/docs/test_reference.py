@@ -136,7 +136,9 @@ def test_examples_in_the_help_parse(path: str, example: str, tmp_path, monkeypat
     assert named.startswith(path) or path == "modelgauge"
     rest = words[len(named.split()) :]
     # Under the program's own settings: a command keeps the help option that it was first asked for.
-    COMMANDS[named].make_context(named, rest, parent=click.Context(cli), resilient_parsing=False)
+    COMMANDS[named].make_context(
+        named, rest, parent=click.Context(cli, **cli.context_settings), resilient_parsing=False
+    )
 
 
 # --- settings and names -------------------------------------------------------------------------------------
