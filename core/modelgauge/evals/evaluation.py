@@ -70,7 +70,7 @@ def evaluate(
         InvalidOptionError: an option does not exist, or has no such value.
         MissingParameterError: a case lacks what a metric needs; where errors are ignored, it only fails.
         CallError: cases could not be judged, unless errors are ignored; the run is recorded all the same.
-        Exception: what the app raised, likewise; all goldens were asked, and what it answered was judged.
+        Exception: what the app raised; all goldens were asked, and what it answered was judged.
     """
     configs, more = Configs.of((async_config, display_config, cache_config, error_config), options)
     runner, items = _runner({**configs.runner_options(), **more}, hyperparameters or {}, identifier)

@@ -101,7 +101,7 @@ class Begun(NamedTuple):
         number: of its case; unique in the session across processes, and sorted as the tests are.
         item_id: of its case.
         test: the id of the test that called it.
-        repeat: which time the test is run, from 0: judges are asked anew each time.
+        repeat: which time the test is run, from 0: judges are asked again each time.
     """
 
     number: int
@@ -216,7 +216,7 @@ class Session:
             begun: the case.
             test: holds and judges it.
             runner: of the case.
-            resolver: likewise.
+            resolver: makes the objects that are named.
 
         Raises:
             InvalidDataError, MissingParameterError, UsageError: it cannot be judged.

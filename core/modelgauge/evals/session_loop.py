@@ -27,7 +27,7 @@ from modelgauge.errors import ModelGaugeError, RunStoppedError
 from modelgauge.interfaces.annotator import current_asker
 
 _MOST_OPEN = 100
-"""Objects that stay open for further cases: metrics that a test makes anew for each case are not kept for ever."""
+"""Objects that stay open for further cases: metrics that a test makes for each case are not kept for ever."""
 
 _LOOKS = 1.0
 """Seconds between two looks at whether the loop still runs, while a case is waited for."""

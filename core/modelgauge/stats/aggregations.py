@@ -228,7 +228,7 @@ def _check_range(items: MeasuredItems, name: str, values: "NDArray[np.float64]")
         raise InvalidDataError(
             f"Measurement '{name}' of item '{items[place].test_item.id}' is {values[place]}, outside"
             f" its range ({low}, {high}).",
-            fix="Widen the range in measurement_ranges, or mend measure_quality.",
+            fix="Widen the range in measurement_ranges, or correct measure_quality.",
         )
 
 

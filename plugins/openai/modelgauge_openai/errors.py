@@ -22,7 +22,7 @@ Verdict = Retry | Fatal | None
 
 _LONGEST_QUOTE = 500
 _TRANSIENT = frozenset({408, 409, 425})
-_NEVER_BETTER = frozenset({501, 505})  # a 5xx that no waiting mends
+_NEVER_BETTER = frozenset({501, 505})  # a 5xx that no waiting changes
 _SPEAKING = frozenset({400, 401, 403, 404, 422, 500})  # with these, servers say in words what they refuse
 _MOST_WRAPPINGS = 4
 _HOPELESS = frozenset({401, 402, 403, 404, 405})
@@ -35,7 +35,7 @@ _CHECK_KEY = (
 _CHECK_MODEL = f"Check the name of the model, and that base_url ends where {PATH} begins."
 _OTHER_PROTOCOL = "Check that base_url names a server of the chat-completions protocol."
 _CHECK_BILLING = "Check the plan and the billing of the account."
-_FIX_BY_CODE = {  # codes of errors that no further call mends, whatever their status
+_FIX_BY_CODE = {  # codes of errors that no further call changes, whatever their status
     "account_deactivated": _CHECK_BILLING,
     "billing_hard_limit_reached": _CHECK_BILLING,
     "billing_not_active": _CHECK_BILLING,
@@ -46,7 +46,7 @@ _FIX_BY_CODE = {  # codes of errors that no further call mends, whatever their s
     "invalid_model": _CHECK_MODEL,
     "DeploymentNotFound": _CHECK_MODEL,
 }
-_FIX_BY_FINAL_WORDS = (  # of errors that no further call mends, with any status; the servers stand in the tests
+_FIX_BY_FINAL_WORDS = (  # of errors that no further call changes, with any status; the servers stand in the tests
     (
         re.compile(
             r"(incorrect|invalid|missing|expired|no) (api[ _-]?key|x-api-key|proxy server token)"
@@ -114,8 +114,8 @@ class ChatError(CallError):
     """A call that was not answered as the protocol says.
 
     Args:
-        problem: as in every error.
-        fix: likewise.
+        problem: what went wrong.
+        fix: what to do about it.
         verdict: what `classify_error` returns.
         refused_field: the field of the request that the server refuses, where its words say so.
     """
