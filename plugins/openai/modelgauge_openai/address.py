@@ -1,5 +1,6 @@
 """Where requests go: the URL that `base_url` stands for, and the proxy on the way there."""
 
+import re
 from collections.abc import Mapping
 from ipaddress import ip_address
 from urllib.parse import SplitResult, urlencode, urlsplit
@@ -9,6 +10,8 @@ from modelgauge.errors import InvalidOptionError
 
 OFFICIAL = "https://api.openai.com/v1"
 PATH = "/chat/completions"
+
+_SECRET = re.compile(r"auth|key|token|secret|password|cookie|credential", re.IGNORECASE)
 
 
 def chat_url(base_url: str, query: Mapping[str, str] | None = None) -> str:
@@ -24,6 +27,9 @@ def chat_url(base_url: str, query: Mapping[str, str] | None = None) -> str:
     try:
         parts = urlsplit(base_url)
         problem = _problem(parts)
+        secret = next(filter(names_a_secret, query or ()), None)
+        if secret:
+            problem = f"{secret!r} in extra_query looks like a key, and the names of SUTs are recorded"
     except ValueError as error:
         problem = str(error)
     if problem:
@@ -45,6 +51,11 @@ def _problem(parts: SplitResult) -> str | None:
     if parts.query or parts.fragment:
         return "it has a part after '?' or '#', which extra_query is for"
     return f"{PATH} is added to it" if parts.path.rstrip("/").endswith(PATH) else None
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether a header or a field of a query is called like what holds a secret."""
+    return _SECRET.search(name) is not None
 
 
 def is_official(url: str) -> bool:

@@ -14,7 +14,7 @@ import aiohttp
 
 from modelgauge import Fatal, Retry
 from modelgauge.errors import CallError, InvalidOptionError
-from modelgauge_openai.address import proxy_for
+from modelgauge_openai.address import names_a_secret, proxy_for
 from modelgauge_openai.errors import LATER, ChatError, refused, shortened
 from modelgauge_openai.key import OpenAIKey
 from modelgauge_openai.response import COST_HEADERS
@@ -28,7 +28,7 @@ drops the first packet, and a system sends it again after 1 s, 3 s, 7 s, …: wh
 sends the server ever more meanwhile."""
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_OWN_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "content-type", "content-length", "host"})
+_OWN_HEADERS = frozenset({"content-type", "content-length", "host"})
 
 _LARGE = 2**20  # from here on aiohttp wants a file, which it sends piece by piece
 
@@ -40,8 +40,8 @@ def checked_headers(headers: Mapping[str, str], key_header: str | None) -> dict[
         InvalidOptionError: one that holds a key, that this SUT writes itself, or that HTTP cannot carry.
     """
     for name, value in [*headers.items(), *([(key_header, "")] if key_header else [])]:
-        is_own = name.lower() in _OWN_HEADERS and name != key_header
-        if is_own or not _HEADER_NAME.fullmatch(name) or not (value.isascii() and value.isprintable()):
+        is_refused = name.lower() in _OWN_HEADERS or (name in headers and names_a_secret(name))
+        if is_refused or not _HEADER_NAME.fullmatch(name) or not (value.isascii() and value.isprintable()):
             raise InvalidOptionError(
                 f"The header {name!r} cannot be sent.",
                 fix="Names and values are printable ASCII. A key does not belong there, for it would be recorded: "

@@ -147,7 +147,7 @@ def test_the_key_in_a_header_of_its_own_further_headers_and_a_query(server):
     assert server.stats().recent[-1]["query"] == {"api-version": "2024-10-21"}
 
 
-@pytest.mark.parametrize("name", ["Authorization", "API-Key", "Host", "a b", "é"])
+@pytest.mark.parametrize("name", ["Authorization", "API-Key", "X-Goog-Api-Key", "Cookie", "Host", "a b", "é"])
 def test_no_key_and_no_nonsense_among_further_headers(name):
     with pytest.raises(InvalidOptionError, match=r"cannot be sent.*key_env"):
         OpenAIChat("openai/m", model="m", base_url="http://localhost/v1", extra_headers={name: "x"})
@@ -168,6 +168,24 @@ def test_no_key_and_no_nonsense_among_further_headers(name):
 def test_a_key_that_was_named_and_is_nowhere(options, problem):
     with pytest.raises((MissingSecretError, InvalidOptionError), match=re.escape(problem)):
         make(f"openai/m?{LOCAL}&{options}", OPENAI_API_KEY="sk-1")
+
+
+def test_no_key_among_further_headers_where_another_header_holds_it():
+    with pytest.raises(InvalidOptionError, match=r"cannot be sent"):
+        OpenAIChat(
+            "openai/m",
+            model="m",
+            base_url="http://localhost/v1",
+            api_key_header="api-key",
+            extra_headers={"api-key": "canary"},
+        )
+
+
+@pytest.mark.parametrize("name", ["key", "api_key", "access_token"])
+def test_no_key_in_the_query(name):
+    with pytest.raises(InvalidOptionError, match=rf"'{name}' in extra_query looks like a key") as raised:
+        OpenAIChat("openai/m", model="m", base_url="http://localhost/v1", extra_query={name: "canary"})
+    assert "canary" not in str(raised.value)
 
 
 def test_where_a_key_stands_changes_no_answer_and_so_no_cache_key():
