@@ -124,6 +124,19 @@ def test_growth_that_brings_nothing_is_taken_back_and_tried_again_later():
     assert reasons.count("no faster") <= 4  # each rest is twice as long as that before
 
 
+def test_calls_that_time_out_whatever_the_concurrency_cut_nothing():
+    """A third of the items take too long by themselves: one call at a time would take hours for them."""
+
+    async def main():
+        limiter = AdaptiveLimiter(START, CEILING, lambda: 0.0, 120.0)
+        for number in range(3000):
+            await limiter.acquire()
+            limiter.release(*((Outcome.timed_out, 120.0) if number % 3 == 2 else (Outcome.ok, 1.0)))
+        return limiter
+
+    assert {change.why for change in asyncio.run(main()).changes} <= {"saturated"}
+
+
 def test_time_outs_cut_and_everything_is_answered_in_the_end():
     """A server that cannot even answer what is sent at first."""
     simulation, limiter = simulated((1, 2.5, 6.0), 60)

@@ -105,6 +105,7 @@ class AdaptiveLimiter(Limiter):
             0  # how often growth has brought all that was to be hoped for, one time after the other
         )
         self._shortest = math.inf  # latency
+        self._latency = math.inf  # of late, of calls that were answered
         self._known: tuple[int, _Speed] | None = None  # places, and what they bring
         self._rest = 0  # attempts until places may grow again
         self._next_rest = _REST
@@ -130,9 +131,12 @@ class AdaptiveLimiter(Limiter):
         """Count an attempt, and adapt when a round is over."""
         if self._waiting:  # since an earlier round, maybe
             self._round.saturated = True
+        if outcome is Outcome.timed_out and self._latency < self._patience / 3:
+            outcome = Outcome.server_error  # calls that are answered do not wait: it is this one's own
         self._round.count(outcome, seconds)
         if outcome is Outcome.ok:
             self._shortest = min(self._shortest, seconds)
+            self._latency = seconds if self._latency == math.inf else 0.8 * self._latency + 0.2 * seconds
         if self._round.over:
             self._adapt(self._round)
 
