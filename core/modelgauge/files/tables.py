@@ -26,7 +26,7 @@ class OtherContentError(InputFileError):
 
 @dataclass(frozen=True)
 class Row:
-    """One row.
+    """A row of a table, with where it stands.
 
     Args:
         place: where it is, for messages.

@@ -129,7 +129,7 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
 
     @interface_method
     async def close(self) -> None:
-        """Release it."""
+        """Release what `open` made; called once a run."""
 
 
 @contextmanager

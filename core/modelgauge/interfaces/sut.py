@@ -157,7 +157,7 @@ class PromptResponseSUT(Identified, Generic[Request, Response]):
 
     @interface_method
     async def close(self) -> None:
-        """Release it."""
+        """Release what `open` made; called once a run."""
 
 
 def capabilities_of(

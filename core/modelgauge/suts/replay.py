@@ -60,7 +60,7 @@ class ReplaySUT(PromptResponseSUT[str, str]):
             raise InputFileError(f"{model} holds no responses.", fix=_HOW_TO_WRITE)
 
     def translate_text_prompt(self, prompt: TextPrompt) -> str:
-        """The text."""
+        """Look answers up by the prompt's text."""
         return prompt.text
 
     async def evaluate(self, request: str) -> str:

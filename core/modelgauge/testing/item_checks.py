@@ -83,7 +83,7 @@ def test_item_ids(subject: Subject) -> None:
 
 
 def test_item_order(subject: Subject) -> None:
-    """The same items come in the same order every time, in every process."""
+    """A test makes the same items in the same order every time, in every process."""
     if subject.items.error is not None:
         raise SkipTest("it makes no whole list of items")
     fix = "Sort what comes from sets and folders, and draw with random.Random(seed)."

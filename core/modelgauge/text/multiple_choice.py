@@ -204,7 +204,7 @@ def _same(a: MultipleChoiceQuestion, b: MultipleChoiceQuestion) -> bool:
 
 
 def shuffle_choices(question: MultipleChoiceQuestion, seed: int) -> MultipleChoiceQuestion:
-    """The same question with its choices in another order, the answer following its choice.
+    """Put the choices of a question in another order; the answer follows its choice.
 
     The order depends on the seed and on the question's text: with the seed alone, every question of a
     benchmark that lists the right choice first would get its answer under the same letter.
