@@ -1,7 +1,10 @@
 """The public names: sorted, importable, and loaded only when they are used."""
 
+import compileall
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +35,19 @@ def test_importing_the_package_imports_nothing_else():
         "print(sorted(name for name in sys.modules if name.startswith('modelgauge.')))"
     )
     assert loaded.splitlines() == ["[]", "['modelgauge.wording', 'modelgauge.wording.lazy_names']"]
+
+
+def test_an_installation_without_sources_has_all_names(tmp_path):
+    copy = tmp_path / "modelgauge"
+    shutil.copytree(Path(modelgauge.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    assert compileall.compile_dir(copy, quiet=1, legacy=True)
+    for source in copy.rglob("*.py"):
+        source.unlink()
+    found = run_python(
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import modelgauge\n"
+        "print(modelgauge.__file__); print(modelgauge.__all__)"
+    )
+    assert found.splitlines() == [str(copy / "__init__.pyc"), str(modelgauge.__all__)]
 
 
 def test_hookimpl_imports_no_pydantic_and_no_numpy():

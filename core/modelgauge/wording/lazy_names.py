@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import re
+import dis
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import CodeType
 
-_IMPORT = re.compile(r"^    from (\S+) import (?:\(\s*)?(\w+) as (\w+)", re.MULTILINE)
+_OURS = __name__.partition(".")[0] + "."
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """The `__getattr__`, `__dir__` and `__all__` of a package (PEP 562).
 
     The names are those that the package imports for type checkers: `from MODULE import NAME as NAME` under
-    `if TYPE_CHECKING`. They are read from its source, so that each is written once.
+    `if TYPE_CHECKING`. They are read from the code of the package, which calls this, so that each is written once.
 
     Args:
         package: its `__name__`.
     """
-    spec: Any = sys.modules[package].__spec__
-    source = spec.loader.get_data(spec.origin).decode()  # every loader has it, that of pytest too
-    home_of = {name: (module, original) for module, original, name in _IMPORT.findall(source)}
+    home_of = _imports(sys._getframe(1).f_code)  # noqa: SLF001  there without any source too: .pyc files, archives
     public = sorted(home_of)
 
     def load(name: str) -> Any:
@@ -36,3 +35,18 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
         return value
 
     return load, lambda: [*public], public
+
+
+def _imports(code: CodeType) -> dict[str, tuple[str, str]]:
+    """Where each name comes from that a package imports for type checkers: the module, and the name there."""
+    home_of, module, original = {}, "", ""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "IMPORT_NAME":
+            module = instruction.argval
+        elif instruction.opname == "IMPORT_FROM":
+            original = instruction.argval
+        elif instruction.opname == "STORE_NAME" and original:
+            if module.startswith(_OURS) and module != __name__:  # this module is imported for real
+                home_of[instruction.argval] = module, original
+            original = ""
+    return home_of
