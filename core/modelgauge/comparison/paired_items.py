@@ -1,0 +1,46 @@
+"""`PairedItems`: the items of one test that two systems have in common, as columns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from modelgauge.comparison.result import Direction
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairedItems:
+    """The items that the runs of two systems have in common, in the order of the baseline's test.
+
+    Args:
+        test: the test (or data set).
+        candidate: the label of the candidate.
+        matched_by: the key by which items were paired.
+        n_only_baseline: items that only the baseline's run has.
+        n_only_candidate: items that only the candidate's run has.
+        baseline_places: (n,) the place of each item among those of the baseline's run, from which its record is read.
+        candidate_places: (n,) the same for the candidate's run.
+        baseline_values: each measurement of the baseline by name, (n,) with NaN where the item failed or lacks it.
+        candidate_values: the candidate's measurements.
+        clusters: (n,) codes; items with equal codes are not independent. None where every item stands for itself.
+        groups: (n,) the name of each item's group; None where no groups were asked for.
+        ranges: for measurements with a known range their lowest and highest possible value.
+        directions: for measurements with a known direction, which values are the better ones.
+    """
+
+    test: str
+    candidate: str
+    matched_by: str
+    n_only_baseline: int
+    n_only_candidate: int
+    baseline_places: "NDArray[np.int64]"
+    candidate_places: "NDArray[np.int64]"
+    baseline_values: "Mapping[str, NDArray[np.float64]]"
+    candidate_values: "Mapping[str, NDArray[np.float64]]"
+    clusters: "NDArray[np.int64] | None" = None
+    groups: Sequence[str] | None = None
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    directions: Mapping[str, Direction] = field(default_factory=dict)

@@ -1,0 +1,300 @@
+"""`Comparison`: what a comparison found, as terminal, page, gate and JSON show it.
+
+Differences are the candidate's value less the baseline's, everywhere.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+from pydantic import FiniteFloat, PrivateAttr
+
+from modelgauge.data.base import Count, Frozen, Text
+from modelgauge.data.responses import JsonValue
+
+Interval = tuple[FiniteFloat, FiniteFloat]
+Direction = Literal["higher", "lower"]
+"""Which values of a measurement are the better ones."""
+Verdict = Literal["better", "worse", "higher", "lower", "equivalent", "not_worse", "cannot_tell"]
+"""What can be said of a candidate: "higher" and "lower" where the direction of the measurement is unknown."""
+
+
+class System(Frozen):
+    """One side of a comparison: a SUT or an app, by the runs that measured it.
+
+    Args:
+        label: what tables call it; no two systems of a comparison share one.
+        sut_uid: the SUT of its runs.
+        runs: for each test (or data set) the id of the run.
+        given: the run, invocation or file as the caller named it.
+    """
+
+    label: Text
+    sut_uid: Text
+    runs: dict[str, str]
+    given: Text
+
+
+class GroupDifference(Frozen):
+    """The difference over the items of one group.
+
+    Args:
+        group: its name.
+        n_paired: its items that both systems have a value for.
+        baseline_value: the baseline's mean.
+        candidate_value: the candidate's mean.
+        difference: candidate less baseline.
+        stderr: of the difference; None where it is not known.
+        interval: the difference's 95 % confidence interval.
+        interval_kind: its method.
+    """
+
+    group: Text
+    n_paired: Count
+    baseline_value: FiniteFloat
+    candidate_value: FiniteFloat
+    difference: FiniteFloat
+    stderr: FiniteFloat | None = None
+    interval: Interval | None = None
+    interval_kind: Text | None = None
+
+
+class MarginTest(Frozen):
+    """Whether a difference is smaller than a margin that would matter.
+
+    Args:
+        margin: in units of the measurement.
+        interval: the difference's 90 % confidence interval.
+        p_equivalent: that the difference is the margin or more, in either direction.
+        p_not_worse: that the candidate is worse by the margin or more; None where the direction is unknown.
+    """
+
+    margin: FiniteFloat
+    interval: Interval | None = None
+    p_equivalent: FiniteFloat | None = None
+    p_not_worse: FiniteFloat | None = None
+
+
+class MeasurementComparison(Frozen):
+    """One measurement of one test, compared between the baseline and one candidate.
+
+    Args:
+        test: the test (or data set).
+        measurement: the measurement, with the reduction of repeats behind its name where that is not their mean.
+        candidate: the label of the candidate.
+        matched_by: the key by which items were paired: "id", "source", "name", "input", or a field of their context.
+        n_paired: items that both systems have a value for.
+        n_only_baseline: items that only the baseline's run has.
+        n_only_candidate: items that only the candidate's run has.
+        n_failed: paired items that have no value on one side, or on both; they are in no `n_only_*`.
+        baseline_value: the baseline's mean over the paired items.
+        candidate_value: the candidate's mean over the paired items.
+        difference: candidate less baseline.
+        stderr: of the difference, from the paired differences; None where they do not spread.
+        stderr_unpaired: as it would be on two separate samples of items.
+        correlation: of the two systems' values over the items; None where one system's are all equal.
+        interval: the difference's 95 % confidence interval, not adjusted for the family.
+        interval_kind: its method, such as "tango".
+        p_value: two-sided, that the true difference is 0.
+        p_kind: the test, such as "mcnemar_exact".
+        p_mid: McNemar's mid-p; None for other tests.
+        p_adjusted: `p_value` adjusted for the family by Holm's method.
+        wins: items on which the candidate is better (higher where the direction is unknown).
+        losses: items on which the baseline is.
+        ties: items with equal values.
+        bounds: (lowest, highest) difference, if every missing item were worst, or best, for either side.
+        bounds_interval: Imbens and Manski's 95 % confidence interval around the bounds.
+        mde: the smallest true difference that such a comparison finds 4 times in 5.
+        n_clusters: how many independent clusters the items form; None where every item stands for itself.
+        direction: which values are the better ones; None where the run does not say.
+        value_range: the lowest and the highest possible value; None where they are not known.
+        margin_test: equivalence and non-inferiority; None where no margin was given.
+        groups: the differences by group, where groups were asked for.
+        p_interaction: that the difference is the same in all groups.
+        verdict: what can be said of the candidate.
+        verdict_text: the same as a sentence.
+    """
+
+    test: Text
+    measurement: Text
+    candidate: Text
+    matched_by: Text
+    n_paired: Count
+    n_only_baseline: Count
+    n_only_candidate: Count
+    n_failed: Count
+    baseline_value: FiniteFloat | None
+    candidate_value: FiniteFloat | None
+    difference: FiniteFloat | None
+    stderr: FiniteFloat | None = None
+    stderr_unpaired: FiniteFloat | None = None
+    correlation: FiniteFloat | None = None
+    interval: Interval | None = None
+    interval_kind: Text | None = None
+    p_value: FiniteFloat | None = None
+    p_kind: Text | None = None
+    p_mid: FiniteFloat | None = None
+    p_adjusted: FiniteFloat | None = None
+    wins: Count
+    losses: Count
+    ties: Count
+    bounds: Interval | None = None
+    bounds_interval: Interval | None = None
+    mde: FiniteFloat | None = None
+    n_clusters: Count | None = None
+    direction: Direction | None = None
+    value_range: Interval | None = None
+    margin_test: MarginTest | None = None
+    groups: tuple[GroupDifference, ...] = ()
+    p_interaction: FiniteFloat | None = None
+    verdict: Verdict
+    verdict_text: Text
+
+
+class MacroComparison(Frozen):
+    """The mean over tests of the differences of a measurement that they have in common.
+
+    Args:
+        measurement: its name.
+        candidate: the label of the candidate.
+        tests: the tests.
+        difference: the mean of their differences, all tests alike.
+        stderr: its standard error; None where that of a test is not known.
+        interval: its 95 % confidence interval.
+        direction: which values are the better ones.
+    """
+
+    measurement: Text
+    candidate: Text
+    tests: tuple[Text, ...]
+    difference: FiniteFloat
+    stderr: FiniteFloat | None = None
+    interval: Interval | None = None
+    direction: Direction | None = None
+
+
+class RankedSystem(Frozen):
+    """A system's place on a leaderboard.
+
+    Args:
+        system: its label.
+        value: its mean over the items that all systems have.
+        ranks: (best, worst) rank that it may have, 1 for the best.
+    """
+
+    system: Text
+    value: FiniteFloat
+    ranks: tuple[Count, Count]
+
+
+class LeaderboardTable(Frozen):
+    """Three systems or more, each compared with each on one measurement of one test.
+
+    Args:
+        test: the test (or data set).
+        measurement: its name.
+        n: how many items all of the systems have a value for.
+        systems: best first.
+        groups: the labels of systems that cannot be told apart, best first; a system may be in several.
+        intervals: for each pair (first, second, low, high): the simultaneous interval of second less first.
+    """
+
+    test: Text
+    measurement: Text
+    n: Count
+    systems: tuple[RankedSystem, ...]
+    groups: tuple[tuple[Text, ...], ...]
+    intervals: tuple[tuple[Text, Text, FiniteFloat, FiniteFloat], ...] = ()
+
+
+class Differing(Frozen):
+    """Something in which two compared runs differ, beside their answers.
+
+    Args:
+        test: the test (or data set).
+        candidate: the label of the candidate.
+        kind: "data", "targets", "reduction", "thresholds", "judge" or "test", which make numbers incomparable unless
+            they are allowed; else "sut", "options", "plugins", "hyperparameters" or "sample".
+        name: what differs, such as "temperature".
+        baseline: its value in the baseline's run; None where it has none.
+        candidate_value: its value in the candidate's run.
+    """
+
+    test: Text
+    candidate: Text
+    kind: Text
+    name: Text
+    baseline: JsonValue = None
+    candidate_value: JsonValue = None
+
+
+class FlippedItem(Frozen):
+    """An item on which the systems differ.
+
+    Args:
+        test: the test (or data set).
+        measurement: the measurement.
+        candidate: the label of the candidate.
+        item_id: of the item in the baseline's run.
+        candidate_item_id: of the item in the candidate's run.
+        baseline_value: the baseline's.
+        candidate_value: the candidate's.
+        won: whether the candidate is better (higher where the direction is unknown).
+        prompts: the texts that were asked; a chat has a line for each turn.
+        baseline_answers: the texts of all completions.
+        candidate_answers: likewise.
+        baseline_annotations: for each completion the annotations by name.
+        candidate_annotations: likewise.
+    """
+
+    test: Text
+    measurement: Text
+    candidate: Text
+    item_id: Text
+    candidate_item_id: Text
+    baseline_value: FiniteFloat
+    candidate_value: FiniteFloat
+    won: bool
+    prompts: tuple[Text, ...]
+    baseline_answers: tuple[Text, ...]
+    candidate_answers: tuple[Text, ...]
+    baseline_annotations: tuple[dict[str, JsonValue], ...] = ()
+    candidate_annotations: tuple[dict[str, JsonValue], ...] = ()
+
+
+class Comparison(Frozen):
+    """A baseline and its candidates, compared on all tests and measurements that they have in common.
+
+    Args:
+        schema_version: of the form in which comparisons are written.
+        baseline: what the candidates are compared with.
+        candidates: in the order in which they were given.
+        alpha: the level below which an adjusted p value is a finding.
+        family: how many p values were adjusted together.
+        comparisons: one for each test, measurement and candidate.
+        macro: means over tests, where there are two tests or more.
+        leaderboards: one for each test and measurement, where there are three systems or more.
+        differs: in what else the runs differ.
+        notes: what a reader should know besides.
+    """
+
+    schema_version: Literal[1] = 1
+    baseline: System
+    candidates: tuple[System, ...]
+    alpha: FiniteFloat
+    family: Count
+    comparisons: tuple[MeasurementComparison, ...]
+    macro: tuple[MacroComparison, ...] = ()
+    leaderboards: tuple[LeaderboardTable, ...] = ()
+    differs: tuple[Differing, ...] = ()
+    notes: tuple[Text, ...] = ()
+    _flips: Callable[[], Iterable[FlippedItem]] = PrivateAttr(default=tuple)
+
+    def with_flips(self, flips: Callable[[], Iterable[FlippedItem]]) -> "Comparison":
+        """Return a copy of the comparison that reads its flipped items by this function."""
+        bound = self.model_copy()
+        bound._flips = flips  # noqa: SLF001  its own class
+        return bound
+
+    def iter_flips(self) -> Iterator[FlippedItem]:
+        """The items on which the systems differ, for each comparison: lost first, the largest difference first."""
+        return iter(self._flips())
