@@ -1,5 +1,5 @@
-"""The database of the cache: a diskcache of our own, the check of a file before it is opened, its rows as they are
-found, and which errors mean damage. Nothing in the file is trusted.
+"""The database of the cache: our diskcache, the check of a file before it is opened, its raw rows, and which errors
+mean damage. Nothing in the file is trusted.
 """
 
 import sqlite3
@@ -62,13 +62,13 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache ships no type
             raise DamagedEntryError("a value that is not stored as text")
 
     def remove(self, filepath: Any) -> None:
-        """Leave files alone: no name in the database is ours."""
+        """Do nothing: no file name in the database is ours."""
 
 
 class Store(diskcache.Cache):  # type: ignore[misc]  # diskcache ships no types
     """A diskcache with our Disk and settings, whose connections trust nothing in the file.
 
-    It lets go of a file which it could not open, so that this can be moved away.
+    It closes a file that it could not open as a cache, so that the file can be moved away.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -103,7 +103,7 @@ class Store(diskcache.Cache):  # type: ignore[misc]  # diskcache ships no types
 
 
 class _InMemory(Store):
-    """A new store in memory, to see what diskcache makes in a file."""
+    """A new store in memory, which shows what diskcache creates in a file."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -114,7 +114,7 @@ class _InMemory(Store):
         return self._connection
 
     def close(self) -> None:
-        """Keep the connection, with which all would be gone: diskcache closes it when it has made its tables."""
+        """Keep the connection: diskcache closes it after making its tables, and the store in memory would be lost."""
 
 
 @cache
@@ -126,7 +126,7 @@ def _made_by_diskcache() -> frozenset[Any]:
 
 
 def distrusting(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Let a connection run no code of the file's schema, and read no value larger than any that is written."""
+    """Forbid a connection to run code of the file's schema, and to read values larger than any that we write."""
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST + _OF_THE_ROW)
     return connection
@@ -144,10 +144,10 @@ def check_files(folder: Path) -> None:
 
 
 def check_database(database: Path) -> None:
-    """Accept only what diskcache itself makes, before anything in the file is used.
+    """Accept only a file whose schema and settings diskcache itself makes.
 
-    A view or a trigger of somebody else's can go on for ever; and each row of the table of settings becomes an
-    attribute of diskcache or a PRAGMA, whatever it says.
+    A foreign view or trigger can run for ever, and each row of the table of settings becomes an attribute of
+    diskcache or a PRAGMA.
 
     Raises:
         CacheError: there is something else.
@@ -180,7 +180,7 @@ def _is_a_setting(key: Any, value: Any) -> bool:
 
 
 def connected(database: Path) -> sqlite3.Connection:
-    """A connection that can read any row: what is no UTF-8 becomes a text that no checksum fits."""
+    """A connection that can read any row: bytes that are no UTF-8 become a text that no checksum fits."""
     connection = distrusting(sqlite3.connect(database))
     connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
     return connection
@@ -201,7 +201,7 @@ def rows_of(database: Path, digest: str | None = None) -> Iterator[Row]:
 
 
 def _all_rows(connection: sqlite3.Connection) -> Iterator[Row]:
-    """All rows in their order, past those that cannot be read because of their size."""
+    """All rows in their order, without those that are too large to be read."""
     last = -(2**63)
     beyond = "FROM Cache NOT INDEXED WHERE rowid > ?"
     while True:
@@ -217,7 +217,7 @@ def _all_rows(connection: sqlite3.Connection) -> Iterator[Row]:
 
 
 def row_at(connection: sqlite3.Connection, rowid: int) -> Row | None:
-    """The row of a number, without its parts where it is larger than any that is written; None where there is none."""
+    """The row of a number; without its parts where it is larger than any that we write; None where there is none."""
     try:
         found = connection.execute(f"{_SELECT} FROM Cache WHERE rowid = ?", (rowid,)).fetchone()
     except sqlite3.DataError:
@@ -274,13 +274,13 @@ _NO_UTF8 = "Could not decode to UTF-8"  # how Python's sqlite3 reports a text th
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file is not as it was written: our statements fit our tables, and break no constraint."""
+    """Whether an error means that the file is damaged: our own statements fit our tables and break no constraint."""
     name = getattr(error, "sqlite_errorname", None) or ""
     return name.startswith(_RESULTS) or type(error) is sqlite3.DatabaseError or _says(error, *_OTHER_TABLES)
 
 
 def why_unreadable(error: sqlite3.Error) -> str:
-    """What keeps a row from being read: a text that is no UTF-8, or a value too large; nothing for other errors."""
+    """Why a row cannot be read: a text that is no UTF-8, or a value too large; empty for other errors."""
     if isinstance(error, sqlite3.DataError):
         return "a value larger than any that is written"
     return "no UTF-8" if _says(error, _NO_UTF8) else ""
@@ -291,7 +291,7 @@ def _says(error: sqlite3.Error, *words: str) -> bool:
 
 
 def file_at(path: Path) -> tuple[int, int] | None:
-    """Which file has a name now; None where there is none."""
+    """The identity of the file that has a name now; None where there is none."""
     try:
         found = path.stat()
     except FileNotFoundError:

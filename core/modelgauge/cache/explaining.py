@@ -30,11 +30,11 @@ Path = tuple[str | int, ...]
 
 
 class Verdict(Frozen):
-    """What `verify` found.
+    """The result of `verify`.
 
     Args:
         sound: entries that are as they were written.
-        damaged: entries that were not, and are in the quarantine now.
+        damaged: entries that were changed or broken; they are in the quarantine now.
         structure: the result of SQLite's check of the file; "ok" where it is sound.
     """
 
@@ -178,7 +178,7 @@ def _in_common(one: str, other: str) -> int:
 
 
 def _untagged(value: Any) -> Any:
-    """A value that `plain` has tagged, without the tag; its class is beside the content."""
+    """Remove the tag that `plain` puts beside a value to name its class."""
     if not isinstance(value, dict):
         return value
     for mark in ("$dict", "$tuple"):
@@ -216,7 +216,7 @@ def _distance(change: _Change, texts: Mapping[str, str]) -> int:
 
 
 def _written(change: _Change, texts: Mapping[str, str]) -> tuple[str, bool]:
-    """The user's own text that is in a part of the request, by its name, and whether it is in the entry too."""
+    """The name of the user's text that a part of the request contains, and whether the entry contains it too."""
     path, asked, cached = change
     if path[:1] == ("request",) and isinstance(asked, str):
         for name, text in texts.items():

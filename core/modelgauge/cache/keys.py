@@ -54,9 +54,9 @@ class KeyMaker:
 
 
 def was_redacted(text: str) -> bool:
-    """Whether a secret may have been taken out of a text that is stored, as earlier versions did.
+    """Whether an earlier version may have redacted a stored text.
 
-    Such an entry can be that of another request, or an answer that nobody gave: it is neither read nor written.
+    Such an entry may belong to another request, or hold an answer that nobody gave: it is neither read nor written.
     """
     return "[secret " in text and _REDACTED.search(text) is not None
 

@@ -1,6 +1,6 @@
-"""Which process asks which key, among those that share a cache on one machine: so that each key is paid once.
+"""Leases: which process asks which key, so that processes that share a cache on one machine pay each key once.
 
-Two files show it, both by locks of the operating system, which end with the process that holds them, however it ends.
+Two kinds of files have locks of the operating system, which end with the process that holds them, however it ends.
 Whoever holds the lock of `write.lock` may write the cache and the leases. A process that has the cache open holds the
 lock of a file of its own, `PID-RANDOM.leases`, which lists the keys that it is asking: they are leased while the lock
 is held, and what a dead process left is nobody's. No time is read: a process that is stopped keeps its leases.
@@ -79,7 +79,7 @@ class Leases:
             self._write()
 
     def close(self) -> None:
-        """Leave: what is leased is free for others. In a forked child the leases are its parent's, and stay."""
+        """End all leases of this process. In a forked child they are the parent's, and stay."""
         if self._held is not None and not self._held.closed:
             with suppress(OSError), self.exclusive():
                 self._held.close()

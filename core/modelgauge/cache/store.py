@@ -133,7 +133,7 @@ class DiskCache:
             self._close_stores()
 
     def leave(self) -> None:
-        """Show other processes that this one is done; call it once, after all threads have closed."""
+        """Tell other processes that this one is done; call it once, after all threads have closed."""
         self.leases.close()
 
     # --- what people use ------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ class DiskCache:
             self._connect()
 
     def _past_damage(self, work: Callable[[], T]) -> T:
-        """Read or write; where the database turns out to be damaged, once more in a new one."""
+        """Read or write; if the database turns out to be damaged, do it once more in a new one."""
         store = self._store
         try:
             return work()
@@ -345,7 +345,7 @@ class DiskCache:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """The first error: after a full disk, ending the transaction fails too."""
+    """The first error of a chain: after a full disk, ending the transaction fails too."""
     context = error.__context__
     passed_on = isinstance(context, diskcache.Timeout) or (
         isinstance(context, sqlite3.Error) and not is_damage(context)

@@ -1,4 +1,4 @@
-"""Which installed distributions announce plugins, and which do not belong beside ours; imports none.
+"""Finds the installed distributions that announce plugins, and those that conflict with ours; imports none.
 
 Plugins are entry points of group `modelgauge`. `importlib.metadata` would find them too, but it costs more to
 import than all the plugins of a large installation, and every command asks. So plain folders on `sys.path` are
@@ -58,8 +58,8 @@ class PluginEntryPoint:
 def installed_entry_points(path: Sequence[str] | None = None) -> list[PluginEntryPoint]:
     """The plugins that installed distributions announce, by distribution, each once.
 
-    Of a distribution that is installed twice, the one that stands first on the path counts, as for imports;
-    in one folder (a stale leftover, say) the one written last.
+    If a distribution is installed twice, the first on the path counts, as for imports; within one folder
+    (a stale leftover, say) the one that was written last.
 
     Args:
         path: the folders to look in; `sys.path` when None.
@@ -101,7 +101,7 @@ def warn_of_foreign_distributions() -> None:
 
 
 def _sources_of_ours() -> str:
-    """The arguments with which pip installs ours again: each as it was installed (PEP 610), else by its name."""
+    """The pip arguments that install our distributions again: each from its origin (PEP 610), else by its name."""
     metadata, json = import_module("importlib.metadata"), import_module("json")
     sources = {DISTRIBUTION: DISTRIBUTION}
     for distribution in metadata.distributions():

@@ -1,7 +1,7 @@
 """`"module:Class"`: what a plugin registers, so that nothing is imported before it is needed.
 
-Here are the syntax and the import, with errors that name the cause. Who registered a target, and what it is
-made with, is the registry's.
+This module has the syntax and the import, with errors that name the cause. The registry knows who registered a
+target, and its arguments.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Redactor:
                 self._search = _Search(self._names)  # replaced whole: readers see the old or the new
 
     def finds(self, text: str) -> bool:
-        """Whether a secret may stand in a text or in the texts of a JSON text: quick, never wrongly False."""
+        """Whether a secret may be in a text, or in the texts of a JSON text; quick, and never wrongly False."""
         return self._search.finds(text) or ("@" in text and _MAYBE_USERINFO.search(text) is not None)
 
     def names_in(self, text: str) -> list[str]:
@@ -113,12 +113,12 @@ def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
 
 
 def _without_userinfo(match: re.Match[str]) -> str:
-    """The mark in place of the userinfo of a URL; a user's name alone may be an ordinary word, and stays."""
+    """Replace the userinfo of a URL by a mark; a user name alone may be an ordinary word, and stays."""
     return match[0] if ":" not in match[0] and _is_ordinary(match[0]) else "[secret of a URL]"
 
 
 class _Search:
-    """What a redactor looks for, compiled once; never changed."""
+    """The compiled patterns of a redactor; they never change."""
 
     __slots__ = ("_beginnings", "_endings", "_exact", "_folded", "_guarded", "_names", "_pattern")
 
@@ -145,7 +145,7 @@ class _Search:
         return any(form in folded for form in self._folded) or any(form in text for form in self._exact)
 
     def replace(self, text: str, found: dict[str, None]) -> str:
-        """A text without secrets; `found` learns their names."""
+        """Replace the secrets in a text, and add their names to `found`."""
 
         def mark(name: str) -> str:
             found[name] = None
@@ -162,7 +162,7 @@ class _Search:
 
 
 class _Beginnings:
-    """Finds where a text was cut within a secret: how a form begins, and then what `_CUT` matches.
+    """Finds secrets that were cut: the beginning of a form, followed by what `_CUT` matches.
 
     Args:
         forms: each with the name of its secret.
@@ -175,7 +175,7 @@ class _Beginnings:
         self._pattern = re.compile("|".join(map(re.escape, self._forms)), re.IGNORECASE)
 
     def replaced(self, text: str, mark: Callable[[str], str]) -> str:
-        """A text with marks in the place of all pieces that are at least a quarter of their form."""
+        """Replace all pieces of secrets that are at least a quarter of their form."""
         parts, done = [], 0
         for match in self._pattern.finditer(text):
             if (start := match.start()) < done:
@@ -200,14 +200,14 @@ def _in_common(one: str, other: str) -> int:
 
 
 def _as_written(form: str) -> set[str]:
-    """A form as it is, and as JSON writes it: a secret must be found before the JSON is parsed."""
+    """A form, plain and as JSON writes it, so that a secret is found before the JSON is parsed."""
     json = import_module("json")
     cases = {form} if form.isascii() else {form, form.lower(), form.upper()}  # whose escapes differ
     return {form, *(json.dumps(one, ensure_ascii=plain)[1:-1] for one in cases for plain in (True, False))}
 
 
 def _guarded(value: str) -> re.Pattern[str]:
-    """The pattern of an ordinary value where only secrets are; one of its three groups is the text before it."""
+    """The pattern of an ordinary word in a place of secrets; one of its three groups is the text before it."""
     form = re.escape(value)
     encoded = "|".join(map(re.escape, _in_basic(value))) or "(?!)"
     return re.compile(
@@ -223,7 +223,7 @@ def _in_basic(value: str) -> set[str]:
 
 
 def _is_ordinary(value: str) -> bool:
-    """Whether a value is so short or so common that other texts hold it too."""
+    """Whether a value is so short or so ordinary that other texts contain it too."""
     return len(value) < SHORTEST_VALUE or (len(value) <= LONGEST_WORD and bool(_WORD.fullmatch(value)))
 
 
@@ -258,7 +258,7 @@ def _forms(value: str) -> set[str]:
 def _base64_forms(raw: bytes) -> set[str]:
     """The value within base64 of a longer text, where it may begin at any of three bytes of a group.
 
-    Only the characters that depend on nothing but the value: `user:KEY` of Basic authentication is found too.
+    They are the characters that depend on the value alone, so that `user:KEY` of Basic authentication is found too.
     """
     forms = set()
     for offset in range(3):

@@ -70,7 +70,7 @@ class Values(NamedTuple):
         """Refuse a value that an option cannot have.
 
         Raises:
-            InvalidOptionError: it cannot; the message names the option and what to give.
+            InvalidOptionError: the message names the option and what to give.
         """
         if not (self.holds(value) or (or_none and value is None)):
             raise InvalidOptionError(

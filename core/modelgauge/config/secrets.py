@@ -117,7 +117,7 @@ class Secret:
 
     @classmethod
     def identity(cls) -> dict[str, str]:
-        """What stands for it in cache keys and records: its name, so that a new key re-pays nothing."""
+        """The JSON that stands for it in cache keys and records: its name, so that a new key pays nothing again."""
         return {"secret": cls.description().name}
 
     def __repr__(self) -> str:
@@ -172,7 +172,7 @@ SecretT = TypeVar("SecretT", bound=Secret)
 
 
 class InjectSecret:
-    """Stands for a secret among the arguments of a registration; the instance takes its place when made.
+    """A placeholder for a secret among the arguments of a registration; construction puts the instance there.
 
     Args:
         target: the secret's class, or `"module:Class"`, which is imported when the secret is wanted.
@@ -207,7 +207,7 @@ class InjectSecret:
 class SecretStore:
     """Looks secrets up, and remembers those it handed out so that they can be redacted.
 
-    It knows the passwords of the proxies that the environment names as well: clients quote an address that they cannot
+    It also knows the passwords of the proxies in the environment, since clients quote an address that they cannot
     read.
 
     Args:

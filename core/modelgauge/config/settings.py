@@ -70,7 +70,7 @@ def _yes_no(value: object, _: Source) -> Any:
 
 
 def names_a_file(plugin: str) -> bool:
-    """Whether `--plugin` means a file (`x.py`, `here/x`) rather than a module (`pkg.module`)."""
+    """Whether a value of `--plugin` means a file (`x.py`, `here/x`), not a module (`pkg.module`)."""
     return plugin.endswith(".py") or "/" in plugin or os.sep in plugin
 
 
@@ -109,7 +109,7 @@ def _of_run(option: str) -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings, which hold for every command. None means: not set, the part of the program concerned decides.
+    """The settings of every command. None means not set: the code that reads the setting decides.
 
     In the file a setting is a key of its own name (`offline = true`), in the environment `MODELGAUGE_` and
     its name in capitals (`MODELGAUGE_OFFLINE=1`; an empty value is no value). Relative paths in the file
@@ -219,10 +219,10 @@ def is_trusted(path: Path, env: Mapping[str, str] | None = None) -> bool:
 
 
 def _check_owner(file: Path, written: Mapping[str, object], env: Mapping[str, str]) -> None:
-    """Refuse a file of somebody else that loads code or names an address, as Git refuses such a repository.
+    """Refuse another user's file that loads code or names an address, as Git refuses such a repository.
 
-    It was found in a folder above the working directory, perhaps one in which everybody may write. A link counts as
-    its owner's too: relative paths start where it lies.
+    Such a file may come from a folder above in which everybody may write. A link is checked for its owner too, since
+    relative paths start at its folder.
     """
     reaches_out = bool(written.get("plugins")) or any(mark in str(written) for mark in ("://", "?"))
     if sys.platform == "win32" or not reaches_out or is_trusted(file.parent, env):

@@ -1,4 +1,4 @@
-"""Locks on files, which end with the process that holds them, however it ends, and are no forked child's."""
+"""Locks on files: they end with the process that holds them, however it ends, and a forked child has none."""
 
 import os
 import sys
@@ -58,7 +58,7 @@ def lock(path: Path, mode: str = "rb") -> IO[bytes] | None:
 
 
 def _forked() -> None:
-    """Close the copies of a forked child: it would hold the locks on when its parent is dead."""
+    """Close the copies in a forked child, which would keep the locks after the parent's death."""
     for file in list(_files):
         file.close()
     _opening.release()

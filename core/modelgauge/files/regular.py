@@ -19,7 +19,7 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 class NotRegularError(OSError):
-    """At a path there is a link, a pipe or a device, where only a file of one's own is opened."""
+    """A path is a link, a pipe or a device, and not a regular file."""
 
 
 def opened(path: Path, mode: str = "rb", *, links: bool = False) -> IO[bytes]:

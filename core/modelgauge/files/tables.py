@@ -21,7 +21,7 @@ from modelgauge.wording.phrases import beginning
 
 
 class OtherContentError(InputFileError):
-    """A file that can be read, and holds something else than what was looked for."""
+    """A file is readable, but its content is of another kind."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ AnnotationT = TypeVar("AnnotationT")
 
 
 class Asker(Protocol):
-    """How a judge's questions reach its SUTs: the engine."""
+    """The engine, as judges see it: it carries their questions to their SUTs."""
 
     async def ask(
         self, annotator: "CompletionAnnotator[Any]", name: str, prompt: AnyPrompt
@@ -64,7 +64,7 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
         raise NotImplementedError
 
     def get_suts(self) -> Mapping[str, PromptResponseSUT[Any, Any] | str]:
-        """The SUTs that `annotate` asks, by the names it asks them under: objects, or uids."""
+        """The SUTs that `annotate` asks, objects or uids, under the names by which it asks them."""
         return {}
 
     async def ask(self, name: str, prompt: AnyPrompt | str) -> SUTResponse:
@@ -78,7 +78,7 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
         return await self._asker().ask(self, self._asked_name(name), asked)
 
     def sut_capabilities(self, name: str) -> frozenset[type[SUTCapability]]:
-        """What one of the SUTs of `get_suts` can do, those that are named by a uid included.
+        """The capabilities of one of the SUTs of `get_suts`, also where only its uid is known.
 
         Raises:
             DefinitionError: it was called outside a run's `annotate`, or no SUT has this name.
@@ -99,7 +99,7 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
     def waiting(self) -> AbstractContextManager[None]:
         """Stop the clock of this call's deadline while it waits for what another call asks.
 
-        The clock stands still during `ask` in any case.
+        During `ask` the clock stands still without this.
         """
         return self._asker().waiting()
 
@@ -134,14 +134,14 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
 
 @contextmanager
 def naming_the_asker(annotator: CompletionAnnotator[Any], name: str) -> Iterator[None]:
-    """Have the error of a name that nobody knows say who asks a SUT of that name, and where the name stands.
+    """Name the annotator, and the place of the name, in the error of an unknown SUT that it asks.
 
     Args:
         annotator: asks it.
         name: of its `get_suts`.
 
     Raises:
-        UnknownNameError: what is done within raised one.
+        UnknownNameError: the code inside raised one.
     """
     try:
         yield
@@ -156,7 +156,7 @@ def request_of(
     completion: SUTCompletion,
     cost: float | None,
 ) -> Any:
-    """An annotator's request, made where it can read what the completion cost.
+    """Make an annotator's request; while it is made, the cost of the completion can be read.
 
     Args:
         annotator: makes it.
@@ -172,7 +172,7 @@ def request_of(
 
 
 def cost_of_each(usage: Usage | None, completions: int) -> float | None:
-    """What each completion of a response cost: an equal share; None where the SUT does not say.
+    """An equal share of a response's cost for each completion; None where the SUT does not say.
 
     Args:
         usage: of the response.

@@ -1,4 +1,4 @@
-"""The errors of wrong arguments of constructors and methods. Right arguments are not looked at."""
+"""The errors of wrong arguments of constructors and methods. Right arguments cost nothing here."""
 
 import functools
 import inspect
@@ -16,7 +16,7 @@ BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ON
 
 
 def unbound_arguments(callee: Callee, error: TypeError, named: Collection[str]) -> ArgumentError:
-    """Our error where arguments do not fit the signature of a constructor or method.
+    """Make our error of arguments that do not fit the signature of a constructor or method.
 
     Args:
         callee: the class that was to be made, or the method.
@@ -38,7 +38,7 @@ def unbound_arguments(callee: Callee, error: TypeError, named: Collection[str]) 
 
 
 def refused_argument(cls: type, error: TypeError, named: Collection[str]) -> ArgumentError | None:
-    """Our error where a constructor handed on an argument that nobody takes; None for any other TypeError.
+    """Make our error of an argument that a constructor handed on and nobody takes; None for any other TypeError.
 
     Args:
         cls: what was to be made.
@@ -53,9 +53,9 @@ def refused_argument(cls: type, error: TypeError, named: Collection[str]) -> Arg
 
 
 def explains_arguments(target: T) -> T:
-    """Decorate a method, or a class for its constructor, that is to say in our words what it does not take.
+    """Decorate a method or a class, so that wrong arguments raise our error.
 
-    It raises ArgumentError then; its other TypeErrors stay as they are.
+    The error is an ArgumentError; other TypeErrors pass as they are.
     """
     written: Any = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]  # as it is there
 
@@ -89,7 +89,7 @@ def _error(cls: Callee, problem: str, suggestion: str, known: list[str]) -> Argu
 
 
 def _known(cls: Callee) -> tuple[list[str], bool]:
-    """The names that a constructor takes, those that `**kwargs` hands on included; whether it takes any other.
+    """The names that a constructor takes, with those that `**kwargs` hands on; and whether it takes any other.
 
     Of a method those of its signature.
     """

@@ -142,7 +142,7 @@ _WORDS: dict[Any, str] = {str: "a text (str)", type(None): "None", Any: "a JSON 
 
 
 def in_words(kind: Any) -> str:
-    """A type in the words of an error message: `a text (str) or a SUTCompletion`."""
+    """Describe a type for an error message: `a text (str) or a SUTCompletion`."""
     if get_origin(kind) in (typing.Union, types.UnionType):
         return " or ".join(in_words(part) for part in get_args(kind))
     if kind in _WORDS:
@@ -183,7 +183,7 @@ def response_type(method: Callable[..., Any], cls: type) -> Any:
 
 
 def _resolved(declared: Any, names: dict[str, Any], where: str) -> Any:
-    """One annotation of a method with the names in it looked up, whatever the others are."""
+    """Look up the names in one annotation of a method; errors in its other annotations do not matter."""
     holder = types.SimpleNamespace(__annotations__={"return": declared})
     try:
         found = typing.get_type_hints(holder, names, include_extras=True)["return"]

@@ -1,7 +1,6 @@
-"""Who an object is: uid, class, version and arguments; the part of a cache key that does not change from call
-to call.
+"""The identity of an object: uid, class, version and arguments; the part of a cache key that all its calls share.
 
-Captured once, when the object is made, so that no author has to declare anything.
+It is captured when the object is made, so that authors declare nothing.
 """
 
 import inspect
@@ -152,13 +151,13 @@ def _opaque(made: Identified) -> tuple[str, ...]:
 
 
 def secrets_of(made: Identified) -> list[Secret]:
-    """The secrets among the arguments that an object was made with, whoever gave them."""
+    """The secrets among the constructor arguments of an object, given by a plugin or by hand."""
     captured = getattr(made, "_arguments", None) or {}
     return [secret for argument in captured.values() for secret in argument.secrets]
 
 
 def declared(owner: Identified, method: str) -> dict[str, Any]:
-    """What an author's `get_dependencies`, `get_annotators` or `get_suts` names, by the author's names.
+    """Call an author's `get_dependencies`, `get_annotators` or `get_suts`, and check what it returns.
 
     Args:
         owner: the object.
@@ -273,7 +272,7 @@ def _constructor(cls: type, *, needs_uid: bool) -> tuple[inspect.Signature, insp
 
 
 def _plainly_passed(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-    """Arguments by name, where they plainly fit; None where only `Signature.bind` can tell, which takes its time."""
+    """Arguments by name where they plainly fit; None where the slow `Signature.bind` must decide."""
     by_position, known, required = _parameters(cls)
     passed = {**dict(zip(by_position, args, strict=False)), **kwargs}
     is_plain = len(passed) == len(args) + len(kwargs) and required <= passed.keys() <= known
@@ -303,7 +302,7 @@ def _flattened(bound: inspect.BoundArguments) -> dict[str, Any]:
 
 
 def _frozen(value: Any) -> _Argument:
-    """The JSON of an argument, which later changes to the argument do not reach."""
+    """The JSON of an argument as it is now; later changes to the argument do not reach it."""
     if value is None or type(value) is bool:  # nearly always
         return _Argument(value, exact=True)
     opaque: list[str] = []

@@ -1,4 +1,4 @@
-"""What was registered under a name, and the object that is made of it, the options of the name and its secrets.
+"""From a registered name to an object: its target, the options of the name, and its secrets.
 
 Signatures are read from `__init__`, not from the class, for the interfaces' base classes have a `__new__`.
 """
@@ -84,7 +84,7 @@ class Entry:
         return [value for value in (*self.args, *self.kwargs.values()) if isinstance(value, InjectSecret)]
 
     def preset(self, options: Mapping[str, str]) -> Mapping[str, Any]:
-        """The options that stand behind a name which gives these: its own, or those of the server that it names.
+        """The options that a name brings besides the given ones: its own, or those of the server that it names.
 
         Args:
             options: those of the name.
@@ -127,7 +127,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A name that was found, before anything is imported or made."""
+    """A name that was found; nothing is imported or made yet."""
 
     entry: Entry
     base: str
@@ -150,7 +150,7 @@ class Parameter:
 
     @property
     def is_secret(self) -> bool:
-        """Whether a secret belongs here: then no option may fill it."""
+        """Whether the parameter takes a secret, so that no option may fill it."""
         members = (self.hint, *typing.get_args(self.hint))
         return any(isinstance(member, type) and issubclass(member, Secret) for member in members)
 
@@ -291,7 +291,7 @@ def _find(key: str, parameters: Parameters, owner: str) -> Parameter:
 
 
 def _checked(parameter: Parameter, value: Any, owner: str) -> Any:
-    """A value of JSON as its parameter takes it; a text is read as in a name."""
+    """Convert a JSON value to the type of its parameter; a text is read as in a name."""
     if isinstance(value, str):
         return _converted(parameter, encode(value), owner)
     # Imported for named servers only: listing names stays without pydantic.

@@ -110,7 +110,7 @@ class Plugins:
         return (self.tests, self.suts, self.annotators, self.metrics)
 
     def of_annotator(self, name: str) -> Registry:
-        """Where the annotator of a name is found, or would be by a name like it: a metric is one too."""
+        """The registry, of annotators or of metrics, that has a name, or a name like it."""
         if name in self.annotators:
             return self.annotators
         base = name.partition("?")[0]
@@ -135,7 +135,7 @@ class Plugins:
             self._guarded(implementation, hook, arguments)
 
     def register_commands(self, cli: click.Group) -> None:
-        """Let every plugin add its commands; where one raises, those that it added are taken back."""
+        """Let every plugin add its commands; if one raises, its commands are removed again."""
         hook = "modelgauge_register_commands"
         for implementation in self._implementations(hook):
             before = dict(cli.commands)
@@ -144,7 +144,7 @@ class Plugins:
                 cli.commands.update(before)
 
     def add(self, plugin: object, name: str, distribution: str, *, started: float, version: str = "") -> None:
-        """Call a plugin's registration hooks and keep what it registered: all of it, or nothing.
+        """Call a plugin's registration hooks and keep everything that it registered, or nothing.
 
         A plugin that is there already (one module under two names) stays as it is.
 
@@ -183,7 +183,7 @@ class Plugins:
         self.loaded.append(LoadedPlugin(name, distribution, module, seconds, counts, hooks, version))
 
     def add_servers(self, provider: str, tables: Servers) -> None:
-        """Take the user's own servers of a provider of SUTs; where there is none, that is a failure like a plugin's."""
+        """Add the user's own servers to a provider of SUTs; an unknown provider is recorded like a broken plugin."""
         started = time.perf_counter()
         try:
             self.suts.add_servers(provider, tables)
@@ -269,7 +269,7 @@ def discover(
         What they registered. Installed plugins that do not work are in its `failures`.
 
     Raises:
-        PluginError: a local plugin does not work: it was asked for, so this is not to be passed over.
+        PluginError: a local plugin does not work; the user named it, so it is not skipped.
     """
     found = Plugins()
     found.add(builtin, "builtin", DISTRIBUTION, started=time.perf_counter())
@@ -328,7 +328,7 @@ def _formatted(error: BaseException) -> str:
 
 
 class _Manager(PluginManager):
-    """Looks at the functions of a module only: that is what keeps a hundred plugins quick."""
+    """A pluggy manager that looks only at the functions of a module, so that a hundred plugins stay quick."""
 
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> HookimplOpts | None:
         if isinstance(plugin, ModuleType) and not isinstance(vars(plugin).get(name), FunctionType):

@@ -1,7 +1,7 @@
 """`--plugin FILE_OR_MODULE`: plugins of people who have no package yet.
 
 A file becomes a module whose name is its resolved path, so that its classes say where they come from.
-Calling its hooks is discovery's.
+`discovery.py` calls its hooks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HOOK_EXAMPLE = """Give it at least one hook, for example:
 
 
 class _PlainFile(SourceFileLoader):
-    """Compiles the file each time: a byte-code cache would lie beside it, and may be a second out of date."""
+    """A loader that compiles the file each time: a byte-code file beside it could be out of date by a second."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
@@ -47,8 +47,8 @@ def module_name(plugin: str) -> str:
 def load_local_plugin(plugin: str) -> ModuleType:
     """Import a file or a module.
 
-    What stands beside the file, or in the working directory, can be imported by it: the folder goes to the
-    end of `sys.path`, where it shadows nothing. A file is executed each time.
+    It can import the modules beside the file, or in the working directory: that folder goes to the end of
+    `sys.path`, where it shadows nothing. A file is executed each time.
 
     Raises:
         PluginError: it is not there, or raises when imported; the message names file and line.
@@ -70,7 +70,7 @@ def load_local_plugin(plugin: str) -> ModuleType:
 
 
 def local_failure(plugin: str, error: BaseException) -> PluginError:
-    """The error for a local plugin that raised, with the line of it that did."""
+    """Make the error of a local plugin that raised, with the line in its file."""
     if isinstance(error, SyntaxError):
         where, cause = (error.filename or plugin, error.lineno), f"{type(error).__name__}: {error.msg}"
     else:

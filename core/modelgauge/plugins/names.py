@@ -67,7 +67,7 @@ def split_name(name: str) -> tuple[str, dict[str, str]]:
 
 
 def join_name(base: str, options: dict[str, str]) -> str:
-    """The one spelling of a name: options sorted by key; the values are already in their one spelling."""
+    """Spell a name in its one form: options sorted by key. The values are in their one form already."""
     query = "&".join(f"{quote(key, safe='')}={value}" for key, value in sorted(options.items()))
     return f"{base}?{query}" if query else base
 
@@ -124,7 +124,7 @@ def convert(written: str, hint: Any) -> Any:
 
 
 def spelling(written: str, hint: Any) -> str:
-    """The one way to write this value: only what must be percent-encoded is."""
+    """Spell a value in its one form: percent-encoded only where it must be."""
     hint = _plain(hint)
     members = typing.get_args(hint) if _is_union(hint) else (hint,)
     if any(is_list(_plain(member)) for member in members):
@@ -170,7 +170,7 @@ def _is_union(hint: Any) -> bool:
 
 
 def _convert_to_one_of(written: str, members: tuple[Any, ...]) -> Any:
-    """The narrowest member that takes the text: lists if there is a comma, numbers before words, str last."""
+    """Convert to the narrowest type that takes the text: a list if there is a comma, numbers before words, str last."""
     order = {int: 1, float: 2, bool: 3, type(None): 4, str: 6}
 
     def rank(member: Any) -> int:
@@ -190,7 +190,7 @@ def _convert_to_one_of(written: str, members: tuple[Any, ...]) -> Any:
 
 
 def _refuse_json(written: str) -> None:
-    """Refuse a list as JSON has it, which would be cut at its commas; a text that looks like one begins with %5B."""
+    """Refuse a list in JSON, which would be cut at its commas; a text that begins with `[` is written with %5B."""
     if written.startswith("[") and written.endswith("]"):
         raise ValueError(written)
 

@@ -129,9 +129,9 @@ class Registry:
         self._claims: dict[tuple[str, bool], list[Entry]] = {}
 
     def add(self, entries: Iterable[Entry]) -> None:
-        """Take what one plugin registered, all or nothing.
+        """Add what one plugin registered, all or nothing.
 
-        A uid that another distribution has as well is remembered, and an error once it is asked for.
+        A uid that another distribution has as well becomes an error when somebody asks for it.
 
         Raises:
             PluginError: the same distribution registered one of the uids before.
@@ -142,7 +142,7 @@ class Registry:
             self._claims.setdefault((entry.uid, entry.is_provider), []).append(entry)
 
     def add_servers(self, provider: str, tables: Servers) -> None:
-        """Take the user's own servers of a provider: as `?server=NAME`, and as `NAME/any-model`.
+        """Add the user's own servers to a provider: as `?server=NAME`, and as `NAME/any-model`.
 
         Args:
             provider: its prefix.
@@ -178,7 +178,7 @@ class Registry:
                 )
 
     def __iter__(self) -> Iterator[Entry]:
-        """Every entry, by uid; all claims of a disputed one."""
+        """Every entry, by uid; a disputed uid comes once for each plugin that claims it."""
         return (entry for _, claims in sorted(self._claims.items()) for entry in claims)
 
     def __len__(self) -> int:

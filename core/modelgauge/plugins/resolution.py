@@ -1,6 +1,6 @@
 """From names to objects: makes the tests, SUTs and annotators of a run, finds their data, lists what is missing.
 
-All that the user has to correct is reported at once, before the first call.
+Everything that the user must correct is reported at once, before the first call.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -74,7 +74,7 @@ class Resolver:
         return works
 
     def answered(self, test: TestName, respondent: Respondent) -> Work:
-        """A test with answers that are there already; no SUT is made."""
+        """A test and recorded answers, ready to run; no SUT is made."""
         made = self._tests([test], [])[0]
         return self._work(made, respondent, self.data(made), self._annotators(made))
 
@@ -144,7 +144,7 @@ class Resolver:
     def _with_missing_data(
         self, error: ModelGaugeError, tests: Sequence[PromptResponseTest]
     ) -> ModelGaugeError:
-        """The error of missing secrets, with missing data that would not be fetched."""
+        """Add data that is missing, and would not be fetched, to the error of missing secrets."""
         lines = [
             line
             for test in (tests if self.dependencies.offline else ())
@@ -225,7 +225,7 @@ def _owner(test: PromptResponseTest) -> str:
 
 
 def _wrong_kind(given: object, kind: type, word: str) -> DefinitionError:
-    """The error for what is neither a name nor an object of its kind."""
+    """Make the error of a value that is neither a name nor an object of its kind."""
     if isinstance(given, type) and issubclass(given, kind):
         made = f'{given.__name__}("my_{word.lower()}")'
         return DefinitionError(
