@@ -1,4 +1,4 @@
-"""What all commands share: settings, secrets and plugins, each loaded when wanted, and ways to show things.
+"""The state that all commands share: settings, secrets and plugins, each loaded when needed, and output.
 
 One `App` serves one invocation; click hands it to the commands as the context's object.
 """

@@ -1,6 +1,6 @@
-"""What `run-test`, `resume` and `rescore` share: options of the report, its file, the report itself, the exit code.
+"""Shared by `run-test`, `resume` and `rescore`: options of the report, its file, the report itself, the exit code.
 
-What is run, and on what, is each command's own.
+Each command decides what is run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ log = logging.getLogger(__name__)
 class Allowance:
     """How many items of a run may fail: a number, or percent of its items.
 
-    Of an item that was scored by some of its repeats, each of the others is one more failure, or its share of an item.
+    If an item was scored by some of its repeats, each other repeat counts as one more failure, or as its share of
+    the item.
     """
 
     text: str
@@ -312,7 +313,7 @@ def _print_next_command(
     *,
     interrupted: bool,
 ) -> None:
-    """Print the command that does what is left; never the one that failed just now, which would fail again."""
+    """Print the command that does what is left; never the command that failed just now."""
     ended = {one.record.run_id: one for one in shown}
     left = [
         run for run in unfinished if run["run_id"] not in ended or ended[run["run_id"]].to_go_on() is not None

@@ -1,7 +1,8 @@
 """Reads tar and zip archives member by member, by the standard library's parsers, with the checks that these leave out.
 
 `extract` and `extractall` are never called: a parser says what comes next, and the destination writes it, every name
-checked and every byte counted. What is damaged, truncated, or no plain file or folder ends the reading with an error.
+checked and every byte counted. An entry that is damaged, truncated, or no plain file or folder ends the reading with
+an error.
 """
 
 import io
@@ -100,7 +101,7 @@ def unpack_tar(read: Read, destination: Destination) -> None:
 
 
 class _TarSource:
-    """The file that `tarfile` reads headers and metadata from: forwards only, so much for a member and no more.
+    """The file from which `tarfile` reads headers and metadata: forwards only, and bounded for each member.
 
     The parser takes a damaged header for the end, reads metadata of any size into memory, and passes over what it
     does not understand. So each header and each record is looked at before the parser gets it.
@@ -135,7 +136,7 @@ class _TarSource:
         return self._position
 
     def seek(self, _position: int) -> None:
-        """Refused: all content is taken by `pieces`, so that only a size that lies leads anywhere else."""
+        """Refuse to seek: `pieces` takes all content, so only a false size in the archive leads elsewhere."""
         raise self._refusal(_BAD_HEADER)
 
     def read(self, size: int) -> bytes:
@@ -235,7 +236,7 @@ def unpack_zip(path: Path, destination: Destination) -> None:
 
 
 class _BoundedReads(io.BufferedReader):
-    """A file that refuses to be read in bites larger than any sound directory."""
+    """A file that refuses reads larger than any sound directory of an archive."""
 
     def __init__(self, path: Path, guard: Guard) -> None:
         super().__init__(io.FileIO(path))

@@ -1,6 +1,6 @@
 """One file over HTTP: streamed to disk, with time-outs, a stall limit, length checks, and retries.
 
-Nothing else lives here: checksums, syncing to disk and atomic renames are `request`'s.
+Checksums, syncing to disk and atomic renames are in `request`.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class _PassingError(Exception):
-    """A failure that another try may not meet."""
+    """A failure that may pass, so that another try is worth it."""
 
 
 def download(url: str, target: Path, *, max_bytes: int, progress: Progress, patience: Patience) -> None:
@@ -115,7 +115,7 @@ def _copy(
 
 
 class _HTTPConnection(http.client.HTTPConnection):
-    """Holds the status line and all headers together to the time-out, which a socket applies to each read."""
+    """An HTTP connection whose status line and headers share one time-out, which a socket would apply to each read."""
 
     def getresponse(self) -> http.client.HTTPResponse:
         late = threading.Event()

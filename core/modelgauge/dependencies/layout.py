@@ -6,8 +6,7 @@
             data/               the file, or the unpacked tree
         .tmp-…/                 being made, or left behind by a process that was killed
 
-A version's folder appears whole, by one rename; the first process to rename wins. What goes in is the store's
-business.
+A version's folder appears whole, by one rename; the first process to rename wins.
 """
 
 import errno
@@ -122,7 +121,7 @@ class Place:
     def publish(self, whole: Path, manifest: Manifest, steps: Steps) -> StoredVersion:
         """Rename a folder that holds `data/` into its place.
 
-        Where another process was first, its version is used: it becomes the newest, from these sources too.
+        If another process was first, its version is used, and becomes the newest of these sources too.
 
         Raises:
             DependencyError: something that is no whole version is in the way.

@@ -1,7 +1,7 @@
-"""One dependency that one test asks for: what it must be, what is on disk of it, the errors about it, and how its
-raw file becomes a stored version: brought into a folder of its own, verified, unpacked, then renamed into place.
+"""One dependency of one test: its declaration, its versions on disk, its errors, and the way of its raw file to a
+stored version: copied into a new folder, verified, unpacked, then renamed into place.
 
-Whatever fails on the way leaves nothing behind.
+A failure on the way leaves nothing behind.
 """
 
 import importlib

@@ -1,5 +1,5 @@
-"""What makes other people's data safe to keep: names that are safe on every system, the limits of what an archive may
-unpack to, and the folder that is written.
+"""Safety of foreign data: names that are safe on every system, limits of what an archive may unpack to, and the
+folder that is written.
 
 The rules for names are Windows's, macOS's and Linux's together, so that an archive unpacks alike everywhere or nowhere.
 Only new plain files and folders are ever made here, by exclusive creation: no links, no modes, no overwriting.
@@ -69,8 +69,8 @@ def unsafe_part(part: str) -> str | None:
 
 
 def fold(name: str) -> str:
-    """One form for all names that some file system takes for the same (canonical caseless matching, Unicode
-    3.13 D145)."""
+    """Fold a name to the form that it shares with all names that some file system takes for the same (canonical
+    caseless matching, Unicode 3.13 D145)."""
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
 
 

@@ -1,6 +1,6 @@
-"""What test authors declare: where a file comes from, its checksum, how it is unpacked, and how long a fetch may take.
+"""The data that test authors declare: its source, checksum, unpacking, and how long a fetch may take.
 
-Nothing here knows where the file will lie: that is the store's.
+The store decides where the file will be.
 """
 
 import importlib

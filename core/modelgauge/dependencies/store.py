@@ -1,6 +1,6 @@
 """The store: gives tests the data that they declare, verified, and says exactly what is missing.
 
-Safe for several processes at once. Where things lie is `layout`'s business, how they get there `request`'s.
+Safe for several processes at once. `layout` knows the folders, `request` how data gets there.
 """
 
 import shlex
@@ -107,8 +107,7 @@ class DependencyStore:
         return resolved
 
     def missing(self, owner_uid: str, declared: Mapping[str, ExternalData]) -> list[str]:
-        """What `resolve_all` would lack if it fetched nothing: for each, where to get it and where to put
-        it."""
+        """The data that is not on this machine: for each, where to get it and where to put it."""
         problems: list[object] = []
         for key, data in declared.items():
             request = self._request(owner_uid, key, data)
@@ -155,7 +154,7 @@ class DependencyStore:
         )
 
     def check_names(self, declared: Mapping[str, Collection[str]]) -> None:
-        """Refuse overrides and pins that no test of a command declares.
+        """Refuse overrides and pins for data that no test of a command declares.
 
         Args:
             declared: for each test's uid, the keys of its dependencies.

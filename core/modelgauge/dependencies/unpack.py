@@ -1,4 +1,4 @@
-"""From the raw file to what a test reads: decompress, then unpack, by declaration or by what the first bytes say.
+"""Decompressing and unpacking a raw file, by its declaration or by its first bytes.
 
 Truncation and damage are errors here, and no more than a few chunks are in memory.
 """

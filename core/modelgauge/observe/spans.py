@@ -1,9 +1,9 @@
 """Spans while they are recorded: the current span, what the app adds to each, and the frozen trace at the end.
 
-What users call is in `observe/tracing.py`; this is below the engine, so that a SUT can record what it calls.
+Users call `observe/tracing.py`; this module is below the engine, so that a SUT can record its own calls.
 
-What an author's exceptions pass through is a class, not a generator with `@contextmanager`: that one assigns to the
-exception, and some refuse it (frozen dataclasses), so that another error would be seen wherever something is observed.
+Context managers around authors' code are classes: `@contextmanager` assigns to a passing exception, and exceptions
+that refuse this (frozen dataclasses) would be replaced by another error.
 """
 
 import functools
@@ -28,7 +28,7 @@ F = TypeVar("F")
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """How the calls of one function become spans.
+    """Settings by which the calls of one function become spans.
 
     Args:
         function: the function.
@@ -137,7 +137,7 @@ class OpenTrace(Updatable):
         return self.test_case or self.root.test_case
 
     def frozen(self) -> Trace:
-        """The trace as a value that does not change."""
+        """The finished trace, frozen."""
         spans, root = list(self.spans), self.root
         ids = {span: place for place, span in enumerate(spans)}
         return Trace(
@@ -330,7 +330,7 @@ def _warn_of_thread() -> None:
 
 
 def as_text(value: Any) -> str | None:
-    """A JSON value as a test case holds it: text as it is, None as None, anything else as JSON."""
+    """Convert a JSON value for a field of a test case: text and None as they are, anything else as JSON text."""
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)

@@ -144,7 +144,7 @@ async def _awaited(span: OpenSpan | None, work: Awaitable[Any]) -> Any:
 
 
 def _answer(span: OpenSpan | None, value: Any) -> Any:
-    """The value of a call; where that still runs (a coroutine of an inner function, say), its span ends with it."""
+    """Return the value of a call; if it still runs (a coroutine of an inner function, say), the span ends with it."""
     if span is None:
         return value
     if inspect.iscoroutine(value):
@@ -341,7 +341,7 @@ def _add(
     tags: Any,
     texts: Mapping[str, Any],
 ) -> None:
-    """Add what the app says, or refuse at once what a record could not hold."""
+    """Add an update of the app; refuse at once a value that a record could not hold."""
     if not isinstance(test_case, LLMTestCase | None):
         raise InvalidDataError(f"test_case is {a_thing(test_case)}.", fix="Give an LLMTestCase.")
     if not isinstance(metadata, Mapping | None):

@@ -1,4 +1,4 @@
-"""What failed in groups: errors that say the same, but for numbers, ids and quoted texts, stand together."""
+"""Failures in groups: errors that differ only in numbers, ids and quoted texts are one group."""
 
 import re
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ class FailureGroup:
 
 
 def group_failures(records: Iterable[ItemRecord]) -> list[FailureGroup]:
-    """The groups, the largest first. What differs beyond a thousand groups is put together by its type.
+    """Group failures, the largest group first. After a thousand groups, further errors are grouped by their type.
 
     Args:
         records: of items that failed, wholly or in part; read once, and of each group the first is held.
@@ -57,13 +57,13 @@ def group_failures(records: Iterable[ItemRecord]) -> list[FailureGroup]:
 
 
 def without_our_frames(traceback: str) -> str:
-    """A traceback with the frames of its author alone; without any where an error was raised by this library."""
+    """Keep only the author's frames of a traceback; none where this library raised the error."""
     kept = _FRAME.sub(lambda frame: "" if _is_ours(frame[1]) else frame[0], f"{traceback.rstrip()}\n")
     return _NO_FRAMES.sub("", kept).rstrip()
 
 
 def _is_ours(file: str) -> bool:
-    """Whether a file is one of this library: also of a run that was made where it is installed elsewhere."""
+    """Whether a file belongs to this library, also in a traceback from another installation."""
     parts = PurePath(file.replace("\\", "/")).parts
     inside = [parts[at + 1 :] for at, part in enumerate(parts) if part == _OURS.name]
     return any(rest and _OURS.joinpath(*rest).is_file() for rest in inside)

@@ -1,4 +1,4 @@
-"""Numbers as a person reads them: with the digits that error bars allow and thresholds need; times in their unit."""
+"""Numbers for people: with the digits that error bars allow and thresholds need; times and sizes in their unit."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def figure(value: float, error: float | None = None, *, threshold: float | None 
 
 
 def exact(value: float) -> str:
-    """A number in all its digits, but for the noise of floats."""
+    """Format a number with all its digits, without the noise of floats."""
     return _with_digits(value, _ALL_DIGITS)
 
 
 def limit(threshold: float | None, *, higher_is_better: bool, symbols: bool) -> str:
-    """What passes a threshold, in all its digits: `≥ 0.7`; nothing where there is none.
+    """Format the values that pass a threshold, with all digits: `≥ 0.7`; empty where there is no threshold.
 
     Args:
         threshold: as it was given.

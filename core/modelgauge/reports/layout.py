@@ -1,4 +1,4 @@
-"""Text for terminals and pipes: aligned columns, pages of them, and escapes for what a terminal would obey.
+"""Text for terminals and pipes: aligned columns, pages, and escapes for control characters.
 
 Numbers are in `figures.py`, the tables of runs in `run_report.py`.
 """
@@ -61,7 +61,7 @@ def _escape(character: str) -> str:
 
 
 def _joiner(found: re.Match[str]) -> str:
-    """A joiner as it is between letters, marks or symbols beyond Latin: elsewhere it joins nothing, and only hides."""
+    """Keep a joiner between letters, marks or symbols beyond Latin; elsewhere it only hides, and is escaped."""
     before, after = (
         found.string[max(0, found.start() - 1) : found.start()],
         found.string[found.end() : found.end() + 1],
@@ -99,8 +99,8 @@ def columns(
 ) -> str:
     """Rows as aligned columns, of which none is ever cut; nothing for no rows.
 
-    Columns of text are folded where there is no room. A column that has no room even so stands below its row, with
-    its name: those on the left keep their places longest.
+    Columns of text are folded where there is no room. A column without room even then goes below its row, with its
+    name; columns on the right go first.
 
     Args:
         rows: equally long ones; the white space that a cell begins with is its indent.

@@ -107,7 +107,7 @@ def _interval(value: Any) -> str:
 
 
 def _shown_results(record: TestRecord) -> Mapping[str, Any]:
-    """The results, without those that stand beside another: how many items passed its threshold."""
+    """The results that get a row; the share of items that passed a threshold goes beside its result."""
     measured = {record.measurement_of(name): name for name in record.result}
     beside = {measured.get(f"{name}.{PASSED}") for name in record.thresholds if name in measured}
     return {name: value for name, value in record.result.items() if name not in beside}
@@ -140,7 +140,7 @@ def _between(ends: tuple[float, float] | None, uncertainty: float) -> str:
 
 
 def _uncertainty(value: Estimate) -> float:
-    """What the number of digits goes by: the standard error, else the width of the interval."""
+    """The uncertainty that sets the number of digits: the standard error, else the width of the interval."""
     return value.stderr or _width(value.interval)
 
 
@@ -260,14 +260,14 @@ def _calls(record: TestRecord) -> str:
 
 
 def _used(spent: Spent) -> str:
-    """Tokens and dollars, of which a SUT may tell only one."""
+    """Tokens and dollars, where a SUT reports them."""
     tokens = [counted(spent.tokens, "token")] if spent.tokens else []
     cost = [f"${spent.cost_usd:,.{4 if spent.cost_usd < 1 else 2}f}"] if spent.cost_usd else []
     return ", ".join(tokens + cost)
 
 
 def _troubles(run: ShownRun, style: Style) -> Iterator[tuple[str, str]]:
-    """Why a run ended early, and what its items failed of."""
+    """Why a run ended early, and why items failed."""
     record = run.record
     if record.cancelled:
         yield "stopped", "interrupted; what was finished is kept"
@@ -327,7 +327,7 @@ def _headlines(record: TestRecord, style: Style) -> Iterator[tuple[str, str]]:
 
 
 def headline(record: TestRecord, style: Style) -> str:
-    """What a person first wants to know of a run: how many items passed, else the first result; groups say nothing."""
+    """The headline of a run: how many items passed, else its first result that is no group."""
     passed = passed_of(record)
     if passed is not None:
         return f"{passed} {PASSED}"

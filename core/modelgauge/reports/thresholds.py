@@ -1,4 +1,4 @@
-"""How many items of a run passed the thresholds of its test: read from the record's results, else from its items."""
+"""How many items of a run passed the thresholds of its test, from the record's results, else from its items."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The run that is resumed or measured again, and what of it is used for that; not whether that may be trusted."""
+"""The run that is resumed or measured again, and which parts of it are used. `trust.py` decides whether they may be."""
 
 import shlex
 import warnings
@@ -219,7 +219,7 @@ class OriginalRun:
     def _data_dir(self, settings: Settings, given: str | Path | None) -> Path:
         """Where the cache of the run is: above it, unless its folder was moved; then the caller's.
 
-        Never where the manifest says that it was: nothing is written where only a file that was found points to.
+        The path in the manifest is never used: nothing is written to a place that only a found file names.
         """
         runs = self.folder.path.parent
         if runs.name == RUNS:

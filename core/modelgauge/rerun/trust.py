@@ -1,4 +1,4 @@
-"""Which names the caller must give again before a run is done again that may be somebody else's."""
+"""Trust: which names the caller must give again before a run is repeated that may be somebody else's."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ from modelgauge.rerun.original import NEW_RUN, Names, OriginalRun
 def check_names(run: OriginalRun, names: Names, verb: str) -> None:
     """Refuse a run that may be somebody else's, unless the caller gives the names that it would use.
 
-    Its manifest can be anybody's: its SUT and its judge get the user's prompts and keys, its files are read.
+    Anybody may have written its manifest, and its SUT and judge would get the user's prompts and keys.
 
     Args:
         run: that is done again.

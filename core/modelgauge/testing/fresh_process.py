@@ -1,4 +1,4 @@
-"""The other process: what registering a plugin does, and the items of its tests under another hash seed.
+"""A fresh process: reports what registering a plugin does, and the items of its tests under another hash seed.
 
 `plugin_checks` runs this file in a fresh interpreter, with a job on stdin and one JSON object on stdout. It is run as a
 file and imports little, so that what a plugin adds can be seen.

@@ -211,7 +211,7 @@ def test_calls(subject: Subject) -> str:
 
 
 def _texts(subject: Subject) -> Iterator[tuple[str, str, str]]:
-    """Everything that a run would show or record of it: what it is, the method that made it, the text."""
+    """The texts that a run would show or record of an object: (what it is, the method that made it, the text)."""
     if (error := subject.attempt.error) is not None:
         yield "the error of its constructor", "__init__", trace_of(error)
         return

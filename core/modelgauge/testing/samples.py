@@ -1,4 +1,4 @@
-"""What the kit asks: prompts, completions and replies that real life brings sooner or later. Data only."""
+"""Data of the kit: prompts, completions and replies that real life brings sooner or later."""
 
 from typing import Any, NamedTuple
 
