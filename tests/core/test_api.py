@@ -35,7 +35,7 @@ from modelgauge.errors import (
     UsageError,
 )
 from modelgauge.plugins.discovery import Plugins
-from modelgauge.reports.shown_run import ShownRun
+from modelgauge.runs.recorded_run import RecordedRun
 
 REQUEST = ContextVar("request", default="none")
 
@@ -124,7 +124,7 @@ def test_a_result_that_is_missing_says_why(sut, options, test, told):
 
 def test_a_run_of_objects_that_stopped_goes_on_in_python(sut, options, capsys):
     record = run_test(Sums("sums"), sut, **options, max_calls=2)
-    (run,) = [ShownRun(record, RunFolder(options["data_dir"] / "runs" / record.run_id))]
+    (run,) = [RecordedRun(record, RunFolder(options["data_dir"] / "runs" / record.run_id))]
     command = run.to_go_on()
     assert command == f"modelgauge.resume({str(run.folder.path)!r}, test=…, sut=…)"
     (again,) = resume(run.folder.path, options["data_dir"], test=Sums("sums"), sut=sut, max_calls=10)

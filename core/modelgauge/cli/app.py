@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from modelgauge.api import Runner
     from modelgauge.engine.planning import Plan
     from modelgauge.plugins.discovery import Plugins
-    from modelgauge.reports.shown_run import ShownRun
+    from modelgauge.runs.recorded_run import RecordedRun
 
 
 class App:
@@ -163,7 +163,7 @@ class App:
         table = columns(shown, head, width=width, folds=folds or {})
         click.echo(table or visible(self.redact(empty)))
 
-    def show_report(self, runs: Sequence[ShownRun], *, shown_by: str) -> None:
+    def show_report(self, runs: Sequence[RecordedRun], *, shown_by: str) -> None:
         """Print the tables of runs; `show` has every row, however many there are.
 
         Args:

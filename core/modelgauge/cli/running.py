@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from modelgauge.cli.app import App
     from modelgauge.data.records import ItemRecord, TestRecord
-    from modelgauge.reports.shown_run import ShownRun
+    from modelgauge.runs.recorded_run import RecordedRun
 
 log = logging.getLogger(__name__)
 
@@ -213,7 +213,7 @@ def run_and_report(
         again: the command that does what is left when not all was done; by default `resume` finds out.
     """
     from modelgauge.engine.run_files.folder import RunFolder
-    from modelgauge.reports.shown_run import ShownRun
+    from modelgauge.runs.recorded_run import RecordedRun
 
     allowed: Allowance = given["max_errors"]
     path = given["output_file"]
@@ -227,7 +227,7 @@ def run_and_report(
     except KeyboardInterrupt:
         interrupted, records = True, sorted(watch.records, key=lambda record: record.run_id)
     app.exit_code = _exit_code(records, allowed, interrupted=interrupted)
-    shown = [ShownRun(record, RunFolder(runs / record.run_id)) for record in records]
+    shown = [RecordedRun(record, RunFolder(runs / record.run_id)) for record in records]
     try:
         _show(app, shown, output, as_json=given["as_json"], again=again)
     finally:  # also where stdout takes no more: Ctrl-C ends all that stands in a pipe
@@ -256,9 +256,9 @@ def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted
 
 
 def _show(
-    app: App, shown: Sequence[ShownRun], output: OutputFile | None, *, as_json: bool, again: str
+    app: App, shown: Sequence[RecordedRun], output: OutputFile | None, *, as_json: bool, again: str
 ) -> None:
-    from modelgauge.reports.shown_run import record_as_json, records_as_json
+    from modelgauge.runs.as_json import record_as_json, records_as_json
 
     try:
         if output is not None:
@@ -275,7 +275,7 @@ def _show(
             app.show_report(shown, shown_by=again.split(" ")[1] if again else "run-test")
 
 
-def _print_reason(app: App, shown: Iterable[ShownRun], allowed: Allowance, *, in_tables: bool) -> None:
+def _print_reason(app: App, shown: Iterable[RecordedRun], allowed: Allowance, *, in_tables: bool) -> None:
     """Print why the exit code is not 0.
 
     Args:
@@ -308,7 +308,7 @@ def _print_reason(app: App, shown: Iterable[ShownRun], allowed: Allowance, *, in
 def _print_next_command(
     app: App,
     unfinished: Sequence[Mapping[str, Any]],
-    shown: Sequence[ShownRun],
+    shown: Sequence[RecordedRun],
     again: str,
     *,
     interrupted: bool,
@@ -320,7 +320,7 @@ def _print_next_command(
     ]
     if not left:
         return
-    from modelgauge.reports.shown_run import higher_cap
+    from modelgauge.runs.recorded_run import higher_cap
 
     # `resume` needs a higher cap to go on where one was reached; other commands begin again.
     resumes = not again or again.startswith("modelgauge resume ")

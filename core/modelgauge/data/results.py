@@ -271,3 +271,8 @@ def judged(thresholds: Mapping[str, Threshold], measurements: Mapping[str, float
     if thresholds and PASSED not in measurements:
         found[PASSED] = every
     return found
+
+
+def failing(measurements: Mapping[str, float]) -> tuple[str, ...]:
+    """The measurements of an item that did not reach their thresholds, in one of its repeats at least."""
+    return tuple([name for name in measurements if measurements.get(f"{name}.{PASSED}", 1.0) < 1])

@@ -14,8 +14,8 @@ from modelgauge.data.results import PASSED, Spent
 from modelgauge.reports.failures import group_failures
 from modelgauge.reports.figures import duration, figure
 from modelgauge.reports.layout import Page, Style, cells, counted, ends_of
-from modelgauge.reports.shown_run import ShownRun, higher_cap
 from modelgauge.reports.thresholds import have_all_passed, label_of, name_of, passed_of
+from modelgauge.runs.recorded_run import RecordedRun, higher_cap
 
 _MATRIX_RESULTS = 3
 _MATRIX_NAMES = 27  # characters that the columns need which name test and result
@@ -27,7 +27,7 @@ _PARTS = {"items": "make_test_items", "aggregate": "aggregate_measurements", "ru
 
 
 def render(
-    runs: Sequence[ShownRun], style: Style, redact: Callable[[str], str] = str, *, shown_by: str = ""
+    runs: Sequence[RecordedRun], style: Style, redact: Callable[[str], str] = str, *, shown_by: str = ""
 ) -> str:
     """The report of one or more runs: for several a matrix first, then each.
 
@@ -151,7 +151,7 @@ def _width(ends: tuple[float, float] | None) -> float:
 # --- facts of one run -----------------------------------------------------------------------------
 
 
-def _add_facts(run: ShownRun, page: Page, shown_by: str) -> None:
+def _add_facts(run: RecordedRun, page: Page, shown_by: str) -> None:
     rows = list(_facts(run, page.style))
     wide = max(len(_RECORD), *(len(label) for label, _, _ in rows))
     for label, content, look in rows:
@@ -161,7 +161,7 @@ def _add_facts(run: ShownRun, page: Page, shown_by: str) -> None:
     page.add_gap()
 
 
-def _facts(run: ShownRun, style: Style) -> Iterator[tuple[str, str, str]]:
+def _facts(run: RecordedRun, style: Style) -> Iterator[tuple[str, str, str]]:
     """The facts beside the results: label, text and look of each."""
     record = run.record
     if record.dataset is not None:
@@ -182,7 +182,7 @@ def _facts(run: ShownRun, style: Style) -> Iterator[tuple[str, str, str]]:
         yield "note", note, ""
 
 
-def _add_where(run: ShownRun, path: Path, page: Page, wide: int, shown_by: str) -> None:
+def _add_where(run: RecordedRun, path: Path, page: Page, wide: int, shown_by: str) -> None:
     """Add the path of the run, and the commands that show more of it or continue it."""
     record = run.record
     page.add_line(_RECORD, str(path), indent=wide)
@@ -227,7 +227,7 @@ def _prefix(record: TestRecord) -> Iterator[str]:
         )
 
 
-def _items(run: ShownRun) -> str:
+def _items(run: RecordedRun) -> str:
     counts, sample = run.record.counts, run.record.sample
     chosen = "" if sample is None else f"{sample.size:,} of {sample.total:,}, seed {sample.seed}: "
     partial = f", {counts.partial:,} of them in part ({counted(counts.failed_repeats, 'failed repeat')})"
@@ -241,7 +241,7 @@ def _items(run: ShownRun) -> str:
     return f"{chosen}{scored}, {failed}{missing}{_not_begun(run)}{'' if run.ended else ' so far'}"
 
 
-def _not_begun(run: ShownRun) -> str:
+def _not_begun(run: RecordedRun) -> str:
     """How many items were never taken up, where the run was stopped."""
     number, record = run.record.counts.not_begun, run.record
     if number is None and run.ended and (record.cancelled or record.failure is not None):
@@ -266,7 +266,7 @@ def _used(spent: Spent) -> str:
     return ", ".join(tokens + cost)
 
 
-def _troubles(run: ShownRun, style: Style) -> Iterator[tuple[str, str]]:
+def _troubles(run: RecordedRun, style: Style) -> Iterator[tuple[str, str]]:
     """Why a run ended early, and why items failed."""
     record = run.record
     if record.cancelled:
@@ -294,7 +294,7 @@ def _troubles(run: ShownRun, style: Style) -> Iterator[tuple[str, str]]:
 # --- many runs ------------------------------------------------------------------------------------
 
 
-def _add_matrix(runs: Sequence[ShownRun], page: Page) -> None:
+def _add_matrix(runs: Sequence[RecordedRun], page: Page) -> None:
     """A row for each test and result, a column for each SUT; where these do not fit, a row for each pair."""
     suts = list(dict.fromkeys(run.record.sut_uid for run in runs))
     found: dict[tuple[str, str], dict[str, str]] = {}

@@ -3,7 +3,7 @@
 import math
 
 from modelgauge.data.estimates import Estimate
-from modelgauge.data.records import ItemRecord, TestItemRecord, TestRecord
+from modelgauge.data.records import TestItemRecord, TestRecord
 from modelgauge.data.results import PASSED, judged
 from modelgauge.reports.figures import figure, limit
 from modelgauge.reports.layout import Style
@@ -44,12 +44,6 @@ def name_of(record: TestRecord, name: str) -> str:
     """The name of a result; of one that is no mean of repeats, with how these were reduced: `accuracy, pass@2 of 5`."""
     plain = record.measurement_of(name)
     return name if plain == name else f"{plain}, {record.reduction} of {record.repeats}"
-
-
-def failing(item: ItemRecord) -> tuple[str, ...]:
-    """The measurements of an item that did not reach their thresholds, in one of its repeats at least."""
-    held = item.measurements
-    return tuple([name for name in held if held.get(f"{name}.{PASSED}", 1.0) < 1])
 
 
 def have_all_passed(record: TestRecord) -> bool:

@@ -11,7 +11,8 @@ from modelgauge.data.records import item_from_json
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.errors import RecordError
 from modelgauge.plugins.discovery import Plugins
-from modelgauge.reports.shown_run import ShownRun, record_as_json
+from modelgauge.runs.as_json import record_as_json
+from modelgauge.runs.recorded_run import RecordedRun
 
 VERSION_1 = Path(__file__).parent / "journal_v1.jsonl"
 TWICE = [TestItem(["first", PromptWithContext("second", context={"right": "yes"})], id="two")]
@@ -58,8 +59,8 @@ def test_records_and_their_files_have_the_prompts_and_no_keys(journal):
     record, folder, _, _ = journal
     [item] = record.iter_items()
     assert [one.prompt for one in item.interactions] == list(item.test_item.prompts)
-    text = "".join(record_as_json(ShownRun(load_record(folder))))
-    [as_json] = json.loads("".join(record_as_json(ShownRun(record, folder=None))))["test_item_records"]
+    text = "".join(record_as_json(RecordedRun(load_record(folder))))
+    [as_json] = json.loads("".join(record_as_json(RecordedRun(record, folder=None))))["test_item_records"]
     assert json.loads(text)["test_item_records"] == [as_json]
     assert [set(one) for one in as_json["interactions"]] == 2 * [{"prompt", "response", "repeat"}]
     assert [one["prompt"] for one in as_json["interactions"]] == as_json["test_item"]["prompts"]

@@ -15,7 +15,7 @@ from modelgauge.errors import RecordError, RunStoppedError
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.reports.layout import Style
 from modelgauge.reports.run_report import render
-from modelgauge.reports.shown_run import shown_run, state_of
+from modelgauge.runs.state import recorded_run, state_of
 
 
 class Priced(PromptResponseSUT[str, str]):
@@ -84,7 +84,7 @@ def test_the_record_says_what_all_sessions_spent_while_it_runs_too(make_test, ru
     assert record.spent == Spent(attempts=4, tokens=60, cost_usd=4.0)
     folder = folder_of(record)
     (folder.path / "record.json").unlink()  # as a kill leaves it
-    assert shown_run(folder).record.spent == record.spent
+    assert recorded_run(folder).record.spent == record.spent
     whole = resumed(record, test, sut, max_calls=100)
     assert whole.spent == Spent(attempts=10, tokens=150, cost_usd=10.0)
     cached = run(make_test(10), sut)
@@ -287,7 +287,7 @@ def test_no_bounds_are_known_of_a_stopped_run_whose_items_were_not_read_to_their
 ):
     record = run(make_test(endless), make_sut(), max_calls=2, concurrency=1)
     assert (record.result["right"].n, record.result["right"].bounds) == (2, None)
-    shown = render([shown_run(RunFolder(run_folder / "runs" / record.run_id))], Style())
+    shown = render([recorded_run(RunFolder(run_folder / "runs" / record.run_id))], Style())
     assert "worst to best" in shown
     assert "not known" in shown
 
@@ -309,11 +309,11 @@ def test_whether_a_run_goes_on_or_was_killed_is_told_by_its_lock(make_test, make
     assert state_of(folder)[0] == "stopped"
     journal = JournalFile(folder.journal)
     assert state_of(folder) == ("running", None)
-    assert "going on" in shown_run(folder).record.failure.message
+    assert "going on" in recorded_run(folder).record.failure.message
     journal.close()
     (folder.path / "record.json").unlink()
     assert state_of(folder) == ("killed", None)
-    shown = shown_run(folder)
+    shown = recorded_run(folder)
     assert shown.record.counts.sut_calls.paid == shown.record.counts.scored == 1
 
 

@@ -10,8 +10,8 @@ from modelgauge.data.records import DatasetReference, RunFailure
 from modelgauge.data.results import CallCounts, ConcurrencyChange, Counts, Sample, Spent, Threshold
 from modelgauge.reports.layout import Style
 from modelgauge.reports.run_report import headline, render
-from modelgauge.reports.shown_run import ShownRun
 from modelgauge.reports.thresholds import why_not_passed
+from modelgauge.runs.recorded_run import RecordedRun
 
 RUN_ID = "20260131-120000-a1b2c3"  # in paths and commands, which are not broken into lines
 ACCURACY = Estimate(value=0.6384, n=72, stderr=0.0571, interval=(0.5236, 0.7401), bounds=(0.46, 0.74))
@@ -20,7 +20,7 @@ ACCURACY = Estimate(value=0.6384, n=72, stderr=0.0571, interval=(0.5236, 0.7401)
 def test_the_report_of_one_run(folder, record):
     counts = Counts(items=72, scored=72, sut_calls=CallCounts(paid=70, cached=2))
     whole = ACCURACY.replaced(bounds=(ACCURACY.value, ACCURACY.value))
-    run = ShownRun(record(result={"accuracy": whole, "items": 72}, counts=counts), folder())
+    run = RecordedRun(record(result={"accuracy": whole, "items": 72}, counts=counts), folder())
     shown = render([run], Style())
     path = str(run.folder.path)
     assert shown.split("\n")[:5] == [
@@ -48,8 +48,8 @@ def test_the_report_of_one_run(folder, record):
     ],
 )
 def test_tokens_and_dollars_are_told_where_they_are_known(folder, record, spent, told):
-    assert f"used    {told}\n" in render([ShownRun(record(spent=spent), folder())], Style())
-    assert "used" not in render([ShownRun(record(spent=Spent(attempts=3)), folder())], Style())
+    assert f"used    {told}\n" in render([RecordedRun(record(spent=spent), folder())], Style())
+    assert "used" not in render([RecordedRun(record(spent=Spent(attempts=3)), folder())], Style())
 
 
 def test_calls_are_told_of_those_who_were_asked(folder, record):
@@ -60,13 +60,15 @@ def test_calls_are_told_of_those_who_were_asked(folder, record):
         annotator_calls=CallCounts(paid=3),
         judge_calls=CallCounts(cached=2),
     )
-    shown = render([ShownRun(record(counts=counts), folder())], Style())
+    shown = render([RecordedRun(record(counts=counts), folder())], Style())
     assert "calls   SUT 0 paid, 0 cached; annotators 3 paid, 0 cached; judges 0 paid, 2\n" in shown
-    assert "annotators" not in render([ShownRun(record(counts=Counts(items=3, scored=3)), folder())], Style())
+    assert "annotators" not in render(
+        [RecordedRun(record(counts=Counts(items=3, scored=3)), folder())], Style()
+    )
 
 
 def test_groups_are_indented_and_long_ones_are_cut_unless_all_is_asked_for(folder, record):
-    run = ShownRun(record(result={"by_job": {f"job {n}": n for n in range(30)}}), folder())
+    run = RecordedRun(record(result={"by_job": {f"job {n}": n for n in range(30)}}), folder())
     cut = render([run], Style(most_rows=20))
     assert "by_job\n  job 0" in cut
     assert "  ... 10 more" in cut
@@ -78,7 +80,7 @@ def test_failed_items_show_their_kinds_their_causes_and_the_bounds(folder, recor
     counts = Counts(items=77, scored=72, sut_errors=3, annotator_errors=1, unscored=1)
     failures = [failure(0, "slow\x1b[2J"), failure(1, "slow\x1b[2J"), failure(2, "bad", stage="measure")]
     shown = render(
-        [ShownRun(record(result={"accuracy": ACCURACY}, counts=counts), folder(*failures))], Style()
+        [RecordedRun(record(result={"accuracy": ACCURACY}, counts=counts), folder(*failures))], Style()
     )
     assert "worst to best" in shown
     assert "0.46 to 0.74" in shown
@@ -91,7 +93,7 @@ def test_failed_items_show_their_kinds_their_causes_and_the_bounds(folder, recor
 def test_a_long_message_is_shown_with_its_fix(folder, record, failure):
     message = f"The server said: {'no ' * 500}. Set its address: export ACME_URL=https://acme.example"
     counts = Counts(items=1, sut_errors=1)
-    shown = render([ShownRun(record(counts=counts), folder(failure(0, message)))], Style())
+    shown = render([RecordedRun(record(counts=counts), folder(failure(0, message)))], Style())
     assert "The server said: no no" in shown
     assert "Set its address: export ACME_URL=https://acme.example" in " ".join(shown.split())
     assert max(len(line) for line in shown.splitlines() if RUN_ID not in line) <= 80
@@ -100,18 +102,18 @@ def test_a_long_message_is_shown_with_its_fix(folder, record, failure):
 def test_a_run_that_ended_early_says_why(folder, record):
     failed = RunFailure(stage="items", error_type="OSError", message="no such file")
     counts = Counts(items=10, scored=4)
-    shown = render([ShownRun(record(failure=failed, cancelled=True, counts=counts), folder())], Style())
+    shown = render([RecordedRun(record(failure=failed, cancelled=True, counts=counts), folder())], Style())
     assert "stopped  make_test_items: OSError: no such file" in shown
     assert "stopped  interrupted" in shown
     assert "4 scored, 0 failed, 6 not finished" in shown
 
 
 def test_a_run_that_was_stopped_says_how_to_go_on(folder, record):
-    run = ShownRun(record(cancelled=True), folder())
+    run = RecordedRun(record(cancelled=True), folder())
     assert render([run], Style()).endswith("modelgauge resume 20260131-120000-a1b2c3")
     (run.folder.path / "run.json").write_text('{"rescores": "20260130-110000-f1e2d3"}', encoding="utf-8")
     assert render([run], Style()).endswith("modelgauge rescore 20260130-110000-f1e2d3")
-    assert "resume" not in render([ShownRun(record(), folder())], Style())
+    assert "resume" not in render([RecordedRun(record(), folder())], Style())
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_a_run_that_was_stopped_says_how_to_go_on(folder, record):
     ],
 )
 def test_only_commands_of_ours_are_shown_as_the_next(folder, record, command, shown):
-    run = ShownRun(record(cancelled=True), folder())
+    run = RecordedRun(record(cancelled=True), folder())
     manifest = {"rescores": "20260130-110000-f1e2d3", "command": command}
     (run.folder.path / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
     assert render([run], Style()).endswith(f"  {shown}")
@@ -141,13 +143,13 @@ def test_only_commands_of_ours_are_shown_as_the_next(folder, record, command, sh
     ],
 )
 def test_a_stopped_run_of_given_answers_goes_on_by_its_own_command(folder, record, manifest, shown):
-    run = ShownRun(record(sut_uid="given_outputs", cancelled=True), folder())
+    run = RecordedRun(record(sut_uid="given_outputs", cancelled=True), folder())
     (run.folder.path / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
     lines = render([run], Style()).split("\n")
     next_line = "next     modelgauge show 20260131-120000-a1b2c3"
     assert lines[-2:] == ([next_line, f"         {shown}"] if shown else [lines[-2], next_line])
     assert "resume" not in "".join(lines)
-    assert ShownRun(run.record).to_go_on() is None
+    assert RecordedRun(run.record).to_go_on() is None
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_no_command_advises_itself_or_what_cannot_help(folder, record, shown_by,
     if "failure" in changes:
         stage, message = changes["failure"]
         changes = {**changes, "failure": RunFailure(stage=stage, error_type="Error", message=message)}
-    run = ShownRun(record(**changes), folder())
+    run = RecordedRun(record(**changes), folder())
     shown = render([run], Style(), shown_by=shown_by).replace(run.record.run_id, "RUN").split("\n")
     assert [line for line in shown if "modelgauge" in line] == advice
 
@@ -187,7 +189,7 @@ def test_no_command_advises_itself_or_what_cannot_help(folder, record, shown_by,
 def test_a_command_that_is_shown_finds_a_run_that_lies_elsewhere_and_stays_on_one_line(
     folder, record, tmp_path, monkeypatch
 ):
-    run = ShownRun(record(cancelled=True), folder())
+    run = RecordedRun(record(cancelled=True), folder())
     elsewhere = tmp_path / "a folder" / ("deep" * 20)
     elsewhere.mkdir(parents=True)
     monkeypatch.chdir(elsewhere)
@@ -208,7 +210,7 @@ def test_a_command_that_is_shown_finds_a_run_that_lies_elsewhere_and_stays_on_on
 )
 def test_items_that_were_never_begun_are_told(folder, record, not_begun, told):
     counts = Counts(items=10, scored=4, not_begun=not_begun)
-    assert told in render([ShownRun(record(cancelled=True, counts=counts), folder())], Style(width=100))
+    assert told in render([RecordedRun(record(cancelled=True, counts=counts), folder())], Style(width=100))
 
 
 @pytest.mark.parametrize(
@@ -223,7 +225,7 @@ def test_items_that_were_never_begun_are_told(folder, record, not_begun, told):
 def test_a_stopped_run_tells_the_bounds_or_that_they_are_not_known(folder, record, bounds, not_begun, told):
     counts = Counts(items=4, scored=4, not_begun=not_begun)
     result = {"accuracy": Estimate(0.5, 4, 0.25, bounds=bounds)}
-    shown = render([ShownRun(record(cancelled=True, counts=counts, result=result), folder())], Style())
+    shown = render([RecordedRun(record(cancelled=True, counts=counts, result=result), folder())], Style())
     assert ("worst to best" in shown) == (told is not None)
     assert (told or "0.50") in shown
 
@@ -233,7 +235,9 @@ def test_what_a_dead_sut_said_stands_once(folder, record, failure):
     failed = RunFailure(
         stage="run", error_type="RunStoppedError", message=f"'a_sut' was stopped: {message} Correct it."
     )
-    run = ShownRun(record(failure=failed, counts=Counts(items=3, sut_errors=3)), folder(failure(0, message)))
+    run = RecordedRun(
+        record(failure=failed, counts=Counts(items=3, sut_errors=3)), folder(failure(0, message))
+    )
     shown = " ".join(render([run], Style()).split())
     assert shown.count("Incorrect API key") == 1
     assert "1 x SUT a_sut: ValueError: see above" in shown
@@ -246,7 +250,7 @@ def test_a_cut_of_the_concurrency_is_told_and_growth_is_not(folder, record):
         for n, limit in ((2, 26), (3, 12), (9, 30))
     ]
     shown = render(
-        [ShownRun(record(concurrency={"a_sut": (grown, *cuts), "a_judge": (grown,)}), folder())], Style()
+        [RecordedRun(record(concurrency={"a_sut": (grown, *cuts), "a_judge": (grown,)}), folder())], Style()
     )
     assert "concurrency cut to 12 by the server's rate limit (a_sut)" in shown
     assert "a_judge" not in shown
@@ -255,7 +259,7 @@ def test_a_cut_of_the_concurrency_is_told_and_growth_is_not(folder, record):
 def test_a_cut_that_was_taken_back_is_not_told(folder, record):
     def changed(*whys):
         changes = (ConcurrencyChange(seconds=n, limit=limit, why=why) for n, (limit, why) in enumerate(whys))
-        return render([ShownRun(record(concurrency={"a_sut": tuple(changes)}), folder())], Style())
+        return render([RecordedRun(record(concurrency={"a_sut": tuple(changes)}), folder())], Style())
 
     assert "concurrency cut" not in changed((13, "rate limited"), (20, "cut in vain"), (40, "saturated"))
     assert "concurrency cut to 26" in changed((26, "rate limited"), (17, "rate limited"), (26, "cut in vain"))
@@ -273,7 +277,7 @@ def test_no_number_of_a_result_is_ever_cut(folder, record, width, thresholds):
     }
     counts = Counts(items=43300, scored=43276, sut_errors=24)
     runs = [
-        ShownRun(record(sut_uid=uid, result=result, counts=counts, thresholds=thresholds), folder())
+        RecordedRun(record(sut_uid=uid, result=result, counts=counts, thresholds=thresholds), folder())
         for uid in ("provider/some-long-model-name", "provider/another-long-model-name", "third")
     ]
     shown = " ".join(render(runs, Style(width=width)).split())
@@ -295,7 +299,7 @@ def test_no_line_is_longer_than_the_terminal(folder, record, failure, width):
         "notes": ("a note " * 40,),
         "sut_uid": "acme/model?" + "x" * 150,
     }
-    run = ShownRun(record(**changes), folder(failure(0, "word " * 100)))
+    run = RecordedRun(record(**changes), folder(failure(0, "word " * 100)))
     for runs in ([run], [run, run]):
         assert (
             max(len(line) for line in render(runs, Style(width=width)).split("\n") if RUN_ID not in line)
@@ -304,7 +308,7 @@ def test_no_line_is_longer_than_the_terminal(folder, record, failure, width):
 
 
 def test_what_has_no_symbols_gets_ascii_and_what_has_no_colour_no_codes(folder, record, failure):
-    run = ShownRun(
+    run = RecordedRun(
         record(result={"accuracy": ACCURACY}, counts=Counts(items=1, sut_errors=1)), folder(failure(0))
     )
     plain = render([run, run], Style(symbols=False))
@@ -316,7 +320,7 @@ def test_what_has_no_symbols_gets_ascii_and_what_has_no_colour_no_codes(folder, 
 
 def test_several_runs_begin_with_a_matrix(folder, record):
     runs = [
-        ShownRun(record(test_uid=test, sut_uid=sut, result={"accuracy": ACCURACY}), folder())
+        RecordedRun(record(test_uid=test, sut_uid=sut, result={"accuracy": ACCURACY}), folder())
         for test in ("one", "two")
         for sut in ("left", "right")
     ]
@@ -327,7 +331,7 @@ def test_several_runs_begin_with_a_matrix(folder, record):
 
 
 def test_where_the_matrix_is_too_wide_each_pair_has_a_row(folder, record):
-    runs = [ShownRun(record(sut_uid=f"sut{n}", result={"a": 1}), folder()) for n in range(8)]
+    runs = [RecordedRun(record(sut_uid=f"sut{n}", result={"a": 1}), folder()) for n in range(8)]
     lines = render(runs, Style()).split("\n")
     assert lines[0].split() == ["Test", "Result", "SUT", "value"]
     assert lines[2].split() == ["a_test", "a", "sut0", "1"]
@@ -341,8 +345,8 @@ def test_of_many_runs_those_are_told_in_full_that_need_a_look(folder, record):
         "full": {"failure": failed},
         "left": {"cancelled": True},
     }
-    fine = [ShownRun(record(sut_uid=f"sut{n}", result={"a": n}), folder()) for n in range(4)]
-    runs = [*fine, *(ShownRun(record(sut_uid=name, **one), folder()) for name, one in needing.items())]
+    fine = [RecordedRun(record(sut_uid=f"sut{n}", result={"a": n}), folder()) for n in range(4)]
+    runs = [*fine, *(RecordedRun(record(sut_uid=name, **one), folder()) for name, one in needing.items())]
     shown = render(runs, Style(width=120))
     titles = [line for line in shown.split("\n") if line.startswith("a_test on ")]
     assert titles == [f"a_test on {name}" for name in needing]
@@ -364,7 +368,7 @@ def test_a_matrix_tells_three_results_of_a_run_and_what_is_wrong_with_it(folder,
         },
         "nothing": {},
     }
-    runs = [ShownRun(record(sut_uid=name, **one), folder()) for name, one in results.items()]
+    runs = [RecordedRun(record(sut_uid=name, **one), folder()) for name, one in results.items()]
     lines = [line.split() for line in render(runs, Style(width=80)).split("\n")]
     assert lines[0] == ["Test", "Result", "SUT", "value"]
     assert lines[2 : lines.index([])] == [
@@ -393,18 +397,20 @@ def test_a_list_of_runs_tells_what_passed_else_the_first_result(record):
 
 
 def test_the_width_of_a_matrix_decides_whether_systems_stand_side_by_side(folder, record):
-    runs = [ShownRun(record(sut_uid=sut, result={"a": ACCURACY}), folder()) for sut in ("s" * 20, "t" * 21)]
+    runs = [
+        RecordedRun(record(sut_uid=sut, result={"a": ACCURACY}), folder()) for sut in ("s" * 20, "t" * 21)
+    ]
     wide = 27 + 20 + 21 + 6
     assert render(runs, Style(width=wide)).split("\n")[0].split() == ["Test", "Result", "s" * 20, "t" * 21]
     assert render(runs, Style(width=wide - 1)).split("\n")[0].split() == ["Test", "Result", "SUT", "value"]
-    only = [runs[0], ShownRun(record(sut_uid="u", result={"b": 1}), folder())]
+    only = [runs[0], RecordedRun(record(sut_uid="u", result={"b": 1}), folder())]
     rows = render(only, Style()).split("\n")[2:4]
     assert [row.split() for row in rows] == [["a_test", "a", "0.638", "±", "0.057"], ["a_test", "b", "1"]]
     assert rows[1].index("1") > rows[0].index("0.638")
 
 
 def test_secrets_are_taken_out_before_lines_are_broken(folder, record):
-    run = ShownRun(record(notes=(f"{'word ' * 13}my-secret-value",)), folder())
+    run = RecordedRun(record(notes=(f"{'word ' * 13}my-secret-value",)), folder())
     assert "my-secret" not in render([run], Style(), lambda text: text.replace("my-secret-value", "[secret]"))
 
 
@@ -421,7 +427,7 @@ def test_secrets_are_taken_out_before_lines_are_broken(folder, record):
     ],
 )
 def test_parts_that_are_not_known_are_left_out(folder, record, estimate, cells):
-    lines = render([ShownRun(record(result={"name": estimate}), folder())], Style()).split("\n")
+    lines = render([RecordedRun(record(result={"name": estimate}), folder())], Style()).split("\n")
     assert lines[3].split() == ["name", *cells, f"{estimate.n}"]
 
 
@@ -435,14 +441,14 @@ def test_parts_that_are_not_known_are_left_out(folder, record, estimate, cells):
     ],
 )
 def test_equal_prompts_are_told_where_there_are_any(folder, record, facts, told):
-    run = ShownRun(record(counts=Counts(items=40, scored=40), **facts), folder())
+    run = RecordedRun(record(counts=Counts(items=40, scored=40), **facts), folder())
     shown = " ".join(render([run], Style()).split())
     assert told in shown if told else "distinct prompts" not in shown
 
 
 def test_what_was_measured_in_full_has_no_interval(folder, record):
     exact = Estimate(value=0.6, n=40, bounds=(0.6, 0.6), interval_kind="exact")
-    shown = render([ShownRun(record(result={"accuracy": exact}), folder())], Style(width=80))
+    shown = render([RecordedRun(record(result={"accuracy": exact}), folder())], Style(width=80))
     row = next(line for line in shown.splitlines() if line.startswith("accuracy"))
     assert row.split() == ["accuracy", "0.6", "exact,", "no", "interval", "40"]
 
@@ -458,21 +464,21 @@ def test_what_was_measured_in_full_has_no_interval(folder, record):
 def test_the_results_of_a_stopped_run_are_those_of_its_first_items(folder, record, not_begun, bounds, told):
     counts = Counts(items=10, scored=10, not_begun=not_begun)
     result = {"accuracy": ACCURACY.replaced(n=10, bounds=bounds)}
-    run = ShownRun(record(result=result, counts=counts, cancelled=True), folder())
+    run = RecordedRun(record(result=result, counts=counts, cancelled=True), folder())
     shown = " ".join(render([run], Style()).split())
     assert "The run was stopped: its results are of the items that came first." in shown
     assert f"{told} record" in shown
     assert ("bounds not known" in shown) == (bounds is None)
     ended = counts.replaced(not_begun=0)
     assert "came first" not in render(
-        [ShownRun(record(result=result, counts=ended, cancelled=True), folder())], Style()
+        [RecordedRun(record(result=result, counts=ended, cancelled=True), folder())], Style()
     )
 
 
 def test_a_threshold_is_compared_with_the_measurement_that_was_reduced(folder, record):
     estimate = Estimate(value=0.75, n=4, reduction="pass@2")
     result = {"accuracy.pass@2": estimate, "accuracy.passed.pass@2": estimate, "passed.pass@2": estimate}
-    run = ShownRun(
+    run = RecordedRun(
         record(
             result=result,
             repeats=5,
@@ -499,7 +505,7 @@ def facts_of(run, **style):
 
 
 def test_what_is_known_of_a_run_stands_in_its_order(folder, record):
-    run = ShownRun(
+    run = RecordedRun(
         record(
             dataset=DatasetReference(name="cases.jsonl", digest="0123456789abcdef"),
             sample=Sample(size=1040, total=5000, seed=7),
@@ -528,11 +534,11 @@ def test_what_is_known_of_a_run_stands_in_its_order(folder, record):
 
 def test_of_a_run_that_goes_on_only_what_is_known_is_told(folder, record):
     unknown = record(seconds=None, counts=Counts(items=2, scored=2))
-    run = ShownRun(unknown, folder(), ended=False, going_on=True)
+    run = RecordedRun(unknown, folder(), ended=False, going_on=True)
     assert [label for label, _ in facts_of(run)] == ["items", "record", "next"]
-    known = ShownRun(unknown.replaced(seconds=1.0), folder(), ended=False, going_on=True)
+    known = RecordedRun(unknown.replaced(seconds=1.0), folder(), ended=False, going_on=True)
     assert [label for label, _ in facts_of(known)] == ["items", "calls", "time", "record", "next"]
-    ended = ShownRun(unknown, folder())
+    ended = RecordedRun(unknown, folder())
     assert [label for label, _ in facts_of(ended)] == ["items", "calls", "record", "next"]
 
 
@@ -540,7 +546,7 @@ def test_a_run_without_a_record_tells_its_state_and_goes_on_unless_it_does_so_no
     state = RunFailure(stage="run", error_type="RunUnfinished", message="It was killed.")
     counts = Counts(items=2, scored=2)
     for going_on in (True, False):
-        run = ShownRun(record(failure=state, counts=counts), folder(), ended=False, going_on=going_on)
+        run = RecordedRun(record(failure=state, counts=counts), folder(), ended=False, going_on=going_on)
         shown = render([run], Style(color=True))
         assert [text for label, text in facts_of(run) if label == "state"] == ["It was killed."]
         assert "RunUnfinished" not in shown
@@ -565,7 +571,7 @@ RED = "\x1b[31m"
     ],
 )
 def test_what_went_wrong_is_red_and_the_rest_is_not(folder, record, failure, changes, red):
-    lines = render([ShownRun(record(**changes), folder(failure(0)))], Style(color=True)).split("\n")
+    lines = render([RecordedRun(record(**changes), folder(failure(0)))], Style(color=True)).split("\n")
     assert {line.split("m", 1)[1].split()[0] for line in lines if RED in line} == red
     assert lines[0] == "\x1b[1ma_test on a_sut\x1b[0m"
 
@@ -574,7 +580,7 @@ def test_what_went_wrong_is_red_and_the_rest_is_not(folder, record, failure, cha
     ("stage", "who"), [("sut", "SUT"), ("annotator", "annotator"), ("measure", "measure_quality of")]
 )
 def test_an_error_says_who_failed(folder, record, failure, stage, who):
-    run = ShownRun(record(counts=Counts(items=1, sut_errors=1)), folder(failure(0, "no", stage)))
+    run = RecordedRun(record(counts=Counts(items=1, sut_errors=1)), folder(failure(0, "no", stage)))
     assert ("errors", f"1 x {who} a_sut: ValueError: no") in facts_of(run)
 
 
@@ -585,10 +591,10 @@ def test_an_error_says_who_failed(folder, record, failure, stage, who):
 def test_a_run_that_stopped_says_in_what(folder, record, stage, what):
     failed = RunFailure(stage=stage, error_type="E", message="x" * 500 + " " + "y" * 500)
     ((_, told),) = [
-        one for one in facts_of(ShownRun(record(failure=failed), folder())) if one[0] == "stopped"
+        one for one in facts_of(RecordedRun(record(failure=failed), folder())) if one[0] == "stopped"
     ]
     assert told.startswith(f"{what}: E: xxx")
-    told = " ".join(render([ShownRun(record(failure=failed), folder())], Style()).split())
+    told = " ".join(render([RecordedRun(record(failure=failed), folder())], Style()).split())
     assert " ... " in told
 
 
@@ -601,7 +607,7 @@ def test_the_largest_groups_of_errors_are_shown_and_the_others_counted(
 ):
     words = ["a", "a", "b", "c", "d", "e", "f", "f", "g"]
     errors = folder(*(failure(n, word) for n, word in enumerate(words)))
-    run = ShownRun(record(counts=Counts(items=9, sut_errors=9)), errors)
+    run = RecordedRun(record(counts=Counts(items=9, sut_errors=9)), errors)
     told = [text for label, text in facts_of(run, most_rows=most) if label == "errors"]
     in_order = ["2 x a", "2 x f", *(f"1 x {word}" for word in "bcdeg")]
     assert [f"{one[:4]}{one[-1]}" for one in told[:groups]] == in_order[:groups]
@@ -610,7 +616,7 @@ def test_the_largest_groups_of_errors_are_shown_and_the_others_counted(
 
 def test_items_that_were_scored_in_part_are_told(folder, record):
     counts = Counts(items=3, scored=3, partial=2, failed_repeats=1)
-    shown = render([ShownRun(record(counts=counts, result={"a": ACCURACY}), folder())], Style(width=120))
+    shown = render([RecordedRun(record(counts=counts, result={"a": ACCURACY}), folder())], Style(width=120))
     assert "3 scored, 2 of them in part (1 failed repeat), 0 failed\n" in shown
     assert "worst to best" in shown
     assert "show 20260131-120000-a1b2c3 --failures" in shown
@@ -626,7 +632,7 @@ def test_items_that_were_scored_in_part_are_told(folder, record):
     ],
 )
 def test_where_items_are_below_a_threshold_the_next_is_to_look_at_them(folder, record, result, option):
-    shown = render([ShownRun(record(result=result), folder())], Style(), shown_by="run-test")
+    shown = render([RecordedRun(record(result=result), folder())], Style(), shown_by="run-test")
     assert shown.endswith(f"next    modelgauge show {RUN_ID}{option}")
 
 
@@ -655,17 +661,19 @@ def test_the_worst_and_the_best_are_shown_where_something_is_missing(
     folder, record, counts, changes, bounds, shows
 ):
     result = {"a": Estimate(0.5, 4, 0.25, bounds=bounds), "b": 2}
-    shown = render([ShownRun(record(counts=counts, result=result, **changes), folder())], Style())
+    shown = render([RecordedRun(record(counts=counts, result=result, **changes), folder())], Style())
     assert ("worst to best" in shown) == shows
-    only_numbers = render([ShownRun(record(counts=counts, result={"b": 2}, **changes), folder())], Style())
+    only_numbers = render([RecordedRun(record(counts=counts, result={"b": 2}, **changes), folder())], Style())
     assert "worst to best" not in only_numbers
 
 
 def test_a_table_of_numbers_has_two_columns_and_groups_have_no_cells(folder, record):
-    lines = render([ShownRun(record(result={"a": 1, "g": {"x": 2}}), folder())], Style()).split("\n")
+    lines = render([RecordedRun(record(result={"a": 1, "g": {"x": 2}}), folder())], Style()).split("\n")
     assert lines[1].split() == ["Result", "value"]
     assert [line.split() for line in lines[3:6]] == [["a", "1"], ["g"], ["x", "2"]]
-    mixed = render([ShownRun(record(result={"a": ACCURACY, "g": {"x": 2}}), folder())], Style()).split("\n")
+    mixed = render([RecordedRun(record(result={"a": ACCURACY, "g": {"x": 2}}), folder())], Style()).split(
+        "\n"
+    )
     assert [line.split() for line in mixed[4:6]] == [["g"], ["x", "2"]]
 
 
@@ -679,6 +687,6 @@ def test_a_table_of_numbers_has_two_columns_and_groups_have_no_cells(folder, rec
     ],
 )
 def test_as_many_rows_of_a_group_are_shown_as_are_wanted(folder, record, most, rows):
-    run = ShownRun(record(result={"g": {"x": 1, "y": 2, "z": 3}, "after": 4}), folder())
+    run = RecordedRun(record(result={"g": {"x": 1, "y": 2, "z": 3}, "after": 4}), folder())
     lines = [" ".join(line.split()) for line in render([run], Style(most_rows=most)).split("\n")]
     assert lines[3 : lines.index("")] == rows

@@ -3,11 +3,11 @@
 import pytest
 
 from modelgauge import Estimate, TestRecord
-from modelgauge.data.results import Counts, Threshold
+from modelgauge.data.results import Counts, Threshold, failing
 from modelgauge.reports.layout import Style
 from modelgauge.reports.run_report import render
-from modelgauge.reports.shown_run import ShownRun
-from modelgauge.reports.thresholds import failing, have_all_passed, passed_of, why_not_passed
+from modelgauge.reports.thresholds import have_all_passed, passed_of, why_not_passed
+from modelgauge.runs.recorded_run import RecordedRun
 
 MADE = {"uid": "x", "class_name": "x", "cache_version": 0, "arguments": {}, "opaque": []}
 SCORES = {
@@ -36,7 +36,7 @@ def record(result, thresholds=("Match", "Length"), scored=4, sut="sut"):
 
 
 def shown(*records, symbols=True):
-    runs = [ShownRun(one) for one in records]
+    runs = [RecordedRun(one) for one in records]
     return render(runs, Style(width=80, color=False, symbols=symbols)).splitlines()
 
 
@@ -109,8 +109,8 @@ def test_thousands_of_items_are_counted_for_people():
         ({"x.passed": 0.0}, ()),
     ],
 )
-def test_the_measurements_of_an_item_that_are_below_their_thresholds(scored, measurements, names):
-    assert failing(scored(0).replaced(measurements=measurements)) == names
+def test_the_measurements_of_an_item_that_are_below_their_thresholds(measurements, names):
+    assert failing(measurements) == names
 
 
 @pytest.mark.parametrize(

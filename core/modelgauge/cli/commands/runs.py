@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from modelgauge.data.items import PromptWithContext
     from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord, TestRecord
     from modelgauge.engine.run_files.folder import RunFolder
-    from modelgauge.reports.shown_run import ShownRun
+    from modelgauge.runs.recorded_run import RecordedRun
 
 _EXPECTED = frozenset(
     {
@@ -66,7 +66,7 @@ def _row(app: App, folder: RunFolder) -> dict[str, Any]:
     from modelgauge.errors import RecordError
     from modelgauge.reports.layout import Style
     from modelgauge.reports.run_report import headline
-    from modelgauge.reports.shown_run import state_of
+    from modelgauge.runs.state import state_of
 
     record: TestRecord | None = None
     manifest: dict[str, Any] = {}
@@ -137,7 +137,7 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool) -
       modelgauge show run_data/runs/20260131-120000-a1b2c3 --failures
       modelgauge show records.json --items --json
     """
-    from modelgauge.reports.shown_run import records_as_json
+    from modelgauge.runs.as_json import records_as_json
 
     runs = _shown_runs(app, run)
     if as_json:
@@ -152,21 +152,22 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool) -
         (_show_items if items else _show_failures)(app, one)
 
 
-def _shown_runs(app: App, name: str) -> Sequence[ShownRun]:
+def _shown_runs(app: App, name: str) -> Sequence[RecordedRun]:
     from modelgauge.api import load_records
     from modelgauge.engine.run_files.folder import RECORD, find_run
     from modelgauge.errors import RecordError
-    from modelgauge.reports.shown_run import ShownRun, shown_run
+    from modelgauge.runs.recorded_run import RecordedRun
+    from modelgauge.runs.state import recorded_run
 
     path = Path(name)
     if path.is_file() and path.name != RECORD:
-        return [ShownRun(record) for record in load_records(path)]
+        return [RecordedRun(record) for record in load_records(path)]
     folders = find_run(app.settings.data_dir, str(path.parent) if path.is_file() else name)
-    found: list[ShownRun] = []
+    found: list[RecordedRun] = []
     damaged: list[RecordError] = []
     for folder in folders:
         try:
-            found.append(shown_run(folder))
+            found.append(recorded_run(folder))
         except RecordError as error:
             damaged.append(error)
     if not found:
@@ -176,7 +177,7 @@ def _shown_runs(app: App, name: str) -> Sequence[ShownRun]:
     return found
 
 
-def _show_items(app: App, run: ShownRun) -> None:
+def _show_items(app: App, run: RecordedRun) -> None:
     number = 0
     for record in run.items().in_order():
         number += 1
@@ -187,7 +188,7 @@ def _show_items(app: App, run: ShownRun) -> None:
     _check_count(app, run, number, run.record.counts.scored + run.record.counts.failed)
 
 
-def _show_failures(app: App, run: ShownRun) -> None:
+def _show_failures(app: App, run: RecordedRun) -> None:
     """Show the first item of each kind of failure, then the items below a threshold."""
     from modelgauge.reports.failures import group_failures, without_our_frames
 
@@ -206,20 +207,20 @@ def _show_failures(app: App, run: ShownRun) -> None:
     _check_count(app, run, number, run.record.counts.failed + run.record.counts.partial)
 
 
-def _check_count(app: App, run: ShownRun, number: int, recorded: int) -> None:
+def _check_count(app: App, run: RecordedRun, number: int, recorded: int) -> None:
     if run.ended and number != recorded:
         app.note(f"Warning: the record counts {recorded:,} of them, but the run's journal holds {number:,}.")
 
 
-def _show_not_passed(app: App, run: ShownRun) -> int:
+def _show_not_passed(app: App, run: RecordedRun) -> int:
     """Show the scored items that are below a threshold, and say how many there are."""
+    from modelgauge.data.results import failing
     from modelgauge.reports.figures import exact
-    from modelgauge.reports.thresholds import failing
 
     number = 0
     for record in run.not_passed():
         number += 1
-        named = [f"{name} = {exact(record.measurements[name])}" for name in failing(record)]
+        named = [f"{name} = {exact(record.measurements[name])}" for name in failing(record.measurements)]
         app.show("\n".join([*_item_lines(record), f"  NOT PASSED: {', '.join(named)}", ""]))
     return number
 

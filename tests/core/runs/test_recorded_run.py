@@ -9,7 +9,9 @@ from modelgauge.data.records import RepeatFailure, RunFailure, record_from_json
 from modelgauge.data.results import Counts
 from modelgauge.errors import RecordError
 from modelgauge.reports.failures import group_failures, without_our_frames
-from modelgauge.reports.shown_run import JournalItems, ShownRun, higher_cap, record_as_json, records_as_json
+from modelgauge.runs.as_json import record_as_json, records_as_json
+from modelgauge.runs.items import JournalItems
+from modelgauge.runs.recorded_run import RecordedRun, higher_cap
 
 TORN = RepeatFailure(repeat=1, stage="sut", source_uid="a_sut", error_type="E", message="torn", traceback="")
 
@@ -61,20 +63,20 @@ def test_a_damaged_line_is_named(folder, scored, line):
 
 
 def test_a_record_as_json_reads_back_with_its_items(folder, record, scored, failure):
-    run = ShownRun(record(result={"x": 0.1}), folder(scored(2), failure(0), scored(1)))
+    run = RecordedRun(record(result={"x": 0.1}), folder(scored(2), failure(0), scored(1)))
     text = "".join(record_as_json(run))
     read = record_from_json(json.loads(text), "here")
     assert read == run.record
     assert [item.index for item in read.test_item_records] == [1, 2]
     assert [item.index for item in read.test_item_exceptions] == [0]
-    again = ShownRun(read)
+    again = RecordedRun(read)
     assert "".join(record_as_json(again)) == text
     assert [item.index for item in again.items().in_order()] == [0, 1, 2]
     assert [item.index for item in again.failures()] == [0]
 
 
 def test_several_records_are_a_list_and_items_can_be_left_out(folder, record, scored):
-    run = ShownRun(record(), folder(scored(0)))
+    run = RecordedRun(record(), folder(scored(0)))
     data = json.loads("".join(records_as_json([run, run], scored=False)))
     assert [one["test_item_exceptions"] for one in data["records"]] == [[], []]
     assert "test_item_records" not in data["records"][0]
@@ -98,9 +100,9 @@ def test_a_record_as_json_has_the_items_that_are_wanted(
     folder, record, scored, failure, wanted, scored_ones, failed_ones, in_memory
 ):
     items = [scored(0), below(scored(1)), scored(2, failed_repeats=(TORN,)), passing(scored(3)), failure(4)]
-    run = ShownRun(record(), folder(*items))
+    run = RecordedRun(record(), folder(*items))
     if in_memory:
-        run = ShownRun(record_from_json(json.loads("".join(record_as_json(run))), "here"))
+        run = RecordedRun(record_from_json(json.loads("".join(record_as_json(run))), "here"))
     text = "".join(record_as_json(run, **wanted))
     data = json.loads(text)
     for name, indices in (("test_item_records", scored_ones), ("test_item_exceptions", failed_ones)):
@@ -121,17 +123,17 @@ def passing(item):
 
 def test_items_below_a_threshold_and_those_that_failed_in_part(folder, record, scored, failure):
     items = [failure(0), scored(3, failed_repeats=(TORN,)), below(scored(2)), passing(scored(1)), scored(4)]
-    run = ShownRun(record(), folder(*items))
+    run = RecordedRun(record(), folder(*items))
     assert [item.index for item in run.not_passed()] == [2]
     assert [item.index for item in run.not_passed(partial=True)] == [2, 3]
     assert sorted(item.index for item in run.failures()) == [0, 3]
-    in_memory = ShownRun(record_from_json(json.loads("".join(record_as_json(run))), "here"))
+    in_memory = RecordedRun(record_from_json(json.loads("".join(record_as_json(run))), "here"))
     assert sorted(item.index for item in in_memory.failures()) == [0, 3]
     assert [item.index for item in in_memory.not_passed(partial=True)] == [2, 3]
 
 
 def test_a_line_that_is_spelled_otherwise_is_read_all_the_same(folder, record, scored):
-    run = ShownRun(record(), folder())
+    run = RecordedRun(record(), folder())
     line = json.dumps(json.loads(scored(0, failed_repeats=(TORN,)).model_dump_json()))
     run.folder.journal.write_text(line + "\n" + json.dumps({"kind": "nope"}) + "\n", encoding="utf-8")
     found = run.failures()
@@ -141,15 +143,15 @@ def test_a_line_that_is_spelled_otherwise_is_read_all_the_same(folder, record, s
 
 
 def test_how_a_run_goes_on_that_is_known_from_its_file_alone(record):
-    assert ShownRun(record()).command("show") == "modelgauge show 20260131-120000-a1b2c3"
+    assert RecordedRun(record()).command("show") == "modelgauge show 20260131-120000-a1b2c3"
     capped = RunFailure(stage="run", error_type="E", message="Raise --max-cost, and continue.")
     resume = "modelgauge resume 20260131-120000-a1b2c3"
-    assert ShownRun(record(failure=capped)).to_go_on() == f"{resume} --max-cost USD"
+    assert RecordedRun(record(failure=capped)).to_go_on() == f"{resume} --max-cost USD"
 
 
 def test_what_only_a_new_run_can_do_does_not_go_on(folder, record):
     failed = RunFailure(stage="run", error_type="NewRunNeededError", message="pass@2 is for 0 or 1.")
-    assert ShownRun(record(failure=failed, counts=Counts(scored=1)), folder()).to_go_on() is None
+    assert RecordedRun(record(failure=failed, counts=Counts(scored=1)), folder()).to_go_on() is None
 
 
 @pytest.mark.parametrize(
@@ -164,10 +166,10 @@ def test_what_only_a_new_run_can_do_does_not_go_on(folder, record):
 )
 def test_what_failed_by_its_author_goes_on_where_there_are_items(record, stage, counts, correct, goes_on):
     failed = RunFailure(stage=stage, error_type="E", message="no")
-    run = ShownRun(record(failure=failed, counts=Counts(**counts)))
+    run = RecordedRun(record(failure=failed, counts=Counts(**counts)))
     assert run.needs_correction == correct
     assert (run.to_go_on() is not None) == goes_on
-    assert not ShownRun(record()).needs_correction
+    assert not RecordedRun(record()).needs_correction
 
 
 @pytest.mark.parametrize(
@@ -183,7 +185,7 @@ def test_what_failed_by_its_author_goes_on_where_there_are_items(record, stage, 
     ],
 )
 def test_a_run_of_objects_goes_on_in_python_with_those_that_it_was_given(folder, record, objects, given):
-    run = ShownRun(record(cancelled=True), folder())
+    run = RecordedRun(record(cancelled=True), folder())
     manifest = {"inputs": {"objects": objects}}
     (run.folder.path / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
     command = "modelgauge resume 20260131-120000-a1b2c3"
@@ -192,7 +194,7 @@ def test_a_run_of_objects_goes_on_in_python_with_those_that_it_was_given(folder,
 
 
 def test_a_run_of_objects_that_lies_elsewhere_goes_on_by_its_folder(folder, record, tmp_path, monkeypatch):
-    run = ShownRun(record(cancelled=True), folder())
+    run = RecordedRun(record(cancelled=True), folder())
     (run.folder.path / "run.json").write_text('{"inputs": {"objects": ["a_sut"]}}', encoding="utf-8")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -202,7 +204,7 @@ def test_a_run_of_objects_that_lies_elsewhere_goes_on_by_its_folder(folder, reco
 
 @pytest.mark.parametrize("manifest", ['{"inputs": 5}', '{"inputs": ["a_sut"]}', "{}"])
 def test_a_damaged_list_of_inputs_names_no_objects(folder, record, manifest):
-    run = ShownRun(record(cancelled=True), folder())
+    run = RecordedRun(record(cancelled=True), folder())
     (run.folder.path / "run.json").write_text(manifest, encoding="utf-8")
     assert run.to_go_on() == "modelgauge resume 20260131-120000-a1b2c3"
 
@@ -223,7 +225,7 @@ def test_every_cap_that_was_reached_is_to_be_raised(record):
 
 
 def test_secrets_are_taken_out_of_the_record(folder, record):
-    run = ShownRun(record(notes=("a key",)), folder())
+    run = RecordedRun(record(notes=("a key",)), folder())
     text = "".join(record_as_json(run, redact_json=lambda value: {**value, "notes": ["[secret]"]}))
     assert json.loads(text)["notes"] == ["[secret]"]
 

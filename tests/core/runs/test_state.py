@@ -10,7 +10,7 @@ from modelgauge.data.results import CallCounts, Spent
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.engine.totals import Totals
-from modelgauge.reports.shown_run import shown_run, state_of
+from modelgauge.runs.state import recorded_run, state_of
 
 BROKEN = RunFailure(stage="run", error_type="OSError", message="full")
 WRITTEN = 1_769_860_800  # 2026-01-31 12:00:00 UTC
@@ -60,7 +60,7 @@ def test_record_and_totals_tell_what_became_of_a_run(begun, record_says, totals,
 
 
 def test_a_run_with_its_record_is_shown_as_that_says(begun, scored):
-    shown = shown_run(begun(scored(0), record_says={"result": {"x": 1}}))
+    shown = recorded_run(begun(scored(0), record_says={"result": {"x": 1}}))
     assert (shown.ended, shown.going_on, shown.record.result) == (True, False, {"x": 1})
     assert isinstance(shown.folder, RunFolder)
 
@@ -79,7 +79,7 @@ def test_a_killed_run_is_counted_from_its_journal_and_its_totals(begun, scored, 
     used = {kind: CallCounts(paid=n, cached=n + 1) for n, kind in enumerate(KINDS)}
     run = begun(*items, seconds=7.5, attempts=9, tokens=8, cost=0.5, **used)
     os.utime(run.journal, (WRITTEN, WRITTEN))
-    shown = shown_run(run)
+    shown = recorded_run(run)
     assert (shown.ended, shown.going_on, shown.folder) == (False, False, run)
     counts = shown.record.counts
     assert (counts.items, counts.scored, counts.failed) == (9, 3, 6)
@@ -99,7 +99,7 @@ def test_a_run_that_is_going_on_says_so(begun, scored):
     run = begun(scored(0))
     journal = JournalFile(run.journal)
     os.utime(run.journal, (WRITTEN, WRITTEN))
-    shown = shown_run(run)
+    shown = recorded_run(run)
     journal.close()
     assert (shown.ended, shown.going_on) == (False, True)
     assert shown.record.failure.stage == "run"
@@ -110,7 +110,7 @@ def test_of_a_run_that_kept_no_count_neither_time_nor_calls_are_known(begun):
     run = begun()
     run.journal.unlink()
     os.utime(run.path / "run.json", (WRITTEN, WRITTEN))
-    shown = shown_run(run)
+    shown = recorded_run(run)
     assert (shown.record.seconds, shown.record.spent) == (None, None)
     assert shown.record.counts.items == 0
     assert shown.record.failure.message.endswith(f"the last item was written at {TIME}")

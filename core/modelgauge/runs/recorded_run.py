@@ -1,0 +1,107 @@
+"""`RecordedRun`: the record of a run with where the run lies, its items, and the command that does more with it."""
+
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from modelgauge.data.records import ItemRecord, TestRecord, item_from_json
+from modelgauge.data.results import GIVEN, failing
+from modelgauge.engine.run_files.folder import RunFolder, whole_lines
+from modelgauge.errors import NewRunNeededError
+from modelgauge.runs.items import HeldItems, JournalItems
+
+_CAPS = {"--max-calls": "N", "--max-tokens-total": "N", "--max-cost": "USD"}
+_PARTIAL = b'"failed_repeats":['
+_SCORED = b'{"kind":"item"'  # how our own lines begin; any other line is parsed to see what it is
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """A record, and where its run lies.
+
+    Args:
+        record: of the run.
+        folder: the run's; None where the record comes from a file that `--output-file` wrote.
+        ended: False where there is no record yet, and this one says how far the run is.
+        going_on: whether a process works on the run now.
+    """
+
+    record: TestRecord
+    folder: RunFolder | None = None
+    ended: bool = True
+    going_on: bool = False
+
+    def items(self) -> JournalItems | HeldItems:
+        """The items in the order of the test."""
+        return HeldItems(self.record) if self.folder is None else JournalItems(self.folder.journal)
+
+    def command(self, verb: str) -> str:
+        """The command line that does something with the run."""
+        return f"modelgauge {verb} {self.record.run_id}" if self.folder is None else self.folder.command(verb)
+
+    @property
+    def needs_correction(self) -> bool:
+        """Whether it ended by an error of its test's author: done again, it ends alike."""
+        return self.record.failure is not None and self.record.failure.stage != "run"
+
+    def to_go_on(self) -> str | None:
+        """The command that does what a run that was stopped has left to do; None where there is nothing to go on with,
+        or only its caller can."""
+        counts, failure = self.record.counts, self.record.failure
+        if failure is not None and failure.error_type == NewRunNeededError.__name__:
+            return None
+        if self.needs_correction and not counts.scored + counts.failed:
+            return None
+        rescored = None if self.folder is None else self.folder.rescores()
+        if self.record.sut_uid == GIVEN and rescored is None:  # nobody could be asked for more
+            command = None if self.folder is None else self.folder.command_line()
+            return shlex.join(command) if command and command[0] in ("pytest", "modelgauge") else None
+        if rescored is None or self.folder is None:
+            return self._of_objects() or f"{self.command('resume')}{higher_cap([self.record])}"
+        command = self.folder.command_line()  # with the test or the metrics that it was given
+        if command and command[0] == "modelgauge":  # a manifest may come from anybody
+            return shlex.join(command)
+        return RunFolder(self.folder.path.parent / rescored).command("rescore")
+
+    def _of_objects(self) -> str | None:
+        """How a run of a caller's own objects goes on, in Python: no command knows them."""
+        inputs = {} if self.folder is None else self.folder.read_manifest().get("inputs")
+        objects = inputs.get("objects") if isinstance(inputs, dict) else None
+        if self.folder is None or not isinstance(objects, list):
+            return None
+        uids = {"test": self.record.test_uid, "sut": self.record.sut_uid}
+        given = "".join(f", {kind}=…" for kind, uid in uids.items() if uid in objects)
+        by_id = self.command("resume") == f"modelgauge resume {self.record.run_id}"
+        run = self.record.run_id if by_id else str(self.folder.path)
+        return f"modelgauge.resume({run!r}{given})" if given else None
+
+    def failures(self) -> Iterator[ItemRecord]:
+        """The records of the items that failed, wholly or in part, in any order."""
+        if self.folder is None:
+            yield from (one for one in self.record.iter_items() if one.failures)
+            return
+        journal = self.folder.journal
+        for number, line in enumerate(whole_lines(journal), start=1):
+            if line.startswith(_SCORED) and _PARTIAL not in line:  # wholly scored: it is not parsed
+                continue
+            record = item_from_json(line, f"{journal}, line {number}")
+            if record.failures:
+                yield record
+
+    def not_passed(self, *, partial: bool = False) -> Iterator[ItemRecord]:
+        """The scored items that are below a threshold, in the order of the test.
+
+        Args:
+            partial: those too of which repeats failed.
+        """
+        for record in self.items().in_order("item"):
+            if failing(record.measurements) or (partial and record.failures):
+                yield record
+
+
+def higher_cap(records: Iterable[TestRecord]) -> str:
+    """The options that `resume` needs, since caps were reached; nothing where none was."""
+    messages = " ".join(record.failure.message for record in records if record.failure is not None)
+    return "".join(
+        f" {option} {metavar}" for option, metavar in _CAPS.items() if f"Raise {option}," in messages
+    )

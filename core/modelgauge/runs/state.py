@@ -1,0 +1,77 @@
+"""What became of a run; of one whose last session wrote no record, the record is made of what its files say."""
+
+from datetime import UTC, datetime
+from typing import Literal
+
+from modelgauge.data.records import SCHEMA_VERSION, RunFailure, TestRecord, record_from_json
+from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder, whole_lines
+from modelgauge.engine.totals import Totals, read_totals
+from modelgauge.runs.recorded_run import RecordedRun
+
+State = Literal["finished", "interrupted", "stopped", "running", "killed"]
+
+_KNOWN = (
+    "run_id",
+    "invocation_id",
+    "run_timestamp",
+    "test_uid",
+    "test_initialization",
+    "sut_uid",
+    "sut_initialization",
+    "dependency_versions",
+)
+
+
+def state_of(folder: RunFolder) -> tuple[State, TestRecord | None]:
+    """What became of a run, and the record that says so; None where its last session has written none.
+
+    Raises:
+        RecordError: one of its files is damaged.
+    """
+    record = folder.read_record() if (folder.path / RECORD).exists() else None
+    if record is not None and record.failure is None and not record.cancelled:
+        return "finished", record
+    if folder.is_going_on():
+        return "running", None
+    totals = read_totals(folder)
+    if record is None or not (totals is None or totals.ended):  # an earlier session's, which a kill survived
+        return "killed", None
+    return "interrupted" if record.cancelled else "stopped", record
+
+
+def recorded_run(folder: RunFolder) -> RecordedRun:
+    """A run as far as it is: with its record where it has one, else with what manifest and journal say.
+
+    Raises:
+        RecordError: one of these files is damaged, or it is no run.
+    """
+    state, ended = state_of(folder)
+    if ended is not None:
+        return RecordedRun(ended, folder)
+    manifest = folder.read_manifest()
+    known = {name: manifest[name] for name in _KNOWN if name in manifest}
+    version = manifest.get("schema_version", SCHEMA_VERSION)
+    record = record_from_json({**known, "schema_version": version}, str(folder.path / MANIFEST))
+    shown = RecordedRun(record, folder, ended=False, going_on=state == "running")
+    tally, totals = Tally(items=sum(1 for _ in whole_lines(folder.journal))), read_totals(folder)
+    for one in shown.failures():
+        tally.count(one)
+    tally.outcomes["scored"] = tally.items - tally.failed
+    (totals or Totals()).begin(tally)
+    failure = RunFailure(stage="run", error_type="RunUnfinished", message=_state_message(folder, state))
+    unfinished = record.replaced(
+        run_id=folder.run_id,
+        counts=tally.frozen(),
+        failure=failure,
+        seconds=totals.seconds if totals else None,
+        spent=totals.spent if totals else None,
+    )
+    return RecordedRun(unfinished.with_items(folder.items), folder, ended=False, going_on=shown.going_on)
+
+
+def _state_message(folder: RunFolder, state: State) -> str:
+    latest = folder.journal if folder.journal.exists() else folder.path / MANIFEST
+    written = datetime.fromtimestamp(latest.stat().st_mtime, UTC)
+    became = "It is going on" if state == "running" else "It was killed, or its record could not be written"
+    return f"{became}; the last item was written at {written:%Y-%m-%d %H:%M:%S} UTC."
