@@ -7,8 +7,9 @@ from typing import Any, TypeVar, Unpack
 
 from modelgauge.cache.store import existing_cache
 from modelgauge.config.entry_points import warn_of_foreign_distributions
+from modelgauge.config.options import FOLDER, instance_of
 from modelgauge.config.redaction import Redactor
-from modelgauge.config.run_options import FOLDER, OPTIONS, RunOptions, RunOptionsDict, instance_of
+from modelgauge.config.run_options import OPTIONS, RunOptions, RunOptionsDict
 from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import Settings, load_settings
 from modelgauge.data.items import TestItem

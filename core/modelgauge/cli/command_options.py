@@ -11,11 +11,12 @@ import click
 
 from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.streams import LEVELS, reserved_stdout
-from modelgauge.config.run_options import OPTIONS, Group, Values, options_of
+from modelgauge.config.run_options import OPTIONS, Group, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from modelgauge.config.options import OptionInfo, Values
     from modelgauge.data.prompts import SUTOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -260,20 +261,23 @@ def _value(values: Values) -> Callable[[str], Any]:
 
 def run_options(*groups: Group) -> Callable[[F], F]:
     """The options of a run that commands take, by what they concern; `pop_run_options` hands them on."""
-    return together(*map(_run_option, options_of(*groups)))
+    return declared_options({name: OPTIONS[name] for name in options_of(*groups)})
 
 
-def _run_option(name: str) -> Callable[[F], F]:
-    about = OPTIONS[name]
-    if about.metavar is None:
-        return together()
-    shows_default = about.default is not None and about.metavar
+def declared_options(options: Mapping[str, OptionInfo]) -> Callable[[F], F]:
+    """The options of a command that a class of options declares; what is not given is None, or empty if several."""
+    return together(*(_option(name, about) for name, about in options.items() if about.metavar is not None))
+
+
+def _option(name: str, about: OptionInfo) -> Callable[[F], F]:
+    shows_default = about.default not in (None, ()) and about.metavar
     return click.option(
         *(about.flags or (f"--{name.replace('_', '-')}",)),
         name,
         metavar=about.metavar or None,
         is_flag=not about.metavar,
         type=_value(about.values) if about.metavar else None,
+        multiple=about.several,
         default=None,
         help=f"{about.help}  [default: {about.default}]" if shows_default else about.help,
     )

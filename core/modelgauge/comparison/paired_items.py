@@ -1,10 +1,10 @@
-"""`PairedItems`: the items of one test that two systems have in common, as columns."""
+"""What pairing runs gives: `PairedItems`, columns of the items that two systems have in common, and `PairedRuns`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from modelgauge.comparison.result import Direction
+from modelgauge.comparison.result import Differing, Direction, System
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,10 @@ class PairedItems:
         candidate_values: the candidate's measurements.
         clusters: (n,) codes; items with equal codes are not independent. None where every item stands for itself.
         groups: (n,) the name of each item's group; None where no groups were asked for.
-        ranges: for measurements with a known range their lowest and highest possible value.
+        baseline_repeats: where prompts were asked several times, and values are means: for each measurement the
+            values of the repeats of each item, (n, R_i); empty for an item that failed.
+        candidate_repeats: the candidate's.
+        ranges: for measurements with a known range their lowest and highest possible value; infinite at an open end.
         directions: for measurements with a known direction, which values are the better ones.
     """
 
@@ -42,5 +45,26 @@ class PairedItems:
     candidate_values: "Mapping[str, NDArray[np.float64]]"
     clusters: "NDArray[np.int64] | None" = None
     groups: Sequence[str] | None = None
+    baseline_repeats: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
+    candidate_repeats: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     directions: Mapping[str, Direction] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PairedRuns:
+    """A baseline and its candidates, with the items that each candidate has in common with the baseline.
+
+    Args:
+        baseline: what the candidates are compared with.
+        candidates: in the order in which they were given.
+        items: for each candidate and test.
+        differs: in what else the runs differ.
+        notes: what a reader should know besides.
+    """
+
+    baseline: System
+    candidates: tuple[System, ...]
+    items: tuple[PairedItems, ...]
+    differs: tuple[Differing, ...] = ()
+    notes: tuple[str, ...] = ()

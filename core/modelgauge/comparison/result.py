@@ -59,19 +59,36 @@ class GroupDifference(Frozen):
 
 
 class MarginTest(Frozen):
-    """Whether a difference is smaller than a margin that would matter.
+    """Whether a difference is smaller than a margin that would matter, by one-sided tests at the level alpha.
 
     Args:
         margin: in units of the measurement.
-        interval: the difference's 90 % confidence interval.
+        interval: the difference's confidence interval with 1 - 2 alpha: of 90 % for 0.05.
         p_equivalent: that the difference is the margin or more, in either direction.
         p_not_worse: that the candidate is worse by the margin or more; None where the direction is unknown.
+        equivalent: whether it is shown that the difference is smaller than the margin.
+        not_worse: whether it is shown that the candidate is not worse by the margin or more; None where the
+            direction is unknown.
     """
 
     margin: FiniteFloat
     interval: Interval | None = None
     p_equivalent: FiniteFloat | None = None
     p_not_worse: FiniteFloat | None = None
+    equivalent: bool = False
+    not_worse: bool | None = None
+
+
+class RepeatShares(Frozen):
+    """The variance of single paired differences, where prompts were asked several times.
+
+    Args:
+        between: the variance of the items' true differences, which more items make matter less.
+        within: the variance of repeated answers to one item, which more repeats make matter less too.
+    """
+
+    between: FiniteFloat
+    within: FiniteFloat
 
 
 class MeasurementComparison(Frozen):
@@ -101,15 +118,18 @@ class MeasurementComparison(Frozen):
         wins: items on which the candidate is better (higher where the direction is unknown).
         losses: items on which the baseline is.
         ties: items with equal values.
-        bounds: (lowest, highest) difference, if every missing item were worst, or best, for either side.
-        bounds_interval: Imbens and Manski's 95 % confidence interval around the bounds.
+        bounds: (lowest, highest) difference, if every missing item were worst, or best, for either side; None where
+            the measurement has no known range.
+        bounds_interval: Imbens and Manski's 95 % confidence interval around the bounds, where items are missing.
         mde: the smallest true difference that such a comparison finds 4 times in 5.
         n_clusters: how many independent clusters the items form; None where every item stands for itself.
         direction: which values are the better ones; None where the run does not say.
         value_range: the lowest and the highest possible value; None where they are not known.
         margin_test: equivalence and non-inferiority; None where no margin was given.
         groups: the differences by group, where groups were asked for.
-        p_interaction: that the difference is the same in all groups.
+        p_interaction: that the difference is the same in all groups that have a standard error.
+        p_interaction_adjusted: the same, adjusted for the family.
+        repeats: the variance between items and within them; None where prompts were asked once.
         verdict: what can be said of the candidate.
         verdict_text: the same as a sentence.
     """
@@ -146,6 +166,8 @@ class MeasurementComparison(Frozen):
     margin_test: MarginTest | None = None
     groups: tuple[GroupDifference, ...] = ()
     p_interaction: FiniteFloat | None = None
+    p_interaction_adjusted: FiniteFloat | None = None
+    repeats: RepeatShares | None = None
     verdict: Verdict
     verdict_text: Text
 
@@ -193,14 +215,17 @@ class LeaderboardTable(Frozen):
         test: the test (or data set).
         measurement: its name.
         n: how many items all of the systems have a value for.
+        direction: which values are the better ones; None where the runs do not say: then the highest value is first.
         systems: best first.
         groups: the labels of systems that cannot be told apart, best first; a system may be in several.
-        intervals: for each pair (first, second, low, high): the simultaneous interval of second less first.
+        intervals: for each pair (first, second, low, high): the interval of first less second; all hold together with
+            confidence 1 - alpha.
     """
 
     test: Text
     measurement: Text
     n: Count
+    direction: Direction | None = None
     systems: tuple[RankedSystem, ...]
     groups: tuple[tuple[Text, ...], ...]
     intervals: tuple[tuple[Text, Text, FiniteFloat, FiniteFloat], ...] = ()
@@ -269,7 +294,7 @@ class Comparison(Frozen):
         baseline: what the candidates are compared with.
         candidates: in the order in which they were given.
         alpha: the level below which an adjusted p value is a finding.
-        family: how many p values were adjusted together.
+        family: how many p values were adjusted together: those of all comparisons, and of their groups.
         comparisons: one for each test, measurement and candidate.
         macro: means over tests, where there are two tests or more.
         leaderboards: one for each test and measurement, where there are three systems or more.

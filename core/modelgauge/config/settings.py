@@ -15,7 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from modelgauge.config.run_options import OPTIONS, YES_NO
+from modelgauge.config.options import YES_NO
+from modelgauge.config.run_options import OPTIONS
 from modelgauge.errors import InvalidOptionError, SettingsError
 from modelgauge.files.regular import bytes_of, real_path
 from modelgauge.wording.did_you_mean import closest, did_you_mean

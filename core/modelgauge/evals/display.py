@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from modelgauge.data.figures import figure, limit
 from modelgauge.data.records import DatasetReference
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.evals.evaluate_options import Display
 from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
-from modelgauge.reports.figures import figure, limit
 from modelgauge.reports.layout import Page, Style, counted, ends_of, one_line, visible
 
 _MOST_CASES = 50

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from modelgauge.api import Runner
-from modelgauge.config.run_options import OPTIONS, SECONDS, YES_NO, whole_number
+from modelgauge.config.options import SECONDS, YES_NO, whole_number
+from modelgauge.config.run_options import OPTIONS
 from modelgauge.errors import InvalidOptionError
 from modelgauge.interfaces.arguments import explains_arguments
 from modelgauge.wording.did_you_mean import did_you_mean

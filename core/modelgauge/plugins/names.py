@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from typing import Any, Literal, Union
 from urllib.parse import quote, unquote
 
-from modelgauge.config.run_options import truth
+from modelgauge.config.options import truth
 from modelgauge.errors import InvalidOptionError
 
 # What a value holds as it is, so that URLs and paths stay readable.

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.data.estimates import Estimate
+from modelgauge.data.figures import duration, figure
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED, Spent
 from modelgauge.reports.failures import group_failures
-from modelgauge.reports.figures import duration, figure
 from modelgauge.reports.layout import Page, Style, cells, counted, ends_of
 from modelgauge.reports.thresholds import have_all_passed, label_of, name_of, passed_of
 from modelgauge.runs.recorded_run import RecordedRun, higher_cap

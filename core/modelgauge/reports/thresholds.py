@@ -3,9 +3,9 @@
 import math
 
 from modelgauge.data.estimates import Estimate
+from modelgauge.data.figures import figure, limit
 from modelgauge.data.records import TestItemRecord, TestRecord
 from modelgauge.data.results import PASSED, judged
-from modelgauge.reports.figures import figure, limit
 from modelgauge.reports.layout import Style
 
 

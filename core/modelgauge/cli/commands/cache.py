@@ -15,7 +15,7 @@ from modelgauge.cli.command_options import (
     sut_options,
 )
 from modelgauge.cli.program import FAILED, LazyGroup
-from modelgauge.reports.figures import size
+from modelgauge.data.figures import size
 from modelgauge.reports.layout import counted, one_line
 
 if TYPE_CHECKING:

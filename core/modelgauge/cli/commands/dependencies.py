@@ -9,7 +9,7 @@ import click
 
 from modelgauge.cli.command_options import data_dir_option, shared_options
 from modelgauge.cli.program import LazyGroup
-from modelgauge.reports.figures import size
+from modelgauge.data.figures import size
 from modelgauge.reports.layout import columns
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modelgauge.data.figures import decimals_for, duration, exact, figure, limit, size
 from modelgauge.data.results import reaches
-from modelgauge.reports.figures import decimals_for, duration, exact, figure, limit, size
 
 
 @pytest.mark.parametrize(

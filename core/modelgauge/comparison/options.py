@@ -1,0 +1,101 @@
+"""The options of a comparison: the values and the meaning of each, in one place.
+
+The `compare` command, `modelgauge.compare` and the reference follow from it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+from modelgauge.config.options import (
+    ABOVE_0,
+    FIELD,
+    FOLDER,
+    TEXT,
+    OptionInfo,
+    Values,
+    check_options,
+    is_number,
+    one_of,
+    option,
+    options_in,
+    whole_number,
+)
+from modelgauge.errors import InvalidOptionError
+
+ALLOWED = ("data", "targets", "reduction", "thresholds", "judge", "test")
+"""In what runs may differ that makes their numbers incomparable, unless it is allowed."""
+
+_NAME = TEXT._replace(wanted="the name of a measurement")
+_LEVEL = Values("a number above 0 and below 0.5", lambda value: is_number(value) and 0 < value < 0.5, float)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions:
+    """The options of a comparison.
+
+    Args:
+        data_dir: The folder of runs; by default what the settings say.
+        match: Pair items by this key: id, source, name, input, or a field of their contexts. By default the first of
+            these that pairs any and is unique on both sides.
+        allow: Compare although the runs differ in this: data, targets, reduction, thresholds, judge or test;
+            repeatable.
+        measurements: Compare this measurement only; repeatable. Each one more makes the others harder to tell.
+        lower_is_better: The measurement of this name is better the lower it is; repeatable.
+        higher_is_better: The measurement of this name is better the higher it is; repeatable.
+        group_by: Compare by the values of this field of the items' contexts too, and test whether the groups differ.
+        test: How p values are found: permutation, wilcoxon or bootstrap. By default by McNemar's test for right and
+            wrong, by Student's t for numbers, clustered where items are.
+        alpha: An adjusted p value below this is a finding.
+        margin: Test whether a difference is smaller than this, in units of the measurement: 0.01 for one point.
+        seed: What permutations and draws depend on.
+
+    Raises:
+        InvalidOptionError: one cannot be what was given.
+    """
+
+    data_dir: Path | None = option(None, "items", FOLDER)  # noqa: RUF009  it makes a field
+    match: str | None = option(None, "items", FIELD._replace(wanted="a key of items, such as id"), "KEY")
+    allow: tuple[str, ...] = option((), "items", one_of(*ALLOWED), "KIND")
+    measurements: tuple[str, ...] = option((), "items", _NAME, "NAME", "--measurement")
+    lower_is_better: tuple[str, ...] = option((), "verdict", _NAME, "NAME")
+    higher_is_better: tuple[str, ...] = option((), "verdict", _NAME, "NAME")
+    group_by: str | None = option(None, "items", FIELD, "FIELD")
+    test: str | None = option(None, "verdict", one_of("permutation", "wilcoxon", "bootstrap"), "METHOD")
+    alpha: float = option(0.05, "verdict", _LEVEL, "NUMBER")
+    margin: float | None = option(None, "verdict", ABOVE_0, "NUMBER")
+    seed: int = option(0, "verdict", whole_number(0), "N")
+
+    def __post_init__(self) -> None:
+        for name, about in OPTIONS.items():
+            if about.several:
+                given: Any = getattr(self, name)
+                object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given or ()))
+        check_options(self)
+        both = [name for name in self.lower_is_better if name in self.higher_is_better]
+        if both:
+            raise InvalidOptionError(
+                f"'{both[0]}' is given as better the lower it is, and the higher it is.",
+                fix="Give it once.",
+            )
+
+
+class CompareOptionsDict(TypedDict, total=False):
+    """The options of a comparison that `modelgauge.compare` takes by name; what each means is in `OPTIONS`."""
+
+    data_dir: str | Path | None
+    match: str | None
+    allow: str | Sequence[str]
+    measurements: str | Sequence[str]
+    lower_is_better: str | Sequence[str]
+    higher_is_better: str | Sequence[str]
+    group_by: str | None
+    test: str | None
+    alpha: float
+    margin: float | None
+    seed: int
+
+
+OPTIONS: dict[str, OptionInfo] = options_in(CompareOptions)
+"""Each option by its name."""
