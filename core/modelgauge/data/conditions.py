@@ -1,0 +1,90 @@
+"""Conditions on named numbers, as people write them: `accuracy < 0.9`. What the names mean is each caller's own."""
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from modelgauge.data.results import reaches
+from modelgauge.errors import InvalidOptionError
+from modelgauge.wording.did_you_mean import did_you_mean
+
+_FORM = re.compile(r"\s*(?P<name>\S|\S.*\S)\s*(?P<op><=|>=|==|!=|<|>)\s*(?P<number>[-+\w.]+)\s*", re.DOTALL)
+_EXAMPLE = 'Write a name, one of < <= > >= == != and a number, in quotes: "accuracy < 0.9".'
+
+
+def _at_least(value: float, number: float) -> bool:
+    return reaches(value, number, higher_is_better=True)
+
+
+def _at_most(value: float, number: float) -> bool:
+    return reaches(value, number, higher_is_better=False)
+
+
+_HOLDS: dict[str, Callable[[float, float], bool]] = {
+    "<": lambda value, number: not _at_least(value, number),
+    "<=": _at_most,
+    ">": lambda value, number: not _at_most(value, number),
+    ">=": _at_least,
+    "==": lambda value, number: _at_least(value, number) and _at_most(value, number),
+    "!=": lambda value, number: not (_at_least(value, number) and _at_most(value, number)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on a named number.
+
+    Args:
+        name: of the number.
+        operator: one of `<`, `<=`, `>`, `>=`, `==` and `!=`.
+        number: what it is compared with; numbers within 1e-9 of each other are equal, as for thresholds.
+    """
+
+    name: str
+    operator: str
+    number: float
+
+    @classmethod
+    def parse(cls, text: str) -> "Condition":
+        """Read `NAME OP NUMBER`; a name may hold spaces.
+
+        Raises:
+            InvalidOptionError: the text has another form.
+        """
+        found = _FORM.fullmatch(text)
+        if found is None:
+            raise InvalidOptionError(f"{text!r} is no condition.", fix=_EXAMPLE)
+        try:
+            number = float(found["number"])
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise InvalidOptionError(
+                f"{text!r} is no condition: {found['number']!r} is no number.", fix=_EXAMPLE
+            )
+        return cls(found["name"], found["op"], number)
+
+    def holds(self, value: float) -> bool:
+        """Whether the condition is true of a value."""
+        return _HOLDS[self.operator](value, self.number)
+
+    def check_name(self, known: Iterable[str], what: str) -> None:
+        """Refuse a name that nothing has.
+
+        Args:
+            known: the names that there are.
+            what: they name, in the plural.
+
+        Raises:
+            InvalidOptionError: the message suggests the nearest.
+        """
+        names = list(dict.fromkeys(known))
+        if self.name not in names:
+            raise InvalidOptionError(
+                f"There is no {self.name!r} for the condition '{self}'.",
+                fix=f"{did_you_mean(self.name, names)}The {what} are: {', '.join(names) or 'none'}.",
+            )
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.operator} {self.number:.15g}"
