@@ -1,0 +1,63 @@
+"""Where two texts differ: word by word, of long ones line by line, of longer ones as wholes."""
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from itertools import groupby, takewhile
+from typing import Literal, NamedTuple
+
+_MOST = 400_000  # pairs of words that are compared: a second for the worst of texts, which repeat themselves
+_WORDS, _LINES = re.compile(r"\w+|\s+|[^\w\s]"), re.compile(r".*\n|.+")
+Kind = Literal["equal", "removed", "added"]
+
+
+class Piece(NamedTuple):
+    """A part of two texts.
+
+    Args:
+        kind: "equal" in both; "removed" stands in the first only, "added" in the second only.
+        text: the part.
+    """
+
+    kind: Kind
+    text: str
+
+
+def text_difference(first: str, second: str) -> list[Piece]:
+    """The parts of two texts, in order: those that are not added make the first, those not removed the second.
+
+    Args:
+        first: a text of any length.
+        second: likewise.
+    """
+    for parts in (_WORDS, _LINES):
+        ones, others = parts.findall(first), parts.findall(second)
+        start = _common(ones, others)
+        end = _common(ones[start:][::-1], others[start:][::-1])
+        before, after = ones[start : len(ones) - end], others[start : len(others) - end]
+        if comparable := len(before) * len(after) <= _MOST:
+            break
+    changed = _compared(before, after) if comparable else _replaced(before, after)
+    return _joined([("equal", ones[:start]), *changed, ("equal", ones[len(ones) - end :])])
+
+
+def _common(ones: Sequence[str], others: Sequence[str]) -> int:
+    """How many parts are equal at the beginning."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ones, others, strict=False)))
+
+
+def _compared(before: Sequence[str], after: Sequence[str]) -> Iterable[tuple[Kind, Sequence[str]]]:
+    for tag, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        yield from [("equal", before[i:j])] if tag == "equal" else _replaced(before[i:j], after[k:m])
+
+
+def _replaced(before: Sequence[str], after: Sequence[str]) -> list[tuple[Kind, Sequence[str]]]:
+    return [("removed", before), ("added", after)]
+
+
+def _joined(parts: Iterable[tuple[Kind, Sequence[str]]]) -> list[Piece]:
+    """Pieces of text without empty ones, neighbours of one kind as one."""
+    pieces = [(kind, "".join(words)) for kind, words in parts if words]
+    return [
+        Piece(kind, "".join(text for _, text in same)) for kind, same in groupby(pieces, key=lambda one: one[0])
+    ]
