@@ -143,6 +143,13 @@ class ChatPrompt(_WithOptions):
 AnyPrompt: TypeAlias = TextPrompt | ChatPrompt
 
 
+def prompt_text(prompt: AnyPrompt) -> str:
+    """A prompt for a person: the text, or the messages with their roles."""
+    if isinstance(prompt, ChatPrompt):
+        return "\n".join(f"[{message.role.value}] {message.text}" for message in prompt.messages)
+    return prompt.text
+
+
 def _kind(value: Any) -> str:
     """The kind of prompt that a value or its JSON is, so that a mistake is reported for this kind only."""
     kind = type(value)

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 _MOST = 400_000  # pairs of words that are compared: a second for the worst of texts, which repeat themselves
 _WORDS, _LINES = re.compile(r"\w+|\s+|[^\w\s]"), re.compile(r".*\n|.+")
 Kind = Literal["equal", "removed", "added"]
+_Part = tuple[Kind, Sequence[str]]
 
 
 class Piece(NamedTuple):
@@ -46,18 +47,20 @@ def _common(ones: Sequence[str], others: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ones, others, strict=False)))
 
 
-def _compared(before: Sequence[str], after: Sequence[str]) -> Iterable[tuple[Kind, Sequence[str]]]:
+def _compared(before: Sequence[str], after: Sequence[str]) -> Iterable[_Part]:
     for tag, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        yield from [("equal", before[i:j])] if tag == "equal" else _replaced(before[i:j], after[k:m])
+        same: list[_Part] = [("equal", before[i:j])]
+        yield from same if tag == "equal" else _replaced(before[i:j], after[k:m])
 
 
-def _replaced(before: Sequence[str], after: Sequence[str]) -> list[tuple[Kind, Sequence[str]]]:
+def _replaced(before: Sequence[str], after: Sequence[str]) -> list[_Part]:
     return [("removed", before), ("added", after)]
 
 
-def _joined(parts: Iterable[tuple[Kind, Sequence[str]]]) -> list[Piece]:
+def _joined(parts: Iterable[_Part]) -> list[Piece]:
     """Pieces of text without empty ones, neighbours of one kind as one."""
     pieces = [(kind, "".join(words)) for kind, words in parts if words]
     return [
-        Piece(kind, "".join(text for _, text in same)) for kind, same in groupby(pieces, key=lambda one: one[0])
+        Piece(kind, "".join(text for _, text in same))
+        for kind, same in groupby(pieces, key=lambda one: one[0])
     ]

@@ -37,7 +37,16 @@ def test_a_condition_is_a_name_an_operator_and_a_number(text, name, op, number):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "accuracy", "accuracy = 0.9", "< 0.9", "accuracy <", "0.9", "accuracy < 90%", "accuracy < 0.9 > 1 and"],
+    [
+        "",
+        "accuracy",
+        "accuracy = 0.9",
+        "< 0.9",
+        "accuracy <",
+        "0.9",
+        "accuracy < 90%",
+        "accuracy < 0.9 > 1 and",
+    ],
 )
 def test_another_form_is_refused_with_an_example(text):
     with pytest.raises(InvalidOptionError) as refused:
@@ -57,7 +66,9 @@ def test_a_condition_holds_as_the_operator_says(op, value, number):
     assert Condition("x", op, number).holds(value) == OPERATORS[op](value, number)
 
 
-@pytest.mark.parametrize(("op", "holds"), [("<", False), (">=", True), ("==", True), (">", False), ("!=", False)])
+@pytest.mark.parametrize(
+    ("op", "holds"), [("<", False), (">=", True), ("==", True), (">", False), ("!=", False)]
+)
 def test_the_noise_of_floats_decides_nothing(op, holds):
     assert Condition("x", op, 0.3).holds(0.1 + 0.2) is holds
     assert Condition("x", op, 0.1 + 0.2).holds(0.3) is holds
@@ -74,7 +85,9 @@ def test_an_unknown_name_is_refused_with_the_nearest():
     condition.check_name(["acuracy"], "measurements")
 
 
-@given(st.text(min_size=1), st.sampled_from(sorted(OPERATORS)), st.floats(allow_nan=False, allow_infinity=False))
+@given(
+    st.text(min_size=1), st.sampled_from(sorted(OPERATORS)), st.floats(allow_nan=False, allow_infinity=False)
+)
 def test_a_condition_that_is_read_says_what_was_written(name, op, number):
     try:
         condition = Condition.parse(f"{name} {op} {number!r}")

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from modelgauge.cli.app import App
     from modelgauge.config.secrets import Secret
     from modelgauge.data.items import TestItem
-    from modelgauge.data.prompts import AnyPrompt
     from modelgauge.plugins.discovery import Plugins
     from modelgauge.plugins.registry import Registry
 
@@ -227,6 +226,8 @@ def _items_as_json(app: App, test: str, items: Iterable[TestItem]) -> Iterator[s
 
 
 def _item_text(number: int, item: TestItem) -> str:
+    from modelgauge.data.prompts import prompt_text
+
     lines = [f"{number}. {item.id}"]
     for place, prompt in enumerate(item.prompts, start=1):
         if len(item.prompts) > 1:
@@ -236,12 +237,3 @@ def _item_text(number: int, item: TestItem) -> str:
         if asked:
             lines.append(f"  options: {', '.join(f'{name}={value}' for name, value in asked.items())}")
     return "\n".join([*lines, ""])
-
-
-def prompt_text(prompt: AnyPrompt) -> str:
-    """A prompt for a person: the text, or the messages with their roles."""
-    from modelgauge.data.prompts import ChatPrompt
-
-    if isinstance(prompt, ChatPrompt):
-        return "\n".join(f"[{message.role.value}] {message.text}" for message in prompt.messages)
-    return prompt.text

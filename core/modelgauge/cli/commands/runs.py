@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.command_options import data_dir_option, shared_options
-from modelgauge.cli.commands.listing import prompt_text
 from modelgauge.reports.layout import counted, indented, one_line
 
 if TYPE_CHECKING:
@@ -252,6 +251,8 @@ def _item_lines(record: ItemRecord) -> Iterator[str]:
 
 
 def _prompt_lines(prompt: PromptWithContext) -> Iterator[str]:
+    from modelgauge.data.prompts import prompt_text
+
     yield f"  prompt\n{indented(prompt_text(prompt.prompt), '    ')}"
     yield from _known_lines(prompt.context)
 

@@ -1,0 +1,84 @@
+"""Flipped items: those on which two systems differ, the worst first, with what was asked and answered.
+
+Only places are held; the records of items are read one by one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from modelgauge.comparison.paired_items import PairedItems
+from modelgauge.comparison.result import FlippedItem
+from modelgauge.data.annotations import SUTCompletionAnnotations
+from modelgauge.data.prompts import prompt_text
+from modelgauge.data.records import ItemRecord
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ReadItems = Callable[[Iterable[int]], Iterator[ItemRecord]]
+"""Reads the records of a run's items at these places, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flips:
+    """The items of one test on which two systems differ in one measurement; each iteration reads them again.
+
+    Args:
+        paired: the items that the systems have in common.
+        measurement: the measurement.
+        baseline_items: reads the baseline's records.
+        candidate_items: reads the candidate's records.
+    """
+
+    paired: PairedItems
+    measurement: str
+    baseline_items: ReadItems
+    candidate_items: ReadItems
+
+    def __iter__(self) -> Iterator[FlippedItem]:
+        """Lost items first, the largest difference first; equal differences in the order of the test."""
+        gains = self._gains()
+        order = _worst_first(gains)
+        records = zip(
+            self.baseline_items(map(int, self.paired.baseline_places[order])),
+            self.candidate_items(map(int, self.paired.candidate_places[order])),
+            strict=True,
+        )
+        for at, (baseline, candidate) in zip(map(int, order), records, strict=True):
+            yield self._flipped(at, baseline, candidate, won=bool(gains[at] > 0))
+
+    def _gains(self) -> "NDArray[np.float64]":
+        """By how much the candidate is better on each item; NaN where a value is missing."""
+        of = self.measurement
+        gains = self.paired.candidate_values[of] - self.paired.baseline_values[of]
+        return -gains if self.paired.directions.get(of) == "lower" else gains
+
+    def _flipped(self, at: int, baseline: ItemRecord, candidate: ItemRecord, *, won: bool) -> FlippedItem:
+        return FlippedItem(
+            test=self.paired.test,
+            measurement=self.measurement,
+            candidate=self.paired.candidate,
+            item_id=str(baseline.test_item.id),
+            candidate_item_id=str(candidate.test_item.id),
+            baseline_value=float(self.paired.baseline_values[self.measurement][at]),
+            candidate_value=float(self.paired.candidate_values[self.measurement][at]),
+            won=won,
+            prompts=tuple([prompt_text(one.prompt) for one in baseline.test_item.prompts]),
+            baseline_answers=tuple([one.completion.text for one in _completions(baseline)]),
+            candidate_answers=tuple([one.completion.text for one in _completions(candidate)]),
+            baseline_annotations=tuple([one.annotations for one in _completions(baseline)]),
+            candidate_annotations=tuple([one.annotations for one in _completions(candidate)]),
+        )
+
+
+def _worst_first(gains: "NDArray[np.float64]") -> "NDArray[np.intp]":
+    """The places of the items that are not equal: lost ones first, by falling size of the difference."""
+    lost, won = np.flatnonzero(gains < 0), np.flatnonzero(gains > 0)
+    return np.concatenate([side[np.argsort(-np.abs(gains[side]), kind="stable")] for side in (lost, won)])
+
+
+def _completions(record: ItemRecord) -> Iterator[SUTCompletionAnnotations]:
+    return (one for interaction in record.interactions for one in interaction.response.completions)
