@@ -2,6 +2,7 @@
 
 import random
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -24,7 +25,7 @@ def test_both_texts_are_in_it(first, second):
     assert without("removed", pieces) == second
     assert all(one.text for one in pieces)
     kinds = [one.kind for one in pieces]
-    assert all(one != other for one, other in zip(kinds, kinds[1:], strict=False))
+    assert all(one != other for one, other in pairwise(kinds))
 
 
 @given(WORDY)
