@@ -165,6 +165,11 @@ class MissingLogProbabilitiesError(CallError):
     """A SUT answered without the log-probabilities that it was asked for."""
 
 
+class SingleCompletionError(CallError):
+    """A system refuses to give several completions in one call; where its SUT has `completions = "auto"`, each is asked
+    for by a call of its own."""
+
+
 class RedactedAnswerError(CallError):
     """A recorded answer cannot be measured again: a secret was taken out of it when it was written."""
 

@@ -10,11 +10,13 @@ from modelgauge.cache.keys import KeyMaker
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.base import Frozen
 from modelgauge.data.items import PromptWithContext, TestItem
+from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import CallCounts
 from modelgauge.engine.bookkeeping.app_trace import AppReport, without_report
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.calls.ask_sut import translated
+from modelgauge.engine.calls.splitting import always_splits, joined, note_key, single_prompts
 from modelgauge.engine.calls.traits import JudgeSUTs, Owner, declared_response, keys_of, learn_secrets
 from modelgauge.engine.item import checked_choice
 from modelgauge.engine.item_ids import DigestSet
@@ -123,9 +125,18 @@ class _Calls:
     paid: int = 0
     cached: int = 0
 
-    def look_up(self, request: Any, repeat: int = 0) -> tuple[bool, tuple[Any, AppReport | None] | None]:
+    def splits(self, sut: PromptResponseSUT[Any, Any]) -> bool:
+        """Whether several completions of a prompt are known to take a call each."""
+        found_out = sut.completions == "auto" and self.keys is not None
+        return always_splits(sut) or (found_out and self.kept(note_key(sut).digest) is not None)
+
+    def knows(self, number: int, request: Any) -> bool:
+        """Whether the cache has the answer to a call."""
+        return self.keys is not None and self.kept(self.keys.key(request, number).digest) is not None
+
+    def look_up(self, request: Any, number: int = 0) -> tuple[bool, tuple[Any, AppReport | None] | None]:
         """Whether a call would be paid; its response, where it is known, with what an observed app reported."""
-        digest = "" if self.keys is None else self.keys.key(request, repeat).digest
+        digest = "" if self.keys is None else self.keys.key(request, number).digest
         text = self.kept(digest) if digest else None
         if text is None and (not digest or self.seen.add(digest)):
             self.paid += 1
@@ -177,14 +188,30 @@ class _Counting:
                 self.reasons[f"'{uid}': {type(error).__name__}: {message_of(error)}"] = None
 
     def _ask(self, prompt: PromptWithContext) -> list[SUTResponse | None]:
-        request = request_for(self.sut, prompt.prompt.with_options(self.options.sut_options))
-        answers = []
-        for repeat in range(self.options.repeats):
-            paid, known = self.asked.look_up(request, self.options.first_repeat + repeat)
+        asked = prompt.prompt.with_options(self.options.sut_options)
+        first = self.options.first_repeat
+        calls = [self._look_up(asked, number) for number in range(first, first + self.options.repeats)]
+        return [self._answer(one) for one in calls]
+
+    def _look_up(self, prompt: AnyPrompt, number: int) -> list[tuple[Any, Any]]:
+        """The requests that one repeat of a prompt takes, each with its response, where it is known."""
+        requests = [(number, request_for(self.sut, prompt))]
+        is_split = (prompt.options.num_completions or 1) > 1 and self.asked.splits(self.sut)
+        if is_split and not self.asked.knows(*requests[0]):
+            requests = [(its, request_for(self.sut, one)) for its, one in single_prompts(prompt, number)]
+        found = []
+        for its, request in requests:
+            paid, known = self.asked.look_up(request, its)
             if paid:
                 self._add_cost(request)
-            answers.append(known)
-        return [None if known is None else translated(self.sut, request, *known) for known in answers]
+            found.append((request, known))
+        return found
+
+    def _answer(self, calls: list[tuple[Any, Any]]) -> SUTResponse | None:
+        """The answer to one repeat of a prompt, where all its calls are known."""
+        if any(known is None for _, known in calls):
+            return None
+        return joined([translated(self.sut, request, *known) for request, known in calls])
 
     def _judge(self, prompt: PromptWithContext, answer: SUTResponse | None) -> None:
         test = self.work.test

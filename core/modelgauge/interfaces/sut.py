@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
 from modelgauge.data.responses import SUTResponse
@@ -89,6 +89,9 @@ ErrorClass = Retry | Fatal | None
 # --- the interface -------------------------------------------------------------------------------------
 
 
+Completions = Literal["one_call", "many_calls", "auto"]
+"""How a SUT gives several completions of one prompt."""
+
 _IMPLIED: tuple[type[SUTCapability], ...] = (AcceptsTextPrompt, AcceptsChatPrompt)
 
 
@@ -101,12 +104,17 @@ class PromptResponseSUT(Identified, Generic[Request, Response]):
 
     Class attributes:
         capabilities: what the SUT can do beyond the prompts that its methods accept.
+        completions: what a prompt with `num_completions` takes: "one_call" that answers with all of them, or
+            "many_calls", which the engine makes, each for a prompt without `num_completions`. "auto" finds out:
+            many, once a response has one completion where several were asked for, or `evaluate` raises
+            `SingleCompletionError`.
         split_reasoning: False where `<think>` blocks shall stay in the text.
         max_concurrency: most calls at once; None leaves it to the engine.
         batch_size: for `evaluate_batch`: most requests in a batch.
     """
 
     capabilities: ClassVar[tuple[type[SUTCapability], ...]] = ()
+    completions: Completions = "one_call"
     split_reasoning: bool = True
     max_concurrency: int | None = None
     batch_size: int = 32

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.responses import Usage
@@ -66,11 +66,15 @@ class Admission:
         self._succeeded = False
         self._unreported = Unreported(owner.uid, options)
 
-    async def enter(self) -> None:
+    async def enter(self, check: Callable[[], None] | None = None) -> None:
         """Wait until an attempt may be sent. Whether the run is stopped is checked after the wait.
+
+        Args:
+            check: of this attempt, after the wait.
 
         Raises:
             RunStoppedError: no attempt may be sent any more.
+            Exception: what `check` raised.
         """
         await self.limiter.acquire()
         entered = False
@@ -84,6 +88,8 @@ class Admission:
             if self._is_metered:
                 await self._services.budget.room()
             self._check_allowed()
+            if check is not None:
+                check()
         except BaseException:
             if entered:
                 self._rate.ended()

@@ -1,6 +1,9 @@
 """One question to a SUT: our prompt to its request, the call, its response to ours, reasoning split off."""
 
-from typing import Any
+import asyncio
+from collections.abc import Coroutine, Iterable
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
@@ -8,10 +11,13 @@ from modelgauge.engine.bookkeeping.app_trace import AppReport, attach_trace
 from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.call import Target
-from modelgauge.errors import InvalidResponseError
+from modelgauge.engine.calls.splitting import Split, joined, single_prompts
+from modelgauge.errors import InvalidResponseError, RunStoppedError, SingleCompletionError
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
 from modelgauge.text.answers import split_reasoning
 from modelgauge.wording.phrases import a_thing
+
+T = TypeVar("T")
 
 
 async def ask_sut(
@@ -32,8 +38,53 @@ async def ask_sut(
     sut = target.owner
     if not isinstance(sut, PromptResponseSUT):
         raise TypeError(sut)
+    number = target.services.options.first_repeat + repeat
+    if sut.completions == "one_call" or (prompt.options.num_completions or 1) == 1:
+        return await _ask(target, sut, prompt, tally, number)
+    singles = list(single_prompts(prompt, number))
+    split = _split(target, sut, *singles[0])
+    answers: list[tuple[SUTResponse, str | None]] = []
+    with suppress(SingleCompletionError):
+        answers.append(await _ask(target, sut, prompt, tally, number, split=split))
+        if len(answers[0][0].completions) > 1:
+            return answers[0]
+    answers += await _all([_ask(target, sut, one, tally, its) for its, one in singles[len(answers) :]])
+    return joined([response for response, _ in answers]), answers[0][1]
+
+
+def _split(target: Target, sut: PromptResponseSUT[Any, Any], number: int, prompt: AnyPrompt) -> Split:
     request = target.paces.request.of(request_for, sut, prompt)
-    called = await target.call(request, tally, repeat)
+
+    def is_single(response: Any) -> bool:
+        try:
+            return len(sut.translate_response(request, response).completions) == 1
+        except Exception:  # noqa: BLE001  it is raised again, once the response is kept
+            return False
+
+    return Split(request, number, is_single)
+
+
+async def _all(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Wait for all, whatever fails: they may be paid. One that stops all calls is raised before others."""
+    results = await asyncio.gather(*work, return_exceptions=True)
+    failures = [one for one in results if isinstance(one, BaseException)]
+    if failures:
+        raise min(failures, key=lambda one: not isinstance(one, RunStoppedError))
+    return [one for one in results if not isinstance(one, BaseException)]
+
+
+async def _ask(
+    target: Target,
+    sut: PromptResponseSUT[Any, Any],
+    prompt: AnyPrompt,
+    tally: CallTally,
+    number: int,
+    *,
+    split: Split | None = None,
+) -> tuple[SUTResponse, str | None]:
+    """Ask a prompt by one call, with a number among those of the same request."""
+    request = target.paces.request.of(request_for, sut, prompt)
+    called = await target.call(request, tally, number, split)
     try:
         read = target.paces.response
         response = read.of(translated, sut, request, called.response, called.report)

@@ -25,6 +25,7 @@ from modelgauge.engine.calls.batches import BatchCollector
 from modelgauge.engine.calls.limits import Outcome
 from modelgauge.engine.calls.retries import classify, outcome_of
 from modelgauge.engine.calls.services import Flight, Services
+from modelgauge.engine.calls.splitting import Split, Splitting
 from modelgauge.engine.calls.traits import (
     JudgeSUTs,
     Owner,
@@ -36,7 +37,7 @@ from modelgauge.engine.calls.traits import (
 )
 from modelgauge.engine.loop.deadlines import call_timed_out, never_waits
 from modelgauge.engine.loop.stalls import Paces
-from modelgauge.errors import CallTimeoutError, InvalidResponseError
+from modelgauge.errors import CallTimeoutError, InvalidResponseError, SingleCompletionError
 from modelgauge.interfaces.codec import ResponseCodec
 from modelgauge.interfaces.sut import ErrorClass, PromptResponseSUT, Retry
 from modelgauge.observe.spans import Observation, Use, observation_of
@@ -67,6 +68,7 @@ class Target:
     Attributes:
         admission: lets attempts in and out.
         is_cached: whether its answers are kept.
+        splitting: whether several completions of a prompt take a call each.
     """
 
     def __init__(self, owner: Owner, services: Services, judge_suts: JudgeSUTs | None = None) -> None:
@@ -80,6 +82,7 @@ class Target:
         self.paces = Paces(owner)
         keys = keys_of(owner, judge_suts) if services.caching else None
         self.is_cached, self._keys = keys is not None, keys
+        self.splitting = Splitting(owner, services.lookups if keys else None, services.writer)
         # A judge's steps hold those of the SUTs that it asks, which are timed by themselves.
         self._timed: Callable[[Any], Any] = (
             self.paces.call.of_steps if not judge_suts else lambda awaitable: awaitable
@@ -110,16 +113,20 @@ class Target:
             return await self.services.deadlines.within(seconds, self._timed(response))
         return response
 
-    async def call(self, request: Any, tally: CallTally, repeat: int = 0) -> Called:
+    async def call(
+        self, request: Any, tally: CallTally, number: int | None = None, split: Split | None = None
+    ) -> Called:
         """Answer a native request, from the cache where it is there.
 
         Args:
             request: a JSON value or pydantic model.
             tally: where the call is counted.
-            repeat: which repeat of the same request this is.
+            number: of the call among the repeats of the same request; by default the run's first.
+            split: what is asked instead where a call gives one completion only.
 
         Raises:
             RunStoppedError: no call may be sent any more; this one was not.
+            SingleCompletionError: `split` is to be asked; the cache has no answer to the whole request.
             Exception: what the last attempt raised; nothing is cached then.
         """
         if self._immediate is not None:
@@ -127,22 +134,23 @@ class Target:
             tally.paid += 1
             return Called(response, True)
         if self._keys is None:
-            response, report = await self._paid(request)
+            response, report = await self._unless_split(request, split)
             try:
                 response = self._revived(response)
+                self._is_first_of(split, response)
             except Exception as error:
                 attach_trace(error, report)
                 raise
             tally.paid += 1
             return Called(response, True, report)
-        key = self._keys.key(request, self.services.options.first_repeat + repeat)
+        key = self._keys.key(request, self.services.options.first_repeat if number is None else number)
         while (flight := self.services.flights.get(key.digest)) is not None:
             text = await flight.landing()
             if text is not None:
                 tally.cached += 1
                 response, report = self._reread(text)
                 return Called(response, False, report, key.digest)
-        return await self._first(key, request, tally)
+        return await self._first(key, request, tally, split)
 
     async def _at_once(self, request: Any) -> Any:
         """The response of a method that only computes; after an error that may pass, it is a call like others."""
@@ -153,7 +161,7 @@ class Target:
                 raise
         return (await self._paid(request, 1))[0]
 
-    async def _first(self, key: Key, request: Any, tally: CallTally) -> Called:
+    async def _first(self, key: Key, request: Any, tally: CallTally, split: Split | None) -> Called:
         """Answer a request that nobody else is asking; others who ask the same wait for this."""
         services = self.services
         flight = services.flights[key.digest] = Flight()
@@ -162,10 +170,15 @@ class Target:
             text = await services.lookups.get(key.digest) if services.lookups else None
             paid = text is None
             if text is None:
-                response, report = await self._paid(request)
+                response, report = await self._unless_split(request, split)
                 text, response = self._stored(response)
                 text = with_report(text, report)
                 tally.paid += 1
+                if split is not None and self._keys is not None and self._is_first_of(split, response):
+                    self._give_back(key)
+                    flight.fail(self.splitting.error)
+                    key = self._keys.key(split.request, split.number)
+                    flight = services.flights[key.digest] = Flight()
                 kept = self._keep(key, text, tally)
             else:
                 response, report = self._reread(text)
@@ -181,6 +194,29 @@ class Target:
             raise
         flight.land(text)
         return Called(response, paid, report, key.digest if kept else None)
+
+    async def _unless_split(self, request: Any, split: Split | None) -> tuple[Any, AppReport | None]:
+        """Pay for a response, unless a call is known to give one completion only, or turns out to.
+
+        Raises:
+            SingleCompletionError: `split` is to be asked.
+        """
+        if split is None:
+            return await self._paid(request)
+        await self.splitting.look_up()
+        self.splitting.check()
+        try:
+            return await self._paid(request, check=self.splitting.check)
+        except SingleCompletionError:
+            self.splitting.learn()
+            raise
+
+    def _is_first_of(self, split: Split | None, response: Any) -> bool:
+        """Whether a response has only the first of the completions that were asked for."""
+        is_first = split is not None and split.is_single(response)
+        if is_first:
+            self.splitting.learn()
+        return is_first
 
     def _keep(self, key: Key, text: str, tally: CallTally) -> bool:
         """Store a response, unless there is a secret in the call; return whether it is stored."""
@@ -220,7 +256,9 @@ class Target:
         """A response that is not cached, in the form that the cache would give back."""
         return response if self.codec.comes_back(response) else self._stored(response)[1]
 
-    async def _paid(self, request: Any, attempt: int = 0) -> tuple[Any, AppReport | None]:
+    async def _paid(
+        self, request: Any, attempt: int = 0, check: Callable[[], None] | None = None
+    ) -> tuple[Any, AppReport | None]:
         """Send the request until it is answered, or no further attempt is worth it.
 
         What an observed app did in the last attempt comes with the answer, or with the error.
@@ -228,12 +266,13 @@ class Target:
         Args:
             request: the native one.
             attempt: how many have failed already.
+            check: raises where the request is to be sent no more; it is called right before.
         """
         options, services = self.services.options, self.services
         queued = services.clock()
         deadline = queued + options.call_timeout
         while True:
-            await self.admission.enter()
+            await self.admission.enter(check)
             begun = services.clock()
             deadline += begun - queued  # a call that fails because others are before it is lost for nothing
             outcome: Outcome | None = Outcome.other

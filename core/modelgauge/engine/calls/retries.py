@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from modelgauge.engine.calls.limits import Outcome
-from modelgauge.errors import CallTimeoutError, DefinitionError, InvalidResponseError, RunStoppedError
+from modelgauge.errors import (
+    CallTimeoutError,
+    DefinitionError,
+    InvalidResponseError,
+    RunStoppedError,
+    SingleCompletionError,
+)
 from modelgauge.interfaces.sut import ErrorClass, Fatal, Retry
 
 _LASTING = (  # the same file, and the same certificate, will be there the next time
@@ -38,7 +44,12 @@ _PASSING = frozenset(
 _NOT_CONNECTED = frozenset({"ConnectTimeout", "ConnectTimeoutError", "ConnectionTimeoutError"})
 """What clients (requests, httpx, urllib3, aiohttp) raise where connecting takes too long."""
 
-_OURS = (DefinitionError, InvalidResponseError, RunStoppedError)  # another call meets them again
+_OURS = (
+    DefinitionError,
+    InvalidResponseError,
+    RunStoppedError,
+    SingleCompletionError,
+)  # another call meets them again
 
 
 def classify(owner: Any, error: Exception) -> ErrorClass:

@@ -1,0 +1,137 @@
+"""Several completions of one prompt by a SUT that gives one a call: each is asked for by a call of its own.
+
+`PromptResponseSUT.completions` says which SUTs these are, or the first calls find it out, and the cache keeps it. The
+calls are made in `ask_sut.py` and `call.py`.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, get_args
+
+from modelgauge.cache.keys import Entry, Key, KeyMaker
+from modelgauge.data.prompts import AnyPrompt
+from modelgauge.data.responses import SUTResponse, Usage
+from modelgauge.engine.calls.lookups import Lookups
+from modelgauge.engine.calls.traits import Owner
+from modelgauge.engine.run_files.writer import Writer
+from modelgauge.errors import DefinitionError, SingleCompletionError
+from modelgauge.interfaces.sut import Completions, PromptResponseSUT
+
+_MANY_CALLS = json.dumps("many_calls")
+
+
+class Split(NamedTuple):
+    """How a request of several completions is asked where a call gives one.
+
+    Args:
+        request: the native request of the first completion.
+        number: of its call among the repeats of that request.
+        is_single: whether a native response to the whole request has one completion only.
+    """
+
+    request: Any
+    number: int
+    is_single: Callable[[Any], bool]
+
+
+class Splitting:
+    """What is known of a SUT: whether a call gives one completion only.
+
+    Args:
+        owner: is called; only SUTs give several completions at all.
+        lookups: finds in the cache what earlier runs have found out; None where nothing is cached.
+        writer: keeps it.
+
+    Attributes:
+        error: what is raised instead of asking for several completions at once.
+
+    Raises:
+        DefinitionError: `completions` of the SUT says something else than it may.
+    """
+
+    def __init__(self, owner: Owner, lookups: Lookups | None, writer: Writer) -> None:
+        self._uid, self._lookups, self._writer = owner.uid, lookups, writer
+        self._key: Key | None = None
+        self._is_needed = False
+        self._lock = asyncio.Lock()
+        if isinstance(owner, PromptResponseSUT):
+            self._is_needed = always_splits(owner)
+            self._key = None if lookups is None or owner.completions != "auto" else note_key(owner)
+
+    async def look_up(self) -> None:
+        """Learn what earlier runs have found out."""
+        async with self._lock:
+            if not self._is_needed and self._lookups is not None and self._key is not None:
+                self._is_needed = await self._lookups.get(self._key.digest) is not None
+                self._lookups.give_back(self._key.digest)
+                self._lookups = None
+
+    def check(self) -> None:
+        """Refuse to ask for several completions at once.
+
+        Raises:
+            SingleCompletionError: a call is known to give one only.
+        """
+        if self._is_needed:
+            raise self.error
+
+    def learn(self) -> None:
+        """Keep that a call gives one completion only."""
+        if not self._is_needed and self._key is not None:
+            self._writer.put(Entry(self._key, _MANY_CALLS), lambda: None)
+        self._is_needed = True
+
+    @property
+    def error(self) -> SingleCompletionError:
+        return SingleCompletionError(f"'{self._uid}' gives one completion a call.", fix="Ask once for each.")
+
+
+def always_splits(sut: PromptResponseSUT[Any, Any]) -> bool:
+    """Whether a SUT says that it gives one completion a call.
+
+    Raises:
+        DefinitionError: `completions` says something else than it may.
+    """
+    if sut.completions in get_args(Completions):
+        return sut.completions == "many_calls"
+    raise DefinitionError(
+        f"completions of '{sut.uid}' is {sut.completions!r}.",
+        fix=f"Let {type(sut).__qualname__} say 'one_call', 'many_calls' or 'auto'.",
+    )
+
+
+def note_key(sut: PromptResponseSUT[Any, Any]) -> Key:
+    """The key under which the cache keeps that a SUT gives one completion a call, once that was found out."""
+    return KeyMaker("completions", sut.identity()).key(None)
+
+
+def single_prompts(prompt: AnyPrompt, number: int) -> Iterator[tuple[int, AnyPrompt]]:
+    """The prompts that ask for one completion each, with the numbers of their calls.
+
+    A seed is raised by one from completion to completion, as servers do that give several at once: with the same seed
+    all would be the same.
+
+    Args:
+        prompt: asks for several completions.
+        number: of the repeat.
+    """
+    options = prompt.options
+    several = options.num_completions or 1
+    for place in range(several):
+        seed = options.random
+        if seed is not None and place:
+            seed = seed + place if isinstance(seed, int) else f"{seed} {place}"
+        single = options.replaced(num_completions=None, random=seed)
+        yield number * several + place, prompt.replaced(options=single)
+
+
+def joined(responses: Sequence[SUTResponse]) -> SUTResponse:
+    """One response with the completions of several; its usage is the sum of theirs, as far as all say it."""
+    usages = [response.usage or Usage() for response in responses]
+    sums = {name: [getattr(usage, name) for usage in usages] for name in Usage.model_fields}
+    known = {name: sum(values) for name, values in sums.items() if None not in values}
+    return SUTResponse(
+        completions=[one for response in responses for one in response.completions],
+        usage=Usage(**known) if known else None,
+    )
