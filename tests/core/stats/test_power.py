@@ -2,6 +2,7 @@ import itertools
 import math
 import time
 
+import numpy as np
 import pytest
 from scipy import special
 from scipy import stats as scipy_stats
@@ -54,6 +55,17 @@ def test_the_power_of_mcnemar_is_that_of_all_tables(losses, wins, n):
                 [b, c, n - b - c], n, [losses, wins, max(0.0, 1 - losses - wins)]
             )
     assert mcnemar_power(losses, wins, n, alpha=0.1) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize(("losses", "wins", "n"), [(0.08, 0.13, 3000), (0.0, 0.02, 900), (0.5, 0.5, 700)])
+@pytest.mark.parametrize("alpha", [0.05, 1e-6])
+def test_the_power_of_mcnemar_in_many_items_is_that_of_all_disagreements(losses, wins, n, alpha):
+    m = np.arange(n + 1)
+    least = scipy_stats.binom.isf(alpha / 2, m, 0.5) + 1  # P(W >= least) <= alpha / 2
+    share = wins / (losses + wins)
+    found = scipy_stats.binom.sf(least - 1, m, share) + scipy_stats.binom.sf(least - 1, m, 1 - share)
+    expected = float((scipy_stats.binom.pmf(m, n, losses + wins) * found).sum())
+    assert mcnemar_power(losses, wins, n, alpha=alpha) == pytest.approx(expected, rel=1e-10)
 
 
 def test_the_power_of_mcnemar_by_the_normal_approximation():
