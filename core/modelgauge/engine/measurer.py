@@ -17,6 +17,8 @@ from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.stats.exact import exact_mean, pass_at_k
 from modelgauge.wording.phrases import a_thing
 
+_PROCESSORS = os.cpu_count() or 1
+
 
 class Measured(NamedTuple):
     """Finite measurements, and the names of those that were given as bool."""
@@ -35,7 +37,7 @@ class Measurer:
 
     def __init__(self, test: PromptResponseTest) -> None:
         self._test = test
-        self._places = asyncio.Semaphore(os.cpu_count() or 1)
+        self._places = asyncio.Semaphore(_PROCESSORS)
         self.uid = test.uid
         self.measures_in_part = _measures_in_part(type(test))
         self._ranges = {

@@ -11,7 +11,7 @@ from typing import IO
 
 from pydantic import ConfigDict, Field
 
-from modelgauge.data.base import Count, Frozen, Seconds
+from modelgauge.data.base import Count, Frozen, Seconds, of_valid
 from modelgauge.data.results import CallCounts, Spent
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.budget import Budget
@@ -54,7 +54,8 @@ class Totals(Frozen):
     @classmethod
     def of(cls, tally: Tally, seconds: float, *, ended: bool) -> "Totals":
         """The totals of a tally."""
-        return cls(
+        return of_valid(
+            cls,
             ended=ended,
             seconds=round(seconds, 3),
             sut_calls=tally.sut_calls.frozen(),

@@ -5,7 +5,7 @@ The statistics of a run are the report's: `modelgauge show`.
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
 from modelgauge.reports.layout import Page, Style, counted, ends_of, one_line, visible
 
 _MOST_CASES = 50
-LONGEST_TITLE = 40
+_LONGEST_TITLE = 40
 _REASON = 24  # characters of a line; where there are fewer, it stands below
 _LONGEST_REASON, _LONGEST_ERROR = 200, 400
 
@@ -41,8 +41,12 @@ class Shown:
     @classmethod
     def of(cls, result: TestResult) -> "Shown":
         """Take what is shown from a result."""
-        title = one_line(result.name, LONGEST_TITLE)
-        return cls(title, result.success, result.metrics_data, None if result.metrics_data else result.error)
+        error = None if result.metrics_data else result.error
+        return cls(result.name, result.success, result.metrics_data, error)
+
+    def shortened(self) -> "Shown":
+        """Return it with a title that fits into a table."""
+        return replace(self, title=one_line(self.title, _LONGEST_TITLE))
 
     @property
     def has_no_verdict(self) -> bool:
@@ -69,7 +73,7 @@ def print_result(result: EvaluationResult, folder: Path, display: Display) -> No
         folder: of the run.
         display: which test cases are listed.
     """
-    shown = [Shown.of(one) for one in result.test_results]
+    shown = [Shown.of(one).shortened() for one in result.test_results]
     notes = list(result.record.notes)
     if result.left_out:
         notes.append(f"{result.left_out:,} more were left out by max_test_items.")

@@ -8,9 +8,10 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic_core import to_json
@@ -234,14 +235,12 @@ class Session:
             named=begun.named,
         )
         judged = self._loop_here().judge(judging)
-        self._count(judged=begun.number, thresholds=test.thresholds)
-        self._run.journal(self._redact).append(judged.line)
         result = test_result(test, judged.record)
         with self._lock:
             self._seconds += monotonic() - began
         notes = [*judged.notes, *test.record_notes, *self._tally.sut_calls.unjudged()]
         notes += [note for calls in self._tally.calls for note in calls.repaid()]
-        self._end(begun, replace(Shown.of(result), title=result.name), notes)
+        self._keep(begun, judged.line, Shown.of(result), test.thresholds, notes)
         self._observers.item_finished(self._run.folder.run_id, judged.written)
         return result
 
@@ -264,9 +263,9 @@ class Session:
         stage: Stage = "annotator" if isinstance(error, MissingParameterError) else "measure"
         item = TestItem(PromptWithContext(prompt_of(case) if known else TextPrompt("")), id=begun.item_id)
         record = exception_record(begun.number, item, [], StageError(stage, "assert_test", error))
-        self._run.journal(self._redact).append(line_of(record, "assert_test", self._redact)[1])
         title = (title_of(case) if known else "") or begun.test
-        self._end(begun, Shown(title, False, (), f"{record.error_type}: {record.message}"))
+        shown = Shown(title, False, (), f"{record.error_type}: {record.message}")
+        self._keep(begun, line_of(record, "assert_test", self._redact)[1], shown)
 
     def ended_early(self, begun: Begun, case: Any, error: BaseException) -> None:
         """Forget a case whose test is skipped; any other that is left early counts, though nothing judged it.
@@ -281,10 +280,19 @@ class Session:
         elif not isinstance(error, KeyboardInterrupt):  # then there is no time for more
             self.refused(begun, case, error)
 
-    # --- the log of this process -------------------------------------------------------------------------------------
+    # --- the files of this process -----------------------------------------------------------------------------------
 
-    def _end(self, begun: Begun, shown: Shown, notes: Sequence[str] = ()) -> None:
-        self._log(end=begun.number, shown=shown.plain(), notes=notes)
+    def _keep(
+        self,
+        begun: Begun,
+        line: bytes,
+        shown: Shown,
+        thresholds: Mapping[str, Any] = MappingProxyType({}),
+        notes: Sequence[str] = (),
+    ) -> None:
+        """Keep a case that has ended: first what its record does not say, so that no line of the journal lacks that."""
+        self._count(end=begun.number, shown=shown.plain(), thresholds=dict(thresholds), notes=notes)
+        self._run.journal(self._redact).append(line)
 
     def _count(self, **event: Any) -> None:
         """Log what all calls used so far, with an event that stands after it."""

@@ -3,16 +3,14 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.results import PASSED, CallCounts, Counts
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.totals import Totals
-from modelgauge.evals.display import LONGEST_TITLE, Shown
-from modelgauge.evals.results import MetricData
-from modelgauge.reports.layout import one_line
+from modelgauge.evals.display import Shown
 from modelgauge.stats.exact import exact_mean
 
 T = TypeVar("T")
@@ -33,6 +31,7 @@ class Case:
         item: its record; None where it was not judged, since its process ended.
         thresholds: of its metrics.
         notes: what a reader should know of it.
+        said: what is shown of it, as JSON; None where its process ended before it knew.
     """
 
     index: int
@@ -42,12 +41,7 @@ class Case:
     item: ItemRecord | None = None
     thresholds: Mapping[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    _shown: dict[str, Any] | None = None
-
-    def ended(self, shown: dict[str, Any], notes: Iterable[str]) -> None:
-        """Take over what its process said at its end."""
-        self._shown = shown
-        self.notes.extend(notes)
+    said: dict[str, Any] | None = None
 
     def shown(self, redact: Callable[[str], str]) -> Shown:
         """What is shown of it.
@@ -55,34 +49,27 @@ class Case:
         Args:
             redact: takes secrets out of a JSON text.
         """
-        shown = Shown.of_plain(json.loads(redact(json.dumps(self._shown or self._of_record().plain()))))
-        return replace(shown, title=one_line(shown.title, LONGEST_TITLE))
+        return Shown.of_plain(json.loads(redact(json.dumps(self._said())))).shortened()
+
+    def _said(self) -> dict[str, Any]:
+        if self.item is not None and self.said is not None:
+            return self.said
+        error: str | None = _UNJUDGED
+        if isinstance(self.item, TestItemExceptionRecord):
+            error = f"{self.item.error_type}: {self.item.message}"
+        elif self.item is not None:
+            error = None if self.item.measurements.get(PASSED, True) else _CUT_SHORT
+        return Shown(self.test, error is None, (), error).plain()
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         """What the scores of its metrics can be, by the names of their measurements, where it is known."""
-        data = () if self._shown is None else Shown.of_plain(self._shown).metrics_data
+        data = () if self.said is None else Shown.of_plain(self.said).metrics_data
         return {
             one.name if one.component is None else f"{one.component}.{one.name}": (low, high)
             for one in data
             if one.score_range is not None
             for low, high in [one.score_range]
         }
-
-    def _of_record(self) -> Shown:
-        """Describe a case whose process ended before it reported a result."""
-        error = _UNJUDGED
-        if isinstance(self.item, TestItemExceptionRecord):
-            error = f"{self.item.error_type}: {self.item.message}"
-        elif self.item is not None:
-            error = "" if self.item.measurements.get(PASSED, True) else _CUT_SHORT
-        return Shown(self.test, not error, () if error else tuple(self._passed()), error or None)
-
-    def _passed(self) -> Iterator[MetricData]:
-        """The scores of its metrics, all of which it passed."""
-        measured = self.item.measurements if isinstance(self.item, TestItemRecord) else {}
-        for name, one in self.thresholds.items():
-            if name in measured:
-                yield MetricData(name, measured[name], one["value"], True, one["higher_is_better"])
 
 
 @dataclass(slots=True)
@@ -199,10 +186,9 @@ def _note(event: Mapping[str, Any], cases: dict[int, Case]) -> None:
     match event:
         case {"begin": index, "test": test, "repeated": repeated, "repeat": repeat}:
             cases[index] = Case(index, test, repeated, repeat)
-        case {"judged": index, "thresholds": thresholds}:
-            cases[index].thresholds = thresholds
-        case {"end": index, "shown": shown, "notes": notes}:
-            cases[index].ended(shown, notes)
+        case {"end": index, "shown": shown, "thresholds": thresholds, "notes": notes}:
+            cases[index].said, cases[index].thresholds = shown, thresholds
+            cases[index].notes.extend(notes)
         case {"skipped": index}:
             del cases[index]
 

@@ -340,7 +340,7 @@ def test_a_case_that_was_judged_before_an_interruption_is_shown(session, project
     def interrupted(self, *said):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("modelgauge.evals.session.Session._end", interrupted)
+    monkeypatch.setattr("modelgauge.engine.observers.Observers.item_finished", interrupted)
     source = PASSING + (
         "def test_a(): assert_test(LLMTestCase('q', 'a'), [Always()])\n"
         "def test_b(): assert_test(LLMTestCase('q', 'a'), [Always()])\n"
@@ -349,7 +349,7 @@ def test_a_case_that_was_judged_before_an_interruption_is_shown(session, project
     assert code == 2
     (record,) = records(project)
     assert (record.cancelled, record.counts.scored) == (True, 1)
-    assert re.search(r"^test_app.py::test_a +Always +1 +≥ 0.5 +passed", summary_of(output), re.MULTILINE)
+    assert re.search(r"^q +Always +1 +≥ 0.5 +passed", summary_of(output), re.MULTILINE)
     assert "pytest had collected 2 tests. There are cases of 1 here." in " ".join(summary_of(output).split())
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from modelgauge.data.base import of_valid
 from modelgauge.data.records import ItemRecord, TestItemRecord
 from modelgauge.data.results import CallCounts, Counts, Spent
 from modelgauge.data.spans import Trace
@@ -48,7 +49,7 @@ class CallTally:
             yield f"Not cached, so that another run pays again: {calls} of {what}."
 
     def frozen(self) -> CallCounts:
-        return CallCounts(paid=self.paid, cached=self.cached)
+        return of_valid(CallCounts, paid=self.paid, cached=self.cached)
 
 
 @dataclass(slots=True)
