@@ -32,7 +32,7 @@ from modelgauge.engine.run_files.journal import JournalFile, line_of
 from modelgauge.engine.scored_items import JournalIndex
 from modelgauge.engine.totals import Totals
 from modelgauge.errors import RunStoppedError
-from modelgauge.files.lock import lock
+from modelgauge.files.lock import Turns
 from modelgauge.files.regular import opened
 from modelgauge.stats import mean_of_each
 from modelgauge.stats.measured import Range
@@ -57,7 +57,9 @@ class SharedJournal:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = opened(path, "ab")
-        self._held = lock(path, "a+b")  # so that the run is known to be going on
+        self._turns = Turns(path.with_name(_TURN))
+        self._at_work = Turns(path)  # held by one of the processes, so that the run is known to be going on
+        self._at_work.begin()
         self._lock = threading.Lock()
 
     def append(self, data: bytes) -> None:
@@ -68,29 +70,27 @@ class SharedJournal:
         """
         with self._lock:
             patience = monotonic() + _PATIENCE
-            while (turn := lock(self._path.with_name(_TURN), "a+b")) is None:
+            while not self._turns.begin():
                 if monotonic() > patience:
                     raise RunStoppedError(
                         f"Another process of the session holds {self._path} and does not go on.",
                         fix="Let it go on, or end it; then run the tests again.",
                     )
                 sleep(0.0005)
-            if self._held is None:  # the process that was known to be at work has ended
-                self._held = lock(self._path, "a+b")
             size, view = self._file.seek(0, os.SEEK_END), memoryview(data)
             try:
+                self._at_work.begin()  # the process that held it may have ended
                 while view:
                     view = view[self._file.write(view) :]
             except OSError as error:
                 self._file.truncate(size)
                 raise refused(self._path, error) from error
             finally:
-                turn.close()
+                self._turns.end()
 
     def close(self) -> None:
-        for file in (self._file, self._held):
-            if file is not None:
-                file.close()
+        for file in (self._file, self._turns, self._at_work):
+            file.close()
 
 
 class SessionRun:

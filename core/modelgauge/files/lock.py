@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 from weakref import WeakSet
@@ -21,6 +22,10 @@ if sys.platform == "win32":
         except OSError:
             return False
         return True
+
+    def _freed(file: IO[bytes]) -> None:
+        file.seek(_BEYOND)
+        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
 else:
     import fcntl
 
@@ -32,6 +37,10 @@ else:
         except OSError:  # a file system without locks: processes cannot keep apart there
             return True
         return True
+
+    def _freed(file: IO[bytes]) -> None:
+        with suppress(OSError):  # likewise
+            fcntl.flock(file, fcntl.LOCK_UN)
 
 
 _files: WeakSet[IO[bytes]] = WeakSet()
@@ -55,6 +64,34 @@ def lock(path: Path, mode: str = "rb") -> IO[bytes] | None:
             return file
     file.close()
     return None
+
+
+class Turns:
+    """A lock that processes take in turns; its file stays open, so that a turn costs two system calls.
+
+    Args:
+        path: of the file, which is made where there is none.
+
+    Raises:
+        OSError: it cannot be opened, or is no regular file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with _opening:
+            self._file = opened(path, "a+b")
+            _files.add(self._file)
+
+    def begin(self) -> bool:
+        """Take the lock; return False where somebody else holds it."""
+        return _taken(self._file)
+
+    def end(self) -> None:
+        """Let others take the lock."""
+        _freed(self._file)
+
+    def close(self) -> None:
+        """Close the file, which ends a turn too."""
+        self._file.close()
 
 
 def _forked() -> None:

@@ -321,6 +321,21 @@ def test_what_cases_cannot_say_any_more_is_told_as_far_as_their_records_do(sessi
     assert "2 of 5 test cases passed." in summary_of(output)
 
 
+def test_a_case_that_is_not_in_the_journal_did_not_pass(session, here, monkeypatch):
+    def interrupted(self, data):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("modelgauge.evals.session_run.SharedJournal.append", interrupted)
+    code, output = session(
+        source=PASSING + "def test_a(): assert_test(LLMTestCase('q', 'a'), [Always()])\n",
+    )
+    assert code == 2
+    (record,) = records(here)
+    assert (record.counts.items, record.counts.scored) == (1, 0)
+    assert "0 of 1 test case passed." in summary_of(output)
+    assert shown_in("It was begun and not judged", summary_of(output))
+
+
 def test_the_folder_of_the_record_is_told_to_who_asked_for_it(session, here):
     code, _ = session(
         source=PASSING + "def test_a(): assert_test(LLMTestCase('q', 'a'), [Always()])\n",
