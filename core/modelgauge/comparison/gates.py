@@ -1,0 +1,117 @@
+"""Gates: what a comparison must show for a build to pass. How a failed one is reported is the business of callers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from modelgauge.comparison.result import Comparison, MeasurementComparison
+from modelgauge.data.base import Frozen, Text
+from modelgauge.data.conditions import Condition
+from modelgauge.data.figures import exact, figure
+from modelgauge.errors import InvalidOptionError
+
+
+class GateOutcome(Frozen):
+    """What a gate says of one measurement of one candidate.
+
+    Args:
+        gate: as it was asked for: `--fail-if-worse`.
+        test: the test (or data set).
+        measurement: the measurement.
+        candidate: the label of the candidate.
+        passed: whether the build may pass.
+        why: what decided it, as a sentence.
+    """
+
+    gate: Text
+    test: Text
+    measurement: Text
+    candidate: Text
+    passed: bool
+    why: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """What is demanded of every test, measurement and candidate of a comparison.
+
+    Args:
+        fail_if_worse: none is significantly worse, after adjustment.
+        require_not_worse: each is shown to be worse by less than this, in units of the measurement. The comparison
+            must have been made with it as its margin.
+        fail_if: none of these is true of a candidate's value.
+    """
+
+    fail_if_worse: bool = False
+    require_not_worse: float | None = None
+    fail_if: tuple[Condition, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.fail_if_worse or self.require_not_worse is not None or bool(self.fail_if)
+
+    def outcomes(self, comparison: Comparison) -> list[GateOutcome]:
+        """What each gate says of each measurement that it concerns.
+
+        Raises:
+            InvalidOptionError: a gate would have to know which values of a measurement are the better ones, or names a
+                measurement that was not compared.
+        """
+        rows = comparison.comparisons
+        for condition in self.fail_if:
+            condition.check_name((row.measurement for row in rows), "measurements that were compared")
+        return [one for row in rows for one in self._of_row(row, comparison.alpha)]
+
+    def _of_row(self, row: MeasurementComparison, alpha: float) -> Iterator[GateOutcome]:
+        if self.fail_if_worse:
+            gate = "--fail-if-worse"
+            _check_direction(gate, row)
+            yield _outcome(gate, row, row.verdict_text, passed=not _is_worse(row, alpha))
+        if self.require_not_worse is not None:
+            gate = f"--require-not-worse {exact(self.require_not_worse)}"
+            _check_direction(gate, row)
+            yield _not_worse(gate, row)
+        for condition in self.fail_if:
+            if condition.name == row.measurement:
+                yield _unless(condition, row)
+
+
+def _check_direction(gate: str, row: MeasurementComparison) -> None:
+    """Refuse to judge a measurement without a direction."""
+    name = row.measurement
+    if row.direction is None:
+        raise InvalidOptionError(
+            f"{gate} cannot judge {name!r} of {row.test}: nothing says whether higher or lower values are better.",
+            fix=f"Give --higher-is-better {name!r} or --lower-is-better {name!r}, or compare others alone: "
+            "--measurement NAME.",
+        )
+
+
+def _is_worse(row: MeasurementComparison, alpha: float) -> bool:
+    """Whether the candidate is significantly worse, also where the verdict speaks of a margin."""
+    if row.p_adjusted is None or row.difference is None or row.p_adjusted >= alpha:
+        return False
+    return row.difference > 0 if row.direction == "lower" else row.difference < 0
+
+
+def _not_worse(gate: str, row: MeasurementComparison) -> GateOutcome:
+    """Whether non-inferiority is shown: without adjustment, since the gate passes only where all are shown."""
+    found = row.margin_test
+    if found is None or found.p_not_worse is None:
+        return _outcome(gate, row, "nothing was paired that could show it", passed=False)
+    passed = bool(found.not_worse)
+    one_sided = f"one-sided p = {figure(found.p_not_worse)}"
+    return _outcome(gate, row, f"{'' if passed else 'not '}shown, {one_sided}", passed=passed)
+
+
+def _unless(condition: Condition, row: MeasurementComparison) -> GateOutcome:
+    gate, value = f"--fail-if '{condition}'", row.candidate_value
+    if value is None:
+        return _outcome(gate, row, "it has no value: no item was paired", passed=False)
+    over = f"over {row.n_paired:,} paired item{'s' if row.n_paired != 1 else ''}"
+    shown = f"it is {figure(value, threshold=condition.number)} {over}"
+    return _outcome(gate, row, shown, passed=not condition.holds(value))
+
+
+def _outcome(gate: str, row: MeasurementComparison, why: str, *, passed: bool) -> GateOutcome:
+    return GateOutcome(
+        gate=gate, test=row.test, measurement=row.measurement, candidate=row.candidate, passed=passed, why=why
+    )

@@ -1,0 +1,116 @@
+"""Gates: what passes, what fails and why, and what is refused."""
+
+import pytest
+from comparisons import cannot_tell, comparison, row, unpaired, worse
+
+from modelgauge.comparison.gates import Gates
+from modelgauge.comparison.result import MarginTest
+from modelgauge.data.conditions import Condition
+from modelgauge.errors import InvalidOptionError
+
+
+def outcomes(gates, *rows, **other):
+    return [(one.gate, one.passed, one.why) for one in gates.outcomes(comparison(*rows, **other))]
+
+
+def test_no_gate_says_nothing():
+    assert not Gates()
+    assert outcomes(Gates(), worse()) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "passed"),
+    [
+        (row(), True),
+        (cannot_tell(), True),
+        (unpaired(direction="higher"), True),
+        (worse(), False),
+        (worse(p_adjusted=0.05), True),
+        (worse(p_value=0.003, p_adjusted=0.08), True),
+        (worse(verdict="equivalent"), False),  # within a margin, and worse all the same
+        (worse(direction="lower"), True),
+        (row(direction="lower"), False),
+    ],
+)
+def test_fail_if_worse_fails_where_the_adjusted_p_shows_that_it_is_worse(made, passed):
+    assert outcomes(Gates(fail_if_worse=True), made) == [("--fail-if-worse", passed, made.verdict_text)]
+
+
+def test_the_level_is_that_of_the_comparison():
+    assert outcomes(Gates(fail_if_worse=True), worse(p_adjusted=0.08), alpha=0.1)[0][1] is False
+
+
+def test_every_test_and_candidate_is_judged():
+    rows = row(), worse(candidate="C"), worse(test="bbh")
+    found = Gates(fail_if_worse=True).outcomes(comparison(*rows))
+    assert [(one.test, one.candidate, one.passed) for one in found] == [
+        ("gsm8k", "B", True),
+        ("gsm8k", "C", False),
+        ("bbh", "B", False),
+    ]
+
+
+def margin_test(p_value, not_worse):
+    return MarginTest(margin=0.02, interval=(-0.01, 0.03), p_not_worse=p_value, not_worse=not_worse)
+
+
+@pytest.mark.parametrize(
+    ("made", "passed", "why"),
+    [
+        (cannot_tell(margin_test=margin_test(0.0123, True)), True, "shown, one-sided p = 0.0123"),
+        (cannot_tell(margin_test=margin_test(0.23, False)), False, "not shown, one-sided p = 0.23"),
+        (cannot_tell(margin_test=margin_test(None, None)), False, "nothing was paired that could show it"),
+        (unpaired(direction="higher"), False, "nothing was paired that could show it"),
+    ],
+)
+def test_require_not_worse_fails_unless_it_is_shown(made, passed, why):
+    gate = "--require-not-worse 0.02"
+    assert outcomes(Gates(require_not_worse=0.02), made) == [(gate, passed, why)]
+
+
+def test_fail_if_looks_at_the_value_of_the_candidate():
+    condition = Condition.parse("accuracy < 0.6")
+    gates = Gates(fail_if=(condition, Condition.parse("words>100")))
+    found = outcomes(gates, row(), worse(n_paired=1), cannot_tell(measurement="words", candidate_value=100))
+    assert found == [
+        ("--fail-if 'accuracy < 0.6'", True, "it is 0.608 over 1,313 paired items"),
+        ("--fail-if 'accuracy < 0.6'", False, "it is 0.522 over 1 paired item"),
+        ("--fail-if 'words > 100'", True, "it is 100 over 1,313 paired items"),
+    ]
+
+
+def test_a_value_near_the_number_is_shown_on_its_side():
+    near = row(candidate_value=0.59999999)
+    assert outcomes(Gates(fail_if=(Condition("accuracy", "<", 0.6),)), near)[0][1:] == (
+        False,
+        "it is 0.59999999 over 1,313 paired items",
+    )
+
+
+def test_nothing_paired_passes_no_condition():
+    why = "it has no value: no item was paired"
+    assert outcomes(Gates(fail_if=(Condition("accuracy", "<", 0),)), unpaired())[0][1:] == (False, why)
+
+
+@pytest.mark.parametrize("gates", [Gates(fail_if_worse=True), Gates(require_not_worse=0.02)])
+def test_without_a_direction_a_gate_refuses(gates):
+    with pytest.raises(InvalidOptionError) as refused:
+        outcomes(gates, row(), row(measurement="words", direction=None))
+    assert refused.value.problem.endswith(
+        "cannot judge 'words' of gsm8k: nothing says whether higher or lower values are better."
+    )
+    assert refused.value.fix == (
+        "Give --higher-is-better 'words' or --lower-is-better 'words', or compare others alone: --measurement NAME."
+    )
+
+
+def test_a_condition_needs_no_direction():
+    undirected = row(direction=None)
+    assert outcomes(Gates(fail_if=(Condition("accuracy", "<", 0.6),)), undirected)[0][1] is True
+
+
+def test_an_unknown_measurement_is_refused_with_the_nearest():
+    with pytest.raises(
+        InvalidOptionError, match=r"Did you mean 'accuracy'\? The measurements that were compared"
+    ):
+        outcomes(Gates(fail_if=(Condition("acuracy", "<", 0.9),)), row())
