@@ -3,7 +3,8 @@
 Differences are the candidate's value less the baseline's, everywhere.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Literal
 
 from pydantic import FiniteFloat, PrivateAttr
@@ -312,14 +313,23 @@ class Comparison(Frozen):
     leaderboards: tuple[LeaderboardTable, ...] = ()
     differs: tuple[Differing, ...] = ()
     notes: tuple[Text, ...] = ()
-    _flips: Callable[[], Iterable[FlippedItem]] = PrivateAttr(default=tuple)
+    _flips: Sequence[Iterable[FlippedItem]] = PrivateAttr(default=())
 
-    def with_flips(self, flips: Callable[[], Iterable[FlippedItem]]) -> "Comparison":
-        """Return a copy of the comparison that reads its flipped items by this function."""
+    def with_flips(self, flips: Sequence[Iterable[FlippedItem]]) -> "Comparison":
+        """Return a copy of the comparison that reads flipped items from these.
+
+        Args:
+            flips: for each of `comparisons` what yields its flipped items anew each time that it is iterated over:
+                lost ones first, the largest difference first.
+        """
         bound = self.model_copy()
         bound._flips = flips  # noqa: SLF001  its own class
         return bound
 
-    def iter_flips(self) -> Iterator[FlippedItem]:
-        """The items on which the systems differ, for each comparison: lost first, the largest difference first."""
-        return iter(self._flips())
+    def iter_flips(self, most: int | None = None) -> Iterator[FlippedItem]:
+        """The items on which the systems differ, for each comparison: lost first, the largest difference first.
+
+        Args:
+            most: as many of each comparison; None for all. No others are read.
+        """
+        return (flip for of_one in self._flips for flip in islice(of_one, most))
