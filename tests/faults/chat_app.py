@@ -137,7 +137,7 @@ class ChatApp:
         if fault is not None:
             self.stats.faults[fault.kind] = self.stats.faults.get(fault.kind, 0) + 1
             return await play(fault, request, body, wish)
-        whole = completion(body, wish)
+        whole = completion({name: body[name] for name in body if name not in self.plan.ignores}, wish)
         response = _events(whole) if body.get("stream") else _json(200, whole)
         await response.prepare(request)
         await response.write_eof()

@@ -84,6 +84,7 @@ class Plan:
         key: the API key that is asked for; None: none is.
         models: those that there are; None: all.
         refuses: fields of requests that are refused with a 400, as by servers that do not have them.
+        ignores: fields of requests that are ignored, as by other servers that do not have them.
         only_streams: whether requests that do not ask for a stream are refused.
     """
 
@@ -94,6 +95,7 @@ class Plan:
     key: str | None = None
     models: tuple[str, ...] | None = None
     refuses: tuple[str, ...] = ()
+    ignores: tuple[str, ...] = ()
     only_streams: bool = False
 
     def to_json(self) -> str:
@@ -104,7 +106,7 @@ class Plan:
         data = json.loads(text)
         data["faults"] = tuple(Fault(**one) for one in data.get("faults", ()))
         data["models"] = tuple(data["models"]) if data.get("models") is not None else None
-        data["refuses"] = tuple(data.get("refuses", ()))
+        data["refuses"], data["ignores"] = tuple(data.get("refuses", ())), tuple(data.get("ignores", ()))
         return cls(**data)
 
     def faults_of(self, prompt: str) -> tuple[Fault, ...]:

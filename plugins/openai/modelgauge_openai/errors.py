@@ -92,6 +92,10 @@ _REFUSED_FIELDS = (  # what not every server takes: its words, what to do, and w
         _SPEAKING,
     ),
 )
+_REFUSES_N = re.compile(  # a quoted or lone n; `sending.py` knows whether one was sent
+    r"""['"`]n['"`]|\bn must be|passed: n\b|completion choice|(one|multiple) candidate|candidate_?count""",
+    re.IGNORECASE,
+)
 _FIX_BY_STATUS = {
     401: _CHECK_KEY,
     402: _CHECK_BILLING,
@@ -210,7 +214,7 @@ def _refused_field(status: int, said: _Said) -> tuple[str | None, str | None]:
     for field, words, fix, statuses in _REFUSED_FIELDS:
         if status in statuses and words.search(said.message):
             return field, fix
-    return None, None
+    return "n" if status in _SPEAKING and _REFUSES_N.search(said.message) else None, None
 
 
 def _fix(status: int, said: _Said, headers: Mapping[str, str]) -> str:
@@ -302,8 +306,16 @@ def unreadable(url: str, error: ValidationError, body: bytes) -> ChatError:
     )
 
 
-def check_answer(url: str, request: ChatRequest, response: ChatResponse) -> None:
+def check_answer(
+    url: str, request: ChatRequest, response: ChatResponse, *, may_be_single: bool = False
+) -> None:
     """Refuse a response that does not hold what was asked for: it must not be scored, nor kept.
+
+    Args:
+        url: where it came from.
+        request: as the cache knows it.
+        response: to it.
+        may_be_single: whether one completion is enough, where the others are then asked for one by one.
 
     Raises:
         ChatError: no choices, fewer than asked for, one that broke off, or no log-probabilities.
@@ -314,10 +326,10 @@ def check_answer(url: str, request: ChatRequest, response: ChatResponse) -> None
     for choice in choices:
         _check_choice(url, choice)
     asked = request.get("n", 1)
-    if len(choices) < asked:
+    if len(choices) < asked and not (may_be_single and len(choices) == 1):
         raise ChatError(
             f"{url} answered with {len(choices)} of {asked} completions.",
-            fix="The server gives no more at once: leave num_completions out, and repeat each prompt.",
+            fix="The server gives no more at once; ?completions=many_calls asks for them one by one.",
         )
     if request.get("logprobs") and any(each.logprobs is None and _has_text(each) for each in choices):
         raise MissingLogProbabilitiesChatError(

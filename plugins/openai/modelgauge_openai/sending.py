@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from modelgauge import Retry
+from modelgauge.errors import SingleCompletionError
 from modelgauge_openai.errors import LATER, ChatError, unreadable
 from modelgauge_openai.protocol import ChatRequest, ChatResponse, received
 from modelgauge_openai.streaming import response_of
@@ -24,12 +25,16 @@ class Sending:
         with_usage: whether to ask for the usage among them.
         may_rename: whether the limit of tokens may get its other name once the server refused the one.
         may_drop: whether `response_format` may be left out once the server refused it.
+        may_split: whether completions may be asked for one by one once the server refused to give several.
     """
 
-    def __init__(self, *, stream: bool, with_usage: bool, may_rename: bool, may_drop: bool) -> None:
+    def __init__(
+        self, *, stream: bool, with_usage: bool, may_rename: bool, may_drop: bool, may_split: bool
+    ) -> None:
         self._stream = stream
         self._with_usage = with_usage
         self._may = {"max_tokens": may_rename, "response_format": may_drop}
+        self.may_split = may_split
         self._refused: set[str] = set()
 
     def of(self, request: ChatRequest) -> dict[str, Any]:
@@ -48,8 +53,14 @@ class Sending:
         return sent
 
     def learn(self, error: ChatError, sent: Mapping[str, Any]) -> None:
-        """Note a field that the server refused; the same call is worth another attempt without it."""
+        """Note a field that the server refused; the same call is worth another attempt without it.
+
+        Raises:
+            SingleCompletionError: the server refused to give several completions.
+        """
         refused = error.refused_field
+        if refused == "n" and self.may_split and sent.get("n", 1) > 1:
+            raise SingleCompletionError(error.problem, fix="Ask for them one by one.") from error
         if refused is None or not self._may.get(refused):
             return
         names = [name for name in (_OTHER_NAME if refused == "max_tokens" else (refused,)) if name in sent]

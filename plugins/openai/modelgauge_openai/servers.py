@@ -11,6 +11,7 @@ SERVERS: dict[str, dict[str, Any]] = {
     "anthropic": {
         "base_url": "https://api.anthropic.com/v1",
         "key_env": "ANTHROPIC_API_KEY",
+        "completions": "many_calls",
         "omit": ("seed", "logprobs", "response_format"),
     },
     # https://inference-docs.cerebras.ai/resources/openai
@@ -32,6 +33,7 @@ SERVERS: dict[str, dict[str, Any]] = {
     "groq": {
         "base_url": "https://api.groq.com/openai/v1",
         "key_env": "GROQ_API_KEY",
+        "completions": "many_calls",
         "omit": ("logprobs",),
     },
     # https://huggingface.co/docs/inference-providers/index

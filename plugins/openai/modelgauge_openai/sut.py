@@ -53,6 +53,8 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
             OpenAI and `max_tokens` elsewhere, and the other one where the server refuses it.
         structured_output: False where the model or its server refuses `response_format`: then judges are asked
             in words only. "auto": once the server has refused it.
+        completions: how several completions of a prompt are asked for: by "one_call" with `n`, or by "many_calls";
+            "auto": by many once the server has refused `n`, or has answered with one completion.
         logprobs: whether the model has log-probabilities; by default it does, unless it is one of OpenAI's
             reasoning models, by its name.
         omit: fields that the server refuses, and that are not sent though a prompt asks for them: `("seed",)`.
@@ -74,7 +76,8 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
     cache_identity: ClassVar[str | None] = "modelgauge_openai:OpenAIChat"
     options_in_uid: ClassVar[frozenset[str]] = frozenset({"server"})
     identity_excludes: ClassVar[frozenset[str]] = frozenset(
-        {"input_price", "output_price", "send_key", "key_env", "key", "api_key_header", "stream", "server"}
+        {"input_price", "output_price", "send_key", "key_env", "key", "api_key_header"}
+        | {"stream", "server", "completions"}
     )
 
     def __init__(
@@ -92,6 +95,7 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         extra_query: dict[str, str] | None = None,
         max_tokens_field: MaxTokensField | None = None,
         structured_output: bool | Literal["auto"] = True,
+        completions: Literal["auto", "one_call", "many_calls"] = "auto",
         logprobs: bool | None = None,
         omit: tuple[str, ...] = (),
         stream: bool = False,
@@ -111,6 +115,7 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
             headers=checked_headers(extra_headers or {}, api_key_header),
             withheld=withheld,
         )
+        self.completions = completions
         self._prices = _prices(input_price, output_price)
         has_logprobs = logprobs if logprobs is not None else not (official and _REASONS.match(model))
         has_logprobs = has_logprobs and "logprobs" not in omit
@@ -131,6 +136,7 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
             with_usage="stream_options" not in omit,
             may_rename=max_tokens_field is None,
             may_drop=structured_output == "auto",
+            may_split=completions == "auto",
         )
 
     async def open(self) -> None:
@@ -154,6 +160,7 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
 
         Raises:
             ChatError: it was not answered; `classify_error` says whether another attempt is worth it.
+            SingleCompletionError: the server gives one completion a call.
         """
         sent = self._sending.of(request)
         try:
@@ -162,7 +169,7 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
             self._sending.learn(error, sent)
             raise
         response = self._sending.response(self._connection.url, body, headers)
-        check_answer(self._connection.url, request, response)
+        check_answer(self._connection.url, request, response, may_be_single=self._sending.may_split)
         return response
 
     def translate_response(self, request: ChatRequest, response: ChatResponse) -> SUTResponse:

@@ -76,7 +76,7 @@ def test_an_error_within_a_stream_is_the_answer():
     ],
 )
 def test_a_stream_that_breaks_off_may_come_whole_next_time(stream):
-    sending = Sending(stream=True, with_usage=True, may_rename=True, may_drop=False)
+    sending = Sending(stream=True, with_usage=True, may_rename=True, may_drop=False, may_split=False)
     with pytest.raises(ChatError, match="stream") as raised:
         sending.response("https://llm.example", stream, {})
     assert raised.value.verdict == Retry()
@@ -118,3 +118,38 @@ def test_both_names_refused_end_in_an_error(asking):
         )
         assert server.stats().calls == 2
     assert "max_tokens_field" in record.test_item_exceptions[0].message
+
+
+FOUR = SUTOptions(num_completions=4)
+
+
+@pytest.mark.parametrize("plan", [Plan(ignores=("n",)), Plan(refuses=("n",))])
+def test_completions_are_asked_for_one_by_one_where_the_server_gives_one(plan, asking):
+    with ThreadedChatServer(plan) as server:
+        name = f"openai/m?base_url={server.base_url}"
+        test = asking(*(TextPrompt(f"question {number}", FOUR) for number in range(3)))
+        record = run_test(test, name, concurrency=1)
+        assert record.counts.scored == 3
+        assert [len(one.interactions[0].response.completions) for one in record.test_item_records] == [4] * 3
+        assert (record.counts.sut_calls.paid, server.stats().completed) == (12, 12)
+        usage = record.test_item_records[0].interactions[0].response.usage
+        assert (usage.input_tokens, usage.output_tokens) == (8, 8)
+        warm = run_test(test, name)
+        again = run_test(test, f"{name}&completions=many_calls")
+        assert (warm.counts.sut_calls.paid, again.counts.sut_calls.paid, server.stats().completed) == (
+            0,
+            0,
+            12,
+        )
+
+
+def test_one_call_is_never_split(asking):
+    for plan, message in (
+        (Plan(ignores=("n",)), "completions=many_calls"),
+        (Plan(refuses=("n",)), "'n' is not"),
+    ):
+        with ThreadedChatServer(plan) as server:
+            name = f"openai/m?base_url={server.base_url}&completions=one_call"
+            [failed] = run_test(asking(TextPrompt("Hi", FOUR)), name).test_item_exceptions
+            assert message in failed.message
+            assert server.stats().calls == 1

@@ -28,7 +28,10 @@ def test_refusals_of_real_services(fixture):
     body = json.dumps(fixture["body"]).encode()
     error = refused(URL, fixture["status"], CIMultiDict(fixture["headers"]), body)
     expected = fixture["expected"]
-    if expected.startswith("wait"):
+    assert (error.refused_field == "n") == (expected == "completions")
+    if expected == "completions":
+        assert not isinstance(error.verdict, Fatal)
+    elif expected.startswith("wait"):
         seconds = float(expected[5:]) if expected[5:] else None
         assert error.verdict == Retry(after=seconds, rate_limited=True)
     else:
