@@ -42,6 +42,7 @@ class Stats:
         abandoned: those that the client gave up.
         in_flight: those under way.
         max_in_flight: the most at once.
+        lists: how often the list of models was asked for.
         faults: how often which fault was played.
         prompts: by the text of the last message.
         recent: the last requests, with `headers`, `query` and `body`.
@@ -53,6 +54,7 @@ class Stats:
     abandoned: int = 0
     in_flight: int = 0
     max_in_flight: int = 0
+    lists: int = 0
     faults: dict[str, int] = field(default_factory=dict)
     prompts: dict[str, PromptCount] = field(default_factory=dict)
     recent: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=100))
@@ -85,6 +87,7 @@ class ChatApp:
         app.add_routes(
             [
                 web.post("/v1/chat/completions", self.chat),
+                web.get("/v1/models", self.models),
                 web.get("/admin/stats", self.get_stats),
                 web.post("/admin/plan", self.set_plan),
                 web.post("/admin/reset", self.reset),
@@ -102,6 +105,12 @@ class ChatApp:
     async def reset(self, request: web.Request) -> web.Response:
         self.stats = Stats(in_flight=self.stats.in_flight, max_in_flight=self.stats.in_flight)
         return web.Response()
+
+    async def models(self, request: web.Request) -> web.Response:
+        self.stats.lists += 1
+        if self.plan.models is None:
+            return _error(404, "Not found.", None)
+        return _json(200, {"object": "list", "data": [{"id": name} for name in self.plan.models]})
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         stats = self.stats

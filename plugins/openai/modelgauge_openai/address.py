@@ -41,6 +41,16 @@ def chat_url(base_url: str, query: Mapping[str, str] | None = None) -> str:
     return base_url.rstrip("/") + PATH + (f"?{urlencode(query)}" if query else "")
 
 
+def models_url(url: str) -> str:
+    """The URL that lists a server's models.
+
+    Args:
+        url: that requests are posted to.
+    """
+    before, _, query = url.rpartition(PATH)
+    return f"{before}/models{query}"
+
+
 def _problem(parts: SplitResult) -> str | None:
     if parts.scheme not in ("http", "https"):
         return "it begins neither with https:// nor with http://"

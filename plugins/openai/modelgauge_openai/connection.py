@@ -6,17 +6,20 @@ This is the only module that imports aiohttp.
 
 import asyncio
 import io
+import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 import aiohttp
 
 from modelgauge import Fatal, Retry
 from modelgauge.errors import CallError, InvalidOptionError
-from modelgauge_openai.address import names_a_secret, proxy_for
+from modelgauge_openai.address import models_url, names_a_secret, proxy_for
 from modelgauge_openai.errors import LATER, ChatError, refused, shortened
 from modelgauge_openai.key import OpenAIKey
+from modelgauge_openai.protocol import model_names
 from modelgauge_openai.response import COST_HEADERS
 
 MOST_BYTES = 64 * 2**20
@@ -30,6 +33,7 @@ sends the server ever more meanwhile."""
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OWN_HEADERS = frozenset({"content-type", "content-length", "host"})
 
+_MODELS_TIMEOUT = aiohttp.ClientTimeout(total=5)
 _LARGE = 2**20  # from here on aiohttp wants a file, which it sends piece by piece
 
 
@@ -52,10 +56,12 @@ def checked_headers(headers: Mapping[str, str], key_header: str | None) -> dict[
 
 @dataclass(slots=True)
 class _Opened:
-    """A session, and how many runs use it."""
+    """A session, how many runs use it, and the names of the server's models, once they were asked for."""
 
     session: aiohttp.ClientSession
     users: int = 0
+    models: list[str] | None = None
+    asking_for_models: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Connection:
@@ -137,12 +143,7 @@ class Connection:
             ChatError: there was no answer, or one with another status than 200.
             CallError: `open` was not called in this loop.
         """
-        opened = self._opened.get(asyncio.get_running_loop())
-        if opened is None:
-            raise CallError(
-                f"'{self._owner}' was called while it is not open.",
-                fix="Call it by run_test or Runner; or `await sut.open()` before, `await sut.close()` after.",
-            )
+        opened = self._open_here()
         data = body if len(body) < _LARGE else io.BytesIO(body)
         try:
             # No redirects: the key goes where the user sends it, and nowhere else.
@@ -157,6 +158,32 @@ class Connection:
                 raise refused(self.url, response.status, response.headers, quoted, withheld=self._withheld)
         except (aiohttp.ClientError, OSError) as error:
             raise self._broken(error) from error
+
+    async def models(self) -> list[str]:
+        """The names of the server's models, asked for once; none where it does not say.
+
+        Raises:
+            CallError: `open` was not called in this loop.
+        """
+        opened = self._open_here()
+        async with opened.asking_for_models:
+            if opened.models is None:
+                opened.models = []
+                with suppress(aiohttp.ClientError, OSError, ValueError, RecursionError):
+                    async with opened.session.get(
+                        models_url(self.url), allow_redirects=False, timeout=_MODELS_TIMEOUT
+                    ) as response:
+                        opened.models = model_names(json.loads(await self._read(response)))
+        return opened.models
+
+    def _open_here(self) -> _Opened:
+        opened = self._opened.get(asyncio.get_running_loop())
+        if opened is None:
+            raise CallError(
+                f"'{self._owner}' was called while it is not open.",
+                fix="Call it by run_test or Runner; or `await sut.open()` before, `await sut.close()` after.",
+            )
+        return opened
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         parts = []

@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any
 
@@ -25,6 +26,7 @@ _TRANSIENT = frozenset({408, 409, 425})
 _NEVER_BETTER = frozenset({501, 505})  # a 5xx that no waiting changes
 _SPEAKING = frozenset({400, 401, 403, 404, 422, 500})  # with these, servers say in words what they refuse
 _MOST_WRAPPINGS = 4
+_MOST_NAMED = 3
 _HOPELESS = frozenset({401, 402, 403, 404, 405})
 
 LATER = "Run the same command again later, or allow more retries."
@@ -121,7 +123,7 @@ class ChatError(CallError):
         problem: what went wrong.
         fix: what to do about it.
         verdict: what `classify_error` returns.
-        refused_field: the field of the request that the server refuses, where its words say so.
+        refused_field: the field of the request that the server refuses, where its answer says so.
     """
 
     verdict: Verdict = None
@@ -181,8 +183,23 @@ def refused(
         f"{url} answered {status}{_phrase(status)}: {said.message}{f' ({details})' if details else ''}.",
         fix=fix,
         verdict=Fatal() if for_a_day else _verdict(status, said, seconds),
-        refused_field=_refused_field(status, said)[0],
+        refused_field="model" if fix is _CHECK_MODEL else _refused_field(status, said)[0],
     )
+
+
+def name_models(error: ChatError, model: str, known: Sequence[str]) -> None:
+    """Name the nearest models in the error of one that the server does not have.
+
+    Args:
+        error: gets another fix.
+        model: that was asked for.
+        known: those that the server has; none where it does not say.
+    """
+    nearest = get_close_matches(model, known, n=_MOST_NAMED, cutoff=0.0)
+    if nearest and model not in known:
+        others = len(known) - len(nearest)
+        more = f", and {others} more" if others else ""
+        error.fix = f"Correct the name of the model. The server has: {', '.join(nearest)}{more}."
 
 
 def _until(seconds: float | None) -> str:

@@ -154,6 +154,16 @@ class ChatResponse(_Received):
     response_headers: dict[str, str] | None = None
 
 
+def model_names(listed: Any) -> list[str]:
+    """The names in a server's list of models, which some servers wrap in no object; none in anything else.
+
+    Source: OpenAI API reference, "List models" (https://platform.openai.com/docs/api-reference/models/list).
+    """
+    models = listed.get("data") if isinstance(listed, dict) else listed
+    models = models if isinstance(models, list) else []
+    return [str(one["id"]) for one in models if isinstance(one, dict) and "id" in one]
+
+
 _NO_JSON_NUMBER = re.compile(rb"NaN|Infinity|[eE]\+?\d{3}")
 
 

@@ -24,7 +24,7 @@ from modelgauge import (
 from modelgauge.errors import InvalidOptionError
 from modelgauge_openai.address import OFFICIAL, chat_url, is_official
 from modelgauge_openai.connection import Connection, checked_headers
-from modelgauge_openai.errors import ChatError, check_answer
+from modelgauge_openai.errors import ChatError, check_answer, name_models
 from modelgauge_openai.key import OpenAIKey, key_to_send
 from modelgauge_openai.protocol import ChatRequest, ChatResponse
 from modelgauge_openai.request import MaxTokensField, RequestMaker
@@ -165,11 +165,13 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         sent = self._sending.of(request)
         try:
             body, headers = await self._connection.post(to_json(sent))
+            response = self._sending.response(self._connection.url, body, headers)
+            check_answer(self._connection.url, request, response, may_be_single=self._sending.may_split)
         except ChatError as error:
             self._sending.learn(error, sent)
+            if error.refused_field == "model":
+                name_models(error, request["model"], await self._connection.models())
             raise
-        response = self._sending.response(self._connection.url, body, headers)
-        check_answer(self._connection.url, request, response, may_be_single=self._sending.may_split)
         return response
 
     def translate_response(self, request: ChatRequest, response: ChatResponse) -> SUTResponse:

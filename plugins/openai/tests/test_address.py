@@ -3,7 +3,7 @@
 import pytest
 
 from modelgauge.errors import InvalidOptionError
-from modelgauge_openai.address import OFFICIAL, chat_url, is_official, proxy_for
+from modelgauge_openai.address import OFFICIAL, chat_url, is_official, models_url, proxy_for
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,8 @@ def proxied(monkeypatch):
 )
 def test_the_proxy_of_the_environment(url, proxy):
     assert proxy_for(url) == proxy
+
+
+def test_where_models_are_listed():
+    url = chat_url("https://x.openai.azure.com/openai/v1", {"api-version": "2024-10-21"})
+    assert models_url(url) == "https://x.openai.azure.com/openai/v1/models?api-version=2024-10-21"

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from modelgauge import Fatal, Retry
 from modelgauge.errors import MissingLogProbabilitiesError
 from modelgauge_openai.errors import ChatError, check_answer, refused, unreadable
-from modelgauge_openai.protocol import ChatResponse
+from modelgauge_openai.protocol import ChatResponse, model_names
 from modelgauge_openai.waiting import wait_of
 
 URL = "https://api.openai.com/v1/chat/completions"
@@ -291,3 +291,18 @@ def test_one_that_does_not_is_neither_scored_nor_kept(body, request_fields, verd
         checked(body, **request_fields)
     assert raised.value.verdict == verdict
     assert isinstance(raised.value, MissingLogProbabilitiesError) == ("logprobs" in request_fields)
+
+
+@pytest.mark.parametrize(
+    ("listed", "names"),
+    [
+        ({"object": "list", "data": [{"id": "a"}, {"id": "b", "owned_by": "us"}]}, ["a", "b"]),
+        ([{"id": "a"}], ["a"]),  # Together's
+        ({"data": None}, []),
+        ({"error": {"message": "Not found"}}, []),
+        ("nothing", []),
+        ([1, {"name": "a"}], []),
+    ],
+)
+def test_the_names_of_a_servers_models(listed, names):
+    assert model_names(listed) == names

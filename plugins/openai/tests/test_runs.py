@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from chat_server import ChatServer, Fault, Plan
+from chat_server import ChatServer, Fault, Plan, ThreadedChatServer
 
 from modelgauge import ChatMessage, ChatPrompt, ChatRole, Runner, SUTOptions, run_test
 from modelgauge.config.secrets import SecretStore
@@ -189,3 +189,29 @@ def test_the_key_is_written_nowhere(server, asking, tmp_path, caplog, capfd):
     for shape in shapes(CANARY):
         assert shape not in written
         assert shape.decode() not in shown
+
+
+def stopped_for_its_model(asking, models):
+    with ThreadedChatServer(Plan(models=models)) as server:
+        prompts = [f"prompt {number}" for number in range(20)]
+        record = run_test(asking(*prompts), f"openai/llama3.1-8b?base_url={server.base_url}")
+        assert (server.stats().calls, server.stats().lists) == (3, 1)
+        return record.failure.message
+
+
+def test_a_wrong_model_is_answered_with_the_nearest_of_the_servers_models(asking):
+    models = ("mistral-7b", "qwen3-32b", "llama-3.1-8b-instruct", "qwen3-8b", "gemma-3")
+    message = stopped_for_its_model(asking, models)
+    assert "Correct the name of the model. The server has: llama-3.1-8b-instruct, " in message
+    assert ", and 2 more." in message
+    assert "The server has: phi. " in stopped_for_its_model(asking, ("phi",))
+
+
+def test_a_server_that_lists_no_models_is_answered_as_before(asking):
+    assert "Check the name of the model" in stopped_for_its_model(asking, ())
+
+
+def test_models_are_asked_for_where_the_model_is_wrong_only(server, sut, asking):
+    server.set_plan(Plan(faults=(Fault("401", times=None),)))
+    run_test(asking("Hi"), sut)
+    assert server.stats().lists == 0
