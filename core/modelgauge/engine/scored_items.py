@@ -1,7 +1,6 @@
 """The measured items of a run, which stay in its journal: memory holds offsets and columns of numbers only."""
 
 import json
-import math
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import TextPrompt, asks_nothing
 from modelgauge.data.records import ItemRecord, TestItemRecord, item_from_json
+from modelgauge.engine.measurement_columns import MeasurementColumns
 from modelgauge.engine.source import field_of
 from modelgauge.files.regular import opened
 from modelgauge.stats.intervals import joined_clusters
@@ -54,7 +54,7 @@ class JournalIndex:
         self._over = None if asks_nothing(self.options.sut_options) else self.options.sut_options
         self.prompts = array("q")
         self.unclustered = 0
-        self._declared = declared
+        self.columns = MeasurementColumns(declared)
         self.is_asked = is_asked
         self._questions = array("q")  # of each measured item: a hash of its prompts
         self._clusters = array("q")  # of each measured item: a hash of the field of its cluster
@@ -66,9 +66,6 @@ class JournalIndex:
         # Of the failed items that were measured in part: their places among the measured, and among the failed.
         self.in_part = array("q")
         self.in_part_failed = array("q")
-        self.columns: dict[str, array[float]] = {}
-        self.first_index: dict[str, int] = {}
-        self._all_bool: dict[str, bool] = {}
         self._classes: dict[ContextClasses, int] = {}
         self._class_of: dict[int, int] = {}
 
@@ -100,7 +97,7 @@ class JournalIndex:
         self.failed_offsets.append(offset)
 
     def _add_measured(self, record: ItemRecord, offset: int, item: TestItem) -> None:
-        place, index = len(self.measured), record.index
+        index = record.index
         self.measured.append(index)
         self.measured_offsets.append(offset)
         if self.is_asked:
@@ -111,18 +108,7 @@ class JournalIndex:
             self.unclustered += value is None
             self._clusters.append(hash(index if value is None else json.dumps(value, sort_keys=True)))
         self._shares.append(self._share_failed(record))
-        for name, value in record.measurements.items():
-            column = self.columns.get(name)
-            if column is None:
-                column = self.columns[name] = array("d", [math.nan]) * place
-                self.first_index[name] = index
-                self._all_bool[name] = True
-            elif len(column) < place:
-                column.extend([math.nan] * (place - len(column)))
-            column.append(value)
-            self.first_index[name] = min(self.first_index[name], index)
-            if name not in record.binary:
-                self._all_bool[name] = False
+        self.columns.add(index, record.measurements, record.binary)
 
     def _asked(self, item: TestItem) -> Iterator[int]:
         """Hashes of an item's prompts, as they are asked: good for this process."""
@@ -153,14 +139,6 @@ class JournalIndex:
         """For each measured item the share of it that failed; None where nothing did."""
         shares: NDArray[np.float64] = np.frombuffer(self._shares, dtype=np.float64)
         return shares if shares.any() else None
-
-    def ranges(self) -> dict[str, Range]:
-        """Declared ranges, and (0, 1) where all values were bools."""
-        implied = {name: (0.0, 1.0) for name, is_bool in self._all_bool.items() if is_bool}
-        return {
-            **implied,
-            **{name: (float(low), float(high)) for name, (low, high) in self._declared.items()},
-        }
 
     def context_classes(self, index: int) -> ContextClasses | None:
         """The classes noted for an item; None where all its contexts are plain JSON."""
@@ -236,7 +214,7 @@ class JournaledItems(MeasuredItems):
         index = self._index
         if not self._is_all or not index.in_part or name not in index.columns:
             return super().having(name)
-        held = ~np.isnan(self._all_values(name))
+        held = ~np.isnan(index.columns.values(name))
         measured = _places(index.in_part_failed)[held[_places(index.in_part)]]
         failed = np.delete(np.arange(len(index.failed)), measured)
         rows = np.flatnonzero(held)
@@ -258,25 +236,16 @@ class JournaledItems(MeasuredItems):
         return MeasuredTestItem(test_item=_live(self._index, record), measurements=record.measurements)
 
     def _column_values(self, name: str) -> "NDArray[np.float64]":
-        ordered: NDArray[np.float64] = self._all_values(name)[self._order]
+        ordered: NDArray[np.float64] = self._index.columns.values(name)[self._order]
         return ordered
-
-    def _all_values(self, name: str) -> "NDArray[np.float64]":
-        """A measurement of all rows of the index."""
-        column, rows = self._index.columns.get(name, array("d")), len(self._index.measured)
-        values: NDArray[np.float64] = np.frombuffer(column, dtype=np.float64)
-        if len(values) < rows:  # the last items do not have it
-            values = np.concatenate([values, np.full(rows - len(values), math.nan)])
-        return values
 
     @property
     def names(self) -> tuple[str, ...]:
-        first = self._index.first_index
-        return tuple(sorted(first, key=lambda name: first[name]))
+        return self._index.columns.names
 
     @property
     def ranges(self) -> Mapping[str, Range]:
-        return self._index.ranges()
+        return self._index.columns.ranges()
 
 
 def _in_order(places: "NDArray[np.int64]", indices: "array[int]") -> "NDArray[np.int64]":

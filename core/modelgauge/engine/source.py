@@ -142,7 +142,11 @@ def _clustered(items: Iterator[NumberedItem], field: str, test_uid: str) -> Iter
 def fields_of(item: TestItem) -> dict[str, Any]:
     """The fields of an item's context, with the columns and metadata of a golden; those that are None left out."""
     context = item.prompts[0].context if item.context is None and len(item.prompts) == 1 else item.context
-    held = context.model_dump(mode="json") if isinstance(context, BaseModel) else context
+    return fields_of_context(context.model_dump(mode="json") if isinstance(context, BaseModel) else context)
+
+
+def fields_of_context(held: Any) -> dict[str, Any]:
+    """The fields of a context in JSON, see `fields_of`."""
     if not isinstance(held, Mapping):
         return {}
     inner = [held.get(part) for part in _FURTHER_FIELDS]
