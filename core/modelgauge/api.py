@@ -14,7 +14,7 @@ from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import Settings, load_settings
 from modelgauge.data.items import TestItem
 from modelgauge.data.json_values import check_exact
-from modelgauge.data.records import TestRecord, record_from_json
+from modelgauge.data.records import TestRecord
 from modelgauge.dependencies import DependencyStore
 from modelgauge.engine.bookkeeping.failures import message_of, place_of
 from modelgauge.engine.loop.blocking import blocking
@@ -23,7 +23,6 @@ from modelgauge.engine.measurer import reducer
 from modelgauge.engine.observers import Observer
 from modelgauge.engine.planning import Plan, Planner
 from modelgauge.engine.run import Run
-from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder, find_run, read_json
 from modelgauge.engine.run_files.manifest import surroundings, versions_of
 from modelgauge.engine.source import chosen
 from modelgauge.engine.work import Work
@@ -34,6 +33,7 @@ from modelgauge.metrics.judges import default_judge_name
 from modelgauge.plugins.discovery import Plugins, discover
 from modelgauge.plugins.local_plugins import module_name
 from modelgauge.plugins.resolution import Resolver, SUTName, TestName
+from modelgauge.runs.naming import find_runs, is_file_of_records, records_in
 from modelgauge.wording.did_you_mean import did_you_mean
 
 T = TypeVar("T")
@@ -320,18 +320,10 @@ def load_record(path: str | Path, data_dir: str | Path | None = None) -> TestRec
 
 def load_records(path: str | Path, data_dir: str | Path | None = None) -> list[TestRecord]:
     """Read all records of a file, or all runs of an invocation; see `load_record`."""
-    file = Path(path)
-    if file.is_file() and file.name != RECORD:
-        data = read_json(file, links=True)
-        several = data.get("records") if isinstance(data, dict) else None
-        found = several if isinstance(several, list) else [data]
-        return [record_from_json(one, str(file)) for one in found]
-    if file.is_file() and (file.parent / MANIFEST).is_file():
-        return [RunFolder(file.parent).read_record()]
-    if file.is_file():
-        return [record_from_json(read_json(file, links=True), str(file))]
+    if is_file_of_records(Path(path)):
+        return records_in(Path(path))
     folder = Path(data_dir) if data_dir is not None else load_settings().data_dir
-    return [run.read_record() for run in find_run(folder, str(path))]
+    return [run.read_record() for run in find_runs(folder, str(path))]
 
 
 def _listed(names: Any) -> list[Any]:

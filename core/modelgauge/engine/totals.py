@@ -15,7 +15,7 @@ from modelgauge.data.base import Count, Frozen, Seconds, of_valid
 from modelgauge.data.results import CallCounts, Spent
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.calls.budget import Budget
-from modelgauge.engine.run_files.folder import RunFolder, of_invocation, read_json, refused
+from modelgauge.engine.run_files.folder import RunFolder, by_invocation, read_json, refused
 from modelgauge.errors import InvalidDataError, RecordError
 from modelgauge.files.regular import opened
 
@@ -178,7 +178,7 @@ def count_spent(budget: Budget, folder: RunFolder) -> None:
     runs = [folder]
     if (budget.max_calls, budget.max_tokens, budget.max_cost) != (None, None, None):
         command = str(folder.read_manifest().get("invocation_id"))
-        runs = of_invocation(folder.path.parent, command)[0]
+        runs = by_invocation(folder.path.parent)[0].get(command, runs)
     for one in runs:
         try:
             totals = read_totals(one) or Totals()

@@ -15,7 +15,7 @@ from modelgauge.data.results import GIVEN
 from modelgauge.datasets.dataset_files import FileForm
 from modelgauge.datasets.file_tests import NamedGoldens
 from modelgauge.engine.loop.blocking import blocking
-from modelgauge.engine.run_files.folder import RunFolder, find_run
+from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.work import Respondent, Work
 from modelgauge.errors import RecordError, UsageError
 from modelgauge.files.regular import real_path
@@ -24,6 +24,7 @@ from modelgauge.metrics.judges import JudgeLike, judging_by_default
 from modelgauge.plugins.resolution import Resolver, SUTName, TestName
 from modelgauge.rerun.original import Names, OriginalRun, says
 from modelgauge.rerun.trust import check_names
+from modelgauge.runs.naming import find_runs
 
 _SECRET = re.compile(r'"\$secret": "([\w.-]+)\.([\w-]+)"', re.ASCII)
 
@@ -155,7 +156,7 @@ def run_part(
 
 
 def _find(run: str | Path, data_dir: str | Path | None) -> list[RunFolder]:
-    return find_run(Path(data_dir) if data_dir is not None else load_settings().data_dir, str(run))
+    return find_runs(Path(data_dir) if data_dir is not None else load_settings().data_dir, str(run))
 
 
 def _ask_again(

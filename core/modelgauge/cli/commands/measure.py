@@ -230,15 +230,14 @@ def _run_again(
         RecordError: there are none, or they may be somebody else's and names of theirs were not given.
         PluginError: a local plugin of theirs does not work any more.
     """
-    from modelgauge.engine.run_files.folder import MANIFEST, find_run
     from modelgauge.files.regular import real_path
     from modelgauge.rerun.original import Names, OriginalRun
     from modelgauge.rerun.trust import check_names
+    from modelgauge.runs.naming import find_runs, id_of
 
-    path, verb = Path(run), function.__name__
-    in_a_run = path.is_file() and (path.parent / MANIFEST).is_file()
-    name = str(real_path(path.parent if in_a_run else path)) if path.exists() else run
-    folders = find_run(app.settings.data_dir, name)
+    verb, folders = function.__name__, find_runs(app.settings.data_dir, run)
+    # The same runs in the command that does it once more, whatever has become the latest by then.
+    name = str(real_path(run)) if Path(run).exists() else id_of(folders)
     everything = Names(**names, dependencies=given["dependencies"], plugins=app.settings.plugins)
     loaded = {"--plugin": list(app.local_plugins)}
     loaded["--dependency"] = [f"{key}={path}" for key, path in given["dependencies"].items()]

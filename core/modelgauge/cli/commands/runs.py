@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -152,25 +151,9 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool) -
 
 
 def _shown_runs(app: App, name: str) -> Sequence[RecordedRun]:
-    from modelgauge.api import load_records
-    from modelgauge.engine.run_files.folder import RECORD, find_run
-    from modelgauge.errors import RecordError
-    from modelgauge.runs.recorded_run import RecordedRun
-    from modelgauge.runs.state import recorded_run
+    from modelgauge.runs.naming import recorded_runs
 
-    path = Path(name)
-    if path.is_file() and path.name != RECORD:
-        return [RecordedRun(record) for record in load_records(path)]
-    folders = find_run(app.settings.data_dir, str(path.parent) if path.is_file() else name)
-    found: list[RecordedRun] = []
-    damaged: list[RecordError] = []
-    for folder in folders:
-        try:
-            found.append(recorded_run(folder))
-        except RecordError as error:
-            damaged.append(error)
-    if not found:
-        raise damaged[0]
+    found, damaged = recorded_runs(app.settings.data_dir, name)
     for skipped in damaged:
         app.note(f"Warning: {skipped}")
     return found

@@ -4,7 +4,6 @@
 """
 
 import json
-import logging
 import os
 import secrets
 import shlex
@@ -21,8 +20,6 @@ from modelgauge.engine.run_files.manifest import is_signed, signed
 from modelgauge.errors import RecordError, RunStoppedError, SettingsError
 from modelgauge.files.lock import lock
 from modelgauge.files.regular import bytes_of, opened, real_path
-
-log = logging.getLogger(__name__)
 
 RUNS = "runs"
 MANIFEST, JOURNAL, RECORD, TOTALS = "run.json", "items.jsonl", "record.json", "totals.json"
@@ -290,56 +287,38 @@ def _parsed(text: str) -> Any:
     return data
 
 
-def find_run(data_dir: Path, name: str) -> list[RunFolder]:
-    """The runs that a name means: a run id, a folder, or an invocation id with all its pairs.
+def by_invocation(runs: Path) -> tuple[dict[str, list[RunFolder]], list[RecordError]]:
+    """The runs of each command by its invocation id, in the order in which the commands began, and those of each so.
 
-    Args:
-        data_dir: where runs are looked up by their ids.
-        name: as the user gave it.
-
-    Raises:
-        RecordError: there is none.
-    """
-    runs = data_dir / RUNS
-    for folder in (Path(name), runs / name):
-        if (folder / MANIFEST).is_file():
-            return [RunFolder(folder)]
-    found, damaged = of_invocation(runs, name)
-    if found:
-        for error in damaged:
-            log.warning("A run that may be of the same command cannot be read. %s", error)
-        return found
-    known = [one.run_id for one in all_runs(data_dir)][-3:]
-    unread = f" {len(damaged)} of the runs there cannot be read." if damaged else ""
-    raise RecordError(
-        f"There is no run '{name}' in {runs}.{unread}",
-        fix=f"The latest runs are: {', '.join(known)}." if known else "Give its --data-dir.",
-    )
-
-
-def of_invocation(runs: Path, invocation_id: str) -> tuple[list[RunFolder], list[RecordError]]:
-    """The runs of one command, and the errors of manifests that cannot be read: a damaged run hides no other.
+    A damaged run hides no other: the errors of manifests that cannot be read come second.
 
     Args:
         runs: the folder of the runs.
-        invocation_id: of the command.
     """
-    found: list[RunFolder] = []
+    found: list[tuple[str, str, RunFolder]] = []
     damaged: list[RecordError] = []
-    for one in _all_runs(runs):
+    for one in runs_in(runs):
         try:
-            if one.read_manifest().get("invocation_id") == invocation_id:
-                found.append(one)
+            manifest = one.read_manifest()
         except RecordError as error:
             damaged.append(error)
-    return found, damaged
+            continue
+        began, invocation = (
+            str(manifest.get(name, one.run_id)) for name in ("run_timestamp", "invocation_id")
+        )
+        found.append((began, invocation, one))
+    invocations: dict[str, list[RunFolder]] = {}
+    for _, invocation, one in sorted(found, key=lambda each: each[:2]):
+        invocations.setdefault(invocation, []).append(one)
+    return invocations, damaged
+
+
+def runs_in(runs: Path) -> list[RunFolder]:
+    """All runs in a folder, oldest first."""
+    paths = sorted(runs.iterdir()) if runs.is_dir() else []
+    return [RunFolder(path) for path in paths if (path / MANIFEST).is_file()]
 
 
 def all_runs(data_dir: Path) -> list[RunFolder]:
     """All runs in a data folder, oldest first."""
-    return _all_runs(data_dir / RUNS)
-
-
-def _all_runs(runs: Path) -> list[RunFolder]:
-    paths = sorted(runs.iterdir()) if runs.is_dir() else []
-    return [RunFolder(path) for path in paths if (path / MANIFEST).is_file()]
+    return runs_in(data_dir / RUNS)

@@ -1,0 +1,144 @@
+"""Which runs a name means: an id of a run or an invocation, the beginning of one, `latest`, a folder, or a file."""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from modelgauge.data.records import TestRecord, record_from_json
+from modelgauge.engine.run_files.folder import (
+    JOURNAL,
+    MANIFEST,
+    RECORD,
+    RUNS,
+    TOTALS,
+    RunFolder,
+    by_invocation,
+    read_json,
+)
+from modelgauge.errors import RecordError
+from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.runs.state import recorded_run
+from modelgauge.wording.did_you_mean import did_you_mean
+
+log = logging.getLogger(__name__)
+
+_LATEST = re.compile(r"latest(?:~([0-9]{1,9}))?")
+_MOST_LISTED = 5
+
+
+def find_runs(data_dir: Path, name: str) -> list[RunFolder]:
+    """The runs that a name means, oldest first.
+
+    Args:
+        data_dir: where runs are looked up by their ids.
+        name: a run's id or folder, or a file in it; the id of an invocation, for all runs of one command; what one of
+            these ids alone begins with; `latest` for the newest invocation, `latest~1` for the one before it.
+
+    Raises:
+        RecordError: there is none, or the beginning is that of several.
+    """
+    runs, path = data_dir / RUNS, Path(name)
+    in_a_run = path.name in (MANIFEST, JOURNAL, RECORD, TOTALS) and path.is_file()
+    for folder in (path.parent if in_a_run else path, runs / name):
+        if (folder / MANIFEST).is_file():
+            return [RunFolder(folder)]
+    invocations, damaged = by_invocation(runs)
+    unread = f" {len(damaged)} of the runs there cannot be read." if damaged else ""
+    found = invocations.get(name)
+    if found is None and (latest := _LATEST.fullmatch(name)):
+        found = _newest(invocations, int(latest[1] or 0), f"{runs}.{unread}")
+    if found := found or _beginning_with(name, invocations):
+        for error in damaged:
+            log.warning("A run that may be of the same command cannot be read. %s", error)
+        return found
+    ids = [run.run_id for found in invocations.values() for run in found]
+    newest = f"The latest runs are: {', '.join(sorted(ids)[-3:])}." if ids else "Give its --data-dir."
+    raise RecordError(
+        f"There is no run '{name}' in {runs}.{unread}",
+        fix=did_you_mean(name, [*reversed(ids), *invocations]) + newest,
+    )
+
+
+def id_of(runs: Sequence[RunFolder]) -> str:
+    """The id by which runs that were found together are found again."""
+    return runs[0].run_id if len(runs) == 1 else str(runs[0].read_manifest().get("invocation_id"))
+
+
+def _newest(invocations: Mapping[str, list[RunFolder]], before: int, where: str) -> list[RunFolder]:
+    """The runs of the newest invocation, or of one that many before it."""
+    if before >= len(invocations):
+        number = len(invocations)
+        raise RecordError(
+            f"There {'is' if number == 1 else 'are'} {number or 'no'} invocation{'s' * (number != 1)} in {where}",
+            fix="See what there is: modelgauge runs"
+            if number
+            else "Run a test first, or give its --data-dir.",
+        )
+    return list(invocations.values())[-1 - before]
+
+
+def _beginning_with(prefix: str, invocations: Mapping[str, list[RunFolder]]) -> list[RunFolder]:
+    """The only run, or the runs of the only invocation, whose id begins so; none where there is none.
+
+    Where an invocation and runs of it alone begin so, all its runs are meant.
+
+    Raises:
+        RecordError: several do.
+    """
+    named = {own: runs for own, runs in invocations.items() if prefix and own.startswith(prefix)}
+    of_id = [one for runs in invocations.values() for one in runs if prefix and one.run_id.startswith(prefix)]
+    rest = [run for run in of_id if not any(run in runs for runs in named.values())]
+    if len(named) + len(rest) <= 1:
+        return next(iter(named.values()), rest)
+    meanings = [
+        *(f"{own} ({len(runs)} runs)" if len(runs) > 1 else runs[0].run_id for own, runs in named.items()),
+        *(run.run_id for run in rest),
+    ]
+    more = f" and {len(meanings) - _MOST_LISTED:,} more" if len(meanings) > _MOST_LISTED else ""
+    raise RecordError(
+        f"'{prefix}' is the beginning of {len(meanings):,} ids: "
+        f"{', '.join(sorted(meanings, reverse=True)[:_MOST_LISTED])}{more}.",
+        fix="Give more of the one that you mean: `modelgauge runs` lists them.",
+    )
+
+
+def is_file_of_records(path: Path) -> bool:
+    """Whether a path is that of a file with whole records, not of one in the folder of a run."""
+    own = path.name in (MANIFEST, JOURNAL, RECORD, TOTALS)
+    return path.is_file() and not (own and (path.parent / MANIFEST).is_file())
+
+
+def records_in(file: Path) -> list[TestRecord]:
+    """The records in a file that `--output-file` wrote, or the one in a `record.json` without its run.
+
+    Raises:
+        RecordError: it holds something else.
+    """
+    data = read_json(file, links=True)
+    several = data.get("records") if isinstance(data, dict) else None
+    return [record_from_json(one, str(file)) for one in (several if isinstance(several, list) else [data])]
+
+
+def recorded_runs(data_dir: Path, name: str) -> tuple[Sequence[RecordedRun], Sequence[RecordError]]:
+    """The runs that a name means, and the errors of those of them that cannot be read.
+
+    Args:
+        data_dir: where runs are looked up by their ids.
+        name: as for `find_runs`, or a file of `--output-file`.
+
+    Raises:
+        RecordError: there is none, or none can be read.
+    """
+    if is_file_of_records(Path(name)):
+        return [RecordedRun(record) for record in records_in(Path(name))], ()
+    found: list[RecordedRun] = []
+    damaged: list[RecordError] = []
+    for folder in find_runs(data_dir, name):
+        try:
+            found.append(recorded_run(folder))
+        except RecordError as error:
+            damaged.append(error)
+    if not found:
+        raise damaged[0]
+    return found, damaged
