@@ -3,13 +3,13 @@
 Only places are held; the records of items are read one by one.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from modelgauge.comparison.paired_items import PairedItems
+from modelgauge.comparison.paired_items import PairedItems, ReadItems
 from modelgauge.comparison.result import FlippedItem
 from modelgauge.data.annotations import SUTCompletionAnnotations
 from modelgauge.data.prompts import prompt_text
@@ -17,9 +17,6 @@ from modelgauge.data.records import ItemRecord
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-ReadItems = Callable[[Iterable[int]], Iterator[ItemRecord]]
-"""Reads the records of a run's items at these places, in their order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,26 @@
 """What pairing runs gives: `PairedItems`, columns of the items that two systems have in common, and `PairedRuns`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from modelgauge.comparison.result import Differing, Direction, System
+from modelgauge.comparison.result import Differing, System
+from modelgauge.data.records import ItemRecord
+from modelgauge.data.results import Direction
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+ReadItems = Callable[[Iterable[int]], Iterator[ItemRecord]]
+"""Reads the records of a run's items at these places, in their order."""
+
+
+def no_items(places: Iterable[int]) -> Iterator[ItemRecord]:
+    """Read nothing: where the records of items are not at hand."""
+    del places
+    return iter(())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +44,10 @@ class PairedItems:
         candidate_repeats: the candidate's.
         ranges: for measurements with a known range their lowest and highest possible value; infinite at an open end.
         directions: for measurements with a known direction, which values are the better ones.
+        baseline_failed: (n,) whether each item failed in the baseline's run; it may have values all the same.
+        candidate_failed: the same for the candidate's.
+        baseline_items: reads records of the baseline's run.
+        candidate_items: reads records of the candidate's run.
     """
 
     test: str
@@ -49,6 +65,10 @@ class PairedItems:
     candidate_repeats: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     directions: Mapping[str, Direction] = field(default_factory=dict)
+    baseline_failed: "NDArray[np.bool_] | None" = None
+    candidate_failed: "NDArray[np.bool_] | None" = None
+    baseline_items: ReadItems = no_items
+    candidate_items: ReadItems = no_items
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,9 @@ from pydantic import FiniteFloat, PrivateAttr
 
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.responses import JsonValue
+from modelgauge.data.results import Direction
 
 Interval = tuple[FiniteFloat, FiniteFloat]
-Direction = Literal["higher", "lower"]
-"""Which values of a measurement are the better ones."""
 Verdict = Literal["better", "worse", "higher", "lower", "equivalent", "not_worse", "cannot_tell"]
 """What can be said of a candidate: "higher" and "lower" where the direction of the measurement is unknown."""
 

@@ -14,6 +14,8 @@ from modelgauge.data.responses import JsonObject
 from modelgauge.data.results import (
     ConcurrencyChange,
     Counts,
+    Direction,
+    RecordedRange,
     Result,
     Results,
     Sample,
@@ -209,6 +211,15 @@ class TestRecord(Frozen):
         dataset: the data set that the items are of, where the test knows it.
         hyperparameters: what the measured app was set to, as its author logged it.
         identifier: what the user called the run.
+        ranges: for measurements with a known range their lowest and highest possible value, None where there is no end;
+            None for all of them in records of versions that did not say.
+        directions: for measurements with a known direction, which values are the better ones: "higher" or "lower"; None
+            in records of versions that did not say.
+        annotators: how the annotators were made, by the test's names.
+        judges: how the SUTs that an annotator asks were made, by its names.
+        sut_options: what was laid over the options of all prompts.
+        cluster: the field by whose values items form clusters; None where each stands for itself.
+        plugins: the versions of the plugins that made something, by distribution.
         thresholds: for each measurement that has one; the result `NAME.passed` says which share of the items
             passed it, `passed` which share passed all.
         notes: what a reader should know (an object that cannot be cached, ids that repeat, metrics that judged
@@ -236,6 +247,13 @@ class TestRecord(Frozen):
     dataset: DatasetReference | None = None
     hyperparameters: JsonObject = Field(default_factory=dict)
     identifier: Text | None = None
+    annotators: dict[str, JsonObject] = Field(default_factory=dict)
+    judges: dict[str, dict[str, JsonObject]] | None = None
+    sut_options: JsonObject = Field(default_factory=dict)
+    cluster: Text | None = None
+    plugins: dict[str, str | None] = Field(default_factory=dict)
+    ranges: dict[str, RecordedRange] | None = None
+    directions: dict[str, Direction] | None = None
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
     cancelled: bool = False
     counts: Counts = Counts()

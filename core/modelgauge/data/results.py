@@ -5,7 +5,7 @@ A result has numbers, `Estimate`s, or one level of named groups of these.
 
 import numbers
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, FiniteFloat
 
@@ -21,6 +21,12 @@ PASSED = "passed"
 
 GIVEN = "given_outputs"
 """How records call the SUT whose answers were there before the run."""
+
+Direction = Literal["higher", "lower"]
+"""Which values of a measurement are the better ones."""
+
+RecordedRange = tuple[FiniteFloat | None, FiniteFloat | None]
+"""The lowest and highest possible value of a measurement; None where there is no end."""
 
 _TOLERANCE = 1e-9
 """Far above the noise of floats, and far below a difference that a score could mean."""

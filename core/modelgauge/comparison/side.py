@@ -1,0 +1,134 @@
+"""`Side`: one run of a comparison, whose items are read once, into columns; single records are read by their places."""
+
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic_core import from_json
+
+from modelgauge.comparison.item_columns import ItemColumns, RepeatsOfItems
+from modelgauge.data.records import ItemRecord, item_from_json
+from modelgauge.engine.run_files.folder import RunFolder, whole_lines
+from modelgauge.files.regular import opened
+from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.stats.intervals import joined_clusters
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_READ = {"kind", "index", "test_item", "measurements", "binary", "repeat_measurements"}
+
+
+class Side:
+    """The items of a run as columns, in the order of the test; of an item that stands twice, the last record.
+
+    Args:
+        run: its record, and where it lies.
+        match: a field of the items' contexts by which items are paired; None for none.
+        group: the field by whose values items form groups; None for none.
+
+    Raises:
+        RecordError: a line of the journal is damaged; the message names file and line.
+
+    Attributes:
+        run: as above.
+        failed: (n,) whether each item failed; it may have measurements all the same.
+        targets: (n,) hashes of what each answer is judged by: the item's context.
+        clusters: (n,) codes; items with equal codes are not independent. None where every item stands for itself.
+        groups: (n,) the group of each item, "" where it has none; None without `group`.
+    """
+
+    def __init__(self, run: RecordedRun, match: str | None = None, group: str | None = None) -> None:
+        self.run = run
+        self._columns = columns = ItemColumns(run.record, match, group)
+        offsets = array("q", _added(run, columns))
+        indices = np.frombuffer(columns.index, dtype=np.int64)
+        order = np.argsort(indices, kind="stable")
+        ordered = indices[order]
+        self._rows: NDArray[np.int64] = order[
+            np.append(ordered[1:] != ordered[:-1], [True] * (len(order) > 0))
+        ]
+        self._offsets = self._of_rows(offsets)
+        self.failed = self._of_rows(columns.failed).astype(bool)
+        self.targets = self._of_rows(columns.targets)
+        labels = [self._of_rows(one) for one in (columns.questions, columns.clusters) if len(one)]
+        self.clusters = joined_clusters(*(one for one in labels if len(np.unique(one)) < len(one)))
+        names = list(columns.group_names)
+        self.groups = None if group is None else [names[one] for one in self._of_rows(columns.groups)]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The measurements."""
+        return self._columns.measurements.names
+
+    @property
+    def bool_ranges(self) -> dict[str, tuple[float, float]]:
+        """(0, 1) for each measurement whose values were all given as bool."""
+        return self._columns.measurements.ranges()
+
+    def keys(self, name: str) -> "NDArray[np.int64]":
+        """Hashes of what items can be paired by, (n,): see `ItemColumns.keys`."""
+        return self._of_rows(self._columns.keys[name])
+
+    def values(self, name: str) -> "NDArray[np.float64]":
+        """A measurement of the items, (n,); NaN where an item does not have it."""
+        values: NDArray[np.float64] = self._columns.measurements.values(name)[self._rows]
+        return values
+
+    def repeats(self, places: "NDArray[np.int64]") -> dict[str, RepeatsOfItems]:
+        """For each measurement its values in all repeats of some items; empty where prompts were asked once.
+
+        Args:
+            places: of the items among those of this run.
+        """
+        rows = self._rows[places]
+        return {name: RepeatsOfItems(held, rows) for name, held in self._columns.repeats.items()}
+
+    def read(self, places: Iterable[int]) -> Iterator[ItemRecord]:
+        """The records of some items.
+
+        Args:
+            places: of the items among those of this run.
+        """
+        offsets = [int(self._offsets[place]) for place in places]
+        if self.run.folder is None:
+            wanted = set(offsets)
+            held = {
+                number: one for number, one in enumerate(self.run.record.iter_items()) if number in wanted
+            }
+            yield from (held[number] for number in offsets)
+            return
+        with opened(self.run.folder.journal) as file:
+            for offset in offsets:
+                file.seek(offset)
+                yield item_from_json(file.readline(), str(self.run.folder.journal))
+
+    def _of_rows(self, column: "array[int]") -> "NDArray[Any]":
+        held: NDArray[Any] = np.frombuffer(column, dtype=column.typecode)[self._rows]
+        return held
+
+
+def _added(run: RecordedRun, columns: ItemColumns) -> Iterator[int]:
+    """Add all items of a run to columns; where the line of each begins in the journal, or its number without one."""
+    if run.folder is None:
+        for number, item in enumerate(run.record.iter_items()):
+            columns.add(item.model_dump(mode="json", include=_READ))
+            yield number
+    else:
+        yield from _added_lines(run.folder, columns)
+
+
+def _added_lines(folder: RunFolder, columns: ItemColumns) -> Iterator[int]:
+    offset = 0
+    for number, line in enumerate(whole_lines(folder.journal), start=1):
+        try:  # the quick way, which validates no answers
+            columns.add(from_json(line, allow_inf_nan=False))
+        except (LookupError, TypeError, AttributeError, ValueError):
+            item = item_from_json(line, f"{folder.journal}, line {number}")  # says what is wrong
+            columns.add(item.model_dump(mode="json", include=_READ))
+        yield offset
+        offset += len(line)
