@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from modelgauge.data.prompts import Prompt as Prompt
     from modelgauge.data.prompts import SUTOptions as SUTOptions
     from modelgauge.data.prompts import TextPrompt as TextPrompt
-    from modelgauge.data.records import RunFailure as RunFailure
     from modelgauge.data.records import TestItemExceptionRecord as TestItemExceptionRecord
     from modelgauge.data.records import TestItemRecord as TestItemRecord
     from modelgauge.data.records import TestRecord as TestRecord
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from modelgauge.data.responses import Usage as Usage
     from modelgauge.data.results import CallCounts as CallCounts
     from modelgauge.data.results import Counts as Counts
+    from modelgauge.data.results import RunFailure as RunFailure
     from modelgauge.data.results import Threshold as Threshold
     from modelgauge.dependencies import ExternalData as ExternalData
     from modelgauge.dependencies import LocalData as LocalData

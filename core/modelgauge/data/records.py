@@ -18,6 +18,7 @@ from modelgauge.data.results import (
     RecordedRange,
     Result,
     Results,
+    RunFailure,
     Sample,
     Spent,
     Threshold,
@@ -29,7 +30,6 @@ from modelgauge.errors import InvalidDataError, RecordError
 SCHEMA_VERSION = 1
 T = TypeVar("T")
 Stage = Literal["sut", "annotator", "measure"]
-RunStage = Literal["items", "aggregate", "run"]
 
 
 class RepeatFailure(Frozen):
@@ -162,22 +162,6 @@ class DatasetReference(Frozen):
 
     def __str__(self) -> str:
         return f"{self.name}, SHA-256 {self.digest[:12]}"
-
-
-class RunFailure(Frozen):
-    """Why a pair ended early, or has no result.
-
-    Args:
-        stage: items (`make_test_items` failed), aggregate, or run (a cap, the disk, a fatal SUT error).
-        error_type: the class of the exception.
-        message: what it says.
-        traceback: where it was raised.
-    """
-
-    stage: RunStage
-    error_type: str
-    message: str
-    traceback: str = ""
 
 
 ItemRecord = TestItemRecord | TestItemExceptionRecord

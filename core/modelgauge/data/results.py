@@ -198,6 +198,25 @@ class Spent(Frozen):
     cost_usd: float = 0.0
 
 
+RunStage = Literal["items", "aggregate", "run"]
+
+
+class RunFailure(Frozen):
+    """Why a pair ended early, or has no result.
+
+    Args:
+        stage: items (`make_test_items` failed), aggregate, or run (a cap, the disk, a fatal SUT error).
+        error_type: the class of the exception.
+        message: what it says.
+        traceback: where it was raised.
+    """
+
+    stage: RunStage
+    error_type: str
+    message: str
+    traceback: str = ""
+
+
 class ConcurrencyChange(Frozen):
     """A limiter changed how many calls may be under way at once.
 

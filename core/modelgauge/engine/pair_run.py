@@ -8,15 +8,8 @@ from typing import Any
 
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.items import TestItem
-from modelgauge.data.records import (
-    SCHEMA_VERSION,
-    ItemRecord,
-    RunFailure,
-    RunStage,
-    TestRecord,
-    record_from_json,
-)
-from modelgauge.data.results import ConcurrencyChange, Sample, normalized_result
+from modelgauge.data.records import SCHEMA_VERSION, ItemRecord, TestRecord, record_from_json
+from modelgauge.data.results import ConcurrencyChange, RunFailure, RunStage, Sample, normalized_result
 from modelgauge.engine.bookkeeping.failures import run_failure
 from modelgauge.engine.bookkeeping.tally import current_tally
 from modelgauge.engine.calls.call import Target

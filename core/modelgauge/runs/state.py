@@ -3,7 +3,8 @@
 from datetime import UTC, datetime
 from typing import Literal
 
-from modelgauge.data.records import SCHEMA_VERSION, RunFailure, TestRecord, record_from_json
+from modelgauge.data.records import SCHEMA_VERSION, TestRecord, record_from_json
+from modelgauge.data.results import RunFailure
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder, whole_lines
 from modelgauge.engine.totals import Totals, read_totals

@@ -18,13 +18,7 @@ from modelgauge.data.base import Frozen, UnknownFields
 from modelgauge.data.estimates import Estimate, Score
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import ChatMessage, ChatPrompt, ChatRole, SUTOptions, TextPrompt
-from modelgauge.data.records import (
-    RunFailure,
-    TestItemExceptionRecord,
-    TestItemRecord,
-    TestRecord,
-    item_from_json,
-)
+from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord, TestRecord, item_from_json
 from modelgauge.data.responses import (
     SUTCompletion,
     SUTResponse,
@@ -33,7 +27,7 @@ from modelgauge.data.responses import (
     TopTokens,
     Usage,
 )
-from modelgauge.data.results import CallCounts, Counts
+from modelgauge.data.results import CallCounts, Counts, RunFailure
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.engine.answers import Answered
 from modelgauge.engine.run_files.journal import line_of

@@ -6,8 +6,16 @@ import shlex
 import pytest
 
 from modelgauge.data.estimates import Estimate
-from modelgauge.data.records import DatasetReference, RunFailure
-from modelgauge.data.results import CallCounts, ConcurrencyChange, Counts, Sample, Spent, Threshold
+from modelgauge.data.records import DatasetReference
+from modelgauge.data.results import (
+    CallCounts,
+    ConcurrencyChange,
+    Counts,
+    RunFailure,
+    Sample,
+    Spent,
+    Threshold,
+)
 from modelgauge.reports.layout import Style
 from modelgauge.reports.run_report import headline, render
 from modelgauge.reports.thresholds import why_not_passed

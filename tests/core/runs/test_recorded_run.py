@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from modelgauge.data.records import RepeatFailure, RunFailure, record_from_json
-from modelgauge.data.results import Counts
+from modelgauge.data.records import RepeatFailure, record_from_json
+from modelgauge.data.results import Counts, RunFailure
 from modelgauge.errors import RecordError
 from modelgauge.reports.failures import group_failures, without_our_frames
 from modelgauge.runs.as_json import record_as_json, records_as_json

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from modelgauge.data.records import RepeatFailure, RunFailure
-from modelgauge.data.results import CallCounts, Spent
+from modelgauge.data.records import RepeatFailure
+from modelgauge.data.results import CallCounts, RunFailure, Spent
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.engine.totals import Totals
