@@ -127,7 +127,8 @@ class MeasurementComparison(Frozen):
         value_range: the lowest and the highest possible value; None where they are not known.
         margin_test: equivalence and non-inferiority; None where no margin was given.
         groups: the differences by group, where groups were asked for.
-        p_interaction: that the difference is the same in all groups that have a standard error.
+        p_interaction: that the difference is the same in all groups that have a standard error; None where fewer than
+            two have, or where clusters reach over several groups.
         p_interaction_adjusted: the same, adjusted for the family.
         repeats: the variance between items and within them; None where prompts were asked once.
         verdict: what can be said of the candidate.

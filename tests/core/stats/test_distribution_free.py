@@ -9,6 +9,7 @@ from scipy import stats as scipy_stats
 
 from modelgauge.errors import InvalidDataError
 from modelgauge.stats import mcnemar_test, sign_flip_test, wilcoxon_test
+from modelgauge.stats.comparisons.distribution_free import rank_direction
 
 BASELINE = [0.9, 0.4, 0.7, 0.8, 0.6, 0.9]
 CANDIDATE = [0.7, 0.5, 0.3, 0.6, 0.6, 0.2]
@@ -131,3 +132,10 @@ def test_wilcoxon_of_many_is_scipys_normal_approximation(digits):
 
 def test_wilcoxon_without_a_difference():
     assert wilcoxon_test([1, 2], [1, 2]) == 1.0
+
+
+def test_ranks_may_point_the_other_way_than_means():
+    baseline, candidate = [0.0] * 8, [-1.0] * 7 + [100.0]
+    assert (rank_direction(baseline, candidate), np.mean(candidate) > 0) == (-1, True)
+    assert rank_direction(candidate, baseline) == 1
+    assert rank_direction([0, 0, 0], [1, -1, 0]) == 0

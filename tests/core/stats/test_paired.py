@@ -66,11 +66,20 @@ def test_equal_systems_and_constant_differences_have_no_error_that_is_known():
     assert (shifted.mde, shifted.correlation) == (None, pytest.approx(1.0))
 
 
+def test_differences_that_only_rounding_tells_apart_are_equal():
+    baseline, candidate = [0.1, 0.2, 0.7], [0.2, 0.3, 0.8]
+    assert len({after - before for before, after in zip(baseline, candidate, strict=True)}) == 3
+    found = paired_difference(baseline, candidate)
+    assert (found.difference.stderr, found.difference.interval, found.p_value) == (None, None, None)
+    assert equivalence_test(baseline, candidate, 0.2).p_equivalent is None
+
+
 def test_right_and_wrong_have_tangos_interval_and_mcnemars_test():
     baseline, candidate = [0] * 5 + [1, 0, 1, 1, 1], [1] * 6 + [0, 0, 1, 1]
     found = paired_difference(baseline, candidate)
     assert (found.difference.interval, found.difference.interval_kind) == (tango_interval(1, 5, 10), "tango")
     assert (found.p_value, found.p_kind) == (mcnemar_test(baseline, candidate).p_value, "mcnemar_exact")
+    assert found.p_mid == mcnemar_test(baseline, candidate).p_mid
     agreeing = paired_difference(baseline, baseline)
     low, high = agreeing.difference.interval
     assert (low, high) == tango_interval(0, 0, 10)

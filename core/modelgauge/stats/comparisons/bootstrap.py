@@ -1,7 +1,6 @@
 """The bootstrap: BCa intervals of any estimate, and of a paired difference with the p value that belongs to it."""
 
 import math
-from collections.abc import Hashable, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +12,8 @@ from modelgauge.stats.intervals import CONFIDENCE, Interval, cluster_codes, clus
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from modelgauge.stats.intervals import Labels
 
 _BLOCK = 1 << 20
 """Items drawn at once: 8 MB for each of several arrays."""
@@ -78,7 +79,7 @@ def bootstrap_difference(
     baseline: "ArrayLike",
     candidate: "ArrayLike",
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: "Labels | None" = None,
     resamples: int = 10_000,
     seed: int = 0,
     confidence: float = CONFIDENCE,
@@ -94,7 +95,8 @@ def bootstrap_difference(
         candidate: (n,) the candidate's values, of the same items in the same order.
         clusters: (n,) labels of items that are drawn together.
         resamples: 100 or more.
-        seed: of the draws; the same seed and data, in the same order, give the same interval.
+        seed: of the draws; the same seed and data, in any order, give the same interval, and its mirror image where
+            the systems change places.
         confidence: the share of such intervals that hold the true difference, between 0 and 1.
 
     Raises:
@@ -114,11 +116,22 @@ def bootstrap_difference(
     mean = math.fsum(sums) / math.fsum(sizes)
     if np.ptp(sums - mean * sizes) <= 1e-12:
         return BootstrapDifference(None, None)
+    scale, sums, mean = (scale, sums, mean) if _leads(sums) else (-scale, -sums, -mean)
+    order = np.lexsort((sizes, sums))
+    sums, sizes = sums[order], sizes[order]
     generator = np.random.default_rng(seed)
     jackknife = (math.fsum(sums) - sums) / (math.fsum(sizes) - sizes)
     found = Bca(np.sort(_resampled_means(sums, sizes, resamples, generator)), mean, jackknife)
-    low, high = found.interval(confidence)
-    return BootstrapDifference((scale * low, scale * high), found.p_value(0.0))
+    low, high = sorted(scale * end for end in found.interval(confidence))
+    return BootstrapDifference((low, high), found.p_value(0.0))
+
+
+def _leads(sums: "NDArray[np.float64]") -> bool:
+    """Whether these differences, and not those of the systems in the other order, are the ones to resample."""
+    ordered = np.sort(sums)
+    beside_mirror_image = ordered + ordered[::-1]
+    apart = beside_mirror_image[beside_mirror_image != 0]
+    return not len(apart) or bool(apart[-1] > 0)
 
 
 def _resampled_means(

@@ -1,7 +1,6 @@
 """Paired tests that assume no distribution of the differences: random signs, ranks."""
 
 import math
-from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,8 @@ from modelgauge.stats.intervals import cluster_sums, power_of_two
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from modelgauge.stats.intervals import Labels
 
 EXACT_UP_TO = 20
 """So many differences that are not 0 have all their sign patterns counted, a million; more have a sample of them."""
@@ -27,7 +28,7 @@ def sign_flip_test(
     baseline: "ArrayLike",
     candidate: "ArrayLike",
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: "Labels | None" = None,
     permutations: int = 10_000,
     seed: int = 0,
 ) -> float:
@@ -65,9 +66,7 @@ def sign_flip_test(
     return (1 + int((np.abs(sums) >= least).sum())) / (1 + permutations)
 
 
-def _units(
-    baseline: "ArrayLike", candidate: "ArrayLike", clusters: Sequence[Hashable] | None
-) -> "NDArray[np.float64]":
+def _units(baseline: "ArrayLike", candidate: "ArrayLike", clusters: "Labels | None") -> "NDArray[np.float64]":
     """The differences (or their sums by cluster) that are not 0, scaled so that no sum overflows."""
     before, after = aligned(baseline, candidate, clusters)
     differences = after - before
@@ -112,10 +111,8 @@ def wilcoxon_test(baseline: "ArrayLike", candidate: "ArrayLike") -> float:
     Raises:
         InvalidDataError: as for `paired_difference`.
     """
-    differences = _units(baseline, candidate, None)
-    _, places, counts = np.unique(np.abs(differences), return_inverse=True, return_counts=True)
-    ranks = (2 * np.cumsum(counts) - counts + 1)[places]  # twice the mean ranks, so that all are whole
-    seen, total = int(ranks[differences > 0].sum()), int(ranks.sum())
+    ranks, seen = _signed_ranks(baseline, candidate)
+    total = int(ranks.sum())
     if len(ranks) > 50:
         z = (seen - total / 2) / (math.sqrt(float((ranks * ranks).sum())) / 2)
         return math.erfc(abs(z) / math.sqrt(2))
@@ -123,3 +120,20 @@ def wilcoxon_test(baseline: "ArrayLike", candidate: "ArrayLike") -> float:
     for rank in ranks:
         chances = np.pad(chances, (0, rank)) / 2 + np.pad(chances, (rank, 0)) / 2
     return min(1.0, 2 * min(float(chances[: seen + 1].sum()), float(chances[seen:].sum())))
+
+
+def rank_direction(baseline: "ArrayLike", candidate: "ArrayLike") -> int:
+    """Where the ranks of Wilcoxon's test put the candidate: 1 above the baseline, -1 below it, 0 beside it.
+
+    The difference of the means may have the other sign. Arguments and errors are those of `wilcoxon_test`.
+    """
+    ranks, above = _signed_ranks(baseline, candidate)
+    return int(np.sign(2 * above - int(ranks.sum())))
+
+
+def _signed_ranks(baseline: "ArrayLike", candidate: "ArrayLike") -> "tuple[NDArray[np.int64], int]":
+    """Twice the mean ranks of the differences that are not 0, which are whole, and the sum of those above 0."""
+    differences = _units(baseline, candidate, None)
+    _, places, counts = np.unique(np.abs(differences), return_inverse=True, return_counts=True)
+    ranks: NDArray[np.int64] = (2 * np.cumsum(counts) - counts + 1)[places]
+    return ranks, int(ranks[differences > 0].sum())

@@ -3,7 +3,6 @@
 That a difference is not significant does not show that there is none; these tests can show that it is small.
 """
 
-from collections.abc import Hashable, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +15,8 @@ from modelgauge.stats.intervals import Interval, t_interval
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from modelgauge.stats.intervals import Labels
 
 
 class Equivalence(NamedTuple):
@@ -45,7 +46,7 @@ def equivalence_test(
     candidate: "ArrayLike",
     margin: float,
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: "Labels | None" = None,
     declared: Interval | None = None,
     alpha: float = 0.05,
 ) -> Equivalence:

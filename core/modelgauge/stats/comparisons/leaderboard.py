@@ -1,7 +1,6 @@
 """Several systems on the same items: which differ, the ranks that each may have, which cannot be told apart."""
 
 import math
-from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,6 +15,8 @@ from modelgauge.stats.intervals import (
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from modelgauge.stats.intervals import Labels
 
 _BLOCK = 1 << 20
 """Numbers held at once for the draws: 8 MB."""
@@ -46,7 +47,7 @@ class Leaderboard(NamedTuple):
 def compare_systems(
     values: "ArrayLike",
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: "Labels | None" = None,
     lower_is_better: bool = False,
     confidence: float = CONFIDENCE,
     draws: int = 20_000,
@@ -107,7 +108,7 @@ def compare_systems(
 
 def _checked(
     values: "ArrayLike",
-    clusters: Sequence[Hashable] | None,
+    clusters: "Labels | None",
     confidence: float,
     draws: int,
 ) -> "NDArray[np.float64]":
@@ -132,7 +133,7 @@ def _checked(
 
 
 def _parts(
-    array: "NDArray[np.float64]", clusters: Sequence[Hashable] | None
+    array: "NDArray[np.float64]", clusters: "Labels | None"
 ) -> "tuple[NDArray[np.float64], NDArray[np.float64], float]":
     """The means, what each cluster adds to their errors (so that parts.T @ parts is the covariance), and the df."""
     codes = np.arange(len(array)) if clusters is None else cluster_codes(clusters)

@@ -1,7 +1,6 @@
 """What missing items could change about a difference: its bounds, and an interval around these."""
 
 import math
-from collections.abc import Hashable, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +12,8 @@ from modelgauge.stats.intervals import CONFIDENCE, Interval, mean_error
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from modelgauge.stats.intervals import Labels
 
 
 class DifferenceBounds(NamedTuple):
@@ -33,7 +34,7 @@ def difference_bounds(
     low: float,
     high: float,
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: "Labels | None" = None,
     confidence: float = CONFIDENCE,
 ) -> DifferenceBounds:
     """The bounds of a difference in which items of either system are missing, and an interval around them.

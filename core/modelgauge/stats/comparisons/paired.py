@@ -7,13 +7,12 @@ everywhere. Rendering a comparison is not done here.
 """
 
 import math
-from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from modelgauge.data.estimates import Estimate
-from modelgauge.stats.comparisons.discordance import discordance_of, tango_interval
+from modelgauge.stats.comparisons.discordance import Discordance, discordance_of, tango_interval
 from modelgauge.stats.comparisons.pairs import aligned
 from modelgauge.stats.comparisons.power import detectable_difference
 from modelgauge.stats.distributions import student_t_sf
@@ -28,6 +27,11 @@ from modelgauge.stats.intervals import (
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from modelgauge.stats.intervals import Labels
+
+_NOISE = 1e-14
+"""Differences whose spread is this share of the values are equal: 0.3 - 0.2 and 0.2 - 0.1 differ by rounding."""
 
 
 class Differences(NamedTuple):
@@ -51,14 +55,14 @@ class Differences(NamedTuple):
         return None if self.codes is None else int(self.codes.max()) + 1
 
     @property
-    def p_mcnemar(self) -> float | None:
-        """McNemar's exact p value; None where there are no counts. One system wins all clusters that are alike."""
+    def discordance(self) -> Discordance | None:
+        """McNemar's tests; None where there are no counts. One system wins all clusters that are alike."""
         if self.counts is None:
             return None
         losses, wins, n = self.counts
         if self.codes is not None:
             losses, wins = n * (losses > wins), n * (wins > losses)
-        return discordance_of(int(losses), int(wins)).p_value
+        return discordance_of(int(losses), int(wins))
 
     def within_range(self, interval: Interval) -> Interval:
         """An interval without the differences that cannot be."""
@@ -80,6 +84,7 @@ class PairedDifference(NamedTuple):
         p_value: two-sided, that the true difference is 0; None for a single pair, and where all differences are
             equal and not 0 (the t test cannot judge that, the sign-flip test can).
         p_kind: the test: "mcnemar_exact", "t" or "cr2_t"; None where there is no p value.
+        p_mid: McNemar's mid-p value; None for other tests.
     """
 
     baseline: float
@@ -90,13 +95,14 @@ class PairedDifference(NamedTuple):
     mde: float | None
     p_value: float | None
     p_kind: str | None
+    p_mid: float | None
 
 
 def paired_difference(
     baseline: "ArrayLike",
     candidate: "ArrayLike",
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: "Labels | None" = None,
     declared: Interval | None = None,
 ) -> PairedDifference:
     """The difference of two means over the same items, with its standard error, interval and p value.
@@ -122,10 +128,11 @@ def paired_difference(
     """
     before, after = aligned(baseline, candidate, clusters)
     found = differences_of(before, after, clusters, declared)
-    if found.counts is not None:
+    discordance = found.discordance
+    if found.counts is not None and discordance is not None:
         kind, p_kind = "tango", "mcnemar_exact"
         interval: Interval | None = tango_interval(*found.counts)
-        p_value: float | None = found.p_mcnemar
+        p_value: float | None = discordance.p_value
     else:
         kind, p_kind = ("t", "t") if found.codes is None else ("cr2-t", "cr2_t")
         interval, p_value = t_interval(found.error), _t_test(found.error)
@@ -148,18 +155,22 @@ def paired_difference(
         stderr and detectable_difference(stderr),
         p_value,
         None if p_value is None else p_kind,
+        discordance and discordance.p_mid,
     )
 
 
 def differences_of(
     before: "NDArray[np.float64]",
     after: "NDArray[np.float64]",
-    clusters: Sequence[Hashable] | None,
+    clusters: "Labels | None",
     declared: Interval | None,
 ) -> Differences:
     """The paired differences of aligned values; arguments as for `paired_difference`."""
     codes = joined_clusters(clusters)
     error = mean_error(after - before, codes)
+    largest = max(float(np.abs(before).max()), float(np.abs(after).max()))
+    if error.stderr and error.stderr * math.sqrt(len(before)) < _NOISE * largest:
+        error = error._replace(stderr=0.0)
     counts = None
     binary = is_proportion(np.concatenate([before, after]), declared)
     if binary and (codes is None or not error.stderr):

@@ -3,7 +3,7 @@
 What is computed from pairs lives in `paired`, `discordance`, `distribution_free`, `equivalence` and `missing_items`.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,6 +15,8 @@ from modelgauge.stats.measured import MeasuredItems
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from modelgauge.stats.intervals import Labels
 
 
 class Pairs(NamedTuple):
@@ -80,7 +82,7 @@ def pairs_of(
 def aligned(
     baseline: "ArrayLike",
     candidate: "ArrayLike",
-    clusters: Sequence[Hashable] | None = None,
+    clusters: "Labels | None" = None,
     *,
     gaps: bool = False,
 ) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":

@@ -1,0 +1,252 @@
+"""The numbers of one measurement, compared between the baseline and one candidate; verdicts are in `verdicts`."""
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from modelgauge.comparison.options import CompareOptions
+from modelgauge.comparison.paired_items import PairedItems
+from modelgauge.comparison.result import (
+    Direction,
+    GroupDifference,
+    Interval,
+    MarginTest,
+    MeasurementComparison,
+    RepeatShares,
+)
+from modelgauge.errors import InvalidOptionError
+from modelgauge.stats.comparisons.bootstrap import bootstrap_difference
+from modelgauge.stats.comparisons.distribution_free import rank_direction, sign_flip_test, wilcoxon_test
+from modelgauge.stats.comparisons.equivalence import equivalence_test
+from modelgauge.stats.comparisons.families import interaction_test
+from modelgauge.stats.comparisons.missing_items import difference_bounds
+from modelgauge.stats.comparisons.paired import PairedDifference, differences_of, paired_difference
+from modelgauge.stats.comparisons.repeats import paired_repeat_variance
+from modelgauge.stats.intervals import is_proportion, joined_clusters
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class _Values(NamedTuple):
+    """One measurement of two systems on the same items, and what is known of it.
+
+    Args:
+        before: (n,) the baseline's.
+        after: (n,) the candidate's.
+        clusters: (n,) codes; None where every item stands for itself.
+        ends: the lowest and the highest possible value; None where they are not known.
+    """
+
+    before: "NDArray[np.float64]"
+    after: "NDArray[np.float64]"
+    clusters: "NDArray[np.int64] | None"
+    ends: Interval | None
+
+    def at(self, places: "NDArray[np.bool_] | NDArray[np.int64]") -> "_Values":
+        """Those of some items."""
+        clusters = None if self.clusters is None else joined_clusters(self.clusters[places])
+        return self._replace(before=self.before[places], after=self.after[places], clusters=clusters)
+
+    @property
+    def n_units(self) -> int:
+        """How many of them are independent: items, or clusters."""
+        return len(self.before) if self.clusters is None else int(self.clusters.max()) + 1
+
+    def paired_difference(self) -> PairedDifference:
+        return paired_difference(self.before, self.after, clusters=self.clusters, declared=self.ends)
+
+
+def contrast(items: PairedItems, name: str, options: CompareOptions) -> MeasurementComparison:
+    """Compare a measurement that both systems have; its verdict waits for the other comparisons of its family.
+
+    Raises:
+        InvalidOptionError: the margin is no part of the measurement's range.
+        InvalidDataError: a value is outside the range.
+    """
+    before, after = items.baseline_values[name], items.candidate_values[name]
+    scored = ~(np.isnan(before) | np.isnan(after))
+    every = _Values(before, after, items.clusters, _ends(items, name, scored))
+    direction = direction_of(items, name, options)
+    known = {
+        "test": items.test,
+        "measurement": name,
+        "candidate": items.candidate,
+        "matched_by": items.matched_by,
+        "n_paired": int(scored.sum()),
+        "n_only_baseline": items.n_only_baseline,
+        "n_only_candidate": items.n_only_candidate,
+        "n_failed": int((~scored).sum()),
+        "direction": direction,
+        "value_range": every.ends,
+        "verdict": "cannot_tell",
+        "verdict_text": "",
+        **_bounds(every, scored),
+    }
+    if not scored.any():
+        return MeasurementComparison(
+            baseline_value=None, candidate_value=None, difference=None, wins=0, losses=0, ties=0, **known
+        )
+    values = every.at(scored)
+    higher, lower = int((values.after > values.before).sum()), int((values.after < values.before).sum())
+    wins, losses = (lower, higher) if direction == "lower" else (higher, lower)
+    return MeasurementComparison(
+        **known,
+        **_difference(values, options),
+        wins=wins,
+        losses=losses,
+        ties=len(values.before) - wins - losses,
+        margin_test=_margin_test(values, name, direction, options),
+        repeats=_repeats(items, name, scored),
+        **_by_group(values, items, scored),
+    )
+
+
+def direction_of(items: PairedItems, name: str, options: CompareOptions) -> Direction | None:
+    """Which values of a measurement are the better ones, by what the user says, else by what the runs do."""
+    if name in options.lower_is_better:
+        return "lower"
+    return "higher" if name in options.higher_is_better else items.directions.get(name)
+
+
+def _ends(items: PairedItems, name: str, scored: "NDArray[np.bool_]") -> Interval | None:
+    low, high = items.ranges.get(name, (-math.inf, math.inf))
+    if math.isfinite(high - low):
+        return (low, high) if low < high else None
+    both = [values[name][scored] for values in (items.baseline_values, items.candidate_values)]
+    right_and_wrong = name not in items.ranges and scored.any() and is_proportion(np.concatenate(both))
+    return (0.0, 1.0) if right_and_wrong else None
+
+
+def _bounds(every: _Values, scored: "NDArray[np.bool_]") -> dict[str, Interval | None]:
+    """What the missing items could change, where the range says how much that is."""
+    if every.ends is None or not len(scored):
+        return {}
+    found = difference_bounds(every.before, every.after, *every.ends, clusters=every.clusters)
+    return {"bounds": found.bounds, "bounds_interval": None if scored.all() else found.interval}
+
+
+def _difference(values: _Values, options: CompareOptions) -> "dict[str, object]":
+    """The difference with its error bar, and its p value by the test that was asked for, where that can be made."""
+    found = values.paired_difference()
+    interval, interval_kind = found.difference.interval, found.difference.interval_kind
+    p_value, p_kind, p_mid = found.p_value, found.p_kind, found.p_mid
+    if options.test == "permutation":
+        p_kind, p_mid = "permutation", None
+        p_value = sign_flip_test(values.before, values.after, clusters=values.clusters, seed=options.seed)
+    elif options.test == "wilcoxon" and values.clusters is None and _ranks_agree(values, found):
+        p_kind, p_mid = "wilcoxon", None
+        p_value = wilcoxon_test(values.before, values.after)
+    elif options.test == "bootstrap":
+        drawn = bootstrap_difference(values.before, values.after, clusters=values.clusters, seed=options.seed)
+        if drawn.interval is not None:
+            interval, interval_kind = drawn.interval, "bca"
+            p_value, p_kind, p_mid = drawn.p_value, "bootstrap", None
+    elif (
+        p_value is None and values.n_units > 1
+    ):  # all units differ alike: of all sign patterns two are as extreme
+        p_value, p_kind = 2.0 ** (1 - values.n_units), "permutation"
+    return {
+        "baseline_value": found.baseline,
+        "candidate_value": found.candidate,
+        "difference": found.difference.value,
+        "stderr": found.difference.stderr,
+        "stderr_unpaired": found.stderr_unpaired,
+        "correlation": found.correlation,
+        "interval": interval,
+        "interval_kind": interval_kind,
+        "p_value": p_value,
+        "p_kind": p_kind,
+        "p_mid": p_mid,
+        "mde": found.mde,
+        "n_clusters": found.difference.n_clusters,
+    }
+
+
+def _ranks_agree(values: _Values, found: PairedDifference) -> bool:
+    """Whether ranks and means put the candidate on the same side, so that a test of the ranks speaks of the means."""
+    return rank_direction(values.before, values.after) == int(np.sign(found.difference.value))
+
+
+def _margin_test(
+    values: _Values, name: str, direction: Direction | None, options: CompareOptions
+) -> MarginTest | None:
+    margin = options.margin
+    if margin is None:
+        return None
+    if values.ends is not None and margin >= values.ends[1] - values.ends[0]:
+        low, high = values.ends
+        raise InvalidOptionError(
+            f"margin is {margin:g}, and '{name}' goes from {low:g} to {high:g} only.",
+            fix="Give it in units of the measurement: 0.01 for one point of a share."
+            " With measurements of other units, compare some only (--measurement NAME).",
+        )
+    found = equivalence_test(
+        values.before,
+        values.after,
+        margin,
+        clusters=values.clusters,
+        declared=values.ends,
+        alpha=options.alpha,
+    )
+    lower, higher = found.p_not_lower, found.p_not_higher
+    if lower is None or higher is None:  # all units differ alike: the signs of what is beyond the margin
+        difference = float(np.mean(values.after - values.before))
+        lower, higher = (0.5**values.n_units if sign * difference < margin else 1.0 for sign in (-1, 1))
+    not_worse = lower if direction == "higher" else higher
+    return MarginTest(
+        margin=margin,
+        interval=found.interval,
+        p_equivalent=max(lower, higher),
+        p_not_worse=not_worse if direction else None,
+        equivalent=max(lower, higher) < options.alpha,
+        not_worse=not_worse < options.alpha if direction else None,
+    )
+
+
+def _repeats(items: PairedItems, name: str, scored: "NDArray[np.bool_]") -> RepeatShares | None:
+    sides = [repeats.get(name) for repeats in (items.baseline_repeats, items.candidate_repeats)]
+    if not all(sides):
+        return None
+    places = np.flatnonzero(scored).tolist()
+    before, after = ([side[place] for place in places] for side in sides if side is not None)
+    if len(places) < 2 or not all(max(map(len, side)) > 1 for side in (before, after)):
+        return None
+    found = paired_repeat_variance(before, after)
+    return RepeatShares(between=found.between, within=found.within)
+
+
+def _by_group(values: _Values, items: PairedItems, scored: "NDArray[np.bool_]") -> "dict[str, object]":
+    """The difference in each group, in the order of their names, and whether it is the same in all."""
+    if items.groups is None:
+        return {}
+    names, codes = np.unique(np.array(items.groups, dtype=object)[scored], return_inverse=True)
+    parts = [
+        values.at(places)
+        for places in np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    ]
+    groups = []
+    for name, part in zip(names.tolist(), parts, strict=True):
+        found = part.paired_difference()
+        groups.append(
+            GroupDifference(
+                group=name,
+                n_paired=len(part.before),
+                baseline_value=found.baseline,
+                candidate_value=found.candidate,
+                difference=found.difference.value,
+                stderr=found.difference.stderr,
+                interval=found.difference.interval,
+                interval_kind=found.difference.interval_kind,
+            )
+        )
+    apart = values.clusters is None or sum(part.n_units for part in parts) == values.n_units
+    return {"groups": tuple(groups), "p_interaction": _p_interaction(parts) if apart else None}
+
+
+def _p_interaction(parts: list[_Values]) -> float | None:
+    """The p value that groups of independent items do not differ; of those whose differences spread."""
+    errors = [differences_of(part.before, part.after, part.clusters, part.ends).error for part in parts]
+    known = [error for error in errors if error.stderr]
+    return interaction_test(*zip(*known, strict=True)) if len(known) > 1 else None
