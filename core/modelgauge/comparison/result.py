@@ -130,6 +130,7 @@ class MeasurementComparison(Frozen):
         p_interaction: that the difference is the same in all groups that have a standard error; None where fewer than
             two have, or where clusters reach over several groups.
         p_interaction_adjusted: the same, adjusted for the family.
+        groups_text: whether the difference is the same in all groups, as a sentence; None without groups.
         repeats: the variance between items and within them; None where prompts were asked once.
         verdict: what can be said of the candidate.
         verdict_text: the same as a sentence.
@@ -168,6 +169,7 @@ class MeasurementComparison(Frozen):
     groups: tuple[GroupDifference, ...] = ()
     p_interaction: FiniteFloat | None = None
     p_interaction_adjusted: FiniteFloat | None = None
+    groups_text: Text | None = None
     repeats: RepeatShares | None = None
     verdict: Verdict
     verdict_text: Text
@@ -183,7 +185,8 @@ class MacroComparison(Frozen):
         difference: the mean of their differences, all tests alike.
         stderr: its standard error; None where that of a test is not known.
         interval: its 95 % confidence interval.
-        direction: which values are the better ones.
+        direction: which values are the better ones; None where the runs do not say.
+        value_range: the lowest and the highest possible value; None where they are not known.
     """
 
     measurement: Text
@@ -193,6 +196,7 @@ class MacroComparison(Frozen):
     stderr: FiniteFloat | None = None
     interval: Interval | None = None
     direction: Direction | None = None
+    value_range: Interval | None = None
 
 
 class RankedSystem(Frozen):

@@ -109,3 +109,10 @@ def test_mcnemar_by_hand():
 def test_mcnemar_is_for_right_and_wrong():
     with pytest.raises(InvalidDataError, match="neither 0 nor 1"):
         mcnemar_test([1, 0.5], [0, 1])
+
+
+def test_no_p_value_is_above_one():
+    for losses in range(60):
+        found = mcnemar_test([1] * losses + [0] * (losses + 1), [0] * losses + [1] * (losses + 1))
+        assert found.p_value <= 1
+        assert found.p_mid <= 1

@@ -1,0 +1,141 @@
+"""Several comparisons at once: p values adjusted together, means over tests, leaderboards of three systems or more."""
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from modelgauge.comparison.contrasts import direction_of
+from modelgauge.comparison.options import CompareOptions
+from modelgauge.comparison.paired_items import PairedItems
+from modelgauge.comparison.result import (
+    LeaderboardTable,
+    MacroComparison,
+    MeasurementComparison,
+    RankedSystem,
+)
+from modelgauge.stats.comparisons.families import holm, macro_mean
+from modelgauge.stats.comparisons.leaderboard import compare_systems
+from modelgauge.stats.intervals import joined_clusters
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def adjusted(rows: Sequence[MeasurementComparison]) -> tuple[list[MeasurementComparison], int]:
+    """The comparisons with p values adjusted for all that are shown, those of groups too; and how many these are."""
+    p_values = {
+        (place, name): p
+        for place, row in enumerate(rows)
+        for name in ("p_value", "p_interaction")
+        if (p := getattr(row, name)) is not None
+    }
+    found = dict(zip(p_values, holm([*p_values.values()]), strict=True))
+    return [
+        row.replaced(
+            p_adjusted=found.get((place, "p_value")),
+            p_interaction_adjusted=found.get((place, "p_interaction")),
+        )
+        for place, row in enumerate(rows)
+    ], len(found)
+
+
+def macro_means(rows: Sequence[MeasurementComparison]) -> Iterator[MacroComparison]:
+    """The mean over tests of each measurement that two or more have in the same units and with the same direction."""
+    for name, candidate in dict.fromkeys((row.measurement, row.candidate) for row in rows):
+        of_tests = [
+            row
+            for row in rows
+            if (row.measurement, row.candidate) == (name, candidate) and row.difference is not None
+        ]
+        if len(of_tests) < 2 or len({(row.value_range, row.direction) for row in of_tests}) > 1:
+            continue
+        found = macro_mean([row.difference or 0.0 for row in of_tests], [row.stderr for row in of_tests])
+        yield MacroComparison(
+            measurement=name,
+            candidate=candidate,
+            tests=tuple(row.test for row in of_tests),
+            difference=found.value,
+            stderr=found.stderr,
+            interval=found.interval,
+            direction=of_tests[0].direction,
+            value_range=of_tests[0].value_range,
+        )
+
+
+def leaderboards(
+    items: Sequence[PairedItems], baseline: str, names: Sequence[str], options: CompareOptions
+) -> Iterator[LeaderboardTable]:
+    """Each measurement of each test on which three systems or more have values of the same items."""
+    for test in dict.fromkeys(one.test for one in items):
+        for name in names:
+            having = [
+                one
+                for one in items
+                if one.test == test and name in one.baseline_values and name in one.candidate_values
+            ]
+            found = _leaderboard(having, baseline, name, options) if len(having) > 1 else None
+            if found is not None:
+                yield found
+
+
+def _leaderboard(
+    items: Sequence[PairedItems], baseline: str, name: str, options: CompareOptions
+) -> LeaderboardTable | None:
+    values, clusters = _common(items, name)
+    n_units = len(values) if clusters is None else int(clusters.max(initial=-1)) + 1
+    if n_units < 2:
+        return None
+    direction = direction_of(items[0], name, options)
+    found = compare_systems(
+        values,
+        clusters=clusters,
+        lower_is_better=direction == "lower",
+        confidence=1 - options.alpha,
+        seed=options.seed,
+    )
+    labels = [baseline, *(one.candidate for one in items)]
+    order = np.argsort(found.means if direction == "lower" else -found.means, kind="stable").tolist()
+    return LeaderboardTable(
+        test=items[0].test,
+        measurement=name,
+        n=len(values),
+        direction=direction,
+        systems=tuple(
+            RankedSystem(
+                system=labels[place],
+                value=float(found.means[place]),
+                ranks=tuple(found.ranks[place].tolist()),
+            )
+            for place in order
+        ),
+        groups=tuple(tuple(labels[place] for place in group) for group in found.groups),
+        intervals=tuple(
+            (labels[first], labels[second], float(found.low[second, first]), float(found.high[second, first]))
+            for first, second in combinations(order, 2)
+            if np.isfinite(found.low[second, first])
+        ),
+    )
+
+
+def _common(
+    items: Sequence[PairedItems], name: str
+) -> "tuple[NDArray[np.float64], NDArray[np.int64] | None]":
+    """The values of the items that all systems have one of, (n, systems) with the baseline first, and clusters."""
+    places = reduce(np.intersect1d, (one.baseline_places for one in items))
+    rows = [_rows_of(places, one.baseline_places) for one in items]
+    columns = [items[0].baseline_values[name][rows[0]]]
+    columns += [one.candidate_values[name][at] for one, at in zip(items, rows, strict=True)]
+    values = np.stack(columns, axis=1)
+    whole = ~np.isnan(values).any(axis=1)
+    labels = [
+        None if one.clusters is None else one.clusters[at][whole] for one, at in zip(items, rows, strict=True)
+    ]
+    return values[whole], joined_clusters(*labels)
+
+
+def _rows_of(places: "NDArray[np.int64]", having: "NDArray[np.int64]") -> "NDArray[np.int64]":
+    order = np.argsort(having)
+    return order[np.searchsorted(having, places, sorter=order)]

@@ -1,0 +1,178 @@
+"""Verdicts: what a comparison allows to say of the candidate, as one word and as sentences for any reader.
+
+A difference is a finding where its adjusted p value is below alpha. Else the sentence says that nothing can be told and
+which difference would have been found: "not significant" is never "equal".
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from modelgauge.comparison.result import Interval, MeasurementComparison, Verdict
+from modelgauge.data.figures import exact, figure
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judges the comparisons of one family.
+
+    Args:
+        baseline: the label of the baseline.
+        family: how many p values were adjusted together.
+        alpha: the level below which an adjusted p value is a finding.
+    """
+
+    baseline: str
+    family: int
+    alpha: float
+
+    def judged(self, row: MeasurementComparison) -> MeasurementComparison:
+        """The comparison with its verdict; it has its adjusted p values already."""
+        verdict = self._verdict(row)
+        sentences = [self._sentence(row, verdict), _of_missing_items(row)]
+        return row.replaced(
+            verdict=verdict,
+            verdict_text=" ".join(filter(None, sentences)),
+            groups_text=self._of_groups(row),
+        )
+
+    def _verdict(self, row: MeasurementComparison) -> Verdict:
+        if self._is_finding(row.p_adjusted) and row.difference:
+            if row.direction is None:
+                return "higher" if row.difference > 0 else "lower"
+            return "better" if (row.difference > 0) == (row.direction == "higher") else "worse"
+        if row.margin_test is not None and row.margin_test.equivalent:
+            return "equivalent"
+        return "not_worse" if row.margin_test is not None and row.margin_test.not_worse else "cannot_tell"
+
+    def _is_finding(self, p_adjusted: float | None) -> bool:
+        return p_adjusted is not None and p_adjusted < self.alpha
+
+    def _sentence(self, row: MeasurementComparison, verdict: Verdict) -> str:
+        amounts, margin = _Amounts(row), row.margin_test
+        if verdict == "cannot_tell" or row.difference is None:
+            return self._cannot_tell(row, amounts)
+        if margin is not None and verdict == "equivalent":
+            return (
+                f"There is no difference larger than {amounts.in_full(margin.margin)} between {row.candidate} and "
+                f"{self.baseline}{amounts.between(margin.interval)}."
+            )
+        if margin is not None and verdict == "not_worse":
+            return (
+                f"{row.candidate} is not worse than {self.baseline} by {amounts.in_full(margin.margin)} or more"
+                f"{amounts.between(margin.interval)}; whether it is better cannot be told."
+            )
+        up = row.difference > 0
+        said = (
+            f"{row.candidate} is {verdict} than {self.baseline} by {amounts.of(abs(row.difference))}"
+            f"{amounts.between(row.interval if up else _mirrored(row.interval))}."
+        )
+        if margin is not None and margin.equivalent:
+            said += f" That is less than {amounts.in_full(margin.margin)}."
+        if self.family > 1 and row.interval is not None:
+            said += f" The interval is not adjusted for the {self.family:,} comparisons."
+        return said
+
+    def _cannot_tell(self, row: MeasurementComparison, amounts: "_Amounts") -> str:
+        whether = "differs from" if row.direction is None else "is better or worse than"
+        said = f"Cannot tell whether {row.candidate} {whether} {self.baseline}"
+        if row.difference is None:
+            return f"{said}: no item has a value of both."
+        if row.stderr is None:
+            return f"{said}: {_without_spread(row, amounts)}."
+        normal = NormalDist()
+        mde = (normal.inv_cdf(1 - self.alpha / (2 * max(1, self.family))) + normal.inv_cdf(0.8)) * row.stderr
+        width = math.inf if row.value_range is None else row.value_range[1] - row.value_range[0]
+        found = f"a difference of {amounts.of(mde)} would have been found 4 times in 5"
+        if mde > width:
+            found = "so few items show hardly any difference"
+        return (
+            f"{said} (difference {amounts.of(row.difference)}{amounts.between(row.interval, ', {}')}): {found}."
+            f"{self._of_p_value(row)}"
+        )
+
+    def _of_p_value(self, row: MeasurementComparison) -> str:
+        """Why there is no finding, where the p value or the interval alone looks like one."""
+        if row.p_value is None or row.p_adjusted is None:
+            return ""
+        if row.p_value < self.alpha:
+            return f" By itself p is {_p(row.p_value)}, but {_p(row.p_adjusted)} for {self.family:,} comparisons."
+        if row.interval is not None and (row.interval[0] > 0 or row.interval[1] < 0):
+            return f" The test is more careful than the interval: p is {_p(row.p_value)}."
+        return ""
+
+    def _of_groups(self, row: MeasurementComparison) -> str | None:
+        if not row.groups:
+            return None
+        p = row.p_interaction_adjusted
+        if p is not None and self._is_finding(p):
+            return f"The difference is not the same in all groups (p is {_p(p)}, adjusted)."
+        return "Cannot tell whether the difference is the same in all groups."
+
+
+class _Amounts:
+    """Differences in words: in points where values go from 0 to 1, with the digits that the error bar allows."""
+
+    def __init__(self, row: MeasurementComparison) -> None:
+        self._in_points = row.value_range == (0, 1)
+        low, high = row.interval or row.bounds or (0.0, 0.0)
+        self._error = self._scaled(high - low) / 2 or None
+
+    def _scaled(self, value: float) -> float:
+        return 100 * value if self._in_points else value
+
+    def number(self, value: float) -> str:
+        return figure(self._scaled(value), self._error)
+
+    def of(self, value: float) -> str:
+        return f"{self.number(value)} points" if self._in_points else self.number(value)
+
+    def in_full(self, value: float) -> str:
+        """A number that was given, in all its digits."""
+        shown = exact(self._scaled(value))
+        return f"{shown} point{'s' if shown != '1' else ''}" if self._in_points else shown
+
+    def between(self, interval: Interval | None, form: str = " ({})") -> str:
+        """An interval, or nothing where there is none."""
+        return "" if interval is None else form.format(" to ".join(map(self.number, interval)))
+
+
+def _mirrored(interval: Interval | None) -> Interval | None:
+    return interval and (-interval[1], -interval[0])
+
+
+def _without_spread(row: MeasurementComparison, amounts: _Amounts) -> str:
+    """Why there is no standard error, and the interval, where there is one without it."""
+    alike = "have equal values" if row.ties == row.n_paired else "differ alike"
+    said = f"they {alike} on {_counted(row.n_paired, 'item')}"
+    if row.n_clusters is not None:
+        said += f" in {row.n_clusters:,} clusters"
+    if row.n_paired == 1:
+        said = "there is one item only"
+    elif row.n_clusters == 1:
+        said = "all items belong together, like one item"
+    if row.interval is None:
+        return f"{said}, which does not say how much others vary"
+    low, high = row.interval
+    return f"{said}; the difference may be anything from {amounts.number(low)} to {amounts.of(high)}"
+
+
+def _of_missing_items(row: MeasurementComparison) -> str:
+    """What the reader should know of items without a value: the verdict is about the others."""
+    if not row.n_failed:
+        return ""
+    every = row.n_paired + row.n_failed
+    said = f"{row.n_failed:,} of {_counted(every, 'item')} failed and {'is' if row.n_failed == 1 else 'are'} left out"
+    if row.bounds is None:
+        return f"{said}."
+    low, high = map(_Amounts(row).number, row.bounds)
+    unit = " points" if row.value_range == (0, 1) else ""
+    return f"{said}; with them the difference is at least {low}, at most {high}{unit}."
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'s' if number != 1 else ''}"
+
+
+def _p(value: float) -> str:
+    return "below 0.001" if value < 0.001 else f"{value:.2g}"

@@ -1,0 +1,57 @@
+"""Paired items made by hand, for tests of what is computed from them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from modelgauge.comparison.compare import compare_pairs
+from modelgauge.comparison.options import CompareOptions
+from modelgauge.comparison.paired_items import PairedItems, PairedRuns
+from modelgauge.comparison.result import System
+
+GSM8K = Path(__file__).parents[4] / "shared" / "data" / "gsm8k"
+SMALL, LARGE = "6b_finetuning", "175b_verification"
+
+
+def items_of(baseline, candidate, *, name="accuracy", label="B", test="t", **about):
+    """The items of one test, with one measurement; NaN where an item failed."""
+    places = np.arange(len(baseline))
+    return PairedItems(
+        **{
+            "test": test,
+            "candidate": label,
+            "matched_by": "id",
+            "n_only_baseline": 0,
+            "n_only_candidate": 0,
+            "baseline_places": places,
+            "candidate_places": places,
+            "baseline_values": {name: np.array(baseline, dtype=np.float64)},
+            "candidate_values": {name: np.array(candidate, dtype=np.float64)},
+            "directions": {name: "higher"},
+            **about,
+        }
+    )
+
+
+def runs_of(*items, baseline="A"):
+    """The runs of a baseline and of the candidates of these items."""
+    systems = {label: {} for label in (baseline, *(one.candidate for one in items))}
+    for one in items:
+        systems[one.candidate][one.test] = systems[baseline][one.test] = "20260131-120000-a1b2c3"
+    made = [System(label=label, sut_uid=label, runs=runs, given=label) for label, runs in systems.items()]
+    return PairedRuns(made[0], tuple(made[1:]), items)
+
+
+def compared(baseline, candidate, *, options=None, **about):
+    """The one row of a comparison of two systems."""
+    (row,) = compare_pairs(
+        runs_of(items_of(baseline, candidate, **about)), CompareOptions(**options or {})
+    ).comparisons
+    return row
+
+
+def gsm8k_of(model):
+    """Whether a model solved each of the 1,319 problems: (n,) of 0 and 1."""
+    lines = (GSM8K / f"solutions-{model}.jsonl").read_text(encoding="utf-8").splitlines()
+    return np.array([json.loads(line)["is_correct"] for line in lines], dtype=np.float64)
