@@ -8,13 +8,13 @@ import numpy as np
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.paired_items import PairedItems
 from modelgauge.comparison.result import (
-    Direction,
     GroupDifference,
     Interval,
     MarginTest,
     MeasurementComparison,
     RepeatShares,
 )
+from modelgauge.data.results import Direction
 from modelgauge.errors import InvalidOptionError
 from modelgauge.stats.comparisons.bootstrap import bootstrap_difference
 from modelgauge.stats.comparisons.distribution_free import rank_direction, sign_flip_test, wilcoxon_test
