@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, AsyncExitStack
+from itertools import islice
 from typing import Any, Self, cast
 
 from modelgauge.cache.store import DiskCache
@@ -242,7 +243,8 @@ class Switchboard:
             in_use: the ids of objects that stay.
             most: how many stay open.
         """
-        for key in [one for one in self._opened if one not in in_use][: max(0, len(self._opened) - most)]:
+        idle = (one for one in self._opened if one not in in_use)
+        for key in list(islice(idle, max(0, len(self._opened) - most))):
             await self._close(self._opened.pop(key))
             del self._targets[key]
             self._asked = {asked: target for asked, target in self._asked.items() if asked[0] != key}

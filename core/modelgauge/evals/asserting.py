@@ -7,12 +7,13 @@ from types import TracebackType
 from typing import Any, TypeAlias
 
 from modelgauge.api import Runner
+from modelgauge.config.options import YES_NO
 from modelgauge.data.test_cases import Golden
 from modelgauge.engine.bookkeeping.failures import as_exception
 from modelgauge.errors import CallError, ModelGaugeError
 from modelgauge.evals import pytest_plugin
 from modelgauge.evals.apps import Judging, answered_goldens, check_app
-from modelgauge.evals.evaluate_options import AsyncConfig, TestRunOptions
+from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.evaluation import (
     Items,
     judged,
@@ -67,7 +68,8 @@ def assert_test(
         begun = None if session is None else session.begin()
         _check_mode(test_case, metrics, golden, observed_callback)
         chosen = TestRunOptions() if session is None else session.options
-        options: dict[str, Any] = AsyncConfig(run_async=run_async).options()
+        YES_NO.check("run_async", run_async)
+        options: dict[str, Any] = {} if run_async else {"concurrency": 1}
         asked = (test_case, golden, observed_callback)
         if session is None or begun is None:
             result, shown_by = _judged_alone(asked, metrics, {**options, "progress": display_progress})

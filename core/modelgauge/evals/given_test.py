@@ -227,12 +227,12 @@ class GivenTest(DatasetTest):
     def respondent(self) -> Respondent:
         """The respondent of the run: the cases hold their answers."""
         again = "Then evaluate again, since answers that were given cannot be resumed."
-        made = Initialization(uid=GIVEN, class_name=GIVEN)
         return Respondent(
-            uid=GIVEN, initialization=made, given=self.answer, again=again, left_out=self.left_out
+            uid=GIVEN, initialization=_GIVEN, given=self.answer, again=again, left_out=self.left_out
         )
 
 
+_GIVEN = Initialization(uid=GIVEN, class_name=GIVEN)
 _SAID_NOTHING = SUTCompletion("")
 _GIVE_MORE = "Give the case what its metrics need, or use metrics that need less."
 

@@ -5,7 +5,6 @@ So what is opened for one case (the cache, the writer, judges with their limits)
 
 import asyncio
 import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, suppress
@@ -36,7 +35,7 @@ _ENDING = 10.0
 """Seconds that the loop gets to close everything when the session ends."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Job:
     """A case to be judged.
 
@@ -88,7 +87,7 @@ class SessionLoop:
         self._tally, self._count = tally, count
         self._boards: dict[tuple[object, ...], Switchboard] = {}
         self._failure: ModelGaugeError | None = None
-        self._in_use: Counter[int] = Counter()
+        self._under_way: set[Job] = set()
         self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="modelgauge session", daemon=True)
@@ -145,7 +144,7 @@ class SessionLoop:
                 try:
                     board = await self._board(job, stack)
                 except BaseException as error:  # noqa: BLE001  whoever waits for the case is told
-                    self._release(job)
+                    self._under_way.discard(job)
                     _tell(job, error)
                     continue
                 task = self._loop.create_task(self._judge(job, board), context=job.context)
@@ -167,8 +166,9 @@ class SessionLoop:
             self._boards[key] = board
         board = self._boards[key]
         job.targets = board.targets_of(job.work)
-        self._in_use.update(id(one.owner) for one in job.targets)
-        await board.close_idle(self._in_use, _MOST_OPEN)
+        self._under_way.add(job)
+        in_use = {id(target.owner) for one in self._under_way for target in one.targets}
+        await board.close_idle(in_use, _MOST_OPEN)
         for target in job.targets:
             if (failure := await board.open(target)) is not None:
                 raise failure
@@ -191,11 +191,7 @@ class SessionLoop:
         except BaseException as error:  # noqa: BLE001  likewise
             _tell(job, error)
         finally:
-            self._release(job)
-
-    def _release(self, job: Job) -> None:
-        self._in_use.subtract(id(one.owner) for one in job.targets)
-        self._in_use += Counter()  # without those that nobody uses
+            self._under_way.discard(job)
 
     def _cancel(self, task: "asyncio.Task[None]", done: "Future[Judged]") -> None:
         """Give a case up for which nobody waits any more."""

@@ -10,6 +10,7 @@ import sys
 import types
 import typing
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import lru_cache
 from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -171,7 +172,11 @@ def response_type(method: Callable[..., Any], cls: type) -> Any:
     Raises:
         DefinitionError: the annotation names something that cannot be found.
     """
-    function = inspect.unwrap(getattr(method, "__func__", method))
+    return _response_type(inspect.unwrap(getattr(method, "__func__", method)), cls)
+
+
+@lru_cache(maxsize=1024)
+def _response_type(function: Callable[..., Any], cls: type) -> Any:
     annotations = getattr(function, "__annotations__", {})
     declared = annotations.get("return") if isinstance(annotations, dict) else None
     where = f"The return annotation of {cls.__qualname__}.{getattr(function, '__name__', 'evaluate')}"
