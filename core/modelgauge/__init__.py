@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from modelgauge.api import load_record as load_record
     from modelgauge.api import load_records as load_records
     from modelgauge.api import run_test as run_test
+    from modelgauge.comparison.plan import ComparisonPlan as ComparisonPlan
+    from modelgauge.comparison.plan import plan_comparison as plan_comparison
     from modelgauge.config.secrets import InjectSecret as InjectSecret
     from modelgauge.config.secrets import OptionalSecret as OptionalSecret
     from modelgauge.config.secrets import RequiredSecret as RequiredSecret

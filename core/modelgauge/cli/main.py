@@ -25,6 +25,9 @@ COMMANDS = {
             "runs": ("runs:runs", "List the runs that were made."),
             "show": ("runs:show", "Show a run: its results, items and failures."),
         },
+        "Compare": {
+            "plan": ("plan:plan", "Plan a comparison: how many items it needs, what it can find."),
+        },
         "Look around": {
             "list": ("listing:list_all", "List all that is installed."),
             "list-tests": ("listing:list_tests", "List the tests."),

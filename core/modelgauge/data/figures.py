@@ -94,3 +94,10 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
+
+
+def dollars(amount: float | None) -> str:
+    """Dollars and cents; of less than ten cents the first two digits that say something."""
+    if amount is None:
+        return "unknown"
+    return f"${amount:,.2f}" if amount >= 0.1 or amount == 0 else f"${amount:.2g}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from modelgauge.data.figures import dollars
 from modelgauge.data.results import CallCounts
 from modelgauge.engine.planning import Plan
 from modelgauge.reports.layout import Page, Style, counted, one_line
@@ -30,7 +31,7 @@ def render_plans(plans: Sequence[Plan], style: Style, redact: Callable[[str], st
     for plan in plans:
         row = [plan.test_uid, plan.sut_uid, f"{plan.items:,}", *_cells(plan.sut_calls)]
         row += _cells(plan.annotator_calls) if judged else []
-        rows.append([*row, *([_cost(plan.cost_usd)] if priced else [])])
+        rows.append([*row, *([dollars(plan.cost_usd)] if priced else [])])
     page.add_table(rows, head, folds={"Test": 8, "SUT": 8}, right=head[2:])
     page.add(_sum(plans))
     for plan in plans:
@@ -53,11 +54,4 @@ def _sum(plans: Sequence[Plan]) -> str:
     if not known:
         return f"To pay: {counted(calls, 'call')}{'; what they cost is not known' if calls else ''}."
     more = " and what SUTs without known prices ask" if len(known) < len(costs) else ""
-    return f"To pay: {counted(calls, 'call')}; about {_cost(sum(known))}{more}."
-
-
-def _cost(dollars: float | None) -> str:
-    """Dollars and cents; of less than ten cents the first two digits that say something."""
-    if dollars is None:
-        return "unknown"
-    return f"${dollars:,.2f}" if dollars >= 0.1 or dollars == 0 else f"${dollars:.2g}"
+    return f"To pay: {counted(calls, 'call')}; about {dollars(sum(known))}{more}."

@@ -1,0 +1,50 @@
+"""`modelgauge plan`: how many items a comparison of two systems needs, and what it can find."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from modelgauge.cli.command_options import data_dir_option, declared_options, shared_options
+from modelgauge.comparison.plan_options import OPTIONS
+
+if TYPE_CHECKING:
+    from modelgauge.cli.app import App
+
+
+@click.command("plan")
+@click.option(
+    "--runs",
+    nargs=2,
+    metavar="A B",
+    help="Two runs of one test, which say what to assume: ids, folders, latest.",
+)
+@declared_options(OPTIONS)
+@data_dir_option
+@shared_options
+def plan(app: App, /, *, runs: tuple[str, str] | None, as_json: bool, **options: Any) -> None:
+    """Plan a comparison: how many items it needs, how many repeats, and which difference it can find.
+
+    Nothing is asked. What systems are like comes from two earlier runs, from --rate for right and wrong, or from
+    --stddev for other numbers. With --effect, the table says how many items find it; with --items, or with runs,
+    which difference these items find.
+
+    \b
+    Examples:
+      modelgauge plan --rate 0.7 --correlation 0.5 --effect 0.05
+      modelgauge plan --rate 0.7 --correlation 0.5 --items 500
+      modelgauge plan --runs latest~1 latest --effect 0.02
+      modelgauge plan --stddev 0.3 --effect 0.05 --comparisons 5 --failure-rate 0.02
+    """
+    from modelgauge.comparison.plan import plan_comparison
+    from modelgauge.reports.comparison_plan import render_comparison_plan
+    from modelgauge.reports.layout import Style
+
+    given = {name: value for name, value in options.items() if value is not None}
+    found = plan_comparison(*(runs or ()), data_dir=app.settings.data_dir, **given)
+    if as_json:
+        app.show_json(found.model_dump(mode="json"))
+    else:
+        click.echo(render_comparison_plan(found, Style.of(sys.stdout), app.redact), color=True)

@@ -1,0 +1,44 @@
+"""Runs that a caller names one by one, for plans and for the calibration of judges."""
+
+from pathlib import Path
+
+from modelgauge.config.settings import load_settings
+from modelgauge.data.records import TestRecord
+from modelgauge.errors import RecordError
+from modelgauge.runs.naming import recorded_runs
+from modelgauge.runs.recorded_run import RecordedRun
+
+Given = str | Path | TestRecord
+"""What a caller names runs by: an id or the beginning of one, `latest`, a folder, a file, or a record."""
+
+
+def named_runs(given: Given, data_dir: str | Path | None = None) -> list[RecordedRun]:
+    """The runs that are meant: several for an invocation.
+
+    Args:
+        given: a record, or what names runs.
+        data_dir: where runs are looked up by id; by default what the settings say.
+
+    Raises:
+        RecordError: there is none, or one of them cannot be read.
+    """
+    if isinstance(given, TestRecord):
+        return [RecordedRun(given)]
+    folder = Path(data_dir) if data_dir is not None else load_settings().data_dir
+    found, damaged = recorded_runs(folder, str(given))
+    if damaged:
+        raise damaged[0]
+    return [*found]
+
+
+def named_run(given: Given, data_dir: str | Path | None = None) -> RecordedRun:
+    """The only run that is meant; arguments as for `named_runs`.
+
+    Raises:
+        RecordError: there is none, there are several, or it cannot be read.
+    """
+    runs = named_runs(given, data_dir)
+    if len(runs) > 1:
+        ids = ", ".join(run.record.run_id for run in runs)
+        raise RecordError(f"'{given}' means {len(runs)} runs.", fix=f"Name one of them: {ids}.")
+    return runs[0]

@@ -1,0 +1,262 @@
+"""`plan_comparison`: how many items and repeats a comparison needs, and which difference it can find.
+
+What is assumed of the systems lives in `assumptions`, the formulas in `stats`; nothing is rendered here.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Literal, NamedTuple, Unpack
+
+from pydantic import FiniteFloat
+
+from modelgauge.comparison.assumptions import Assumptions, assumptions
+from modelgauge.comparison.named_runs import Given, named_run
+from modelgauge.comparison.plan_options import PlanOptions, PlanOptionsDict
+from modelgauge.data.base import Count, Frozen, Text
+from modelgauge.errors import InvalidOptionError
+from modelgauge.stats.comparisons.designs import items_with_failures
+from modelgauge.stats.comparisons.power import (
+    detectable_difference,
+    detectable_effect,
+    items_needed,
+    mcnemar_power,
+    proportions_power,
+    t_power,
+)
+
+LOOK_ONCE = (
+    "Ask all items before you look. Who tests after each fifth of them, and stops at the first p below 0.05, finds a "
+    "difference between equal systems 14 times in 100, not 5 (Armitage, McPherson and Rowe 1969)."
+)
+_REPEATS = (1, 2, 3, 5, 10)
+_MOST_ENUMERATED = 1_000_000  # items: beyond, enumeration takes long, and the normal approximation is as good
+
+
+class ComparisonDesign(Frozen):
+    """What one way to compare two systems needs, or can find.
+
+    Args:
+        samples: whether both systems answer the same items, or each a sample of its own.
+        test: "mcnemar_exact", "mcnemar_normal", "proportions" or "t".
+        items: how many items each system is asked to find the effect; None where no effect was given.
+        power: the chance to find the effect with the items that there are; None where either was not given.
+        gain: the smallest improvement that these items find with the planned power; None where they find none.
+        loss: the smallest decline that they find, as a number above 0.
+    """
+
+    samples: Literal["paired", "separate"]
+    test: Text
+    items: Count | None = None
+    power: FiniteFloat | None = None
+    gain: FiniteFloat | None = None
+    loss: FiniteFloat | None = None
+
+
+class RepeatedDesign(Frozen):
+    """The same items for both systems, asked several times.
+
+    Args:
+        items: how many items each system is asked.
+        repeats: how often each.
+        calls: to each system.
+        stderr: the standard error of the difference.
+        detectable: the smallest difference that is found with the planned power, by the normal approximation.
+        cost_usd: dollars for the answers of both systems; None where it is not known.
+    """
+
+    items: Count
+    repeats: Count
+    calls: Count
+    stderr: FiniteFloat
+    detectable: FiniteFloat
+    cost_usd: FiniteFloat | None = None
+
+
+class ComparisonPlan(Frozen):
+    """How many items a comparison of two systems needs, or which difference it can find.
+
+    Args:
+        schema_version: of the form in which plans are written.
+        assumed: of the systems.
+        effect: the difference to find, candidate less baseline; None to learn which one can be found.
+        power: the chance to find it.
+        alpha: the level of the two-sided test.
+        comparisons: how many comparisons share the level, as in Holm's first step.
+        designs: what each way to compare needs, or can find.
+        cost_usd: dollars for the paired items that it takes, or for those that there are; None where it is not known.
+        same_calls: the calls of the paired design, spent on more items or on more repeats; empty where it is not known
+            how much the answers to one item vary.
+        more_repeats: the items that there are, asked more often.
+        notes: what a reader should know.
+    """
+
+    schema_version: Literal[1] = 1
+    assumed: Assumptions
+    effect: FiniteFloat | None = None
+    power: FiniteFloat
+    alpha: FiniteFloat
+    comparisons: Count
+    designs: tuple[ComparisonDesign, ...]
+    cost_usd: FiniteFloat | None = None
+    same_calls: tuple[RepeatedDesign, ...] = ()
+    more_repeats: tuple[RepeatedDesign, ...] = ()
+    notes: tuple[Text, ...] = ()
+
+
+def plan_comparison(
+    baseline: Given | None = None,
+    candidate: Given | None = None,
+    *,
+    data_dir: str | Path | None = None,
+    **options: Unpack[PlanOptionsDict],
+) -> ComparisonPlan:
+    """How many items it takes to find a difference between two systems, and which difference n items can find.
+
+    Two runs say what to assume of their systems, or else `rate` or `stddev` does. All tests are two-sided. The page
+    "Comparisons" of the reference says which formulas these are, and `modelgauge plan --help` what the options mean.
+
+    Args:
+        baseline: a run of a system: its record, its id, its folder, or `latest`.
+        candidate: a run of another system on the same test.
+        data_dir: where runs are looked up by id.
+        options: see `PlanOptions`.
+
+    Raises:
+        InvalidOptionError: an option is missing, cannot be what was given, or does not go with another.
+        RecordError: there is no such run, or there are several.
+        UnknownNameError: the runs have no such measurement in common, or several and none was named.
+        InvalidDataError: the runs do not say how much the systems vary.
+    """
+    named = [one for one in (baseline, candidate) if one is not None]
+    if len(named) == 1:
+        raise InvalidOptionError("A plan is made from two runs or none.", fix="Give --runs A B.")
+    chosen = PlanOptions(**options)
+    runs = tuple(named_run(one, data_dir) for one in named)
+    return plan_for(assumptions((runs[0], runs[1]) if runs else None, chosen), chosen)
+
+
+def plan_for(assumed: Assumptions, options: PlanOptions) -> ComparisonPlan:
+    """The plan for systems as assumed.
+
+    Args:
+        assumed: of the systems and the items.
+        options: of the plan.
+
+    Raises:
+        InvalidOptionError: there is neither an effect nor a number of items.
+    """
+    effect, power, alpha, family = options.effect, options.power, options.alpha, options.comparisons
+    if effect is None and assumed.items is None:
+        raise InvalidOptionError(
+            "There is neither an effect to find nor a number of items.",
+            fix="Give --effect 0.05, or --items 500 to learn which effect these find.",
+        )
+    designs = tuple(_design(assumed, way, effect, power) for way in _ways(assumed, alpha, family))
+    items = assumed.items if effect is None else designs[0].items
+    calls = (items or 0) * assumed.repeats
+    repeated = partial(
+        _repeated, assumed, partial(detectable_difference, power=power, alpha=alpha, family=family)
+    )
+    repeats = _REPEATS if assumed.within_variance is not None else ()
+    return ComparisonPlan(
+        assumed=assumed,
+        effect=effect,
+        power=power,
+        alpha=alpha,
+        comparisons=family,
+        designs=designs,
+        cost_usd=_cost(assumed, calls),
+        same_calls=tuple(repeated(calls // one, one) for one in repeats if calls // one >= 2),
+        more_repeats=tuple(repeated(assumed.items, one) for one in repeats if assumed.items),
+        notes=(*assumed.notes, LOOK_ONCE),
+    )
+
+
+class _Way(NamedTuple):
+    """A way to compare: its power by the effect and the number of independent items, and the largest effects."""
+
+    samples: Literal["paired", "separate"]
+    test: str
+    power: Callable[[float, float], float]
+    most_gain: float
+    most_loss: float
+
+
+def _ways(assumed: Assumptions, alpha: float, family: int) -> Iterator[_Way]:
+    """The ways to compare such systems, the recommended one first."""
+    rate = assumed.rate
+
+    def mcnemar(effect: float, n: float, *, exact: bool) -> float:
+        shares, whole = assumed.discordant(effect), math.floor(n)
+        exact = exact and whole <= _MOST_ENUMERATED
+        return mcnemar_power(*shares, whole, alpha=alpha, family=family, exact=exact) if whole else 0.0
+
+    def t(effect: float, n: float, *, variance: float, samples: int) -> float:
+        stderr, df = math.sqrt(variance / n), samples * (n - 1)
+        return t_power(effect, stderr, df, alpha=alpha, family=family) if df > 0 else 0.0
+
+    if rate is not None and assumed.repeats == 1:
+        most = assumed.largest_effect(1), assumed.largest_effect(-1)
+        yield _Way("paired", "mcnemar_exact", partial(mcnemar, exact=True), *most)
+        yield _Way("paired", "mcnemar_normal", partial(mcnemar, exact=False), *most)
+        yield _Way(
+            "separate",
+            "proportions",
+            lambda effect, n: proportions_power(
+                rate, rate + effect, max(1, math.floor(n)), alpha=alpha, family=family
+            ),
+            1 - rate,
+            rate,
+        )
+        return
+    paired, separate = (
+        _with_repeats(assumed, one, assumed.repeats)
+        for one in (assumed.paired_variance, assumed.separate_variance)
+    )
+    most = (1 - rate, rate) if rate is not None else 2 * (1e4 * math.sqrt(separate),)
+    yield _Way("paired", "t", partial(t, variance=paired, samples=1), *most)
+    yield _Way("separate", "t", partial(t, variance=separate, samples=2), *most)
+
+
+def _with_repeats(assumed: Assumptions, variance: float, repeats: int) -> float:
+    """The variance of the difference of two means of repeats: ω² + σ² / R."""
+    within = assumed.within_variance or 0.0
+    return max(0.0, variance - within) + within / repeats
+
+
+def _design(assumed: Assumptions, way: _Way, effect: float | None, power: float) -> ComparisonDesign:
+    """What a way to compare needs to find the effect, and what it finds with the items that there are."""
+    failures = assumed.failure_rates if way.samples == "paired" else (max(assumed.failure_rates),)
+    items = reached = gain = loss = None
+    if effect is not None:
+        needed = items_needed(lambda n: way.power(effect, n / assumed.design_effect), power=power)
+        items = items_with_failures(needed, *failures)
+    if assumed.items is not None:
+        n = assumed.items * math.prod(1 - rate for rate in failures) / assumed.design_effect
+        reached = None if effect is None else way.power(effect, n)
+        gain = detectable_effect(lambda one: way.power(one, n), way.most_gain, power=power)
+        loss = detectable_effect(lambda one: way.power(-one, n), way.most_loss, power=power)
+    return ComparisonDesign(
+        samples=way.samples, test=way.test, items=items, power=reached, gain=gain, loss=loss
+    )
+
+
+def _repeated(
+    assumed: Assumptions, detectable: Callable[[float], float], items: int, repeats: int
+) -> RepeatedDesign:
+    n = items * math.prod(1 - rate for rate in assumed.failure_rates) / assumed.design_effect
+    stderr = math.sqrt(_with_repeats(assumed, assumed.paired_variance, repeats) / n)
+    return RepeatedDesign(
+        items=items,
+        repeats=repeats,
+        calls=items * repeats,
+        stderr=stderr,
+        detectable=detectable(stderr),
+        cost_usd=_cost(assumed, items * repeats),
+    )
+
+
+def _cost(assumed: Assumptions, calls: int) -> float | None:
+    return None if assumed.cost_usd is None else calls * assumed.cost_usd
