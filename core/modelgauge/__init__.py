@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from modelgauge.api import load_record as load_record
     from modelgauge.api import load_records as load_records
     from modelgauge.api import run_test as run_test
+    from modelgauge.comparison.compare import compare as compare
     from modelgauge.comparison.plan import ComparisonPlan as ComparisonPlan
     from modelgauge.comparison.plan import plan_comparison as plan_comparison
+    from modelgauge.comparison.result import Comparison as Comparison
+    from modelgauge.comparison.result import MeasurementComparison as MeasurementComparison
     from modelgauge.config.secrets import InjectSecret as InjectSecret
     from modelgauge.config.secrets import OptionalSecret as OptionalSecret
     from modelgauge.config.secrets import RequiredSecret as RequiredSecret

@@ -12,6 +12,7 @@ from modelgauge import (
     ChatMessage,
     ChatPrompt,
     ChatRole,
+    Comparison,
     CompletionAnnotator,
     Estimate,
     FunctionSUT,
@@ -31,6 +32,7 @@ from modelgauge import (
     TestRecord,
     TextPrompt,
     Usage,
+    compare,
     run_test,
 )
 from modelgauge.evals import (
@@ -98,6 +100,12 @@ item = TestItem("hi")
 assert_type(item.prompts[0].prompt, TextPrompt | ChatPrompt)
 assert_type(item.context_as(Want), Want)
 assert_type(item.id, str | None)
+
+
+comparison = compare("latest~1", Path("run_data"), alpha=0.01, allow="data", lower_is_better=["seconds"])
+assert_type(comparison, Comparison)
+assert_type(comparison.comparisons[0].interval, tuple[float, float] | None)
+compare("a", "b", alfa=0.01)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
 # --- what authors write ----------------------------------------------------------------------------------

@@ -1,15 +1,49 @@
-"""`compare_pairs`: from paired items to a `Comparison`."""
+"""From runs to a `Comparison`: `compare`, and `compare_pairs` for items that are paired already."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Unpack
 
 from modelgauge.comparison.contrasts import contrast
 from modelgauge.comparison.families import adjusted, leaderboards, macro_means
-from modelgauge.comparison.options import CompareOptions
+from modelgauge.comparison.flips import Flips
+from modelgauge.comparison.options import CompareOptions, CompareOptionsDict
 from modelgauge.comparison.paired_items import PairedItems, PairedRuns
+from modelgauge.comparison.pairing import Given, paired_runs
 from modelgauge.comparison.result import Comparison, MeasurementComparison
 from modelgauge.comparison.verdicts import Judge
-from modelgauge.errors import UnknownNameError
+from modelgauge.errors import InvalidOptionError, UnknownNameError
 from modelgauge.wording.did_you_mean import did_you_mean
+
+if TYPE_CHECKING:
+    from modelgauge.data.results import Direction
+
+
+def compare(baseline: Given, *candidates: Given, **options: Unpack[CompareOptionsDict]) -> Comparison:
+    """Compare systems with a baseline on the items that their runs have in common.
+
+    Each is a run (its id or the beginning of one, its folder, a file of `--output-file`, a `TestRecord`), all runs of
+    one command by the invocation's id, `latest` for the newest of these, or `latest~1` for the one before it.
+    Differences are the candidate's value less the baseline's.
+
+    Args:
+        baseline: what the others are compared with.
+        candidates: one or more.
+        options: how: match, allow, measurements, lower_is_better, higher_is_better, group_by, test, alpha, margin, seed
+            and data_dir, as for the command `modelgauge compare`.
+
+    Raises:
+        InvalidOptionError: an option does not exist, cannot be what was given, or there is no candidate.
+        RecordError: a run cannot be found or read, or there is nothing that can be compared.
+        UnknownNameError: an option names a measurement that no test has.
+    """
+    if not candidates:
+        raise InvalidOptionError(
+            "There is nothing to compare the baseline with.",
+            fix='Give two runs or more: compare("latest~1", "latest").',
+        )
+    chosen = CompareOptions.of(**options)
+    return compare_pairs(paired_runs(baseline, candidates, chosen), chosen)
 
 
 def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
@@ -21,25 +55,30 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
         InvalidDataError: a value is outside its range.
     """
     names = _names(runs, options)
-    rows, family = adjusted(
-        [
-            contrast(items, name, options)
-            for items in runs.items
-            for name in names
-            if name in items.baseline_values and name in items.candidate_values
-        ]
-    )
+    said: dict[str, Direction] = dict.fromkeys(options.lower_is_better, "lower")
+    said |= dict.fromkeys(options.higher_is_better, "higher")
+    all_items = [replace(items, directions={**items.directions, **said}) for items in runs.items]
+    pairs = [
+        (items, name)
+        for items in all_items
+        for name in names
+        if name in items.baseline_values and name in items.candidate_values
+    ]
+    rows, family = adjusted([contrast(items, name, options) for items, name in pairs])
     judge = Judge(runs.baseline.label, family, options.alpha)
-    return Comparison(
+    comparison = Comparison(
         baseline=runs.baseline,
         candidates=runs.candidates,
         alpha=options.alpha,
         family=family,
         comparisons=tuple(judge.judged(row) for row in rows),
         macro=tuple(macro_means(rows)),
-        leaderboards=tuple(leaderboards(runs.items, runs.baseline.label, names, options)),
+        leaderboards=tuple(leaderboards(all_items, runs.baseline.label, names, options)),
         differs=runs.differs,
         notes=(*runs.notes, *_notes(runs, names, rows, options)),
+    )
+    return comparison.with_flips(
+        [Flips(items, name, items.baseline_items, items.candidate_items) for items, name in pairs]
     )
 
 

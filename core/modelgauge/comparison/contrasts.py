@@ -68,7 +68,7 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
     before, after = items.baseline_values[name], items.candidate_values[name]
     scored = ~(np.isnan(before) | np.isnan(after))
     every = _Values(before, after, items.clusters, _ends(items, name, scored))
-    direction = direction_of(items, name, options)
+    direction = items.directions.get(name)
     known = {
         "test": items.test,
         "measurement": name,
@@ -101,13 +101,6 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
         repeats=_repeats(items, name, scored),
         **_by_group(values, items, scored),
     )
-
-
-def direction_of(items: PairedItems, name: str, options: CompareOptions) -> Direction | None:
-    """Which values of a measurement are the better ones, by what the user says, else by what the runs do."""
-    if name in options.lower_is_better:
-        return "lower"
-    return "higher" if name in options.higher_is_better else items.directions.get(name)
 
 
 def _ends(items: PairedItems, name: str, scored: "NDArray[np.bool_]") -> Interval | None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from modelgauge.comparison.contrasts import direction_of
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.paired_items import PairedItems
 from modelgauge.comparison.result import (
@@ -88,7 +87,7 @@ def _leaderboard(
     n_units = len(values) if clusters is None else int(clusters.max(initial=-1)) + 1
     if n_units < 2:
         return None
-    direction = direction_of(items[0], name, options)
+    direction = items[0].directions.get(name)
     found = compare_systems(
         values,
         clusters=clusters,

@@ -6,7 +6,7 @@ The `compare` command, `modelgauge.compare` and the reference follow from it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Self, TypedDict
 
 from modelgauge.config.options import (
     ABOVE_0,
@@ -23,6 +23,7 @@ from modelgauge.config.options import (
     whole_number,
 )
 from modelgauge.errors import InvalidOptionError
+from modelgauge.wording.did_you_mean import did_you_mean
 
 ALLOWED = ("data", "targets", "reduction", "thresholds", "judge", "test")
 """In what runs may differ that makes their numbers incomparable, unless it is allowed."""
@@ -55,7 +56,7 @@ class CompareOptions:
         InvalidOptionError: one cannot be what was given.
     """
 
-    data_dir: Path | None = option(None, "items", FOLDER)  # noqa: RUF009  it makes a field
+    data_dir: str | Path | None = option(None, "items", FOLDER)  # noqa: RUF009  it makes a field
     match: str | None = option(None, "items", FIELD._replace(wanted="a key of items, such as id"), "KEY")
     allow: tuple[str, ...] = option((), "items", one_of(*ALLOWED), "KIND")
     measurements: tuple[str, ...] = option((), "items", _NAME, "NAME", "--measurement")
@@ -66,6 +67,21 @@ class CompareOptions:
     alpha: float = option(0.05, "verdict", _LEVEL, "NUMBER")
     margin: float | None = option(None, "verdict", ABOVE_0, "NUMBER")
     seed: int = option(0, "verdict", whole_number(0), "N")
+
+    @classmethod
+    def of(cls, **given: Any) -> Self:
+        """The options that a caller gave by name; a text stands for a list of one.
+
+        Raises:
+            InvalidOptionError: one does not exist, or cannot be what was given.
+        """
+        for name in given:
+            if name not in OPTIONS:
+                raise InvalidOptionError(
+                    f"There is no option '{name}'.",
+                    fix=f"{did_you_mean(name, OPTIONS)}The options are: {', '.join(OPTIONS)}.",
+                )
+        return cls(**given)
 
     def __post_init__(self) -> None:
         for name, about in OPTIONS.items():

@@ -33,7 +33,7 @@ def paired_runs(
         RecordError: a run cannot be found or read, or there is nothing that can be compared.
     """
     options = options if options is not None else CompareOptions()
-    data_dir = options.data_dir if options.data_dir is not None else load_settings().data_dir
+    data_dir = Path(options.data_dir) if options.data_dir is not None else load_settings().data_dir
     runs = [_runs(one, data_dir)[0] for one in (baseline, *candidates)]
     sides = [Side(run, options.match, options.group_by) for run in runs]
     systems = [
@@ -55,7 +55,7 @@ def paired_runs(
 def _runs(given: Given, data_dir: Path) -> Sequence[RecordedRun]:
     if isinstance(given, TestRecord):
         return [RecordedRun(given)]
-    return recorded_runs(Path(data_dir), str(given))[0]
+    return recorded_runs(data_dir, str(given))[0]
 
 
 def _paired(baseline: Side, candidate: Side, label: str, options: CompareOptions) -> PairedItems:
