@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import shlex
 import sys
-from contextlib import chdir, contextmanager
+from contextlib import chdir, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ import click
 from modelgauge.cli.command_options import together
 from modelgauge.cli.program import FAILED, INTERRUPTED, STOPPED, TOO_MANY_ERRORS
 from modelgauge.errors import InputFileError, RunStoppedError
+from modelgauge.files.whole import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -102,26 +102,28 @@ class OutputFile:
     """
 
     def __init__(self, path: Path, data_dir: Path) -> None:
+        from tempfile import TemporaryFile
+
         if path.is_dir():
             raise InputFileError(f"--output-file {path} is a folder.", fix="Give the name of a file in it.")
         self.path = path
         self._in_place = path.exists() and not path.is_file()
-        self._partial = path if self._in_place else path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         if not self._in_place:
             self._refuse_what_is_kept(data_dir)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.is_file():  # which may be read only
                 path.open("r+b").close()
-            if not path.is_fifo():  # its reader would take this for the end of all that comes
-                self._opened().close()
+            if not self._in_place:
+                TemporaryFile(dir=path.parent).close()  # the folder takes new files
+            elif not path.is_fifo():  # its reader would take this for the end of all that comes
+                path.open("w").close()
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise InputFileError(
                 f"--output-file {path} cannot be written: {reason}.",
                 fix="Give a file in a folder of your own.",
             ) from error
-        self._discard()
 
     @contextmanager
     def writing(self) -> Iterator[TextIO]:
@@ -131,24 +133,16 @@ class OutputFile:
             RunStoppedError: the disk refuses; the runs themselves are kept.
         """
         try:
-            with self._opened() as file:
+            with (
+                nullcontext(self.path) if self._in_place else replacing(self.path) as written,
+                written.open("w", encoding="utf-8", newline="\n") as file,
+            ):
                 yield file
-            if not self._in_place:
-                self._partial.replace(self.path)
         except OSError as error:
             raise RunStoppedError(
                 f"--output-file {self.path} cannot be written: {error}.",
                 fix="The runs are kept; `modelgauge show RUN --items --json` prints the same.",
             ) from error
-        finally:
-            self._discard()
-
-    def _opened(self) -> TextIO:
-        return self._partial.open("w", encoding="utf-8", newline="\n")
-
-    def _discard(self) -> None:
-        if not self._in_place:
-            self._partial.unlink(missing_ok=True)
 
     def _refuse_what_is_kept(self, data_dir: Path) -> None:
         """Refuse a link, which leads to a file that was not named, and the files of runs and caches."""

@@ -2,7 +2,6 @@
 
 import json
 import os
-import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from os import PathLike
@@ -16,6 +15,7 @@ from modelgauge.datasets.rows import csv_rows
 from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.files.regular import path_of, real_path
 from modelgauge.files.tables import Table, csv_text, read_table
+from modelgauge.files.whole import replacing
 
 FilePath: TypeAlias = str | PathLike[str]
 FileType: TypeAlias = Literal["csv", "json", "jsonl"]
@@ -176,12 +176,8 @@ def write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]]) -> None
         OSError: the disk refuses.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        partial.write_text(_file_text(kind, rows), encoding="utf-8", newline="")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as written:
+        written.write_text(_file_text(kind, rows), encoding="utf-8", newline="")
 
 
 def _file_text(kind: str, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -34,6 +34,7 @@ from modelgauge.engine.totals import Totals
 from modelgauge.errors import RunStoppedError
 from modelgauge.files.lock import Turns
 from modelgauge.files.regular import opened
+from modelgauge.files.whole import append_whole, replacing
 from modelgauge.stats import mean_of_each
 from modelgauge.stats.measured import Range
 
@@ -77,13 +78,10 @@ class SharedJournal:
                         fix="Let it go on, or end it; then run the tests again.",
                     )
                 sleep(0.0005)
-            size, view = self._file.seek(0, os.SEEK_END), memoryview(data)
             try:
                 self._at_work.begin()  # the process that held it may have ended
-                while view:
-                    view = view[self._file.write(view) :]
+                append_whole(self._file, data)
             except OSError as error:
-                self._file.truncate(size)
                 raise refused(self._path, error) from error
             finally:
                 self._turns.end()
@@ -196,17 +194,14 @@ class SessionRun:
         self.close()
         if not self.folder.path.is_dir():
             self.folder = RunFolder.create(self.folder.path.parent)
-        written = self.folder.path / f".{JOURNAL}.{os.getpid()}"
-        journal, index = JournalFile(written), JournalIndex(self.folder.journal, ranges)
-        try:
+        index = JournalIndex(self.folder.journal, ranges)
+        with replacing(self.folder.journal) as written:
+            journal = JournalFile(written)
             for item in items:
                 offset = journal.size
                 journal.append(line_of(item, "assert_test", redact)[1])
                 index.add(item, offset, item.test_item)
             journal.close()
-            written.replace(self.folder.journal)
-        finally:
-            written.unlink(missing_ok=True)
         return normalized_result(mean_of_each(index.items(known)))
 
     def write(self, record: TestRecord, manifest: dict[str, Any], used: Totals, redact: Redact) -> None:

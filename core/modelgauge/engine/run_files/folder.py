@@ -20,6 +20,7 @@ from modelgauge.engine.run_files.manifest import is_signed, signed
 from modelgauge.errors import RecordError, RunStoppedError, SettingsError
 from modelgauge.files.lock import lock
 from modelgauge.files.regular import bytes_of, opened, real_path
+from modelgauge.files.whole import replacing
 
 RUNS = "runs"
 MANIFEST, JOURNAL, RECORD, TOTALS = "run.json", "items.jsonl", "record.json", "totals.json"
@@ -227,14 +228,11 @@ def write_atomically(path: Path, text: str) -> None:
     Raises:
         RunStoppedError: the disk refuses.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        with replacing(path) as written:
+            written.write_text(text, encoding="utf-8")
     except OSError as error:
         raise refused(path, error) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def unreadable(path: Path, error: OSError) -> RecordError:

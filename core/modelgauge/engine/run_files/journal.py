@@ -18,6 +18,7 @@ from modelgauge.engine.run_files.folder import refused, whole_lines
 from modelgauge.errors import InvalidDataError, RecordError
 from modelgauge.files.lock import lock
 from modelgauge.files.regular import opened
+from modelgauge.files.whole import append_whole
 
 JOURNAL_VERSION = 2  # in lines of version 1 each interaction holds its whole prompt, and no key
 
@@ -47,16 +48,10 @@ class JournalFile:
 
     def append(self, data: bytes) -> None:
         """Write whole lines; they survive the process from then on. All of them are written, or none."""
-        view = memoryview(data)
-        try:
-            if self._is_torn:
-                self._file.truncate(self.size)
-                self._is_torn = False
-            while view:
-                view = view[self._file.write(view) :]
-        except OSError:
+        if self._is_torn:
             self._file.truncate(self.size)
-            raise
+            self._is_torn = False
+        append_whole(self._file, data)
         self.size += len(data)
 
     def close(self) -> None:
