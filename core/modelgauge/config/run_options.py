@@ -83,10 +83,11 @@ class RunOptions:
             is not taken from the cache for another.
         sut_options: Laid over the options of each prompt.
         concurrency: Calls at once of each SUT and annotator; by default the engine finds out how many are best.
-        max_retries: Further attempts after a failed one.
+        max_retries: Further attempts after a failed one; 0 for none at all. Attempts that a rate limit refuses, or that
+            find no server, are made again without being counted.
         attempt_timeout: Seconds for one attempt of a call.
-        call_timeout: Seconds for all attempts of a call with the pauses between them; as long is waited for the answer
-            to a call that another process makes.
+        call_timeout: Seconds for all attempts of a call with the pauses between them. As long is waited for a server
+            that cannot be reached any more, and for the answer to a call that another process makes.
         requests_per_minute: Most requests a minute of each SUT; 0.5 for one in two minutes.
         tokens_per_minute: Most tokens a minute of each SUT, as it reports them.
         max_calls: Stop after this many calls; 0 for the cache alone.

@@ -1,6 +1,7 @@
-"""Parts of messages: classes and objects with their article ("a str"), and long texts that are shortened."""
+"""Parts of messages: classes and objects with their article ("a str"), times, and long texts that are shortened."""
 
 import string
+from datetime import datetime, timedelta
 
 _LETTERS = string.ascii_letters + string.digits + "_+/=.%:~-"
 """The characters of secrets. Languages without spaces have others, and are cut anywhere."""
@@ -28,6 +29,13 @@ def a_thing(value: object) -> str:
 def capitalized(text: str) -> str:
     """A text with a capital first letter, for the beginning of a sentence."""
     return text[:1].upper() + text[1:]
+
+
+def time_in(seconds: float) -> str:
+    """The time by the clock of this machine in so many seconds, with the date where that is another day."""
+    now = datetime.now().astimezone()
+    then = now + timedelta(seconds=seconds)
+    return f"{then:%H:%M:%S}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M}"
 
 
 # --- long texts, cut between words: half a secret is none that the redactor would know --------------

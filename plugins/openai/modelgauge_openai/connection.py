@@ -217,8 +217,10 @@ class Connection:
                 problem,
                 fix="Check base_url, and that the server runs. Where it does, it accepts no more connections at once: "
                 "lower --concurrency.",
-                verdict=Retry(rate_limited=True),
+                verdict=Retry(rate_limited=True, unreachable=True),
             )
         if isinstance(error, aiohttp.ClientConnectorError):
-            return ChatError(problem, fix="Check base_url, and that the server runs.", verdict=Retry())
+            is_lost = not isinstance(error, aiohttp.ClientSSLError)
+            fix = "Check base_url, and that the server runs."
+            return ChatError(problem, fix=fix, verdict=Retry(unreachable=is_lost))
         return ChatError(problem, fix=LATER, verdict=Retry())

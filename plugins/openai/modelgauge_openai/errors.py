@@ -1,6 +1,7 @@
 """What goes wrong in a call, in words, and whether another attempt is worth it. Nothing here does HTTP."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -182,7 +183,7 @@ def refused(
     return ChatError(
         f"{url} answered {status}{_phrase(status)}: {said.message}{f' ({details})' if details else ''}.",
         fix=fix,
-        verdict=Fatal() if for_a_day else _verdict(status, said, seconds),
+        verdict=Retry(after=math.inf, rate_limited=True) if for_a_day else _verdict(status, said, seconds),
         refused_field="model" if fix is _CHECK_MODEL else _refused_field(status, said)[0],
     )
 

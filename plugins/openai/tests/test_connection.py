@@ -170,7 +170,7 @@ def test_nobody_listens():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     [error] = ask(OpenAIChat("openai/m", model="m", base_url=f"http://127.0.0.1:{port}/v1"), "x")
-    assert error.verdict == Retry()
+    assert error.verdict == Retry(unreachable=True)
     assert f"127.0.0.1:{port}" in error.problem
     assert "that the server runs" in error.fix
 
@@ -188,7 +188,7 @@ def test_a_server_whose_queue_is_full_refuses():
         sut = OpenAIChat("openai/m", model="m", base_url=f"http://127.0.0.1:{full.getsockname()[1]}/v1")
         begun = time.monotonic()
         [error] = ask(sut, "x")
-    assert error.verdict == Retry(rate_limited=True)
+    assert error.verdict == Retry(rate_limited=True, unreachable=True)
     assert "lower --concurrency" in error.fix
     assert 0.9 < time.monotonic() - begun < 20
 

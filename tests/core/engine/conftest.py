@@ -166,3 +166,29 @@ def slept(monkeypatch):
     services = engine_board.Services
     monkeypatch.setattr(engine_board, "Services", lambda *args: services(*args, sleep=sleep))
     return waits
+
+
+@pytest.fixture
+def jumping(monkeypatch):
+    """`jumping(main)`: runs a coroutine in a loop whose clock jumps to the next timer; `main` is given the clock."""
+
+    def run(main):
+        now = 0.0
+
+        async def in_loop():
+            loop = asyncio.get_running_loop()
+            real = loop._selector.select
+
+            def select(timeout):
+                nonlocal now
+                if timeout:
+                    now += timeout
+                return real(0)
+
+            monkeypatch.setattr(loop, "time", lambda: now)
+            monkeypatch.setattr(loop._selector, "select", select)
+            return await main(lambda: now)
+
+        return asyncio.run(in_loop())
+
+    return run

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Iterator
 
 from modelgauge.config.run_options import RunOptions
@@ -11,15 +12,27 @@ from modelgauge.engine.calls.budget import Rate, tokens_of
 from modelgauge.engine.calls.limits import AdaptiveLimiter, Limiter, Outcome
 from modelgauge.engine.calls.services import Services
 from modelgauge.engine.calls.traits import JudgeSUTs, Owner, limiter_of
+from modelgauge.engine.calls.waiting import Pauses, Server
 from modelgauge.errors import RunStoppedError
-from modelgauge.interfaces.sut import ErrorClass, Fatal, PromptResponseSUT
+from modelgauge.interfaces.sut import ErrorClass, Fatal, PromptResponseSUT, Retry
+from modelgauge.wording.phrases import time_in
 
 _FATAL_CALLS = 3
+_A_YEAR = 366 * 86400.0  # seconds; what is later is no time at all
 _PATIENCE = 0.5  # seconds; longer than a server takes to refuse a key, and slow answers are not waited for
 _TIMED_OUT = (
     "'%s' left calls unanswered until they timed out, so fewer were sent at once, %d in the end: give "
     "--concurrency to begin with as many as it can answer, or a longer --timeout."
 )
+_CORRECT = (
+    "Correct its key, its name or its options, and run the same command again. `modelgauge resume` goes on too, but "
+    "leaves the items that failed as they are."
+)
+_ADDRESS = "Correct its address, and begin anew; or start the server, and continue with `modelgauge resume`."
+_START = "To wait longer, raise --call-timeout. Start the server, and continue with `modelgauge resume`."
+_SLOWER = "Send fewer (--requests-per-minute) or wait longer (--call-timeout), and continue with `modelgauge resume`."
+_LATER = "Wait until then, and continue with `modelgauge resume`."
+_WAS_DOWN = "'%s' could not be reached for %.0f s; its calls waited for it."
 _UNKNOWN = "%s does not hold for '%s': its responses tell no %s."
 
 log = logging.getLogger(__name__)
@@ -36,6 +49,8 @@ class Admission:
 
     Attributes:
         limiter: its places.
+        server: what is known of who answers.
+        pauses: of its calls.
         dead: why it is not called any more; None while it is.
     """
 
@@ -50,12 +65,13 @@ class Admission:
         options, is_sut = services.options, isinstance(owner, PromptResponseSUT)
         self._uid, self._services = owner.uid, services
         self.limiter: Limiter = limiter_of(owner, options, batched=batched)
+        self.pauses = Pauses(services.sleep)
+        self.server = Server(owner.uid, options.call_timeout, self.pauses, services.clock)
         self.dead: RunStoppedError | None = None
         self._rate = (
             Rate(options.requests_per_minute, options.tokens_per_minute) if is_sut else Rate(None, None)
         )
-        if self._rate.limited:
-            services.rates.append(self._rate)
+        services.waits |= {self.pauses, self._rate}
         # Judges and cheap metrics send nothing themselves: what they ask is capped where it is asked.
         self._is_sent = is_sut or not (owner.is_cheap or judge_suts)
         self._is_metered = is_sut and services.budget.is_metered
@@ -63,7 +79,6 @@ class Admission:
         chosen = options.concurrency is not None or owner.max_concurrency is not None
         self._first_calls = FirstCalls(_FATAL_CALLS) if is_sut and not (batched or chosen) else None
         self._fatal_calls = 0
-        self._succeeded = False
         self._unreported = Unreported(owner.uid, options)
 
     async def enter(self, check: Callable[[], None] | None = None) -> None:
@@ -81,6 +96,7 @@ class Admission:
         try:
             if self._first_calls is not None:
                 await self._first_calls.turn()
+            await self.server.turn()
             if self._rate.limited:
                 self._check_allowed()  # nobody waits for a minute to learn that
                 await self._rate.before()
@@ -93,6 +109,7 @@ class Admission:
         except BaseException:
             if entered:
                 self._rate.ended()
+            self.server.leave()
             self.limiter.release(Outcome.other)
             raise
         if self._is_sent:
@@ -110,33 +127,60 @@ class Admission:
         self._rate.ended()
         if self._is_metered:
             self._services.budget.ended()
+        self.server.leave()
         self.limiter.release(outcome, seconds)
 
-    def succeeded(self) -> None:
-        """Note an attempt that was answered: the object can be used."""
-        self._succeeded, self._fatal_calls = True, 0
+    def succeeded(self, begun: float) -> None:
+        """Note an attempt that was answered, and when it began: the object can be used."""
+        self._fatal_calls = 0
+        self.server.answered(begun)
         self._let_others_begin()
 
     def failed(self, verdict: ErrorClass, error: Exception) -> None:
-        """Note an attempt that failed; three in a row that can never succeed end the use of the object.
+        """Note an attempt that failed; some failures end the use of the object.
+
+        These are three in a row that can never succeed, and nothing but calls that find no server for a while.
 
         Args:
             verdict: the class of the error.
             error: what was raised.
         """
+        options, message = self._services.options, message_of(error)
+        is_lost = isinstance(verdict, Retry) and verdict.unreachable
+        if is_lost and self._is_sent:
+            self._services.budget.take_back_call()
+        if is_lost and options.max_retries:
+            if self.server.found_nobody(options.redactor.redact(message)):
+                fix = _START if self.server.answers else _ADDRESS
+                self._stop(f"could not be reached for {self.server.patience:g} s", message, fix)
+        elif is_lost or isinstance(verdict, Fatal):
+            self._fatal_calls += 1
+            if self._fatal_calls >= _FATAL_CALLS and not self.server.answers:
+                self._stop(f"was stopped after {_FATAL_CALLS} calls that cannot succeed", message, _CORRECT)
         if not isinstance(verdict, Fatal):
             self._let_others_begin()
-            return
-        self._fatal_calls += 1
-        if self._fatal_calls >= _FATAL_CALLS and not self._succeeded and self.dead is None:
-            self.dead = RunStoppedError(
-                f"'{self._uid}' was stopped after {_FATAL_CALLS} calls that cannot succeed: "
-                f"{message_of(error).rstrip('.')}.",
-                fix="Correct its key, its name or its options, and run the same command again. `modelgauge resume` "
-                "goes on too, but leaves the items that failed as they are.",
-            )
+        if not is_lost:
+            self.server.found()
+
+    def stop_at_limit(self, verdict: Retry, error: Exception) -> None:
+        """End the use of an object whose rate limit lasts longer than a call may.
+
+        Args:
+            verdict: the class of the error.
+            error: what was raised.
+        """
+        seconds, after = self._services.options.call_timeout, verdict.after or 0.0
+        until = f", until {time_in(after)}" if seconds < after < _A_YEAR else ""
+        why = f"is rate limited for longer than --call-timeout ({seconds:g} s){until}"
+        self._stop(why, message_of(error), _LATER if after == math.inf else _SLOWER)
+
+    def _stop(self, why: str, message: str, fix: str) -> None:
+        """Send no further call to this object."""
+        if self.dead is None:
+            self.dead = RunStoppedError(f"'{self._uid}' {why}: {message.rstrip('.')}.", fix=fix)
             self._let_others_begin()
-            self._rate.give_up()
+            for wait in (self.server, self.pauses, self._rate):
+                wait.give_up()
 
     def settle(self, usage: Usage | None) -> None:
         """Count what a paid call cost; None where its response does not say, or cannot be read."""
@@ -150,6 +194,8 @@ class Admission:
     def notes(self) -> Iterator[str]:
         """The limits that did not hold, and what the server could not bear, for the record."""
         yield from self._unreported.notes()
+        if self.server.seconds:
+            yield _WAS_DOWN % (self._uid, self.server.seconds)
         changes = self.limiter.changes if isinstance(self.limiter, AdaptiveLimiter) else []
         if any(change.why == "timed out" for change in changes):
             yield _TIMED_OUT % (self._uid, changes[-1].limit)

@@ -115,6 +115,11 @@ class Budget:
         self.calls += 1
         current_tally.get(_NOBODY).attempts += 1
 
+    def take_back_call(self) -> None:
+        """Count an attempt no more: it has found no server."""
+        self.calls -= 1
+        current_tally.get(_NOBODY).attempts -= 1
+
     def spend(self, usage: Usage) -> None:
         """Count what a paid call cost."""
         tally = current_tally.get(_NOBODY)

@@ -23,7 +23,7 @@ from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.admission import Admission
 from modelgauge.engine.calls.batches import BatchCollector
 from modelgauge.engine.calls.limits import Outcome
-from modelgauge.engine.calls.retries import classify, outcome_of
+from modelgauge.engine.calls.retries import Attempts, classify, outcome_of
 from modelgauge.engine.calls.services import Flight, Services
 from modelgauge.engine.calls.splitting import Split, Splitting
 from modelgauge.engine.calls.traits import (
@@ -39,7 +39,7 @@ from modelgauge.engine.loop.deadlines import call_timed_out, never_waits
 from modelgauge.engine.loop.stalls import Paces
 from modelgauge.errors import CallTimeoutError, InvalidResponseError, SingleCompletionError
 from modelgauge.interfaces.codec import ResponseCodec
-from modelgauge.interfaces.sut import ErrorClass, PromptResponseSUT, Retry
+from modelgauge.interfaces.sut import PromptResponseSUT, Retry
 from modelgauge.observe.spans import Observation, Use, observation_of
 
 _KEPT = "It was kept by an earlier run. To ask again, raise the cache_version of '%s'."
@@ -268,44 +268,45 @@ class Target:
             attempt: how many have failed already.
             check: raises where the request is to be sent no more; it is called right before.
         """
-        options, services = self.services.options, self.services
+        services, admission = self.services, self.admission
         queued = services.clock()
-        deadline = queued + options.call_timeout
+        attempts = Attempts(services.options, services.backoff, admission.server, queued, attempt)
         while True:
-            await self.admission.enter(check)
+            await admission.enter(check)
             begun = services.clock()
-            deadline += begun - queued  # a call that fails because others are before it is lost for nothing
+            left = attempts.begin(queued, begun)
             outcome: Outcome | None = Outcome.other
             observes = self._leaves_spans and Observation.exists
             use = Use(self.owner.uid, {"request": request}, self._observation) if observes else None
             try:
-                response = await self._attempt(request, deadline - begun, use)
+                response = await self._attempt(request, left, use)
                 outcome = Outcome.ok
             except Exception as error:
                 verdict = classify(self.owner, error)
                 outcome = failed = outcome_of(verdict, error)
-                self.admission.failed(verdict, error)
-                wait = services.backoff.wait(attempt, verdict)
-                if attempt >= options.max_retries or not self._is_worth_another(
-                    verdict, error, wait, begun, deadline
-                ):
+                admission.failed(verdict, error)
+                wait = attempts.pause_after(verdict, error, services.clock())
+                if attempts.is_shut_out and isinstance(verdict, Retry):
+                    wait = 0.0
+                    admission.stop_at_limit(verdict, error)
+                if wait is None:
                     attach_trace(error, None if use is None else trace_until(use, error))
                     raise
                 attempt += 1
-                why = options.redactor.redact(message_of(error))
+                why = services.options.redactor.redact(message_of(error))
                 log.info(_FAILED, self.owner.uid, attempt, failed.value, why, wait)
                 if failed.is_overload:  # the place is kept: no other call is sent in its stead
-                    self.admission.limiter.note(failed)
+                    admission.limiter.note(failed)
                     outcome = None
-                    await services.pause(wait)
+                    await admission.pauses.pause(wait)
             else:
                 services.turns.note(services.clock() - begun)
-                self.admission.succeeded()
+                admission.succeeded(begun)
                 return response, None if use is None else report_of(use, response)
             finally:
-                self.admission.leave(outcome, services.clock() - begun)
+                admission.leave(outcome, services.clock() - begun)
             if not failed.is_overload:
-                await services.pause(wait)
+                await admission.pauses.pause(wait)
             queued = services.clock()
 
     async def _attempt(self, request: Any, left: float, use: Use | None) -> Any:
@@ -326,20 +327,3 @@ class Target:
             if left >= options.attempt_timeout:
                 raise
             raise call_timed_out(options.call_timeout) from error
-
-    def _is_worth_another(
-        self, verdict: ErrorClass, error: Exception, wait: float, begun: float, deadline: float
-    ) -> bool:
-        """Whether the call's deadline leaves time for another attempt, where the error is one that may pass."""
-        if not isinstance(verdict, Retry):
-            return False
-        now = self.services.clock()
-        if verdict.after is not None and now + verdict.after >= deadline:
-            seconds = self.services.options.call_timeout
-            add_note(
-                error,
-                f"It asks to wait {verdict.after:g} s, and a call may take {seconds:g} s in all: raise --call-timeout.",
-            )
-        # One that takes as long as the last, where that ended by its time-out only, could not end either.
-        needed = now - begun if isinstance(error, CallTimeoutError) else 0.0
-        return now + wait + needed < deadline

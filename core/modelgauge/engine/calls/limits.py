@@ -36,6 +36,7 @@ class Outcome(Enum):
     rate_limited = "rate_limited"  # the server said 429
     timed_out = "timed_out"  # it is taken to have more to do than it can
     server_error = "server_error"  # a 5xx, a reset
+    unreachable = "unreachable"  # no server was found: it says nothing of what one bears
     other = "other"
 
     @property
@@ -129,6 +130,8 @@ class AdaptiveLimiter(Limiter):
 
     def note(self, outcome: Outcome, seconds: float = 0.0) -> None:
         """Count an attempt, and adapt when a round is over."""
+        if outcome is Outcome.unreachable:
+            return
         if self._waiting:  # since an earlier round, maybe
             self._round.saturated = True
         if outcome is Outcome.timed_out and self._latency < self._patience / 3:

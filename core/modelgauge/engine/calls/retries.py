@@ -2,15 +2,21 @@
 
 import errno
 import random
+import socket
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from modelgauge.config.run_options import RunOptions
+from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.calls.limits import Outcome
+from modelgauge.engine.calls.waiting import Server
 from modelgauge.errors import (
     CallTimeoutError,
     DefinitionError,
     InvalidResponseError,
+    ModelGaugeError,
     RunStoppedError,
     SingleCompletionError,
 )
@@ -24,24 +30,21 @@ _LASTING = (  # the same file, and the same certificate, will be there the next 
     PermissionError,
     ssl.SSLCertVerificationError,
 )
-_PASSING = frozenset(
-    getattr(errno, name)
-    for name in (
-        *("EAGAIN", "EBUSY", "EINTR", "EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "EADDRINUSE", "EADDRNOTAVAIL"),
-        *(
-            "EHOSTDOWN",
-            "EHOSTUNREACH",
-            "ENETDOWN",
-            "ENETRESET",
-            "ENETUNREACH",
-            "ENOTCONN",
-            "EPROTO",
-            "ESTALE",
-        ),
-    )
-    if hasattr(errno, name)
+
+
+def _numbers(*names: str) -> frozenset[int]:
+    return frozenset(getattr(errno, name) for name in names if hasattr(errno, name))
+
+
+_PASSING = _numbers(
+    *("EAGAIN", "EBUSY", "EINTR", "EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "EADDRINUSE", "EADDRNOTAVAIL"),
+    *("ENETRESET", "ENOTCONN", "EPROTO", "ESTALE"),
 )
-_NOT_CONNECTED = frozenset({"ConnectTimeout", "ConnectTimeoutError", "ConnectionTimeoutError"})
+_NO_WAY = _numbers("ECONNREFUSED", "EHOSTDOWN", "EHOSTUNREACH", "ENETDOWN", "ENETUNREACH")
+_NOBODY_THERE = frozenset({"ClientConnectorError", "ConnectError", "NewConnectionError"})
+"""What clients (aiohttp, httpx, urllib3) raise where they find no server."""
+
+_NOT_IN_TIME = frozenset({"ConnectTimeout", "ConnectTimeoutError", "ConnectionTimeoutError"})
 """What clients (requests, httpx, urllib3, aiohttp) raise where connecting takes too long."""
 
 _OURS = (
@@ -69,9 +72,42 @@ def classify(owner: Any, error: Exception) -> ErrorClass:
     if verdict is not None:
         _check(owner, verdict)
         return verdict
-    if any(one.__name__ in _NOT_CONNECTED for one in type(error).__mro__):
-        return Retry(rate_limited=True)  # a server whose queue of connections is full says nothing at all
-    return Retry() if _may_pass(error) else None
+    return _without_connection(error) or (Retry() if _may_pass(error) else None)
+
+
+def _without_connection(error: Exception) -> Retry | None:
+    """What to do where an attempt found no server; None where it may have found one."""
+    wrapped = [] if isinstance(error, ModelGaugeError) else list(_wrapped(error))
+    if any(isinstance(one, ssl.SSLError) for one in wrapped):
+        return None
+    if any(_found_nobody(one) for one in wrapped):
+        return Retry(unreachable=True)
+    # Or a server whose queue of connections is full: it says nothing at all.
+    is_late = any(_is_named(one, _NOT_IN_TIME) for one in wrapped)
+    return Retry(rate_limited=True, unreachable=True) if is_late else None
+
+
+def _wrapped(error: BaseException) -> Iterator[BaseException]:
+    """An error, and those that clients raised it for: as its cause, its reason or its argument."""
+    found = [error]
+    for one in found:
+        yield one
+        several = one.exceptions if isinstance(one, BaseExceptionGroup) else one.args
+        inner = [
+            each
+            for each in (one.__cause__, getattr(one, "reason", None), *several)
+            if isinstance(each, BaseException)
+        ]
+        found += [each for each in inner if not any(each is known for known in found)]
+
+
+def _found_nobody(error: BaseException) -> bool:
+    number = error.errno if isinstance(error, OSError) else None
+    return isinstance(error, socket.gaierror) or number in _NO_WAY or _is_named(error, _NOBODY_THERE)
+
+
+def _is_named(error: BaseException, names: frozenset[str]) -> bool:
+    return any(one.__name__ in names for one in type(error).__mro__)
 
 
 def _may_pass(error: Exception) -> bool:
@@ -104,30 +140,120 @@ def _check(owner: Any, verdict: object) -> None:
 
 def outcome_of(verdict: ErrorClass, error: Exception) -> Outcome:
     """The outcome of a failed attempt, for a limiter."""
-    if isinstance(verdict, Retry):
-        if isinstance(error, (TimeoutError, CallTimeoutError)) and not verdict.rate_limited:
-            return Outcome.timed_out
-        return Outcome.rate_limited if verdict.rate_limited else Outcome.server_error
-    return Outcome.other
+    if not isinstance(verdict, Retry):
+        return Outcome.other
+    if verdict.rate_limited:
+        return Outcome.rate_limited
+    if verdict.unreachable:
+        return Outcome.unreachable
+    is_late = isinstance(error, (TimeoutError, CallTimeoutError))
+    return Outcome.timed_out if is_late else Outcome.server_error
 
 
 @dataclass(slots=True)
 class Backoff:
     """Exponential waits with full jitter (Brooker, "Exponential Backoff And Jitter", AWS 2015).
 
+    Where a rate limit does not say how long it lasts, it may be a minute's, and the server may count what it refuses:
+    then waits grow longer, and none is shorter than half of its bound.
+
     Args:
         first: the longest first wait, in seconds; it doubles with each attempt.
         most: the longest wait of all.
+        most_limited: the longest wait for a rate limit.
         source: of randomness.
     """
 
     first: float = 0.5
     most: float = 30.0
+    most_limited: float = 60.0
     source: random.Random = field(default_factory=random.Random)
 
     def wait(self, attempt: int, verdict: ErrorClass) -> float:
         """Seconds before the attempt after `attempt` (from 0); what a server asks for is a lower bound."""
-        jittered = self.source.uniform(0, min(self.most, self.first * 2**attempt))
-        if isinstance(verdict, Retry) and verdict.after is not None:
-            return verdict.after + jittered  # not all at once: the server says the same to everybody
-        return jittered
+        asked = verdict.after if isinstance(verdict, Retry) else None
+        is_limited = isinstance(verdict, Retry) and verdict.rate_limited and asked is None
+        bound = min(self.most_limited if is_limited else self.most, self.first * 2.0**attempt)
+        jittered = self.source.uniform(bound / 2 if is_limited else 0, bound)
+        return jittered + (asked or 0.0)  # not all at once: the server says the same to everybody
+
+
+class Attempts:
+    """The attempts of one call: how many were in vain, and how long there may be further ones.
+
+    Args:
+        options: of the run.
+        backoff: the pauses.
+        server: what all calls know of who answers.
+        queued: when the call began to wait for a place, in seconds.
+        failed: how many attempts have failed already.
+
+    Attributes:
+        is_shut_out: whether the server limits the rate of all calls for longer than one may take.
+    """
+
+    def __init__(
+        self, options: RunOptions, backoff: Backoff, server: Server, queued: float, failed: int
+    ) -> None:
+        self._options, self._backoff, self._server = options, backoff, server
+        self._failed = failed
+        self._limited = 0  # by a rate limit, of any call, when the last attempt was sent
+        self._answers: int | None = None  # to all calls, when this one was first sent
+        self._answers_then: int | None = None  # and when it first found no server
+        self.is_shut_out = False
+        self._begun, self._deadline = queued, queued + options.call_timeout
+
+    def begin(self, queued: float, now: float) -> float:
+        """Begin an attempt; return the seconds that are left.
+
+        Args:
+            queued: when it began to wait for a place, in seconds.
+            now: when it has one.
+        """
+        self._deadline += now - queued  # a call that fails because others are before it is lost for nothing
+        self._begun, self._limited = now, self._server.limited
+        if self._answers is None:
+            self._answers = self._server.answers
+        return self._deadline - now
+
+    def pause_after(self, verdict: ErrorClass, error: Exception, now: float) -> float | None:
+        """Seconds before the next attempt; None where none is worth it.
+
+        Args:
+            verdict: the class of the error.
+            error: of the last attempt.
+            now: when that ended, in seconds.
+        """
+        if not isinstance(verdict, Retry) or not self._options.max_retries:
+            return None
+        if verdict.unreachable and not self._was_passed():
+            return 0.0  # all calls wait for the server together
+        is_limited = verdict.rate_limited and not verdict.unreachable
+        if is_limited:
+            vain = self._server.limits(self._limited, now)
+        else:
+            vain = self._failed = self._failed + 1
+        if self._failed > self._options.max_retries:
+            return None
+        wait = self._backoff.wait(vain - 1, verdict)
+        if is_limited:
+            others = now + wait - self._server.limited_since if self._answers == self._server.answers else 0.0
+            self.is_shut_out = max(others, verdict.after or 0.0) > self._options.call_timeout
+        return wait if self._is_time_left(verdict, error, wait, now) else None
+
+    def _was_passed(self) -> bool:
+        """Whether others were answered since this call first found no server: then that is its own matter."""
+        if self._answers_then is None:
+            self._answers_then = self._server.answers
+        return self._server.answers > self._answers_then
+
+    def _is_time_left(self, verdict: Retry, error: Exception, wait: float, now: float) -> bool:
+        if verdict.after is not None and now + verdict.after >= self._deadline:
+            seconds = self._options.call_timeout
+            add_note(
+                error,
+                f"It asks to wait {verdict.after:g} s, and a call may take {seconds:g} s in all: raise --call-timeout.",
+            )
+        # One that takes as long as the last, where that ended by its time-out only, could not end either.
+        needed = now - self._begun if isinstance(error, CallTimeoutError) else 0.0
+        return now + wait + needed < self._deadline

@@ -5,10 +5,11 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakSet
 
 from modelgauge.config.run_options import RunOptions
-from modelgauge.engine.calls.budget import Budget, Rate
+from modelgauge.engine.calls.budget import Budget
 from modelgauge.engine.calls.lookups import Lookups
 from modelgauge.engine.calls.retries import Backoff
 from modelgauge.engine.loop.deadlines import Deadlines
@@ -108,6 +109,13 @@ class Turns:
             asyncio.get_running_loop().call_soon(self._next)
 
 
+class Waiting(Protocol):
+    """Something that calls wait in before they are sent."""
+
+    def give_up(self) -> None:
+        """Let all go on: no further call is sent, and nobody shall wait to learn that."""
+
+
 @dataclass(slots=True)
 class Services:
     """What all calls of a run share."""
@@ -124,9 +132,7 @@ class Services:
     sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep
     clock: Callable[[], float] = monotonic
     stopped: RunStoppedError | None = None
-    rates: list[Rate] = field(default_factory=list)
-    pauses: set[asyncio.Future[None]] = field(default_factory=set)
-    is_given_up: bool = False
+    waits: WeakSet[Waiting] = field(default_factory=WeakSet)
 
     def stop(self, why: RunStoppedError) -> None:
         """Send no further call."""
@@ -135,24 +141,8 @@ class Services:
 
     def give_up_waiting(self) -> None:
         """Let those go on who wait until a call may be sent: none will be."""
-        self.is_given_up = True
-        for rate in self.rates:
-            rate.give_up()
-        self.budget.give_up()
-        for pause in self.pauses:
-            pause.cancel()
-
-    async def pause(self, seconds: float) -> None:
-        """Wait before a call is sent again; not where none will be."""
-        if self.is_given_up:
-            return
-        pause = asyncio.ensure_future(self.sleep(seconds))
-        self.pauses.add(pause)
-        try:
-            await asyncio.wait([pause])
-        finally:
-            pause.cancel()
-            self.pauses.discard(pause)
+        for wait in (self.budget, *self.waits):
+            wait.give_up()
 
     @property
     def caching(self) -> bool:
