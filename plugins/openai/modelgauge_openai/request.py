@@ -25,7 +25,7 @@ class RequestMaker:
         takes_top_k: whether `top_k`, which is not in the protocol, is sent.
         has_logprobs: whether log-probabilities can be asked for.
         has_structured_output: whether an answer of a JSON Schema can be asked for.
-        extra: further fields of each request.
+        extra: fields of each request, in place of what a prompt asks for.
         omit: fields that are not sent, though a prompt asks for them.
     """
 

@@ -31,6 +31,7 @@ from modelgauge_openai.request import MaxTokensField, RequestMaker
 from modelgauge_openai.response import Prices, sut_response
 from modelgauge_openai.sending import Sending
 
+_OF_THE_FORM = {"model", "messages", "n", "logprobs", "top_logprobs", "stream", "stream_options"}
 _REASONS = re.compile(r"o\d|gpt-5(?!.*-chat)")  # models of OpenAI that refuse to tell log-probabilities
 
 
@@ -59,7 +60,8 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
             reasoning models, by its name.
         omit: fields that the server refuses, and that are not sent though a prompt asks for them: `("seed",)`.
         stream: True where the server only streams.
-        extra_body: further fields of each request, by name: `{"reasoning_effort": "low"}`.
+        extra_body: fields that are sent with each request, by name, in place of what its prompt asks for:
+            `{"reasoning_effort": "low", "temperature": 1}`.
         input_price: US dollars a million input tokens; with `output_price`, the usage tells what a call cost.
         output_price: US dollars a million output tokens.
 
@@ -213,19 +215,17 @@ def _fields(omit: tuple[str, ...]) -> frozenset[str]:
 
 
 def _extra(fields: Mapping[str, Any], *, structured_output: bool) -> dict[str, Any]:
-    """Fields that may be added to a request.
+    """Fields that are sent with each request, whatever its prompt asks for.
 
     Raises:
-        InvalidOptionError: one that this SUT writes itself, that would change the form of the answer, or that JSON
-            cannot hold.
+        InvalidOptionError: one that would change the form of the answer, or that JSON cannot hold.
     """
-    own = ChatRequest.__optional_keys__ | {"stream", "stream_options"}
-    taken = sorted(set(fields) & (own if structured_output else own - {"response_format"}))
+    taken = sorted(set(fields) & (_OF_THE_FORM | ({"response_format"} if structured_output else set())))
     if taken:
         raise InvalidOptionError(
             f"extra_body cannot hold {', '.join(taken)}.",
-            fix="Sampling is asked for by SUTOptions; model and messages come with the name and the prompt; "
-            "response_format is free with structured_output=false.",
+            fix="Completions and log-probabilities are asked for by SUTOptions; model and messages come with the name "
+            "and the prompt, a stream with stream=true; response_format is free with structured_output=false.",
         )
     try:
         from_json(to_json(dict(fields)), allow_inf_nan=False)

@@ -232,8 +232,14 @@ def test_options_of_the_name():
     assert request["max_completion_tokens"] == 5
 
 
-@pytest.mark.parametrize("field", ["model", "messages", "stream", "temperature"])
-def test_extra_fields_replace_none_of_our_own(field):
+def test_extra_fields_are_sent_in_place_of_what_a_prompt_asks_for():
+    sut = make(f'openai/m?{LOCAL}&extra_body={{"temperature":1,"seed":3}}')
+    request = asked(sut, temperature=0, max_tokens=5)
+    assert (request["temperature"], request["seed"], request["max_tokens"]) == (1, 3, 5)
+
+
+@pytest.mark.parametrize("field", ["model", "messages", "stream", "n", "logprobs"])
+def test_extra_fields_leave_the_form_of_the_answer(field):
     with pytest.raises(InvalidOptionError, match=field):
         OpenAIChat("openai/m", model="m", base_url="http://localhost/v1", extra_body={field: 1})
 
