@@ -64,7 +64,7 @@ def ask(sut: SUTName, prompt: AnyPrompt, **options: Any) -> SingleCall:
         UsageError: a name or a secret is wrong, or the SUT does not take such a prompt.
         RunStoppedError: the SUT could not be opened, or will never answer.
     """
-    with _runner(options) as runner:
+    with throwaway_runner(options) as runner:
         made = _sut(runner, sut, prompt)
         return _make_call(runner, made, made, PromptWithContext(prompt), {})
 
@@ -86,7 +86,7 @@ def annotate(
     """
     answering = FakeSUT("given", SUTResponse((completion,)))
     answering.split_reasoning = False
-    with _runner(options) as runner:
+    with throwaway_runner(options) as runner:
         made = runner.resolver().annotator(annotator)
         return _make_call(runner, made, answering, prompt, {_ANNOTATION: made})
 
@@ -130,7 +130,7 @@ def explain_annotate(
 
 
 @contextmanager
-def _runner(options: Mapping[str, Any]) -> Iterator[Runner]:
+def throwaway_runner(options: Mapping[str, Any]) -> Iterator[Runner]:
     """A `Runner` that caches nothing, and whose folder is thrown away."""
     with TemporaryDirectory(prefix="modelgauge-") as folder:
         yield Runner(folder, **{**options, "caching": False, "progress": False})

@@ -165,6 +165,11 @@ class PromptResponseSUT(Identified, Generic[Request, Response]):
         return None
 
     @interface_method
+    async def list_models(self) -> Sequence[str]:
+        """Name the models that the SUT's server has, for `modelgauge run-sut --check`; called while the SUT is open."""
+        return ()
+
+    @interface_method
     async def open(self) -> None:
         """Make what a run needs (a session, a connection); called once a run, in its event loop."""
 

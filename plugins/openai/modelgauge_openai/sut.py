@@ -149,6 +149,10 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
         """Close it."""
         await self._connection.close()
 
+    async def list_models(self) -> list[str]:
+        """The names of the server's models; none where it does not list them."""
+        return await self._connection.models()
+
     def translate_text_prompt(self, prompt: TextPrompt) -> ChatRequest:
         """The text as the user's message."""
         return self._requests.of_text(prompt)

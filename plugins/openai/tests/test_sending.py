@@ -6,6 +6,7 @@ import pytest
 from chat_server import Plan, ThreadedChatServer
 
 from modelgauge import Retry, SUTOptions, TextPrompt, run_test
+from modelgauge.cli.checking import check
 from modelgauge_openai.errors import ChatError
 from modelgauge_openai.sending import Sending
 from modelgauge_openai.streaming import response_of
@@ -153,3 +154,20 @@ def test_one_call_is_never_split(asking):
             [failed] = run_test(asking(TextPrompt("Hi", FOUR)), name).test_item_exceptions
             assert message in failed.message
             assert server.stats().calls == 1
+
+
+@pytest.mark.parametrize(
+    ("plan", "missing", "calls"),
+    [
+        (Plan(models=("m",)), [], 6),
+        (Plan(models=("m",), refuses=("logprobs", "seed"), ignores=("n",)), ["log-probabilities", "seed"], 7),
+        (Plan(ignores=("logprobs",)), ["log-probabilities", "list of models"], 6),
+    ],
+)
+def test_a_check_finds_out_what_the_server_has(plan, missing, calls):
+    with ThreadedChatServer(plan) as server:
+        done = check(f"openai/m?base_url={server.base_url}", SUTOptions())
+        stats = server.stats()
+    found = [one.ability for one in done.findings if not one.is_there]
+    assert found == [*missing[:1], "structured output", *missing[1:]]  # the server echoes the question
+    assert (stats.calls, done.spent.attempts) == (calls, calls + 1)

@@ -190,6 +190,23 @@ def test_a_probe_that_fails_shows_how_far_it_came(run):
     assert "Traceback" in run("--debug", "run-sut", "--sut", "flaky", "--prompt", "number 3").err
 
 
+def test_a_check_shows_what_a_sut_can_do_and_what_that_took(run, here):
+    ended = run("run-sut", "--sut", "echo", "--check")
+    assert ended.code == 0
+    assert ended.out.splitlines()[0] == "echo"
+    assert "several completions  no   1 of 2, by 1 call" in ended.out
+    assert ended.out.splitlines()[-1] == "sent    4 requests, 0 tokens, no cost reported"
+    findings = run("run-sut", "--sut", "echo", "--check", "--json").json["findings"]
+    assert findings[0] == {"ability": "answers", "is_there": True, "detail": "yes"}
+    assert not (here / "run_data").exists()
+
+
+def test_a_check_asks_questions_of_its_own(run):
+    ended = run("run-sut", "--sut", "echo", "--check", "--prompt", "x")
+    assert ended.code == 2
+    assert "leave out --prompt and --chat" in ended.err
+
+
 def test_a_secret_in_a_response_is_not_shown(run, monkeypatch):
     monkeypatch.setenv("ACME_TOKEN", "canary-0123456789")
     for args in ((), ("--json",)):

@@ -31,21 +31,31 @@ if TYPE_CHECKING:
 @click.command("run-sut")
 @click.option("--sut", required=True, metavar="UID", help="The SUT to ask.")
 @prompt_options
+@click.option(
+    "--check", is_flag=True, help="Find out what the SUT can do, by some six questions in place of --prompt."
+)
 @sut_options
 @run_options("calls")
 @shared_options
-def run_sut(app: App, /, *, sut: str, as_json: bool, **given: Any) -> None:
+def run_sut(app: App, /, *, sut: str, check: bool, as_json: bool, **given: Any) -> None:
     """Ask a SUT one prompt, and show the native request, the native response and the response that tests get.
 
     The call is made without the cache, with retries and time-out as in a run, and is not recorded.
 
+    With --check it shows what the SUT has of usage, several completions, log-probabilities, structured output, a
+    seed, a list of models; and what the questions took.
+
     \b
     Examples:
       modelgauge run-sut --sut demo_yes_no --prompt "How many words are here?"
+      modelgauge run-sut --sut demo_yes_no --check
       modelgauge run-sut --sut openai/gpt-4o --chat chat.json --temperature 0 --num-completions 2
     """
     from modelgauge.cli.single_call import ask
 
+    if check:
+        _show_check(app, sut, given, as_json=as_json)
+        return
     asked = sut_prompt(app, sut, given)
     call = ask(sut, asked, **app.runner_arguments(), **pop_run_options(given))
     _show(app, call, "response", as_json=as_json, prompt=asked)
@@ -75,6 +85,34 @@ def run_annotator(app: App, /, *, annotator: str, completion: str, as_json: bool
         annotator, asked, SUTCompletion(completion), **app.runner_arguments(), **pop_run_options(given)
     )
     _show(app, call, "annotation", as_json=as_json, prompt=asked.prompt, completion=completion)
+
+
+def _show_check(app: App, sut: str, given: dict[str, Any], *, as_json: bool) -> None:
+    """Show what a SUT can do; the exit code is 3 where it does not answer.
+
+    Raises:
+        UsageError: there is a prompt; or the SUT's name or a secret is wrong.
+    """
+    from modelgauge.cli.checking import check
+    from modelgauge.reports.layout import ends_of
+
+    if given["prompt"] is not None or given["chat"] is not None:
+        raise click.UsageError("--check asks questions of its own: leave out --prompt and --chat.")
+    app.secrets.require(app.plugins.suts.resolve(sut).entry.injections)
+    options = pop_sut_options(given)
+    done = check(sut, options, **app.runner_arguments(), **pop_run_options(given))
+    if as_json:
+        app.show_json(plain(done))
+    else:
+        marks = {True: "yes", False: "no", None: "-"}
+        rows = [(one.ability, marks[one.is_there], ends_of(one.detail, 300)) for one in done.findings]
+        app.show(f"{done.uid}\n")
+        app.show_table(rows, ("", "", "What came"), folds={"What came": 30})
+        spent = done.spent
+        cost = f"${spent.cost_usd:,.6f}" if spent.cost_usd else "no cost reported"
+        app.show(f"\nsent    {spent.attempts} requests, {spent.tokens:,} tokens, {cost}")
+    if not done.findings[0].is_there:
+        app.exit_code = TOO_MANY_ERRORS
 
 
 def sut_prompt(app: App, sut: str, given: dict[str, Any]) -> AnyPrompt:
