@@ -68,7 +68,7 @@ class Judge:
             f"{amounts.between(row.interval if up else _mirrored(row.interval))}."
         )
         if margin is not None and margin.equivalent:
-            said += f" That is less than {amounts.in_full(margin.margin)}."
+            said += f" That is less than the margin of {amounts.in_full(margin.margin)}."
         if self.family > 1 and row.interval is not None:
             said += f" The interval is not adjusted for the {self.family:,} comparisons."
         return said
@@ -85,11 +85,10 @@ class Judge:
         width = math.inf if row.value_range is None else row.value_range[1] - row.value_range[0]
         found = f"a difference of {amounts.of(mde)} would have been found 4 times in 5"
         if mde > width:
-            found = "so few items show hardly any difference"
-        return (
-            f"{said} (difference {amounts.of(row.difference)}{amounts.between(row.interval, ', {}')}): {found}."
-            f"{self._of_p_value(row)}"
-        )
+            found = "with so few items hardly any difference would be found"
+        said += f" (difference {amounts.of(row.difference)}{amounts.between(row.interval, ', {}')}): {found}."
+        margin = "" if row.margin_test is None else amounts.in_full(row.margin_test.margin)
+        return f"{said}{self._of_p_value(row)}{margin and f' That it is less than {margin} is not shown.'}"
 
     def _of_p_value(self, row: MeasurementComparison) -> str:
         """Why there is no finding, where the p value or the interval alone looks like one."""
@@ -125,12 +124,14 @@ class _Amounts:
         return figure(self._scaled(value), self._error)
 
     def of(self, value: float) -> str:
-        return f"{self.number(value)} points" if self._in_points else self.number(value)
+        return self._with_unit(self.number(value))
 
     def in_full(self, value: float) -> str:
         """A number that was given, in all its digits."""
-        shown = exact(self._scaled(value))
-        return f"{shown} point{'s' if shown != '1' else ''}" if self._in_points else shown
+        return self._with_unit(exact(self._scaled(value)))
+
+    def _with_unit(self, shown: str) -> str:
+        return f"{shown} point{'s' if shown not in ('1', '-1') else ''}" if self._in_points else shown
 
     def between(self, interval: Interval | None, form: str = " ({})") -> str:
         """An interval, or nothing where there is none."""
@@ -165,9 +166,8 @@ def _of_missing_items(row: MeasurementComparison) -> str:
     said = f"{row.n_failed:,} of {_counted(every, 'item')} failed and {'is' if row.n_failed == 1 else 'are'} left out"
     if row.bounds is None:
         return f"{said}."
-    low, high = map(_Amounts(row).number, row.bounds)
-    unit = " points" if row.value_range == (0, 1) else ""
-    return f"{said}; with them the difference is at least {low}, at most {high}{unit}."
+    amounts, (low, high) = _Amounts(row), row.bounds
+    return f"{said}; with them the difference is at least {amounts.number(low)}, at most {amounts.of(high)}."
 
 
 def _counted(number: int, thing: str) -> str:

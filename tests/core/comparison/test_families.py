@@ -1,0 +1,203 @@
+"""Several comparisons at once: adjusted p values, means over tests, leaderboards."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from statsmodels.stats.multitest import multipletests
+from tests.core.comparison.pairs import GSM8K, LARGE, SMALL, gsm8k_of, items_of, runs_of
+
+from modelgauge.comparison.compare import compare_pairs
+from modelgauge.comparison.options import CompareOptions
+from modelgauge.errors import UnknownNameError
+from modelgauge.stats import compare_systems
+
+generator = np.random.default_rng(7)
+
+
+def right(n, rate):
+    return (generator.random(n) < rate).astype(float)
+
+
+def gaining(label, gains, n=200):
+    """Items of several tests, on each of which the candidate gains so much."""
+    return [
+        items_of(right(n, 0.5), right(n, 0.5 + gain), label=label, test=f"test_{place}")
+        for place, gain in enumerate(gains)
+    ]
+
+
+# --- the family ---------------------------------------------------------------------------------------------
+
+
+def test_all_that_is_shown_is_adjusted_together():
+    items = [*gaining("B", [0, 0.1, 0.2]), *gaining("C", [0.05, 0.15])]
+    found = compare_pairs(runs_of(*items), CompareOptions())
+    p_values = [row.p_value for row in found.comparisons]
+    assert (found.family, found.alpha) == (5, 0.05)
+    assert [row.p_adjusted for row in found.comparisons] == pytest.approx(
+        multipletests(p_values, method="holm")[1]
+    )
+    for row in found.comparisons:
+        assert (row.verdict in ("better", "worse")) == (row.p_adjusted < 0.05)
+
+
+def test_groups_are_of_the_family_and_what_has_no_p_value_is_not():
+    groups = ["x", "y"] * 100
+    items = [
+        items_of(right(200, 0.5), right(200, 0.6), test="a", groups=groups),
+        items_of([1], [2], test="b"),
+    ]
+    found = compare_pairs(runs_of(*items), CompareOptions())
+    first, second = found.comparisons
+    assert (found.family, second.p_value, second.p_adjusted) == (2, None, None)
+    expected = multipletests([first.p_value, first.p_interaction], method="holm")[1]
+    assert [first.p_adjusted, first.p_interaction_adjusted] == pytest.approx(expected)
+
+
+def test_a_finding_alone_may_be_none_among_others():
+    baseline, candidate = (
+        np.repeat([1.0, 0, 1, 0], [40, 12, 3, 45]),
+        np.repeat([1.0, 1, 0, 0], [40, 12, 3, 45]),
+    )
+    alone = compare_pairs(runs_of(items_of(baseline, candidate)), CompareOptions())
+    others = [items_of(baseline, baseline, test=f"other_{number}") for number in range(3)]
+    among = compare_pairs(runs_of(items_of(baseline, candidate), *others), CompareOptions())
+    assert (alone.comparisons[0].verdict, among.comparisons[0].verdict) == ("better", "cannot_tell")
+    assert among.comparisons[0].p_value == alone.comparisons[0].p_value
+    assert among.comparisons[0].verdict_text == (
+        "Cannot tell whether B is better or worse than A (difference 9.0 points, 1.6 to 17.4): a difference of 12.6 "
+        "points would have been found 4 times in 5. By itself p is 0.035, but 0.14 for 4 comparisons."
+    )
+
+
+# --- means over tests ---------------------------------------------------------------------------------------
+
+
+def test_means_over_tests_weigh_all_tests_alike():
+    rows = compare_pairs(runs_of(*gaining("B", [0.1, 0.2]), *gaining("C", [0.0, 0.1])), CompareOptions())
+    assert [(one.candidate, one.tests) for one in rows.macro] == [
+        ("B", ("test_0", "test_1")),
+        ("C", ("test_0", "test_1")),
+    ]
+    first, second = rows.comparisons[:2]
+    mean = rows.macro[0]
+    assert mean.difference == pytest.approx((first.difference + second.difference) / 2)
+    assert mean.stderr == pytest.approx(math.hypot(first.stderr, second.stderr) / 2)
+    half = scipy_stats.norm.ppf(0.975) * mean.stderr
+    assert mean.interval == pytest.approx((mean.difference - half, mean.difference + half))
+    assert (mean.direction, mean.value_range) == ("higher", (0, 1))
+
+
+def test_no_mean_is_taken_of_other_units_or_directions():
+    share, stars = items_of([0, 1, 0], [1, 1, 0], test="a"), items_of([1, 5, 2], [4, 4, 3], test="b")
+    assert compare_pairs(runs_of(share, stars), CompareOptions()).macro == ()
+    lower = items_of([0, 1, 0], [1, 1, 0], test="b", directions={"accuracy": "lower"})
+    assert compare_pairs(runs_of(share, lower), CompareOptions()).macro == ()
+    assert compare_pairs(runs_of(share, lower), CompareOptions(lower_is_better=("accuracy",))).macro != ()
+    assert compare_pairs(runs_of(share), CompareOptions()).macro == ()
+
+
+# --- leaderboards -------------------------------------------------------------------------------------------
+
+
+def test_three_systems_are_ranked_on_the_items_that_all_have():
+    baseline, second, third = (generator.normal(shift, 1, 60) for shift in (0, 0.1, 2))
+    second[4] = math.nan
+    shuffled = generator.permutation(60)[:50]
+    items = [
+        items_of(baseline, second, label="B"),
+        items_of(baseline[shuffled], third[shuffled], label="C", baseline_places=shuffled),
+    ]
+    (table,) = compare_pairs(runs_of(*items), CompareOptions(seed=3)).leaderboards
+    common = np.setdiff1d(shuffled, [4])
+    values = np.stack([baseline, second, third], axis=1)[common]
+    expected = compare_systems(values, seed=3)
+    assert (table.n, table.direction) == (len(common), "higher")
+    order = np.argsort(-values.mean(axis=0))
+    assert [one.system for one in table.systems] == ["ABC"[place] for place in order]
+    assert [one.value for one in table.systems] == pytest.approx(values.mean(axis=0)[order])
+    assert [one.ranks for one in table.systems] == [tuple(expected.ranks[place].tolist()) for place in order]
+    assert table.groups == tuple(tuple("ABC"[place] for place in group) for group in expected.groups)
+    for first, other, low, high in table.intervals:
+        above, below = "ABC".index(first), "ABC".index(other)
+        difference = values[:, above].mean() - values[:, below].mean()
+        assert low < difference < high
+        assert difference >= 0
+        assert (low, high) == (expected.low[below, above], expected.high[below, above])
+    assert len(table.intervals) == 3
+
+
+def test_lower_is_better_ranks_the_other_way():
+    values = [generator.normal(shift, 0.1, 40) for shift in (1, 2, 3)]
+    items = [items_of(values[0], one, label=label) for label, one in zip("BC", values[1:], strict=True)]
+    (table,) = compare_pairs(runs_of(*items), CompareOptions(lower_is_better=("accuracy",))).leaderboards
+    assert [(one.system, one.ranks) for one in table.systems] == [("A", (1, 1)), ("B", (2, 2)), ("C", (3, 3))]
+    assert table.direction == "lower"
+
+
+def test_what_cannot_be_ranked_has_no_leaderboard():
+    pair = [items_of([0, 1, 1], [1, 1, 0], label=label) for label in "BC"]
+    assert compare_pairs(runs_of(pair[0]), CompareOptions()).leaderboards == ()
+    single = [items_of([1], [0], label=label) for label in "BC"]
+    assert compare_pairs(runs_of(*single), CompareOptions()).leaderboards == ()
+    cluster = [items_of([0, 1], [1, 1], label=label, clusters=np.zeros(2, int)) for label in "BC"]
+    assert compare_pairs(runs_of(*cluster), CompareOptions()).leaderboards == ()
+    nothing = [items_of([0, 1], [math.nan, math.nan], label=label) for label in "BC"]
+    assert compare_pairs(runs_of(*nothing), CompareOptions()).leaderboards == ()
+    (table,) = compare_pairs(runs_of(*pair), CompareOptions()).leaderboards
+    assert len(table.intervals) == 2  # B and C are alike on each item
+
+
+# --- names, notes, time -------------------------------------------------------------------------------------
+
+
+def test_some_measurements_alone():
+    items = items_of(
+        [0, 1], [1, 1],
+        baseline_values={"accuracy": np.array([0.0, 1.0]), "seconds": np.array([3.0, 1.0]), "own": np.ones(2)},
+        candidate_values={"accuracy": np.array([1.0, 1.0]), "seconds": np.array([2.0, 1.0])},
+    )  # fmt: skip
+    found = compare_pairs(runs_of(items), CompareOptions())
+    assert [row.measurement for row in found.comparisons] == ["accuracy", "seconds"]
+    assert found.notes == ("Only A has the measurement 'own' of t.",)
+    one = compare_pairs(runs_of(items), CompareOptions(measurements=("seconds",)))
+    assert ([row.measurement for row in one.comparisons], one.family, one.notes) == (["seconds"], 1, ())
+    for option in ("measurements", "lower_is_better", "higher_is_better"):
+        with pytest.raises(
+            UnknownNameError, match=r"no measurement 'acuracy' to compare. Did you mean 'accuracy'\?"
+        ):
+            compare_pairs(runs_of(items), CompareOptions(**{option: ("acuracy",)}))
+
+
+def test_a_test_that_does_not_fit_is_named():
+    items = items_of([0, 1, 2, 0], [1, 3, 2, 5], clusters=np.array([0, 0, 1, 2]))
+    found = compare_pairs(runs_of(items), CompareOptions(test="wilcoxon"))
+    assert found.notes == ("The wilcoxon test does not fit accuracy of t, B: its p value is by cr2_t.",)
+    assert compare_pairs(runs_of(items), CompareOptions(test="permutation")).notes == ()
+
+
+@pytest.mark.skipif(not GSM8K.is_dir(), reason="GSM8K's published outputs are not on this machine")
+def test_three_systems_on_gsm8k():
+    small, large = gsm8k_of(SMALL), gsm8k_of(LARGE)
+    both = np.maximum(small, large)
+    items = [items_of(small, large, label="large"), items_of(small, both, label="both")]
+    found = compare_pairs(runs_of(*items, baseline="small"), CompareOptions())
+    assert [row.verdict for row in found.comparisons] == ["better", "better"]
+    (table,) = found.leaderboards
+    assert [(one.system, one.ranks) for one in table.systems] == [
+        ("both", (1, 1)),
+        ("large", (2, 2)),
+        ("small", (3, 3)),
+    ]
+    assert table.groups == (("both",), ("large",), ("small",))
+
+
+def test_many_tests_of_many_systems_take_seconds():
+    items = [one for label in "BCDE" for one in gaining(label, [0.02] * 27, n=1000)]
+    began = time.process_time()
+    found = compare_pairs(runs_of(*items), CompareOptions())
+    assert time.process_time() - began < 8
+    assert (len(found.comparisons), found.family, len(found.leaderboards)) == (108, 108, 27)
