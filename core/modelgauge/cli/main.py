@@ -24,6 +24,7 @@ COMMANDS = {
             "test": ("pytest_session:test", "Run test files that use assert_test, with pytest."),
             "runs": ("runs:runs", "List the runs that were made."),
             "show": ("runs:show", "Show a run: its results, items and failures."),
+            "report": ("report:report", "Write the page of runs: an HTML file."),
         },
         "Compare": {
             "plan": ("plan:plan", "Plan a comparison: how many items it needs, what it can find."),

@@ -95,20 +95,22 @@ class OutputFile:
     Args:
         path: where the file goes; missing folders are made. What is no plain file (`/dev/stdout`, a pipe)
             is written in place.
-        data_dir: of runs and cache, in which nothing is replaced.
+        data_dir: of runs and cache, in which nothing is replaced; None where the file is one of theirs.
+        option: that named the file, for messages.
 
     Raises:
         InputFileError: nothing can be written there.
     """
 
-    def __init__(self, path: Path, data_dir: Path) -> None:
+    def __init__(self, path: Path, data_dir: Path | None, option: str = "--output-file") -> None:
         from tempfile import TemporaryFile
 
+        self._named = f"{option} {path}"
         if path.is_dir():
-            raise InputFileError(f"--output-file {path} is a folder.", fix="Give the name of a file in it.")
+            raise InputFileError(f"{self._named} is a folder.", fix="Give the name of a file in it.")
         self.path = path
         self._in_place = path.exists() and not path.is_file()
-        if not self._in_place:
+        if not self._in_place and data_dir is not None:
             self._refuse_what_is_kept(data_dir)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +123,7 @@ class OutputFile:
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise InputFileError(
-                f"--output-file {path} cannot be written: {reason}.",
+                f"{self._named} cannot be written: {reason}.",
                 fix="Give a file in a folder of your own.",
             ) from error
 
@@ -140,7 +142,7 @@ class OutputFile:
                 yield file
         except OSError as error:
             raise RunStoppedError(
-                f"--output-file {self.path} cannot be written: {error}.",
+                f"{self._named} cannot be written: {error}.",
                 fix="The runs are kept; `modelgauge show RUN --items --json` prints the same.",
             ) from error
 
@@ -155,7 +157,7 @@ class OutputFile:
         ):
             problem = "would replace a file of the data folder"
         if problem:
-            raise InputFileError(f"--output-file {self.path} {problem}.", fix="Give the name of a new file.")
+            raise InputFileError(f"{self._named} {problem}.", fix="Give the name of a new file.")
 
 
 # --- running and reporting ---------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def render(
 
 
 def _add_results(record: TestRecord, page: Page) -> None:
-    rows = list(_rows(_shown_results(record), page.style.most_rows))
+    rows = list(result_rows(record, page.style.most_rows))
     values = [value for _, value in rows]
     estimates = [value for value in values if isinstance(value, Estimate)]
     value_head = f"value {page.style.plus_minus} std err" if estimates else "value"
@@ -77,7 +77,7 @@ def _add_results(record: TestRecord, page: Page) -> None:
     if estimates:
         columns["95 % interval"] = [_interval(value) for value in values]
         columns["n"] = [f"{value.n:,}" if isinstance(value, Estimate) else "" for value in values]
-    missing = record.counts.failed or record.counts.partial or _is_prefix(record)
+    missing = record.counts.failed or record.counts.partial or is_prefix(record)
     if (estimates and missing) or any(one.bounds and one.bounds[0] < one.bounds[1] for one in estimates):
         columns["worst to best"] = [_bounds(value) for value in values]
     if record.thresholds:
@@ -87,7 +87,7 @@ def _add_results(record: TestRecord, page: Page) -> None:
     page.add_table(table, list(columns), folds={"Result": 12}, right={"n"})
 
 
-def _is_prefix(record: TestRecord) -> bool:
+def is_prefix(record: TestRecord) -> bool:
     """Whether a run was stopped before all its items were done."""
     counts = record.counts
     unfinished = counts.items - counts.scored - counts.failed
@@ -97,13 +97,13 @@ def _is_prefix(record: TestRecord) -> bool:
 def _bounds(value: Any) -> str:
     if not isinstance(value, Estimate):
         return ""
-    return "bounds not known" if value.bounds is None else _between(value.bounds, _width(value.bounds))
+    return "bounds not known" if value.bounds is None else between(value.bounds, _width(value.bounds))
 
 
 def _interval(value: Any) -> str:
     if not isinstance(value, Estimate):
         return ""
-    return _EXACT if value.interval_kind == "exact" else _between(value.interval, _uncertainty(value))
+    return _EXACT if value.interval_kind == "exact" else between(value.interval, uncertainty(value))
 
 
 def _shown_results(record: TestRecord) -> Mapping[str, Any]:
@@ -111,6 +111,16 @@ def _shown_results(record: TestRecord) -> Mapping[str, Any]:
     measured = {record.measurement_of(name): name for name in record.result}
     beside = {measured.get(f"{name}.{PASSED}") for name in record.thresholds if name in measured}
     return {name: value for name, value in record.result.items() if name not in beside}
+
+
+def result_rows(record: TestRecord, most: int | None) -> Iterator[tuple[str, Any]]:
+    """The rows of the table of results: names with their values, groups as `Estimate`s below a name without a value.
+
+    Args:
+        record: of the run.
+        most: rows of one group; None for all.
+    """
+    yield from _rows(_shown_results(record), most)
 
 
 def _rows(result: Mapping[str, Any], most: int | None) -> Iterator[tuple[str, Any]]:
@@ -130,16 +140,16 @@ def _rows(result: Mapping[str, Any], most: int | None) -> Iterator[tuple[str, An
 def _value(value: Any, style: Style) -> str:
     if isinstance(value, Estimate):
         if not value.stderr:  # an error of 0 says that it is not known, or that there is none
-            return figure(value.value, _uncertainty(value))
+            return figure(value.value, uncertainty(value))
         return f"{figure(value.value, value.stderr)} {style.plus_minus} {figure(value.stderr, value.stderr)}"
     return "" if value is None else figure(value)
 
 
-def _between(ends: tuple[float, float] | None, uncertainty: float) -> str:
+def between(ends: tuple[float, float] | None, uncertainty: float) -> str:
     return "" if ends is None else " to ".join(figure(end, uncertainty) for end in ends)
 
 
-def _uncertainty(value: Estimate) -> float:
+def uncertainty(value: Estimate) -> float:
     """The uncertainty that sets the number of digits: the standard error, else the width of the interval."""
     return value.stderr or _width(value.interval)
 
@@ -152,7 +162,7 @@ def _width(ends: tuple[float, float] | None) -> float:
 
 
 def _add_facts(run: RecordedRun, page: Page, shown_by: str) -> None:
-    rows = list(_facts(run, page.style))
+    rows = list(facts(run, page.style))
     wide = max(len(_RECORD), *(len(label) for label, _, _ in rows))
     for label, content, look in rows:
         page.add_fact(label, content, look, indent=wide)
@@ -161,7 +171,7 @@ def _add_facts(run: RecordedRun, page: Page, shown_by: str) -> None:
     page.add_gap()
 
 
-def _facts(run: RecordedRun, style: Style) -> Iterator[tuple[str, str, str]]:
+def facts(run: RecordedRun, style: Style) -> Iterator[tuple[str, str, str]]:
     """The facts beside the results: label, text and look of each."""
     record = run.record
     if record.dataset is not None:
@@ -218,7 +228,7 @@ def _prompts(record: TestRecord) -> str:
 
 def _prefix(record: TestRecord) -> Iterator[str]:
     """A note that the results of a stopped run are of its first items."""
-    if record.result and _is_prefix(record):
+    if record.result and is_prefix(record):
         estimates = (value for _, value in _rows(record.result, None) if isinstance(value, Estimate))
         bounded = " Worst to best does." if all(one.bounds for one in estimates) else ""
         yield (

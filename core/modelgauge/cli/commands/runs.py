@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from modelgauge.engine.run_files.folder import RunFolder
     from modelgauge.runs.recorded_run import RecordedRun
 
-_EXPECTED = frozenset(
-    {
-        *("expected_output", "expected_outcome", "expected", "target", "targets", "reference", "references"),
-        *("answer", "answers", "label", "gold", "solution"),
-    }
-)
-"""What authors call the right answer, in a context."""
 _MOST_OF_A_CONTEXT = 500
 
 
@@ -137,7 +130,7 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool) -
     """
     from modelgauge.runs.as_json import records_as_json
 
-    runs = _shown_runs(app, run)
+    runs = shown_runs(app, run)
     if as_json:
         app.show_pieces(records_as_json(runs, scored=items, failed=items or failures, not_passed=failures))
         return
@@ -150,7 +143,7 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool) -
         (_show_items if items else _show_failures)(app, one)
 
 
-def _shown_runs(app: App, name: str) -> Sequence[RecordedRun]:
+def shown_runs(app: App, name: str) -> Sequence[RecordedRun]:
     from modelgauge.runs.naming import recorded_runs
 
     found, damaged = recorded_runs(app.settings.data_dir, name)
@@ -243,9 +236,9 @@ def _prompt_lines(prompt: PromptWithContext) -> Iterator[str]:
 def _known_lines(context: Any) -> Iterator[str]:
     """The right answer in an item's context: its parts that are named so; else the whole context, shortened."""
     from modelgauge.cli.commands.run_one import shown
+    from modelgauge.reports.item_texts import expected_in
 
-    named = context if isinstance(context, dict) else {}
-    expected = {name: value for name, value in named.items() if name in _EXPECTED and value is not None}
+    expected = expected_in(context)
     for name, value in expected.items():
         yield f"  {name.replace('_', ' ')}\n{indented(shown(value))}"
     if context is not None and not expected:

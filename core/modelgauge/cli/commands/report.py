@@ -1,0 +1,65 @@
+"""`modelgauge report`: the page of runs, one HTML file that needs no network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from modelgauge.cli.command_options import data_dir_option, shared_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from modelgauge.cli.app import App
+
+
+@click.command("report")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="The file; by default report.html in the folder of the run, for several runs in the working directory.",
+)
+@click.option("--open", "open_it", is_flag=True, help="Open the page in the browser.")
+@click.option("--redact", is_flag=True, help="Leave out prompts, answers and contexts.")
+@data_dir_option
+@shared_options
+def report(
+    app: App,
+    /,
+    *,
+    runs: Sequence[str],
+    output: Path | None,
+    open_it: bool,
+    redact: bool,
+    as_json: bool,
+) -> None:
+    """Write the page of runs: results with error bars, what failed, and every item with its prompts and answers.
+
+    RUN is a run's id or folder, an invocation's id (all runs of one command), or a file of --output-file. The page is
+    one file that opens from disk and needs no network.
+
+    \b
+    Examples:
+      modelgauge report 20260131-120000-a1b2c3 --open
+      modelgauge report 20260131-120000-a1b2c3 -o page.html
+    """
+    from modelgauge.cli.commands.runs import shown_runs
+    from modelgauge.cli.running import OutputFile
+    from modelgauge.reports.pages.run_page import write_page
+
+    found = [one for run in runs for one in shown_runs(app, run)]
+    folder = found[0].folder if len(found) == 1 else None
+    path = output or (Path() if folder is None else folder.path) / "report.html"
+    kept = app.settings.data_dir if output is not None else None
+    with OutputFile(path, kept, "--output").writing() as file:
+        write_page(found, file.write, redact=app.redact, without_texts=redact)
+    if as_json:
+        app.show_json({"report": str(path), "bytes": path.stat().st_size})
+    else:
+        app.show(str(path))
+    if open_it:
+        click.launch(path.resolve().as_uri())

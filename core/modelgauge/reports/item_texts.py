@@ -1,0 +1,31 @@
+"""Texts of an item that people look for: the right answer in its contexts."""
+
+import json
+from typing import Any
+
+from modelgauge.data.items import TestItem
+
+_EXPECTED = frozenset(
+    {
+        *("expected_output", "expected_outcome", "expected", "target", "targets", "reference", "references"),
+        *("answer", "answers", "label", "gold", "solution"),
+    }
+)
+"""What authors call the right answer, in a context."""
+
+
+def expected_in(context: Any) -> dict[str, Any]:
+    """The parts of a context that hold the right answer, by the names that the author gave them.
+
+    Args:
+        context: of an item or a prompt, any JSON value.
+    """
+    named = context if isinstance(context, dict) else {}
+    return {name: value for name, value in named.items() if name in _EXPECTED and value is not None}
+
+
+def expected_text(item: TestItem) -> str:
+    """The right answers of an item and its prompts on one line; empty where no context names one."""
+    contexts = [item.context, *(prompt.context for prompt in item.prompts)]
+    values = [value for context in contexts for value in expected_in(context).values()]
+    return " · ".join(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in values)

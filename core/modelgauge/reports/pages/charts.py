@@ -1,0 +1,139 @@
+"""Charts as static SVG: error bars on a common axis, and distributions.
+
+Colours and strokes are in `static/page.css`, by the classes of the elements. Each chart says in `aria-label` what it
+shows.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from modelgauge.data.figures import figure
+
+_ROW, _MARGIN = 20, 7
+_MOST_TICKS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A linear axis that several charts of a table share.
+
+    Args:
+        low: the value at its left end.
+        high: the value at its right end, above `low`.
+        width: pixels.
+        step: the distance of its ticks; None for a round one.
+    """
+
+    low: float
+    high: float
+    width: int = 260
+    step: float | None = None
+
+    @classmethod
+    def over(cls, values: Sequence[float], *, zero: bool = False) -> "Axis":
+        """The axis that holds all values, with round ends.
+
+        Args:
+            values: finite numbers.
+            zero: whether it holds 0 too.
+        """
+        ends = [*values, 0.0] if zero or not values else [*values]
+        low, high = min(ends), max(ends)
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        step = _step(high - low)
+        return cls(math.floor(low / step) * step, math.ceil(high / step) * step, step=step)
+
+    def at(self, value: float) -> float:
+        """The horizontal place of a value, in pixels."""
+        inside = min(max(value, self.low), self.high)
+        return _MARGIN + (inside - self.low) / (self.high - self.low) * (self.width - 2 * _MARGIN)
+
+    @property
+    def ticks(self) -> list[float]:
+        """Round values along the axis, its ends among them."""
+        step = self.step or _step(self.high - self.low)
+        return [self.low + place * step for place in range(round((self.high - self.low) / step) + 1)]
+
+
+def _step(span: float) -> float:
+    """The round distance of ticks: 1, 2 or 5 times a power of ten."""
+    raw = span / _MOST_TICKS
+    power = 10.0 ** math.floor(math.log10(raw))
+    return power * next(factor for factor in (1, 2, 5, 10) if factor * power >= raw * 0.999999)
+
+
+def interval_bar(
+    axis: Axis, value: float, interval: tuple[float, float] | None, *, mark: float | None = None
+) -> Markup:
+    """A value with its interval on an axis.
+
+    Args:
+        axis: of the table.
+        value: the estimate.
+        interval: its confidence interval; None where it has none.
+        mark: a value to compare with, such as a threshold, or 0 for differences.
+    """
+    middle = _ROW / 2
+    parts = [] if mark is None else [_line("mark", axis.at(mark), 1, axis.at(mark), _ROW - 1)]
+    label = figure(value)
+    if interval is not None:
+        low, high = map(axis.at, interval)
+        label += f", from {figure(interval[0])} to {figure(interval[1])}"
+        parts.append(_line("bar", low, middle, high, middle))
+        parts += [_line("bar", end, middle - 4, end, middle + 4) for end in (low, high)]
+    parts.append(
+        Markup('<circle class="dot" cx="{:.1f}" cy="{:.1f}" r="3.5"/>').format(axis.at(value), middle)
+    )
+    return _svg("interval", label, axis.width, _ROW, parts)
+
+
+def axis_ruler(axis: Axis) -> Markup:
+    """The ticks of an axis with their values, to stand below its charts."""
+    parts = [_line("axis", axis.at(axis.low), 1, axis.at(axis.high), 1)]
+    ticks = axis.ticks
+    for tick in ticks:
+        place = axis.at(tick)
+        anchor = "start" if tick is ticks[0] else "end" if tick is ticks[-1] else "middle"
+        text = Markup('<text x="{:.1f}" y="14" text-anchor="{}">{}</text>')
+        shown = figure(round(tick, 12))
+        parts += [_line("axis", place, 1, place, 4), text.format(place, anchor, shown)]
+    return _svg("ruler", f"Axis from {figure(axis.low)} to {figure(axis.high)}", axis.width, 18, parts)
+
+
+def histogram(values: Sequence[float], *, bins: int = 20, width: int = 260, height: int = 60) -> Markup:
+    """The distribution of finite numbers: how many lie in each of equally wide parts of their range.
+
+    Args:
+        values: at least one.
+        bins: how many parts.
+        width: pixels.
+        height: pixels of the highest column.
+    """
+    axis = Axis.over(values)
+    counts = [0] * bins
+    for value in values:
+        counts[min(bins - 1, int((value - axis.low) / (axis.high - axis.low) * bins))] += 1
+    most, wide = max(counts), (width - 2 * _MARGIN) / bins
+    column = Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>')
+    parts = []
+    for place, count in enumerate(counts):
+        tall = height * count / most
+        start = axis.low + place * (axis.high - axis.low) / bins
+        about = f"{count:,} from {figure(start)} to {figure(start + (axis.high - axis.low) / bins)}"
+        parts.append(column.format(_MARGIN + place * wide, height - tall, max(wide - 1, 0.5), tall, about))
+    ends = f"{len(values):,} values from {figure(min(values))} to {figure(max(values))}"
+    return _svg("histogram", f"Distribution of {ends}", width, height, parts)
+
+
+def _line(name: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
+    line = Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>')
+    return line.format(name, x1, y1, x2, y2)
+
+
+def _svg(name: str, label: str, width: int, height: int, parts: Sequence[Markup]) -> Markup:
+    start = Markup('<svg class="{}" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">')
+    return start.format(name, label, width, height, width, height) + Markup("").join(parts) + Markup("</svg>")

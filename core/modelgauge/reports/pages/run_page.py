@@ -1,0 +1,96 @@
+"""The page of runs as one file that needs no network: what is seen first of each run, and its items behind it."""
+
+import base64
+import hashlib
+import importlib
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+from tempfile import SpooledTemporaryFile
+from typing import Any
+
+from modelgauge.reports.layout import visible
+from modelgauge.reports.pages.item_data import ItemTable
+from modelgauge.reports.pages.run_view import overview, run_view
+from modelgauge.runs.recorded_run import RecordedRun
+
+MOST_ITEMS = 100_000
+"""Items of a run that a page holds: more make a file that browsers do not open."""
+_HELD = 32 << 20  # characters of items that are held in memory until the first screen is written
+_CHUNK = 1 << 20
+_POLICY = (
+    "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{style}'; script-src '{script}'"
+)
+
+
+def write_page(
+    runs: Sequence[RecordedRun],
+    write: Callable[[str], object],
+    *,
+    redact: Callable[[str], str] = str,
+    without_texts: bool = False,
+) -> None:
+    """Write the page of one or more runs.
+
+    Args:
+        runs: records with their folders.
+        write: takes the page piece by piece, since it may be larger than memory.
+        redact: takes secrets out of a text.
+        without_texts: leave out prompts, answers and contexts.
+    """
+    style, script = _asset("page.css"), _asset("items.js")
+    policy = _POLICY.format(style=_hash(style), script=_hash(script))
+    environment = _environment()
+    environment.filters["shown"] = lambda text: visible(redact(str(text)))
+    with SpooledTemporaryFile(_HELD, "w+", encoding="ascii", newline="\n") as blocks:
+        views = []
+        for number, run in enumerate(runs):
+            table = _write_blocks(number, run, blocks.write, without_texts=without_texts)
+            views.append(run_view(number, run, table))
+        title = views[0]["title"] if len(runs) == 1 else f"{len(runs):,} runs"
+        page = {"policy": policy, "style": style, "title": title, "runs": views, "overview": overview(runs)}
+        for piece in environment.get_template("runs.html.j2").stream(page):
+            write(piece)
+        blocks.seek(0)
+        while chunk := blocks.read(_CHUNK):
+            write(chunk)
+    write(f"<script>{script}</script>\n</body>\n</html>\n")
+
+
+def _write_blocks(
+    number: int, run: RecordedRun, write: Callable[[str], object], *, without_texts: bool
+) -> ItemTable:
+    """Write the items of a run as named blocks of text: parts of whole records, and then the rows."""
+    counts = run.record.counts
+    table = ItemTable(counts.scored + counts.failed, redact=without_texts)
+    block = '<script type="text/plain" id="run-{}-{}">{}</script>\n'
+    for place, part in enumerate(table.parts(islice(run.items().in_order(), MOST_ITEMS))):
+        write(block.format(number, f"part-{place}", part))
+    write(block.format(number, "rows", table.packed()))
+    return table
+
+
+# --- files of this package -----------------------------------------------------------------------------
+
+
+def _environment() -> Any:
+    jinja2 = importlib.import_module("jinja2")  # lazily: of all commands, only this one needs it
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("modelgauge.reports.pages"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("modelgauge.reports.pages").joinpath("static", name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """The source of a content-security policy that allows this very text."""
+    digest = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+    return f"sha256-{digest}"

@@ -1,0 +1,167 @@
+"""What a page shows first of runs: what came out, how sure that is, what failed. Data for the templates."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from modelgauge.data.estimates import Estimate
+from modelgauge.data.figures import figure
+from modelgauge.data.records import TestRecord
+from modelgauge.data.results import PASSED
+from modelgauge.reports.layout import Style
+from modelgauge.reports.pages.charts import Axis, axis_ruler, histogram, interval_bar
+from modelgauge.reports.pages.item_data import ItemTable
+from modelgauge.reports.run_report import between, facts, is_prefix, result_rows, uncertainty
+from modelgauge.reports.thresholds import label_of, passed_of, why_not_passed
+from modelgauge.runs.recorded_run import RecordedRun
+
+_FEW = 5  # values: a measurement that has so few is no distribution to draw
+_STYLE = Style(width=160, most_rows=12)
+_TROUBLES = ("errors", "stopped", "state")
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """A row of the table of results.
+
+    Args:
+        label: the result, with its threshold.
+        indent: whether it is part of the group above.
+        value: with the digits that its uncertainty allows.
+        interval: in words.
+        chart: the value and its interval on the table's axis.
+        n: the number of items.
+        bounds: worst to best, where items are missing.
+        passed: how many items passed the threshold.
+    """
+
+    label: str
+    indent: bool
+    value: str = ""
+    interval: str = ""
+    chart: str = ""
+    n: str = ""
+    bounds: str = ""
+    passed: str = ""
+
+
+def run_view(number: int, run: RecordedRun, table: ItemTable) -> dict[str, Any]:
+    """What the template shows of a run.
+
+    Args:
+        number: its place on the page.
+        run: its record and where it is.
+        table: its items.
+    """
+    record, about = run.record, list(facts(run, _STYLE))
+    return {
+        "number": number,
+        "title": f"{record.test_uid} on {record.sut_uid}",
+        "record": record,
+        "when": record.run_timestamp.replace("T", " ")[:16],
+        "verdict": _verdict(run),
+        "results": list(_result_rows(run)),
+        "ruler": axis_ruler(_axis(_estimates(record))),
+        "distributions": [
+            (name, histogram(values))
+            for name in table.names
+            if len(set(values := table.measured(name))) > _FEW
+        ],
+        "left_out": record.counts.scored + record.counts.failed - len(table.rows),
+        "facts": [one for one in about if one[0] not in (*_TROUBLES, "note")],
+        "troubles": [one for one in about if one[0] in _TROUBLES],
+        "notes": [text for label, text, _ in about if label == "note"],
+        "command": _command(run),
+        "show": run.command("show"),
+    }
+
+
+def _command(run: RecordedRun) -> str:
+    """The command line that made the run; empty where Python made it."""
+    command = None if run.folder is None else run.folder.command_line()
+    return shlex.join(command) if command else ""
+
+
+def _verdict(run: RecordedRun) -> tuple[str, str]:
+    """What came out, in a sentence, and its kind: "met", "missed", "stopped" or nothing."""
+    record = run.record
+    said = []
+    for name, one in _first(record):
+        right = (
+            f"{figure(round(one.value * one.n, 6))} of {one.n:,}: " if one.interval_kind == "wilson" else ""
+        )
+        interval = f" ({between(one.interval, uncertainty(one))})" if one.interval else ""
+        said.append(
+            f"{right}{label_of(record, name, _STYLE)} {figure(one.value, uncertainty(one) or None)}{interval}."
+        )
+    if is_prefix(record):
+        said.append("The run was stopped: these are its first items, not a sample.")
+        return " ".join(said), "stopped"
+    if not said:
+        return "Nothing was scored." if not record.counts.scored else "There is no estimate.", "stopped"
+    if not record.thresholds:
+        return " ".join(said), ""
+    missed = why_not_passed(record)
+    said.append(
+        "All items passed their thresholds." if missed is None else f"{missed[0].upper()}{missed[1:]}."
+    )
+    return " ".join(said), "met" if missed is None else "missed"
+
+
+def overview(runs: Sequence[RecordedRun]) -> list[dict[str, Any]]:
+    """A row for each run: what came out, with the first results of all on one axis.
+
+    Args:
+        runs: of the page.
+    """
+    axis = _axis([one for run in runs for _, one in _first(run.record)])
+    return [
+        {
+            "number": number,
+            "test": run.record.test_uid,
+            "sut": run.record.sut_uid,
+            "verdict": _verdict(run),
+            "chart": next((interval_bar(axis, one.value, one.interval) for _, one in _first(run.record)), ""),
+        }
+        for number, run in enumerate(runs)
+    ]
+
+
+def _first(record: TestRecord) -> list[tuple[str, Estimate]]:
+    """The first estimate of a run, in a list; an empty list where there is none."""
+    return [(name, one) for name, one in record.result.items() if isinstance(one, Estimate)][:1]
+
+
+def _estimates(record: TestRecord) -> list[Estimate]:
+    return [one for _, one in result_rows(record, _STYLE.most_rows) if isinstance(one, Estimate)]
+
+
+def _axis(estimates: Sequence[Estimate]) -> Axis:
+    """The axis that estimates share: that of shares, from 0 to 1, where all are within."""
+    ends = [end for one in estimates for end in (one.value, *(one.interval or ()))]
+    return Axis(0, 1) if all(0 <= end <= 1 for end in ends) else Axis.over(ends)
+
+
+def _result_rows(run: RecordedRun) -> Iterator[ResultRow]:
+    record, axis = run.record, _axis(_estimates(run.record))
+    for name, value in result_rows(record, _STYLE.most_rows):
+        label, indent = label_of(record, name, _STYLE).strip(), name.startswith(" ")
+        if not isinstance(value, Estimate):
+            yield ResultRow(label, indent, "" if value is None else figure(value))
+            continue
+        measured = record.measurement_of(name)
+        threshold = record.thresholds.get(measured)
+        spread = bool(value.bounds and value.bounds[0] < value.bounds[1])
+        yield ResultRow(
+            label,
+            indent,
+            figure(value.value, uncertainty(value) or None),
+            between(value.interval, uncertainty(value)),
+            interval_bar(
+                axis, value.value, value.interval, mark=None if threshold is None else threshold.value
+            ),
+            f"{value.n:,}",
+            between(value.bounds, value.bounds[1] - value.bounds[0]) if spread and value.bounds else "",
+            passed_of(record, None if measured == PASSED else measured) or "",
+        )

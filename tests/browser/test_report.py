@@ -1,0 +1,161 @@
+"""The page of runs as a person uses it."""
+
+import pytest
+
+from modelgauge import PromptWithContext, SUTCompletion, TestItem
+from modelgauge.testing import FakeSUT, FakeTest
+
+HOSTILE = (
+    "</script><script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)>"
+    "<style>*{display:none}</style>\u202egnp.exe\u200b\x1b[2J {{7*7}} javascript:alert(4)"
+)
+
+
+def _item(number, text):
+    subject = "history" if number % 3 else "physics"
+    return TestItem(
+        [PromptWithContext(f"Think well.\n\nQuestion {number}: {text}")],
+        context={"target": str(number), "subject": subject},
+        id=f"q{number}",
+    )
+
+
+def _test(number=30, text="how many?"):
+    def measure(item):
+        return {"accuracy": item.text.endswith(item.context["target"]), "length": float(len(item.text))}
+
+    return FakeTest("counting", [_item(place, text) for place in range(number)], measure)
+
+
+def _answer(prompt):
+    number = prompt.text.split("Question ")[1].split(":")[0]
+    if number == "7":
+        raise ValueError(f"no answer: {HOSTILE}")
+    return f"I count.\n{number if int(number) % 2 else 'none'}"
+
+
+@pytest.fixture
+def page(report, visit):
+    return visit(report((_test(), FakeSUT("half", _answer))))
+
+
+def _listed(page):
+    return page.locator("output").inner_text()
+
+
+def test_the_first_screen_says_what_came_out_and_what_failed(page):
+    assert page.locator("h1").inner_text() == "counting on half"
+    assert page.locator(".verdict").inner_text().startswith("14 of 29: accuracy 0.483 (0.314 to 0.656).")
+    assert "1 x SUT half: ValueError: no answer" in page.locator(".troubles").inner_text()
+    row = page.locator(".results tbody tr").first
+    assert row.locator("td").nth(3).inner_text() == "29"
+    assert "0.467 to 0.500" in row.inner_text()
+    assert row.locator("svg").get_attribute("aria-label").startswith("0.4828, from 0.31")
+
+
+def test_items_are_searched_filtered_and_sorted_and_the_address_says_so(page):
+    assert _listed(page) == "30 of 30"
+    page.keyboard.press("/")
+    page.keyboard.type("question 12")
+    assert _listed(page) == "1 of 30"
+    page.locator("input[type=search]").fill("")
+    page.locator("select[name=show]").select_option("wrong")
+    assert _listed(page) == "15 of 30"
+    page.get_by_label("subject").select_option("physics")
+    assert _listed(page) == "5 of 30"
+    page.locator("select[name=sort]").select_option("length>")
+    assert "show=wrong" in page.url
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    assert _listed(page) == "5 of 30"
+    assert page.locator("select[name=sort]").input_value() == "length>"
+    page.locator("select[name=show]").select_option("failed")
+    assert _listed(page) == "0 of 30"
+    assert "No item is like this." in page.locator(".table").inner_text()
+
+
+def test_an_item_opens_by_keyboard_and_has_an_address_of_its_own(page, visit):
+    for key in ("j", "j", "k", "Enter"):
+        page.keyboard.press(key)
+    heading = page.locator(".item h2")
+    heading.wait_for()
+    assert heading.inner_text() == "Item 2 q1"
+    assert "Question 1: how many?" in page.locator(".item").inner_text()
+    assert "accuracy = 1" in page.locator(".measured").inner_text()
+    other = visit(page.url)
+    other.locator(".item h2").wait_for()
+    assert other.locator(".item h2").inner_text() == "Item 2 q1"
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.querySelector('.item h2').textContent.includes('q2')")
+    page.go_back()
+    page.wait_for_function("document.querySelector('.item h2').textContent.includes('q1')")
+    page.keyboard.press("Escape")
+    assert page.locator(".item").is_hidden()
+    assert page.locator(".table").is_visible()
+
+
+def test_a_click_opens_a_failed_item_with_its_error(page):
+    page.locator("select[name=show]").select_option("failed")
+    page.locator("tr[data-place]").first.click()
+    page.locator(".item h2").wait_for()
+    shown = page.locator(".item").inner_text()
+    assert "Failed at sut (half): ValueError" in shown
+    assert "</script><script>alert(1)</script>" in shown
+
+
+def test_hostile_texts_are_shown_and_do_nothing(report, visit):
+    sut = FakeSUT("evil", SUTCompletion(text=HOSTILE, reasoning=HOSTILE, metadata={HOSTILE: HOSTILE}))
+    page = visit(report((_test(3, HOSTILE), sut)))
+    assert page.locator("tr[data-place]").count() == 3
+    page.keyboard.press("Enter")
+    page.locator(".item h2").wait_for()
+    shown = page.locator(".item .answer").inner_text()
+    assert shown == HOSTILE.replace("\u202e", "U+202E").replace("\u200b", "U+200B").replace("\x1b", "U+001B")
+    assert page.locator(".item :is(img, script, style, svg)").count() == 0
+
+
+def test_long_answers_are_cut_until_they_are_asked_for(report, visit):
+    page = visit(report((_test(1), FakeSUT("long", "x" * 1_000_000))))
+    page.keyboard.press("Enter")
+    answer = page.locator(".item .answer")
+    answer.wait_for()
+    assert len(answer.inner_text()) == 20_000
+    page.get_by_text("Show all 1,000,000 characters").click()
+    assert len(answer.inner_text()) == 1_000_000
+
+
+def test_several_runs_begin_with_all_of_them(report, visit):
+    page = visit(report((_test(), FakeSUT("half", _answer)), (_test(), FakeSUT("none", "no"))))
+    rows = page.locator(".overview tbody tr")
+    assert rows.count() == 2
+    assert "0 of 30" in rows.nth(1).inner_text()
+    rows.nth(1).locator("a").click()
+    page.wait_for_function("!document.querySelector('.run[data-run=\"1\"]').hidden")
+    assert page.locator("h1:visible").inner_text() == "counting on none"
+    page.get_by_text("all 2 runs").locator("visible=true").click()
+    page.wait_for_function("!document.querySelector('.overview').hidden")
+
+
+def test_without_texts_there_are_none(report, visit, tmp_path):
+    address = report((_test(3, "a secret question"), FakeSUT("s", "a secret answer")), options=["--redact"])
+    page = visit(address)
+    assert page.locator("tr[data-place]").count() == 3
+    page.keyboard.press("Enter")
+    page.locator(".item h2").wait_for()
+    assert "secret" not in page.content()
+    data = page.evaluate("Promise.all(['rows', 'part-0'].map((name) => embedded('0').block(name)))")
+    assert "secret" not in str(data)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(320, "dark"), (768, "light"), (1280, "dark")])
+def test_nothing_overflows_and_axe_finds_nothing(report, visit, width, scheme):
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="this test needs axe-playwright-python"
+    )
+    address = report((_test(), FakeSUT("half", _answer)), (_test(), FakeSUT("none", "no")))
+    for place in ("", "#run=0", "#run=0&item=q7"):
+        page = visit(address + place, width=width, color_scheme=scheme)
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, (place, wide)
+        found = axe.Axe().run(page)
+        assert found.violations_count == 0, (place, found.generate_report())

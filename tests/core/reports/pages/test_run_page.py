@@ -1,0 +1,118 @@
+"""The file of a page: its blocks of data, and the policy that lets nothing else run."""
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+
+import pytest
+
+from modelgauge import PromptWithContext, TestItem, run_test
+from modelgauge.cli.main import cli
+from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord
+from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.reports.pages.run_page import write_page
+from modelgauge.runs.state import recorded_run
+from modelgauge.testing import FakeSUT, FakeTest
+
+HOSTILE = '</script><script>alert("x")</script>\u202e{{ 1 }}'
+
+
+def _run(tmp_path, number=250, answer="an answer"):
+    items = [
+        TestItem(
+            [PromptWithContext(f"Rules.\n\nQ{place}? {HOSTILE}")],
+            context={"target": f"t{place}", "kind": place % 2, "none": None},
+        )
+        for place in range(number)
+    ]
+    test = FakeTest(
+        "many", items, lambda item: {"right": item.context["kind"] == 1, "size": float(len(item.text))}
+    )
+    record = run_test(test, FakeSUT("sut", answer), data_dir=tmp_path)
+    return recorded_run(RunFolder(tmp_path / "runs" / record.run_id))
+
+
+def _page(*runs, **options):
+    pieces = []
+    write_page(runs, pieces.append, **options)
+    return "".join(pieces)
+
+
+def _block(page, name, run=0):
+    text = re.search(rf'<script type="text/plain" id="run-{run}-{name}">([^<]*)</script>', page)[1]
+    return json.loads(gzip.decompress(base64.b64decode(text)))
+
+
+def test_every_item_is_in_the_page_as_it_was_recorded(tmp_path):
+    run = _run(tmp_path)
+    page = _page(run)
+    parts = [record for place in range(3) for record in _block(page, f"part-{place}")]
+    read = [TestItemRecord.model_validate(one).model_dump_json() for one in parts]
+    assert read == [one.model_dump_json() for one in run.items().in_order()]
+    rows = _block(page, "rows")
+    assert rows["id"] == [one["test_item"]["id"] for one in parts]
+    assert rows["part"] == 100
+    assert rows["common"] == "Rules."
+    assert rows["question"][7] == f"Q7? {HOSTILE}"
+    assert rows["expected"][7] == "t7"
+    assert rows["state"][:2] == ["wrong", "ok"]
+    assert rows["measured"]["size"] == [9.0] * 250
+    assert rows["facets"]["kind"]["values"] == ["0", "1"]
+    assert "target" not in rows["facets"]
+
+
+def test_failed_items_are_rows_too(tmp_path):
+    run = _run(tmp_path, 3, ValueError("broken"))
+    page = _page(run)
+    assert _block(page, "rows")["state"] == ["failed"] * 3
+    assert TestItemExceptionRecord.model_validate(_block(page, "part-0")[0]).message == "broken"
+    assert "Nothing was scored." in page
+
+
+def test_only_our_own_script_and_style_may_run(tmp_path):
+    page = _page(_run(tmp_path, 3, HOSTILE))
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#39;", "'")
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    styles = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    assert len(scripts) == len(styles) == 1
+    for (text,), kind in ((scripts, "script"), (styles, "style")):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert "alert(" not in page
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
+
+
+def test_a_run_without_texts_says_what_came_out_and_nothing_that_was_said(tmp_path):
+    page = _page(_run(tmp_path, 3, "confidential"), without_texts=True)
+    data = json.dumps([_block(page, "rows"), _block(page, "part-0")])
+    assert "confidential" not in data
+    assert "Rules" not in data
+    assert _block(page, "rows")["measured"]["right"] == [0.0, 1.0, 0.0]
+
+
+def test_the_command_writes_beside_the_run_or_where_it_is_told(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = _run(tmp_path / "data", 3)
+    data = ["--data-dir", str(tmp_path / "data")]
+    assert cli.main(["report", run.record.run_id, *data], standalone_mode=False) == 0
+    assert capsys.readouterr().out.strip() == str(run.folder.path / "report.html")
+    assert (
+        cli.main(["report", run.record.run_id, *data, "-o", "other.html", "--json"], standalone_mode=False)
+        == 0
+    )
+    shown = json.loads(capsys.readouterr().out)
+    assert shown == {"report": "other.html", "bytes": (tmp_path / "other.html").stat().st_size}
+
+
+def test_a_page_replaces_nothing_of_a_run(tmp_path, capsys):
+    run = _run(tmp_path, 3)
+    journal = run.folder.journal
+    before = journal.read_bytes()
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["report", run.record.run_id, "--data-dir", str(tmp_path), "-o", str(journal)])
+    assert ended.value.code == 2
+    assert "--output" in capsys.readouterr().err
+    assert journal.read_bytes() == before
