@@ -3,11 +3,12 @@
 A result has numbers, `Estimate`s, or one level of named groups of these.
 """
 
+import math
 import numbers
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, FiniteFloat
+from pydantic import AfterValidator, BaseModel, Field, FiniteFloat
 
 from modelgauge.data.base import Count, Frozen, Seconds
 from modelgauge.data.estimates import Estimate
@@ -25,8 +26,19 @@ GIVEN = "given_outputs"
 Direction = Literal["higher", "lower"]
 """Which values of a measurement are the better ones."""
 
-RecordedRange = tuple[FiniteFloat | None, FiniteFloat | None]
+RecordedRange = Annotated[
+    tuple[FiniteFloat | None, FiniteFloat | None], Field(strict=False)
+]  # a list in JSON
 """The lowest and highest possible value of a measurement; None where there is no end."""
+
+
+def recorded_ranges(ranges: Mapping[str, tuple[float, float]]) -> dict[str, RecordedRange]:
+    """Ranges of measurements as a record keeps them: an end at infinity is None."""
+    return {
+        name: (None if low == -math.inf else float(low), None if high == math.inf else float(high))
+        for name, (low, high) in ranges.items()
+    }
+
 
 _TOLERANCE = 1e-9
 """Far above the noise of floats, and far below a difference that a score could mean."""
@@ -301,3 +313,19 @@ def judged(thresholds: Mapping[str, Threshold], measurements: Mapping[str, float
 def failing(measurements: Mapping[str, float]) -> tuple[str, ...]:
     """The measurements of an item that did not reach their thresholds, in one of its repeats at least."""
     return tuple([name for name in measurements if measurements.get(f"{name}.{PASSED}", 1.0) < 1])
+
+
+def known_directions(
+    declared: Mapping[str, Direction], thresholds: Mapping[str, Threshold]
+) -> dict[str, Direction]:
+    """Which values are the better ones, for each measurement of which that is known.
+
+    Args:
+        declared: of the test.
+        thresholds: of the test; what passes them is better, and to pass is.
+    """
+    of_thresholds: dict[str, Direction] = {
+        name: "higher" if one.higher_is_better else "lower" for name, one in thresholds.items()
+    }
+    passed: dict[str, Direction] = {f"{name}.{PASSED}": "higher" for name in thresholds}
+    return {**of_thresholds, **passed, **({PASSED: "higher"} if thresholds else {}), **declared}

@@ -17,7 +17,7 @@ from modelgauge.data.estimates import Score
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import class_name
 from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, ChatRole, TextPrompt
-from modelgauge.data.results import PASSED, Threshold
+from modelgauge.data.results import PASSED, Direction, Threshold
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase, Turn
 from modelgauge.datasets.dataset import EvaluationDataset, reference_to
 from modelgauge.datasets.rows import Member
@@ -85,7 +85,10 @@ class DatasetTest(PromptResponseTest):
             _check_begun(member, f", number {number:,} of the data set,")
         self.dataset = reference_to(dataset)
         self.thresholds = thresholds_of(self.metrics)
-        self.measurement_ranges = ranges_of(self.metrics)
+        self.measurement_ranges, self.measurement_directions = (
+            ranges_of(self.metrics),
+            directions_of(self.metrics),
+        )
         kind = AcceptsChatPrompt if dataset.is_multi_turn else AcceptsTextPrompt
         self.requires_sut_capabilities = (kind,)  # type: ignore[misc]  # it depends on the data
 
@@ -268,6 +271,11 @@ def thresholds_of(metrics: Mapping[str, Metric]) -> dict[str, Threshold]:
 def ranges_of(metrics: Mapping[str, Metric]) -> dict[str, tuple[float, float]]:
     """The known ranges of scores, by the names of their measurements."""
     return {name: one.score_range for name, one in metrics.items() if one.score_range is not None}
+
+
+def directions_of(metrics: Mapping[str, Metric]) -> dict[str, Direction]:
+    """Which scores are the better ones, by the names of their measurements."""
+    return {name: "higher" if one.higher_is_better else "lower" for name, one in metrics.items()}
 
 
 def _check_metric(metric: object) -> None:

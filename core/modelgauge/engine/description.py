@@ -9,6 +9,7 @@ from modelgauge.config.run_options import OPTIONS, Group, RunOptions, options_of
 from modelgauge.data.base import Frozen
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import DatasetReference, TestRecord
+from modelgauge.data.results import Direction, RecordedRange, Threshold, known_directions, recorded_ranges
 from modelgauge.engine.work import Work
 
 
@@ -68,6 +69,9 @@ class WorkDescription(Frozen):
         dataset: the data set that the items are of.
         annotators: how they were made, by the test's names.
         judges: how the SUTs that an annotator asks were made, by its names; None where an older version wrote it.
+        thresholds: of the test.
+        ranges: of measurements, as the test declares them; None where an older version wrote it.
+        directions: of measurements, as far as they are known; None where an older version wrote it.
         options: of the run, as `RunOptions.recorded` gives them.
         inputs: what the objects were made of.
     """
@@ -82,6 +86,9 @@ class WorkDescription(Frozen):
     dataset: DatasetReference | None = None
     annotators: dict[str, dict[str, Any]] = Field(default_factory=dict)
     judges: dict[str, dict[str, dict[str, Any]]] | None = None
+    thresholds: dict[str, Threshold] = Field(default_factory=dict)
+    ranges: dict[str, RecordedRange] | None = None
+    directions: dict[str, Direction] | None = None
     options: Annotated[dict[str, Any], AfterValidator(_checked_options)]
     inputs: Inputs = Inputs()
 
@@ -96,6 +103,9 @@ class WorkDescription(Frozen):
             sut_initialization=_made(respondent),
             dependency_versions=dict(work.dependency_versions),
             dataset=test.dataset,
+            thresholds=dict(test.thresholds),
+            ranges=recorded_ranges(test.measurement_ranges),
+            directions=known_directions(test.measurement_directions, test.thresholds),
             options=options.recorded(),
             **annotators_of(work),
         )

@@ -9,7 +9,14 @@ from typing import Any
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.items import TestItem
 from modelgauge.data.records import SCHEMA_VERSION, ItemRecord, TestRecord, record_from_json
-from modelgauge.data.results import ConcurrencyChange, RunFailure, RunStage, Sample, normalized_result
+from modelgauge.data.results import (
+    ConcurrencyChange,
+    RunFailure,
+    RunStage,
+    Sample,
+    normalized_result,
+    recorded_ranges,
+)
 from modelgauge.engine.bookkeeping.failures import run_failure
 from modelgauge.engine.bookkeeping.tally import current_tally
 from modelgauge.engine.calls.call import Target
@@ -264,7 +271,7 @@ class PairRun:
     def _finish(self, result: dict[str, Any], manifest: dict[str, Any]) -> TestRecord:
         """Write the record; where the disk refuses it, the caller gets it all the same."""
         redact, seconds = self.shared.options.redactor.redact_json_text, self._totals.seconds
-        record = self._record(result, seconds)
+        record = self._record(result, seconds, manifest)
         try:
             if (repeated := self._ids.repeated) and repeated != manifest.get("repeated_ids"):
                 self.folder.write_manifest({**manifest, "repeated_ids": repeated}, redact)
@@ -273,22 +280,24 @@ class PairRun:
             self._fail("run", error)
             self._notes += (error.problem,)
             self._totals.write()
-            return self._record(result, seconds)
+            return self._record(result, seconds, manifest)
         self._totals.write(ended=True)
         return record
 
-    def _record(self, result: dict[str, Any], seconds: float) -> TestRecord:
+    def _record(self, result: dict[str, Any], seconds: float, manifest: Mapping[str, Any]) -> TestRecord:
         """The record of the run, without secrets that an error may have named."""
-        options, test, known = self.shared.options, self.work.test, self.known
+        options, known = self.shared.options, self.known
         record = TestRecord(
             **self._ids_of_run(),
-            **self._description.identity(),
+            **{**self._description.identity(), "ranges": recorded_ranges(self._index.columns.ranges())},
+            sut_options=self._description.options["sut_options"],
+            cluster=options.cluster,
+            plugins=manifest.get("plugins", {}),
             sample=self._sample,
             prompts=len(self._index.prompts) if self._index.is_asked else None,
             distinct_prompts=self._index.distinct_prompts(),
             hyperparameters=dict(options.hyperparameters),
             identifier=options.identifier,
-            thresholds=dict(test.thresholds),
             cancelled=self.cancelled,
             counts=self.tally.frozen(None if known is None else max(0, known - self.tally.items)),
             result=result,

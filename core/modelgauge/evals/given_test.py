@@ -15,6 +15,7 @@ from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.datasets.dataset_test import (
     DatasetTest,
     ItemsOfNumber,
+    directions_of,
     item_ids,
     keyed,
     prompt_of,
@@ -123,6 +124,7 @@ class GivenTest(DatasetTest):
             self._name_of_part(part.name, metric): metric for part, metric in own
         }
         self.thresholds, self.measurement_ranges = thresholds_of(named), ranges_of(named)
+        self.measurement_directions = directions_of(named)
         self._check(fail_one_by_one=fail_one_by_one)
 
     def _of_whole(self) -> Collection[str]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord, TestItemRecord
-from modelgauge.data.results import PASSED, CallCounts, Counts
+from modelgauge.data.results import PASSED, CallCounts, Counts, Direction
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.totals import Totals
 from modelgauge.evals.display import Shown
+from modelgauge.evals.results import MetricData
 from modelgauge.stats.exact import exact_mean
 
 T = TypeVar("T")
@@ -63,13 +64,17 @@ class Case:
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         """What the scores of its metrics can be, by the names of their measurements, where it is known."""
-        data = () if self.said is None else Shown.of_plain(self.said).metrics_data
-        return {
-            one.name if one.component is None else f"{one.component}.{one.name}": (low, high)
-            for one in data
-            if one.score_range is not None
-            for low, high in [one.score_range]
-        }
+        ranges = {name: one.score_range for name, one in self._scored_by()}
+        return {name: (one[0], one[1]) for name, one in ranges.items() if one is not None}
+
+    def directions(self) -> dict[str, Direction]:
+        """Which scores of its metrics are the better ones, by the names of their measurements."""
+        return {name: "higher" if one.higher_is_better else "lower" for name, one in self._scored_by()}
+
+    def _scored_by(self) -> Iterator[tuple[str, MetricData]]:
+        """The names of its measurements, with what their metrics said."""
+        for one in () if self.said is None else Shown.of_plain(self.said).metrics_data:
+            yield one.name if one.component is None else f"{one.component}.{one.name}", one
 
 
 @dataclass(slots=True)
@@ -209,7 +214,7 @@ def renamed(item: ItemRecord, index: int, item_id: str) -> ItemRecord:
 
 
 def agreed(several: Iterable[Mapping[str, T]]) -> dict[str, T]:
-    """The thresholds of all cases, or the ranges of scores, but for those that differ from case to case.
+    """The thresholds of all cases, or the ranges or directions of scores, but for those that differ from case to case.
 
     Args:
         several: those of each case.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord
-from modelgauge.data.results import GIVEN, Counts
+from modelgauge.data.results import GIVEN, Counts, Threshold, known_directions, recorded_ranges
 from modelgauge.engine.run_files.journal import JOURNAL_VERSION
 from modelgauge.engine.run_files.manifest import surroundings
 from modelgauge.evals.display import Shown, rendered
@@ -51,12 +51,12 @@ class SessionRecord:
             What is shown at the end of the session.
         """
         items, number = list(cases.items()), len(cases.by_id())
-        ranges = agreed(one.ranges() for one in cases.listed)
         known = number if collected is None else None  # of those that were not begun, nobody knows
-        result = run.write_items(items, ranges, known, redact)
+        ranges = agreed(one.ranges() for one in cases.listed)
+        result, ranges = run.write_items(items, ranges, known, redact)
         all_notes = [*cases.notes, *notes, *_interrupted(cases.listed, collected)]
         record = self._record(run, cases, cases.counts(items), result=result, notes=all_notes)
-        record = record.replaced(cancelled=collected is not None)
+        record = record.replaced(cancelled=collected is not None, ranges=recorded_ranges(ranges))
         run.write(record, {**self._manifest(record), **cases.manifest()}, cases.used, redact)
         shown = told_apart([(one.test, one.shown(redact)) for one in cases.listed])
         told = run.folder.read_record().notes  # without secrets
@@ -77,6 +77,9 @@ class SessionRecord:
         uid = self._options.identifier or UID
         made = {"uid": uid, "class_name": UID, "cache_version": 0, "arguments": {}, "opaque": []}
         given = {**made, "uid": GIVEN, "class_name": GIVEN}
+        written = agreed(one.thresholds for one in cases.listed)
+        thresholds = {name: Threshold.load(one) for name, one in written.items()}
+        judged_by = cases.manifest()
         return TestRecord(
             schema_version=SCHEMA_VERSION,
             run_id=run.folder.run_id,
@@ -89,7 +92,12 @@ class SessionRecord:
             hyperparameters=cases.hyperparameters,
             identifier=self._options.identifier,
             repeats=self._options.repeat,
-            thresholds=agreed(one.thresholds for one in cases.listed),
+            annotators=judged_by["annotators"],
+            judges=judged_by["judges"],
+            plugins=judged_by["plugins"],
+            thresholds=thresholds,
+            ranges=recorded_ranges(agreed(one.ranges() for one in cases.listed)),
+            directions=known_directions(agreed(one.directions() for one in cases.listed), thresholds),
             counts=counts,
             result=result,
             seconds=cases.used.seconds,

@@ -179,8 +179,8 @@ class SessionRun:
 
     def write_items(
         self, items: Iterable[ItemRecord], ranges: Mapping[str, Range], known: int | None, redact: Redact
-    ) -> dict[str, Any]:
-        """Write the records of all cases in the place of what was kept so far, and say what came out.
+    ) -> tuple[dict[str, Any], dict[str, Range]]:
+        """Write the records of all cases in the place of what was kept so far, and give result and ranges.
 
         Args:
             items: of the cases that were judged.
@@ -202,7 +202,7 @@ class SessionRun:
                 journal.append(line_of(item, "assert_test", redact)[1])
                 index.add(item, offset, item.test_item)
             journal.close()
-        return normalized_result(mean_of_each(index.items(known)))
+        return normalized_result(mean_of_each(index.items(known))), index.columns.ranges()
 
     def write(self, record: TestRecord, manifest: dict[str, Any], used: Totals, redact: Redact) -> None:
         """Write the other files, and remove what the processes left.

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel
 
@@ -10,8 +10,9 @@ from modelgauge import stats
 from modelgauge.data.annotations import TestItemAnnotations
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.records import DatasetReference
-from modelgauge.data.results import Threshold
+from modelgauge.data.results import Direction, Threshold
 from modelgauge.dependencies import ExternalData
+from modelgauge.errors import DefinitionError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, interface_method
 from modelgauge.interfaces.sut import AcceptsTextPrompt, SUTCapability, check_capabilities
@@ -29,6 +30,9 @@ class PromptResponseTest(Identified):
         measurement_ranges: for each measurement its lowest and highest possible value, `math.inf` where there is no
             end. No interval leaves it; where both ends are known, a result has bounds although items failed.
             Measurements given as bool imply (0, 1).
+        measurement_directions: for each measurement which values are the better ones, "higher" or "lower". Comparisons
+            say "better" and "worse" where they know it; of a measurement with a threshold, and of what passes one, they
+            do.
         dataset: the data set that the items are of, where the test knows it; the record names it.
         thresholds: for each measurement that an item must reach. Each item then has the measurements `NAME.passed`
             for each and `passed` for all, which are worked out where `measure_quality` does not give them (an item
@@ -42,6 +46,7 @@ class PromptResponseTest(Identified):
 
     requires_sut_capabilities: ClassVar[tuple[type[SUTCapability], ...]] = (AcceptsTextPrompt,)
     measurement_ranges: Mapping[str, tuple[float, float]] = {}
+    measurement_directions: Mapping[str, Direction] = {}
     dataset: DatasetReference | None = None
     thresholds: Mapping[str, Threshold] = {}
     record_notes: Sequence[str] = ()
@@ -51,6 +56,12 @@ class PromptResponseTest(Identified):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         check_capabilities(cls, "requires_sut_capabilities", cls.requires_sut_capabilities)
+        for name, direction in cls.measurement_directions.items():
+            if direction not in get_args(Direction):
+                raise DefinitionError(
+                    f"{cls.__qualname__}.measurement_directions has {direction!r} for '{name}'.",
+                    fix=f'Say which values are better: {{"{name}": "higher"}} or {{"{name}": "lower"}}.',
+                )
 
     def get_dependencies(self) -> Mapping[str, ExternalData]:
         """External data that the test needs, by the author's own names."""

@@ -21,7 +21,15 @@ _KNOWN = (
     "sut_uid",
     "sut_initialization",
     "dependency_versions",
+    "dataset",
+    "annotators",
+    "judges",
+    "thresholds",
+    "ranges",
+    "directions",
+    "plugins",
 )
+_OF_OPTIONS = ("identifier", "hyperparameters", "repeats", "cluster", "sut_options")
 
 
 def state_of(folder: RunFolder) -> tuple[State, TestRecord | None]:
@@ -52,6 +60,9 @@ def recorded_run(folder: RunFolder) -> RecordedRun:
         return RecordedRun(ended, folder)
     manifest = folder.read_manifest()
     known = {name: manifest[name] for name in _KNOWN if name in manifest}
+    options = manifest.get("options")
+    if isinstance(options, dict):
+        known |= {name: options[name] for name in _OF_OPTIONS if name in options}
     version = manifest.get("schema_version", SCHEMA_VERSION)
     record = record_from_json({**known, "schema_version": version}, str(folder.path / MANIFEST))
     shown = RecordedRun(record, folder, ended=False, going_on=state == "running")

@@ -153,9 +153,10 @@ def test_measure_names(subject: Subject) -> None:
 
 
 def test_measure_range(subject: Subject) -> None:
-    """Measurements lie within the declared measurement_ranges."""
+    """Measurements lie within the declared measurement_ranges, and exist where measurement_directions names them."""
     ranges: Mapping[str, Any] = subject.object.measurement_ranges
-    if not ranges:
+    directions: Mapping[str, Any] = subject.object.measurement_directions
+    if not ranges and not directions:
         raise SkipTest("it declares none")
     for name, bounds in ranges.items():
         if not _is_range(bounds):
@@ -165,10 +166,12 @@ def test_measure_range(subject: Subject) -> None:
     if not measured:
         raise SkipTest("nothing could be measured")
     names = {name for one in measured for name in one}
+    for kind, declared in (("range", ranges), ("direction", directions)):
+        for name in declared:
+            if name not in names:
+                what = f"A {kind} is declared for {name!r}, which measure_quality does not return."
+                raise Problem(what, f"It returns: {_listed(names)}.")
     for name, (low, high) in ranges.items():
-        if name not in names:
-            what = f"A range is declared for {name!r}, which measure_quality does not return."
-            raise Problem(what, f"It returns: {_listed(names)}.")
         for value in (one[name] for one in measured if name in one):
             if not low <= value <= high:
                 what = f"{name!r} is {value:g}, outside of ({low:g}, {high:g})."

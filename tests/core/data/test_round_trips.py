@@ -120,7 +120,9 @@ records = st.builds(
     sut_uid=names,
     sut_initialization=json_objects,
     dependency_versions=st.dictionaries(names, names, max_size=2),
-    counts=st.builds(Counts, items=st.integers(0), sut_calls=st.builds(CallCounts, paid=st.integers(0))),
+    counts=st.builds(
+        Counts, items=st.integers(0, 99), sut_calls=st.builds(CallCounts, paid=st.integers(0, 2**63 - 1))
+    ),
     result=results,
     seconds=optional(st.floats(0, 1e6)),
     notes=st.lists(texts, max_size=2),

@@ -133,6 +133,10 @@ class MisspeltRange(Sound):
     measurement_ranges = {"rigth": (0, 1)}
 
 
+class MisspeltDirection(Sound):
+    measurement_directions = {"rigth": "higher"}
+
+
 class UpsideDown(Sound):
     measurement_ranges = {"right": (1, 0)}
 
@@ -165,7 +169,8 @@ def modelgauge_register_tests(register):
     for cls in (
         Sound, Grouping, Several, Unpinned, Lost, UnknownAnnotator, ClassAsAnnotator, RaisingItems, NoItems,
         SameIds, OfASet, Shuffled, RandomContext, TupleContext, SharedContext, FirstLetter, NotFinite,
-        SometimesMore, OutOfRange, MisspeltRange, UpsideDown, Deviating, Silent, Incomplete, Judged,
+        SometimesMore, OutOfRange, MisspeltRange, MisspeltDirection, UpsideDown, Deviating, Silent, Incomplete,
+        Judged,
     ):
         register(cls.__name__, cls)
 
@@ -190,6 +195,7 @@ BROKEN = {
     "NotFinite": ("measure-total", "nan"),
     "SometimesMore": ("measure-names", "'right', 'words'"),
     "OutOfRange": ("measure-range", "outside of (0, 1)"),
+    "MisspeltDirection": ("measure-range", "A direction is declared for 'rigth'"),
     "MisspeltRange": ("measure-range", "It returns: 'right'"),
     "UpsideDown": ("measure-range", "lowest and highest"),
     "Deviating": ("aggregate", "one item (1 scored"),
