@@ -22,6 +22,7 @@ _MATRIX_NAMES = 27  # characters that the columns need which name test and resul
 _DETAILED_PAIRS = 6
 _RECORD = "record"
 _EXACT = "exact, no interval"  # all items were measured that it is about
+_AGAIN = "run the same command again: it asks only what failed"
 _STAGES = {"sut": "SUT", "annotator": "annotator", "measure": "measure_quality of"}
 _PARTS = {"items": "make_test_items", "aggregate": "aggregate_measurements", "run": "the run"}
 
@@ -205,6 +206,17 @@ def _add_where(run: RecordedRun, path: Path, page: Page, wide: int, shown_by: st
         advice.append(command)
     for label, command in zip_longest(["next"], advice, fillvalue="then" if run.needs_correction else ""):
         page.add_line(label, command, indent=wide)
+    if shown_by in ("run-test", "rescore") and not stopped and _keeps_answers(run):
+        page.add_fact("", _AGAIN, "", indent=wide)
+
+
+def _keeps_answers(run: RecordedRun) -> bool:
+    """Whether calls of a run have failed, and what was answered is in the cache."""
+    counts, options = run.record.counts, run.folder and run.folder.read_manifest().get("options")
+    has_failed = counts.sut_errors or counts.annotator_errors or counts.failed_repeats
+    if not has_failed or not isinstance(options, dict) or options.get("caching") is not True:
+        return False
+    return not any(note.startswith("Not cached") for note in run.record.notes)
 
 
 def _cuts(record: TestRecord) -> Iterator[str]:

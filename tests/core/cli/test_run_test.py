@@ -70,6 +70,18 @@ def test_more_failures_than_allowed_exit_with_3(run, allowed, code):
     assert ("2 of 10 items failed" in ended.err) == (code == 3)
 
 
+@pytest.mark.parametrize(
+    ("options", "is_told"), [((), True), (("--no-caching",), False), (("--max-calls", "3"), False)]
+)
+def test_after_failures_it_says_that_the_same_command_asks_only_those(run, calls, options, is_told):
+    ended = run("run-test", "--sut", "flaky", "--test", "numbers", "--max-retries", "0", *options)
+    assert ("the same command again: it asks only what failed" in ended.out) == is_told
+    if is_told:
+        assert len(calls()) == 10
+        run("run-test", "--sut", "flaky", "--test", "numbers", "--max-retries", "0")
+        assert len(calls()) == 2
+
+
 @pytest.mark.parametrize("allowed", ["-1", "many", "101%", "1.5", "nan%", "%"])
 def test_an_allowance_that_is_none_is_refused(run, allowed):
     ended = run("run-test", "--sut", "echo", "--test", "numbers", f"--max-errors={allowed}")
