@@ -134,11 +134,13 @@ def away(first, last, verdict=LOST):
 
 
 @pytest.mark.parametrize("concurrency", [None, 10])
-def test_a_limit_for_a_minute_that_says_nothing_is_waited_out(play, concurrency):
+def test_a_limit_for_a_minute_that_says_nothing_is_waited_out(play, concurrency, caplog):
     played = play(per_minute(3), 10, concurrency=concurrency)
     assert played.answered == 10
     assert played.seconds < 400  # 180 at best
     assert len(played.sent) < 40
+    [told] = [one.getMessage() for one in caplog.records]
+    assert told.startswith("'sut' is rate limited: its calls wait, each up to --call-timeout (600 s);")
 
 
 def test_a_server_that_counts_what_it_refuses_gets_room_to_answer(play):

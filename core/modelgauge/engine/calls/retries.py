@@ -47,6 +47,7 @@ _NOBODY_THERE = frozenset({"ClientConnectorError", "ConnectError", "NewConnectio
 _NOT_IN_TIME = frozenset({"ConnectTimeout", "ConnectTimeoutError", "ConnectionTimeoutError"})
 """What clients (requests, httpx, urllib3, aiohttp) raise where connecting takes too long."""
 
+_LONG = 10.0  # seconds
 _OURS = (
     DefinitionError,
     InvalidResponseError,
@@ -239,6 +240,8 @@ class Attempts:
         if is_limited:
             others = now + wait - self._server.limited_since if self._answers == self._server.answers else 0.0
             self.is_shut_out = max(others, verdict.after or 0.0) > self._options.call_timeout
+            if wait > _LONG and not self.is_shut_out:
+                self._server.tell_limited()
         return wait if self._is_time_left(verdict, error, wait, now) else None
 
     def _was_passed(self) -> bool:

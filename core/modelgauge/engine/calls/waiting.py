@@ -16,6 +16,7 @@ _LONGEST_PAUSE = 5.0
 _CONNECTED = 6.0  # seconds; a call that takes longer has found its server, whatever becomes of it
 
 _DOWN = "'%s' cannot be reached: %s Its calls wait for it until %s, one of them tries now and then; Ctrl-C ends that."
+_LIMITED = "'%s' is rate limited: its calls wait, each up to --call-timeout (%g s); --requests-per-minute avoids that."
 _BACK = "'%s' can be reached again, after %.0f s."
 
 log = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ class Server:
         self.answers = self.limited = 0
         self.limited_since = math.inf
         self.seconds = 0.0
+        self._has_told = False
         self._since: float | None = None
         self._tries = 0  # in vain
         self._turn = asyncio.Lock()
@@ -148,6 +150,12 @@ class Server:
         self.limited = max(self.limited, before + 1)
         self.limited_since = min(self.limited_since, now)
         return self.limited
+
+    def tell_limited(self) -> None:
+        """Warn, once, that calls wait long for a rate limit."""
+        if not self._has_told:
+            self._has_told = True
+            log.warning(_LIMITED, self._uid, self._patience)
 
     def found_nobody(self, why: str) -> bool:
         """Note a call that found no server.
