@@ -203,7 +203,7 @@ class Run:
     def _disk_failed(self, error: ModelGaugeError) -> None:
         if self.failure is None:
             self.failure = error
-            self._board.services.stop(RunStoppedError(error.problem, fix=error.fix))
+            self._board.services.stop(error)
             for pair in self._pairs:
                 pair.stop(error)
 

@@ -19,7 +19,7 @@ from modelgauge.evals.evaluation import (
     judged,
     raise_first_of_app,
 )
-from modelgauge.evals.given_test import AnsweredCase, GivenAnswers, GivenTest
+from modelgauge.evals.given_test import AnsweredCase, GivenTest
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.inputs import AnyMetric, checked_case, checked_golden, metrics_of
 from modelgauge.evals.results import TestResult
@@ -114,7 +114,7 @@ def _test(
         answered = [AnsweredCase(checked_case(test_case))]
     return GivenTest(
         "assert_test",
-        GivenAnswers(answered),
+        answered,
         judges,
         skip_on_missing_params=chosen.skip_on_missing_params,
         fail_one_by_one=chosen.ignore_errors,

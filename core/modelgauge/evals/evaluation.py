@@ -13,7 +13,7 @@ from modelgauge.errors import CallError, RunStoppedError
 from modelgauge.evals.apps import Judging, answered_goldens
 from modelgauge.evals.display import print_result
 from modelgauge.evals.evaluate_options import AsyncConfig, CacheConfig, Configs, DisplayConfig, ErrorConfig
-from modelgauge.evals.given_test import AnsweredCase, GivenAnswers, GivenTest
+from modelgauge.evals.given_test import AnsweredCase, GivenTest
 from modelgauge.evals.hyperparameters import checked, logged_hyperparameters
 from modelgauge.evals.inputs import (
     AnyMetric,
@@ -78,11 +78,10 @@ def evaluate(
     members, dataset = given_members(test_cases, goldens, observed_callback)
     chosen = sampled(members, runner.options)
     link = None if dataset is None else link_to(dataset, chosen)  # before the app, which may edit goldens
-    answered, judges = _answered(chosen, observed_callback, judges, configs=configs, runner=runner)
     test = GivenTest(
         identifier or "evaluate",
-        GivenAnswers(answered, left_out=len(members) - len(chosen)),
-        judges,
+        *_answered(chosen, observed_callback, judges, configs=configs, runner=runner),
+        left_out=len(members) - len(chosen),
         link=link,
         skip_on_missing_params=errors.skip_on_missing_params,
         fail_one_by_one=errors.ignore_errors,

@@ -68,20 +68,14 @@ class AnsweredCase:
     completion: SUTCompletion | None = None
 
 
-class GivenAnswers:
-    """Test cases, in order, and how many were not chosen; an object, so that records of the test do not list them."""
-
-    def __init__(self, answered: Sequence[AnsweredCase], left_out: int = 0) -> None:
-        self.answered, self.left_out = answered, left_out
-
-
 class GivenTest(DatasetTest):
     """A test over given answers, without a SUT.
 
     Args:
         uid: the name in records.
-        given: what was answered.
+        answered: the test cases, in order.
         metrics: judge each case; there may be none where there are components.
+        left_out: how many further cases `max_test_items` left out.
         link: to the data set that the cases are from.
         skip_on_missing_params: leave out metrics that need what a case does not have.
         fail_one_by_one: a case that its metrics cannot judge fails by itself, instead of raising.
@@ -100,16 +94,17 @@ class GivenTest(DatasetTest):
     def __init__(  # without that of DatasetTest: there is no data set to ask
         self,
         uid: str,
-        given: GivenAnswers,
+        answered: Sequence[AnsweredCase],
         metrics: Sequence[Metric] = (),
         *,
+        left_out: int = 0,
         link: Link | None = None,
         skip_on_missing_params: bool = False,
         fail_one_by_one: bool = False,
     ) -> None:
         PromptResponseTest.__init__(self, uid)
         self.requires_sut_capabilities = ()  # type: ignore[misc]  # nobody is asked
-        self.answered, self.left_out = given.answered, given.left_out
+        self.answered, self.left_out = answered, left_out
         self.dataset, self.record_notes = (None, ()) if link is None else link
         self._skip = skip_on_missing_params
         nothing = bool(self.answered) and all(one.error is not None for one in self.answered)

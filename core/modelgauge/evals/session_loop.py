@@ -205,7 +205,7 @@ class SessionLoop:
     def _disk_failed(self, error: ModelGaugeError) -> None:
         self._failure = error
         for board in self._boards.values():
-            board.services.stop(RunStoppedError(error.problem, fix=error.fix))
+            board.services.stop(error)
 
 
 def _tell(job: Job, error: BaseException) -> None:

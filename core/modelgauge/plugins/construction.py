@@ -228,6 +228,7 @@ def _construct(resolved: Resolved, secrets: SecretStore) -> Any:
         else:
             named[key] = value
     _require_all(parameters, positional, named, base, owner)
+    secrets.require(resolved.entry.injections)
     positional = [_injected(value, secrets, named) for value in positional]
     named = {key: _injected(value, secrets, named) for key, value in named.items()}
     try:

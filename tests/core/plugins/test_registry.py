@@ -377,6 +377,20 @@ def test_a_secret_is_injected():
         made.make("acme/m", secrets=SecretStore({}))
 
 
+class OtherKey(RequiredSecret):
+    @classmethod
+    def description(cls):
+        return SecretDescription("acme", "other_key", "Ask Acme.")
+
+
+def test_all_secrets_that_an_object_lacks_are_named_at_once():
+    secrets = {"api_key": InjectSecret(Key), "other_key": InjectSecret(OtherKey)}
+    made = registry(lambda register: register("x", Anything, **secrets))
+    with pytest.raises(MissingSecretError, match="ACME_API_KEY") as missing:
+        made.make("x", secrets=SecretStore({}))
+    assert "ACME_OTHER_KEY" in str(missing.value)
+
+
 def test_the_secrets_of_an_entry_are_known_before_it_is_made():
     injection = InjectSecret(Key)
     resolved = registry(lambda register: register("x", API, "m", injection)).resolve("x")

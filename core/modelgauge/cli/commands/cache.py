@@ -197,10 +197,10 @@ def _explained(app: App, sut: str | None, annotator: str | None, given: dict[str
         for name in ("completion", "context"):
             if given[name] is not None:
                 raise click.UsageError(f"--{name} is for annotators; a SUT is asked a prompt alone.")
-        return explain_ask(sut, sut_prompt(app, sut, given), **options)
+        return explain_ask(sut, sut_prompt(given), **options)
     if given["completion"] is None:
         raise click.UsageError("Give --completion TEXT: what the annotator would judge.")
-    asked = annotator_prompt(app, str(annotator), given)
+    asked = annotator_prompt(given)
     asked = asked.replaced(prompt=asked.prompt.with_options(pop_sut_options(given)))
     return explain_annotate(str(annotator), asked, SUTCompletion(given["completion"]), **options)
 

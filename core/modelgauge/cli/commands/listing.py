@@ -204,7 +204,6 @@ def list_items(app: App, /, *, test: str, as_json: bool, **given: Any) -> None:
     """
     from modelgauge.api import list_items as made_items
 
-    app.secrets.require(app.plugins.tests.resolve(test).entry.injections)
     items = made_items(test, **app.runner_arguments(), **pop_run_options(given))
     if as_json:
         app.show_pieces(_items_as_json(app, test, items))

@@ -56,7 +56,7 @@ def run_sut(app: App, /, *, sut: str, check: bool, as_json: bool, **given: Any) 
     if check:
         _show_check(app, sut, given, as_json=as_json)
         return
-    asked = sut_prompt(app, sut, given)
+    asked = sut_prompt(given)
     call = ask(sut, asked, **app.runner_arguments(), **pop_run_options(given))
     _show(app, call, "response", as_json=as_json, prompt=asked)
 
@@ -80,7 +80,7 @@ def run_annotator(app: App, /, *, annotator: str, completion: str, as_json: bool
     from modelgauge.cli.single_call import annotate
     from modelgauge.data.responses import SUTCompletion
 
-    asked = annotator_prompt(app, annotator, given)
+    asked = annotator_prompt(given)
     call = annotate(
         annotator, asked, SUTCompletion(completion), **app.runner_arguments(), **pop_run_options(given)
     )
@@ -98,7 +98,6 @@ def _show_check(app: App, sut: str, given: dict[str, Any], *, as_json: bool) -> 
 
     if given["prompt"] is not None or given["chat"] is not None:
         raise click.UsageError("--check asks questions of its own: leave out --prompt and --chat.")
-    app.secrets.require(app.plugins.suts.resolve(sut).entry.injections)
     options = pop_sut_options(given)
     done = check(sut, options, **app.runner_arguments(), **pop_run_options(given))
     if as_json:
@@ -115,16 +114,14 @@ def _show_check(app: App, sut: str, given: dict[str, Any], *, as_json: bool) -> 
         app.exit_code = TOO_MANY_ERRORS
 
 
-def sut_prompt(app: App, sut: str, given: dict[str, Any]) -> AnyPrompt:
-    """The prompt that `prompt_options` and `sut_options` gave, once the secrets of the SUT are there.
+def sut_prompt(given: dict[str, Any]) -> AnyPrompt:
+    """The prompt that `prompt_options` and `sut_options` gave.
 
     Raises:
-        UsageError: there is no prompt, or there are two; or the SUT's name or a secret is wrong.
+        UsageError: there is no prompt, or there are two.
         InputFileError: the file is not a chat.
     """
-    asked = _prompt_of(given).with_options(pop_sut_options(given))
-    app.secrets.require(app.plugins.suts.resolve(sut).entry.injections)
-    return asked
+    return _prompt_of(given).with_options(pop_sut_options(given))
 
 
 def _prompt_of(given: Mapping[str, Any]) -> AnyPrompt:
@@ -137,8 +134,8 @@ def _prompt_of(given: Mapping[str, Any]) -> AnyPrompt:
     return TextPrompt(text) if chat is None else load_chat(chat)
 
 
-def annotator_prompt(app: App, annotator: str, given: Mapping[str, Any]) -> PromptWithContext:
-    """The prompt, with what `--context` gave, once the secrets of the annotator are there.
+def annotator_prompt(given: Mapping[str, Any]) -> PromptWithContext:
+    """The prompt, with what `--context` gave.
 
     Raises:
         UsageError, InputFileError: as for `sut_prompt`; or the context is not JSON.
@@ -149,9 +146,7 @@ def annotator_prompt(app: App, annotator: str, given: Mapping[str, Any]) -> Prom
         context = None if given["context"] is None else json.loads(given["context"])
     except (ValueError, RecursionError) as error:
         raise InputFileError(f"--context is not JSON: {error}.", fix="Quote texts: '\"Paris\"'.") from None
-    asked = PromptWithContext(_prompt_of(given), context=context)
-    app.secrets.require(app.plugins.of_annotator(annotator).resolve(annotator).entry.injections)
-    return asked
+    return PromptWithContext(_prompt_of(given), context=context)
 
 
 def _show(app: App, call: SingleCall, answer_name: str, *, as_json: bool, **given: Any) -> None:

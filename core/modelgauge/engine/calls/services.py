@@ -15,7 +15,7 @@ from modelgauge.engine.calls.retries import Backoff
 from modelgauge.engine.loop.deadlines import Deadlines
 from modelgauge.engine.loop.threads import CallPool
 from modelgauge.engine.run_files.writer import Writer
-from modelgauge.errors import RunStoppedError
+from modelgauge.errors import ModelGaugeError, RunStoppedError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -134,9 +134,9 @@ class Services:
     stopped: RunStoppedError | None = None
     waits: WeakSet[Waiting] = field(default_factory=WeakSet)
 
-    def stop(self, why: RunStoppedError) -> None:
-        """Send no further call."""
-        self.stopped = why
+    def stop(self, why: ModelGaugeError) -> None:
+        """Send no further call: each of those that wait or come ends with this error."""
+        self.stopped = RunStoppedError(why.problem, fix=why.fix)
         self.give_up_waiting()
 
     def give_up_waiting(self) -> None:
