@@ -27,6 +27,7 @@ COMMANDS = {
             "report": ("report:report", "Write the page of runs: an HTML file."),
         },
         "Compare": {
+            "compare": ("compare:compare", "Compare runs: who is better, by how much, how sure that is."),
             "plan": ("plan:plan", "Plan a comparison: how many items it needs, what it can find."),
         },
         "Look around": {

@@ -77,9 +77,7 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
         differs=runs.differs,
         notes=(*runs.notes, *_notes(runs, names, rows, options)),
     )
-    return comparison.with_flips(
-        [Flips(items, name, items.baseline_items, items.candidate_items) for items, name in pairs]
-    )
+    return comparison.with_flips([Flips(items, name).read for items, name in pairs])
 
 
 def _names(runs: PairedRuns, options: CompareOptions) -> list[str]:

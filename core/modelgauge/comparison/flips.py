@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from modelgauge.comparison.paired_items import PairedItems, ReadItems
+from modelgauge.comparison.paired_items import PairedItems
 from modelgauge.comparison.result import FlippedItem
 from modelgauge.data.annotations import SUTCompletionAnnotations
 from modelgauge.data.prompts import prompt_text
@@ -21,27 +21,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Flips:
-    """The items of one test on which two systems differ in one measurement; each iteration reads them again.
+    """The items of one test on which two systems differ in one measurement.
 
     Args:
         paired: the items that the systems have in common.
         measurement: the measurement.
-        baseline_items: reads the baseline's records.
-        candidate_items: reads the candidate's records.
     """
 
     paired: PairedItems
     measurement: str
-    baseline_items: ReadItems
-    candidate_items: ReadItems
 
-    def __iter__(self) -> Iterator[FlippedItem]:
-        """Lost items first, the largest difference first; equal differences in the order of the test."""
+    def read(self, most: int | None = None) -> Iterator[FlippedItem]:
+        """Lost items first, then those won, the largest difference first; equal differences in the order of the test.
+
+        Args:
+            most: as many lost ones and as many won ones; None for all. No others are read.
+        """
         gains = self._gains()
-        order = _worst_first(gains)
+        lost, won = np.flatnonzero(gains < 0), np.flatnonzero(gains > 0)
+        by_size = [side[np.argsort(-np.abs(gains[side]), kind="stable")][:most] for side in (lost, won)]
+        order = np.concatenate(by_size)
         records = zip(
-            self.baseline_items(map(int, self.paired.baseline_places[order])),
-            self.candidate_items(map(int, self.paired.candidate_places[order])),
+            self.paired.baseline_items(map(int, self.paired.baseline_places[order])),
+            self.paired.candidate_items(map(int, self.paired.candidate_places[order])),
             strict=True,
         )
         for at, (baseline, candidate) in zip(map(int, order), records, strict=True):
@@ -69,12 +71,6 @@ class Flips:
             baseline_annotations=tuple([one.annotations for one in _completions(baseline)]),
             candidate_annotations=tuple([one.annotations for one in _completions(candidate)]),
         )
-
-
-def _worst_first(gains: "NDArray[np.float64]") -> "NDArray[np.intp]":
-    """The places of the items that are not equal: lost ones first, by falling size of the difference."""
-    lost, won = np.flatnonzero(gains < 0), np.flatnonzero(gains > 0)
-    return np.concatenate([side[np.argsort(-np.abs(gains[side]), kind="stable")] for side in (lost, won)])
 
 
 def _completions(record: ItemRecord) -> Iterator[SUTCompletionAnnotations]:

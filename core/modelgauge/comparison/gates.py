@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from modelgauge.comparison.result import Comparison, MeasurementComparison
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.conditions import Condition
-from modelgauge.data.figures import exact, figure
+from modelgauge.data.figures import exact, figure, p_text
 from modelgauge.errors import InvalidOptionError
 
 
@@ -68,7 +68,7 @@ class Gates:
         if self.require_not_worse is not None:
             gate = f"--require-not-worse {exact(self.require_not_worse)}"
             _check_direction(gate, row)
-            yield _not_worse(gate, row)
+            yield _not_worse(gate, row, alpha)
         for condition in self.fail_if:
             if condition.name == row.measurement:
                 yield _unless(condition, row)
@@ -92,22 +92,22 @@ def _is_worse(row: MeasurementComparison, alpha: float) -> bool:
     return row.difference > 0 if row.direction == "lower" else row.difference < 0
 
 
-def _not_worse(gate: str, row: MeasurementComparison) -> GateOutcome:
+def _not_worse(gate: str, row: MeasurementComparison, alpha: float) -> GateOutcome:
     """Whether non-inferiority is shown: without adjustment, since the gate passes only where all are shown."""
     found = row.margin_test
     if found is None or found.p_not_worse is None:
-        return _outcome(gate, row, "nothing was paired that could show it", passed=False)
+        return _outcome(gate, row, f"no item of {row.candidate} was paired that could show it", passed=False)
     passed = bool(found.not_worse)
-    one_sided = f"one-sided p = {figure(found.p_not_worse)}"
-    return _outcome(gate, row, f"{'' if passed else 'not '}shown, {one_sided}", passed=passed)
+    shown = f"it is {'' if passed else 'not '}shown that {row.candidate} is not worse"
+    return _outcome(gate, row, f"{shown}, one-sided p = {p_text(found.p_not_worse, alpha)}", passed=passed)
 
 
 def _unless(condition: Condition, row: MeasurementComparison) -> GateOutcome:
     gate, value = f"--fail-if '{condition}'", row.candidate_value
     if value is None:
-        return _outcome(gate, row, "it has no value: no item was paired", passed=False)
+        return _outcome(gate, row, f"no item of {row.candidate} was paired, so it has no value", passed=False)
     over = f"over {row.n_paired:,} paired item{'s' if row.n_paired != 1 else ''}"
-    shown = f"it is {figure(value, threshold=condition.number)} {over}"
+    shown = f"{row.candidate} has {figure(value, threshold=condition.number)} {over}"
     return _outcome(gate, row, shown, passed=not condition.holds(value))
 
 

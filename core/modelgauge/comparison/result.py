@@ -3,8 +3,7 @@
 Differences are the candidate's value less the baseline's, everywhere.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from pydantic import FiniteFloat, PrivateAttr
@@ -291,6 +290,10 @@ class FlippedItem(Frozen):
     candidate_annotations: tuple[dict[str, JsonValue], ...] = ()
 
 
+ReadFlips = Callable[[int | None], Iterable[FlippedItem]]
+"""Reads the flipped items of one comparison: lost ones first, the largest difference first; so many of each, or all."""
+
+
 class Comparison(Frozen):
     """A baseline and its candidates, compared on all tests and measurements that they have in common.
 
@@ -317,23 +320,18 @@ class Comparison(Frozen):
     leaderboards: tuple[LeaderboardTable, ...] = ()
     differs: tuple[Differing, ...] = ()
     notes: tuple[Text, ...] = ()
-    _flips: Sequence[Iterable[FlippedItem]] = PrivateAttr(default=())
+    _flips: Sequence[ReadFlips] = PrivateAttr(default=())
 
-    def with_flips(self, flips: Sequence[Iterable[FlippedItem]]) -> "Comparison":
-        """Return a copy of the comparison that reads flipped items from these.
-
-        Args:
-            flips: for each of `comparisons` what yields its flipped items anew each time that it is iterated over:
-                lost ones first, the largest difference first.
-        """
+    def with_flips(self, flips: Sequence[ReadFlips]) -> "Comparison":
+        """Return a copy of the comparison that reads flipped items by these functions, one for each comparison."""
         bound = self.model_copy()
         bound._flips = flips  # noqa: SLF001  its own class
         return bound
 
     def iter_flips(self, most: int | None = None) -> Iterator[FlippedItem]:
-        """The items on which the systems differ, for each comparison: lost first, the largest difference first.
+        """The items on which the systems differ: for each comparison lost ones, then won ones, the worst first.
 
         Args:
-            most: as many of each comparison; None for all. No others are read.
+            most: as many lost and as many won ones of each comparison; None for all. No others are read.
         """
-        return (flip for of_one in self._flips for flip in islice(of_one, most))
+        return (flip for read in self._flips for flip in read(most))

@@ -9,6 +9,7 @@ from modelgauge.data.results import reaches
 _DIGITS, _ALL_DIGITS = 4, 15
 _MOST_DECIMALS = 12
 _TINY, _HUGE = 1e-4, 1e15
+_LEAST_P = 0.001
 
 
 def decimals_for(error: float) -> int:
@@ -44,6 +45,17 @@ def figure(value: float, error: float | None = None, *, threshold: float | None 
 def exact(value: float) -> str:
     """Format a number with all its digits, without the noise of floats."""
     return _with_digits(value, _ALL_DIGITS)
+
+
+def p_text(value: float, alpha: float) -> str:
+    """A p value, with so many digits that it stays on its side of alpha: `0.032`, or `<0.001`."""
+    if value < _LEAST_P <= alpha:
+        return f"<{_LEAST_P}"
+    for decimals in range(2 if value >= 0.1 else 3, 17):
+        shown = f"{value:.{decimals}f}"
+        if (float(shown) < alpha) == (value < alpha) and float(shown):
+            return shown
+    return f"{value:.3g}"
 
 
 def limit(threshold: float | None, *, higher_is_better: bool, symbols: bool) -> str:

@@ -95,6 +95,7 @@ def columns(
     width: int | None = None,
     folds: Mapping[str, int] = _NOTHING,
     right: Collection[str] = (),
+    drawn: Collection[str] = (),
     rule: str = "",
 ) -> str:
     """Rows as aligned columns, of which none is ever cut; nothing for no rows.
@@ -109,13 +110,15 @@ def columns(
         width: characters in a line; None for any number.
         folds: the columns of text, and how wide each is at least.
         right: the columns that are aligned on the right.
+        drawn: the columns whose white space is part of a drawing.
         rule: the character of the line below the head.
     """
     if not rows:
         return ""
     names = head or [""] * len(rows[0])
     every = [
-        _Column(name, held, folds.get(name), name in right) for name, *held in zip(names, *rows, strict=True)
+        _Column(name, held if name in drawn else map(_tidy, held), folds.get(name), name in right)
+        for name, *held in zip(names, *rows, strict=True)
     ]
     gap = _GAP + " " * bool(rule)
     room = sys.maxsize if width is None else width - len(indent)
@@ -143,7 +146,7 @@ class _Column:
 
     def __init__(self, name: str, held: Iterable[str], fold: int | None, right: bool) -> None:
         self.name, self.folds, self._right = name, fold is not None, right
-        self.cells = [_tidy(cell) for cell in held]
+        self.cells = list(held)
         self.natural = self.width = max(fold or 0, *map(cells, (name, *self.cells)))
         if fold is not None:
             pieces = (piece for cell in self.cells for piece in _PIECE.findall(cell))
@@ -266,6 +269,10 @@ class Style:
     def plus_minus(self) -> str:
         return "±" if self.symbols else "+/-"
 
+    @property
+    def arrow(self) -> str:
+        return " → " if self.symbols else " -> "
+
 
 def holds_unicode(stream: object) -> bool:
     """Whether a stream's encoding has more than ASCII."""
@@ -302,6 +309,7 @@ class Page:
         *,
         folds: Mapping[str, int],
         right: Collection[str] = (),
+        drawn: Collection[str] = (),
     ) -> None:
         """Add a table, and an empty line behind it; see `columns`."""
         shown = [[self._redact(cell) for cell in row] for row in rows]
@@ -311,6 +319,7 @@ class Page:
             width=self.style.width,
             folds=folds,
             right=right,
+            drawn=drawn,
             rule="─" if self.style.symbols else "-",
         )
         first, _, rest = text.partition("\n")

@@ -32,7 +32,7 @@ ROW = {
     "direction": "higher",
     "value_range": (0, 1),
     "verdict": "better",
-    "verdict_text": "B is better by 4.3 points (1.5 to 7.1)",
+    "verdict_text": "B is better than A by 4.3 points (1.5 to 7.1).",
 }
 
 
@@ -49,14 +49,16 @@ def worse(**other):
         "candidate_value": 0.522,
         "verdict": "worse",
     }
-    text = "B is worse by 4.3 points (1.5 to 7.1)"
+    text = "B is worse than A by 4.3 points (1.5 to 7.1)."
     return row(**{**flipped, "wins": 152, "losses": 209, "verdict_text": text, **other})
 
 
 def cannot_tell(**other):
     """A row in which nothing can be told."""
     same = {"difference": 0.01, "interval": (-0.02, 0.04), "p_value": 0.5, "p_adjusted": 0.9}
-    text = "cannot tell: a difference of 4.0 points would have been found 4 times in 5"
+    text = (
+        "Cannot tell whether B is better or worse than A: a difference of 4.0 points would have been found."
+    )
     return row(**{**same, "verdict": "cannot_tell", "verdict_text": text, **other})
 
 
@@ -73,10 +75,11 @@ def unpaired(**other):
     )
     missing = dict.fromkeys(("baseline_value", "candidate_value", "difference"))
     counts = {"n_paired": 0, "wins": 0, "losses": 0, "ties": 0}
-    verdict = {"verdict": "cannot_tell", "verdict_text": "cannot tell: no item was scored on both sides"}
-    return MeasurementComparison(
-        **{name: ROW[name] for name in known}, **missing, **counts, **verdict, **other
-    )
+    verdict = {
+        "verdict": "cannot_tell",
+        "verdict_text": "Cannot tell whether B is better or worse than A: no item has a value of both.",
+    }
+    return MeasurementComparison(**{name: ROW[name] for name in known} | missing | counts | verdict | other)
 
 
 def comparison(*rows, **other):

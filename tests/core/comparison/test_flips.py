@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,17 +50,18 @@ def flips_of(baseline, candidate, *, direction=None, **made):
         baseline_values={"score": np.array(baseline, dtype=float)},
         candidate_values={"score": np.array(candidate, dtype=float)},
         directions={} if direction is None else {"score": direction},
+        baseline_items=lambda places: (record_of(place, "a", **made) for place in places),
+        candidate_items=lambda places: (record_of(place, "b", **made) for place in places),
     )
-    return Flips(
-        paired,
-        "score",
-        lambda places: (record_of(place, "a", **made) for place in places),
-        lambda places: (record_of(place, "b", **made) for place in places),
-    )
+    return Flips(paired, "score")
+
+
+def read(*given, **options):
+    return flips_of(*given, **options).read()
 
 
 def test_lost_items_come_first_and_the_worst_of_them_before_others():
-    found = list(flips_of([0, 1, 1, 5, 0, 0, np.nan, 1], [1, 1, 0, 0, 9, 2, 1, np.nan]))
+    found = list(read([0, 1, 1, 5, 0, 0, np.nan, 1], [1, 1, 0, 0, 9, 2, 1, np.nan]))
     assert [(one.item_id, one.baseline_value, one.candidate_value, one.won) for one in found] == [
         ("a3", 5, 0, False),
         ("a2", 1, 0, False),
@@ -70,27 +72,33 @@ def test_lost_items_come_first_and_the_worst_of_them_before_others():
     assert [one.candidate_item_id for one in found] == ["b4", "b5", "b3", "b2", "b7"]
 
 
+def test_of_many_only_so_many_lost_and_won_ones_are_read():
+    flips = flips_of([0, 1, 1, 5, 0, 0], [1, 1, 0, 0, 9, 2])
+    assert [one.item_id for one in flips.read(1)] == ["a3", "a4"]
+    assert [one.item_id for one in flips.read(2)] == ["a3", "a2", "a4", "a5"]
+
+
 def test_where_lower_is_better_less_is_won():
-    found = list(flips_of([0, 3], [1, 1], direction="lower"))
+    found = list(read([0, 3], [1, 1], direction="lower"))
     assert [(one.item_id, one.won) for one in found] == [("a0", False), ("a1", True)]
 
 
 @given(st.lists(st.tuples(*[st.sampled_from([0, 0.5, 1, 2, np.nan])] * 2), max_size=20))
 def test_all_that_differ_are_there_once(pairs):
     flips = flips_of([one for one, _ in pairs], [other for _, other in pairs])
-    found = list(flips)
+    found = list(flips.read())
     differing = [f"a{at}" for at, (one, other) in enumerate(pairs) if one < other or one > other]
     assert sorted(one.item_id for one in found) == sorted(differing)
     gains = [one.candidate_value - one.baseline_value for one in found]
     assert gains == sorted(one for one in gains if one < 0) + sorted(
         (one for one in gains if one > 0), reverse=True
     )
-    assert list(flips) == found  # they can be read again
+    assert list(flips.read()) == found  # they can be read again
 
 
 def test_a_flip_has_prompts_answers_and_annotations():
     chat = ChatPrompt([{"role": "system", "text": "Be brief."}, {"role": "user", "text": "Why?"}])
-    (one,) = flips_of([1], [0], prompts=(PromptWithContext("What?"), chat), answers=("x", "y"))
+    (one,) = read([1], [0], prompts=(PromptWithContext("What?"), chat), answers=("x", "y"))
     assert one.prompts == ("What?", "[system] Be brief.\n[user] Why?")
     assert one.baseline_answers == ("x of a0", "y of a0") * 2
     assert one.candidate_answers == ("x of b0", "y of b0") * 2
@@ -99,17 +107,16 @@ def test_a_flip_has_prompts_answers_and_annotations():
 
 
 def test_a_run_that_has_fewer_records_than_places_is_no_silence():
-    flips = flips_of([1, 1], [0, 0])
-    short = Flips(flips.paired, "score", flips.baseline_items, lambda _: iter([]))
+    paired = replace(flips_of([1, 1], [0, 0]).paired, candidate_items=lambda _: iter([]))
     with pytest.raises(ValueError, match="shorter"):
-        list(short)
+        list(Flips(paired, "score").read())
 
 
 def test_records_are_read_one_by_one_however_many_items_there_are():
     n = 1_000_000
     flips = flips_of(np.zeros(n), np.ones(n))
     tracemalloc.start()
-    found = iter(flips)
+    found = flips.read()
     for _ in range(100):
         next(found)
     _, most = tracemalloc.get_traced_memory()

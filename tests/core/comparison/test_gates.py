@@ -57,10 +57,22 @@ def margin_test(p_value, not_worse):
 @pytest.mark.parametrize(
     ("made", "passed", "why"),
     [
-        (cannot_tell(margin_test=margin_test(0.0123, True)), True, "shown, one-sided p = 0.0123"),
-        (cannot_tell(margin_test=margin_test(0.23, False)), False, "not shown, one-sided p = 0.23"),
-        (cannot_tell(margin_test=margin_test(None, None)), False, "nothing was paired that could show it"),
-        (unpaired(direction="higher"), False, "nothing was paired that could show it"),
+        (
+            cannot_tell(margin_test=margin_test(0.0123, True)),
+            True,
+            "it is shown that B is not worse, one-sided p = 0.012",
+        ),
+        (
+            cannot_tell(margin_test=margin_test(0.23, False)),
+            False,
+            "it is not shown that B is not worse, one-sided p = 0.23",
+        ),
+        (
+            cannot_tell(margin_test=margin_test(None, None)),
+            False,
+            "no item of B was paired that could show it",
+        ),
+        (unpaired(direction="higher"), False, "no item of B was paired that could show it"),
     ],
 )
 def test_require_not_worse_fails_unless_it_is_shown(made, passed, why):
@@ -73,9 +85,9 @@ def test_fail_if_looks_at_the_value_of_the_candidate():
     gates = Gates(fail_if=(condition, Condition.parse("words>100")))
     found = outcomes(gates, row(), worse(n_paired=1), cannot_tell(measurement="words", candidate_value=100))
     assert found == [
-        ("--fail-if 'accuracy < 0.6'", True, "it is 0.608 over 1,313 paired items"),
-        ("--fail-if 'accuracy < 0.6'", False, "it is 0.522 over 1 paired item"),
-        ("--fail-if 'words > 100'", True, "it is 100 over 1,313 paired items"),
+        ("--fail-if 'accuracy < 0.6'", True, "B has 0.608 over 1,313 paired items"),
+        ("--fail-if 'accuracy < 0.6'", False, "B has 0.522 over 1 paired item"),
+        ("--fail-if 'words > 100'", True, "B has 100 over 1,313 paired items"),
     ]
 
 
@@ -83,12 +95,12 @@ def test_a_value_near_the_number_is_shown_on_its_side():
     near = row(candidate_value=0.59999999)
     assert outcomes(Gates(fail_if=(Condition("accuracy", "<", 0.6),)), near)[0][1:] == (
         False,
-        "it is 0.59999999 over 1,313 paired items",
+        "B has 0.59999999 over 1,313 paired items",
     )
 
 
 def test_nothing_paired_passes_no_condition():
-    why = "it has no value: no item was paired"
+    why = "no item of B was paired, so it has no value"
     assert outcomes(Gates(fail_if=(Condition("accuracy", "<", 0),)), unpaired())[0][1:] == (False, why)
 
 

@@ -1,0 +1,121 @@
+"""`modelgauge compare`: is one system better than another, and by how much?"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from modelgauge.cli.command_options import data_dir_option, declared_options, shared_options
+from modelgauge.cli.comparing import (
+    FORMATS,
+    compare_options,
+    gate_options,
+    pop_gates,
+    show_comparison,
+    show_failed_gates,
+    show_for_github,
+)
+from modelgauge.cli.running import OutputFile
+from modelgauge.comparison.options import OPTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from modelgauge.cli.app import App
+    from modelgauge.comparison.gates import GateOutcome
+    from modelgauge.comparison.result import Comparison
+
+
+@click.command("compare")
+@click.argument("baseline")
+@click.argument("candidates", nargs=-1, required=True, metavar="CANDIDATE...")
+@click.option(
+    "--flips",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Show N items of each measurement that a candidate lost, and N that it won; --json has all.",
+)
+@declared_options(OPTIONS)
+@gate_options
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="github: annotations and a summary in Markdown, which is also appended to $GITHUB_STEP_SUMMARY.",
+)
+@click.option(
+    "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write the gates as JUnit XML."
+)
+@data_dir_option
+@shared_options
+def compare(
+    app: App,
+    /,
+    *,
+    baseline: str,
+    candidates: Sequence[str],
+    flips: int | None,
+    output_format: str,
+    junit: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Compare candidates with a baseline, item by item: who is better, by how much, and how sure that is.
+
+    BASELINE and CANDIDATE are runs: an id or the beginning of one, a folder, an invocation's id for all its runs,
+    `latest` or `latest~1`, or a file of --output-file. Items of the same test are paired. Differences are candidate
+    less baseline. What is not significant is never called equal.
+
+    The exit code is 1 where a gate fails: --fail-if-worse, --require-not-worse or --fail-if.
+
+    \b
+    Examples:
+      modelgauge compare latest~1 latest
+      modelgauge compare 20260131-120000-a1b2c3 latest --flips 3
+      modelgauge compare main.json latest --fail-if-worse --fail-if "accuracy < 0.9" --junit compare.xml
+    """
+    from modelgauge.comparison.compare import compare as compared
+
+    gates = pop_gates(given)
+    options = compare_options(given, gates, app.settings.data_dir)
+    file = None if junit is None else OutputFile(junit, app.settings.data_dir, "--junit")
+    comparison = compared(baseline, *candidates, **options)
+    outcomes = gates.outcomes(comparison)
+    if file is not None:
+        _write_junit(app, file, comparison, outcomes)
+    try:
+        if as_json:
+            _show_json(app, comparison, outcomes)
+        elif output_format == "github":
+            show_for_github(app, comparison, outcomes)
+        else:
+            show_comparison(
+                app, comparison, flips=flips or 0, next_command=_next_command(app, comparison, flips)
+            )
+    finally:  # also where stdout takes no more
+        show_failed_gates(app, outcomes)
+
+
+def _write_junit(app: App, file: OutputFile, comparison: Comparison, outcomes: Sequence[GateOutcome]) -> None:
+    from modelgauge.reports.junit import junit_xml
+
+    with file.writing() as opened:
+        opened.write(junit_xml(comparison, outcomes, app.redact))
+
+
+def _show_json(app: App, comparison: Comparison, outcomes: Sequence[GateOutcome]) -> None:
+    from modelgauge.reports.comparison_json import comparison_as_json
+
+    app.show_pieces(comparison_as_json(comparison, outcomes, app.redact_json))
+
+
+def _next_command(app: App, comparison: Comparison, flips: int | None) -> str:
+    """The command that shows items on which systems differ; nothing where they are shown, or there are none."""
+    if flips or not any(row.wins + row.losses for row in comparison.comparisons):
+        return ""
+    return shlex.join(["modelgauge", *app.args, "--flips", "3"])

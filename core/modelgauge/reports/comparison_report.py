@@ -1,0 +1,177 @@
+"""The text that a person reads of a comparison: the answer in words, then the numbers with their intervals drawn.
+
+`render` makes a text and prints nothing. The tables are in `comparison_tables.py`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from modelgauge.comparison.result import Comparison, MeasurementComparison
+from modelgauge.data.figures import figure
+from modelgauge.reports.comparison_tables import add_differences, add_leaderboards, add_matrix
+from modelgauge.reports.comparison_words import VERDICTS, listed, short_json, unit_of
+from modelgauge.reports.layout import Page, Style, counted
+
+_DETAILED = 6  # comparisons that are answered one by one
+_MANY = 30  # comparisons, of which only findings are shown in full where all stand in a matrix
+_MOST_LINES = 5  # of what is said of single tests
+
+Facts = Iterator[tuple[str, str]]  # labels with texts
+
+
+def render(
+    comparison: Comparison, style: Style, redact: Callable[[str], str] = str, *, next_command: str = ""
+) -> str:
+    """The report of a comparison.
+
+    Args:
+        comparison: what was found.
+        style: of the terminal.
+        redact: takes secrets out of a text; each cell goes through it before lines are broken.
+        next_command: what shows more; empty where nothing does.
+
+    Returns:
+        Lines without white space at their ends; with ANSI codes only where the style has colour.
+    """
+    page = Page(style, redact)
+    page.add(question(comparison), "bold")
+    for line in answers(comparison):
+        page.add(line)
+    page.add_gap()
+    in_matrix = add_matrix(comparison, page)
+    add_differences(comparison, page, findings_only=in_matrix and len(comparison.comparisons) > _MANY)
+    add_leaderboards(comparison, page)
+    facts = list(_facts(comparison))
+    wide = max(len(label) for label, _ in facts)
+    for label, text in facts:
+        page.add_fact(label, text, indent=wide)
+    if next_command:
+        page.add_line("next", next_command, indent=wide)
+    return page.rendered()
+
+
+def question(comparison: Comparison) -> str:
+    """What the comparison was made to find out."""
+    tests = list(dict.fromkeys(row.test for row in comparison.comparisons))
+    on = f" on {tests[0]}" if len(tests) == 1 else f" on {counted(len(tests), 'test')}"
+    labels = [one.label for one in comparison.candidates]
+    baseline = comparison.baseline.label
+    if len(labels) == 1:
+        return f"Is {labels[0]} better than {baseline}{on}?"
+    return f"Are {listed(labels)} better than {baseline}{on}?"
+
+
+def answers(comparison: Comparison) -> Iterator[str]:
+    """A sentence for each comparison where these are few, else in how many each candidate is better or worse."""
+    rows = comparison.comparisons
+    if len(rows) <= _DETAILED:
+        for row in rows:
+            about = _about(row, rows)
+            yield f"{about}: {row.verdict_text}" if about else row.verdict_text
+        return
+    for one in comparison.candidates:
+        verdicts = Counter(row.verdict for row in rows if row.candidate == one.label)
+        counts = [f"{word} in {verdicts[name]:,}" for name, word in VERDICTS.items() if verdicts[name]]
+        yield f"{one.label}: {', '.join(counts)} of {counted(verdicts.total(), 'comparison')}."
+
+
+def _about(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) -> str:
+    """What tells a comparison from the others."""
+    return ", ".join(
+        getattr(row, name)
+        for name in ("test", "measurement")
+        if any(getattr(one, name) != getattr(row, name) for one in rows)
+    )
+
+
+# --- facts beside the tables ------------------------------------------------------------------------
+
+
+def _facts(comparison: Comparison) -> Facts:
+    rows = comparison.comparisons
+    yield from _pairing(rows)
+    if len(rows) == 1:
+        yield from _precision(rows[0])
+    for row in rows:
+        if row.groups_text is not None:
+            about = _of(row, rows)
+            yield "groups", f"{about}: {row.groups_text}" if about else row.groups_text
+    if comparison.family > 1:
+        yield (
+            "family",
+            f"{comparison.family:,} p values, adjusted together (Holm); intervals are not adjusted",
+        )
+    for text in differing(comparison) or ["in nothing else that the runs record"]:
+        yield "differs", text
+    for note in comparison.notes:
+        yield "note", note
+
+
+def _pairing(rows: Sequence[MeasurementComparison]) -> Facts:
+    """How many items were paired, and by which key; of several tests those first that lack most."""
+    found: dict[str, list[str]] = {}
+    for row in sorted(rows, key=lambda row: row.n_paired - _items(row)):
+        found.setdefault(_paired(row), []).append(_of(row, rows))
+    for place, (text, names) in enumerate(found.items()):
+        if place == _MOST_LINES:
+            yield "paired", f"{counted(len(found) - place, 'more kind')} of this; --json has all"
+            return
+        of = "" if len(found) == 1 else f"{names[0] if len(names) == 1 else f'{len(names):,} comparisons'}: "
+        yield "paired", f"{of}{text}"
+
+
+def _items(row: MeasurementComparison) -> int:
+    return row.n_paired + row.n_failed + row.n_only_baseline + row.n_only_candidate
+
+
+def _paired(row: MeasurementComparison) -> str:
+    parts = {"only in the baseline": row.n_only_baseline, f"only in {row.candidate}": row.n_only_candidate}
+    lacking = [f"{row.n_failed:,} failed on a side, or on both"] if row.n_failed else []
+    lacking += [f"{number:,} {where}" for where, number in parts.items() if number]
+    return "; ".join([f"{row.n_paired:,} of {counted(_items(row), 'item')}, by {row.matched_by}", *lacking])
+
+
+def _of(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) -> str:
+    """What a fact is of, where there are several comparisons."""
+    names = [_about(row, rows), row.candidate if len({one.candidate for one in rows}) > 1 else ""]
+    return " on ".join(reversed([one for one in names if one]))
+
+
+def _precision(row: MeasurementComparison) -> Facts:
+    """How sure the only comparison is, and what pairing bought."""
+    unit = unit_of(row.value_range)
+    named = f" {unit.name}" if unit.name else ""
+    if row.bounds is not None and row.bounds[0] < row.bounds[1]:
+        around = f", 95 % interval {unit.between(row.bounds_interval)}" if row.bounds_interval else ""
+        yield "bounds", f"{unit.between(row.bounds)}{named} if all missing items were worst or best{around}"
+    if row.stderr is not None and row.stderr_unpaired is not None:
+        error, apart = (
+            figure(unit.scale * one, unit.scale * row.stderr) for one in (row.stderr, row.stderr_unpaired)
+        )
+        related = "" if row.correlation is None else f" (correlation {figure(row.correlation, 0.1)})"
+        yield "error", f"{error}{named}; on two separate samples it would be {apart}{related}"
+    if row.mde is not None:
+        yield (
+            "finds",
+            f"a true difference of {figure(unit.scale * row.mde, unit.scale * row.mde)}{named} 4 times in 5",
+        )
+    if row.n_clusters is not None:
+        yield "clusters", f"{row.n_clusters:,}; items of one are not independent"
+    if row.p_kind or row.interval_kind:
+        yield (
+            "method",
+            ", ".join(
+                f"{what} by {kind}"
+                for what, kind in (("p", row.p_kind), ("interval", row.interval_kind))
+                if kind
+            ),
+        )
+
+
+def differing(comparison: Comparison) -> list[str]:
+    """In what else runs differ; what several tests and candidates have in common stands once."""
+    found = Counter(
+        f"{one.kind} {one.name}: {short_json(one.baseline)} -> {short_json(one.candidate_value)}"
+        for one in comparison.differs
+    )
+    return [f"{text} (in {number:,} pairs of runs)" if number > 1 else text for text, number in found.items()]

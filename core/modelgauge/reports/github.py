@@ -1,0 +1,104 @@
+"""Comparisons for GitHub Actions: annotations, and a summary in Markdown. No text in them is obeyed or rendered."""
+
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from modelgauge.comparison.gates import GateOutcome
+from modelgauge.comparison.result import Comparison, MeasurementComparison
+from modelgauge.data.figures import figure, p_text
+from modelgauge.reports.comparison_report import answers, differing, question
+from modelgauge.reports.comparison_words import VERDICTS, unit_of
+from modelgauge.reports.layout import visible
+
+_SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&@$]|:(?=[\w/])|(?<=www)\.|^[-+=](?=[-+=\s]|$)")
+"""What GitHub's Markdown may read as more than text: anywhere, in addresses, and at the beginning."""
+_NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
+_AS_ENTITY = "<>&@"
+_HEAD = ("Test", "Measurement", "Candidate", "Values", "Difference", "95 % interval", "Adjusted p", "Verdict")
+_MOST_ROWS = 500  # GitHub takes a summary of 1 MiB
+_MOST = 10_000  # characters of a text
+
+
+def annotations(outcomes: Iterable[GateOutcome], redact: Callable[[str], str] = str) -> Iterator[str]:
+    """The workflow commands that show failed gates beside a build.
+
+    Source: https://github.com/actions/toolkit/blob/main/packages/core/src/command.ts
+
+    Args:
+        outcomes: what gates say.
+        redact: takes secrets out of a text.
+    """
+    for one in outcomes:
+        if not one.passed:
+            title = f"{one.gate}: {one.test}, {one.measurement}"
+            yield f"::error title={_in_command(redact(title), ':,')}::{_in_command(redact(one.why))}"
+
+
+def _in_command(text: str, more: str = "") -> str:
+    """A text as part of a workflow command, which no character of it can end."""
+    return "".join(f"%{ord(one):02X}" if one in f"%\r\n{more}" else one for one in visible(text))
+
+
+def without_commands(text: str) -> str:
+    """A text for the log of a build, in which no line is obeyed as a workflow command.
+
+    Source: https://docs.github.com/actions/reference/workflow-commands-for-github-actions (stop-commands)
+    """
+    token = secrets.token_hex(16)
+    return f"::stop-commands::{token}\n{text}\n::{token}::"
+
+
+def markdown(
+    comparison: Comparison, outcomes: Sequence[GateOutcome], redact: Callable[[str], str] = str
+) -> str:
+    """The summary of a comparison and its gates in GitHub's Markdown.
+
+    Args:
+        comparison: what was found.
+        outcomes: what gates say of it.
+        redact: takes secrets out of a text.
+    """
+
+    def plain(text: str) -> str:
+        folded = " ".join(visible(redact(text))[:_MOST].split())
+        return _SPECIAL.sub(
+            lambda found: f"&#{ord(found[0])};" if found[0] in "<>&@" else rf"\{found[0]}", folded
+        )
+
+    lines = [f"### {plain(question(comparison))}", ""]
+    lines += [f"- {plain(answer)}" for answer in answers(comparison)]
+    if outcomes:
+        lines += ["", *(f"- {_gate(one, plain)}" for one in outcomes if not one.passed)]
+        passed = sum(one.passed for one in outcomes)
+        lines.append(f"- {passed:,} of {len(outcomes):,} gates passed.")
+    rows = comparison.comparisons[:_MOST_ROWS]
+    lines += ["", f"| {' | '.join(_HEAD)} |", f"|{' --- |' * len(_HEAD)}"]
+    lines += [f"| {' | '.join(map(plain, _cells(row, comparison.alpha)))} |" for row in rows]
+    if len(rows) < len(comparison.comparisons):
+        lines += ["", f"{len(comparison.comparisons) - len(rows):,} more comparisons are left out."]
+    differs = [f"- {plain(text)}" for text in differing(comparison)]
+    notes = [f"- {plain(note)}" for note in comparison.notes]
+    lines += ["", "Also differs:", "", *differs] if differs else []
+    lines += ["", "Notes:", "", *notes] if notes else []
+    return "\n".join([*lines, ""])
+
+
+def _plain(found: re.Match[str]) -> str:
+    return f"&#{ord(found[0])};" if found[0] in _AS_ENTITY else rf"\{found[0]}"
+
+
+def _gate(outcome: GateOutcome, plain: Callable[[str], str]) -> str:
+    about = f"{outcome.gate}: {outcome.test}, {outcome.measurement}"
+    return f"**Failed** {plain(about)}: {plain(outcome.why)}"
+
+
+def _cells(row: MeasurementComparison, alpha: float) -> Iterator[str]:
+    unit = unit_of(row.value_range)
+    values = row.baseline_value, row.candidate_value
+    yield from (row.test, row.measurement, row.candidate)
+    yield " → ".join(figure(value, row.stderr) for value in values if value is not None)
+    yield f"{unit.signed(row.difference, row.stderr)} {unit.name}"
+    yield unit.between(row.interval, row.stderr)
+    yield "" if row.p_adjusted is None else p_text(row.p_adjusted, alpha)
+    yield VERDICTS[row.verdict]
