@@ -148,9 +148,19 @@ class NewRunNeededError(RunStoppedError):
 
 
 class CallError(ModelGaugeError):
-    """One call of a SUT or an annotator failed; it fails its item, not the run."""
+    """One call of a SUT or an annotator failed; it fails its item, not the run.
+
+    Args:
+        problem: what is wrong.
+        fix: what the reader can do about it.
+        usage: the `Usage` of a SUT's answer that is refused; it was paid all the same, and counts.
+    """
 
     exit_code = 3
+
+    def __init__(self, problem: str, *, fix: str, usage: object = None) -> None:
+        super().__init__(problem, fix=fix)
+        self.usage = usage
 
 
 class CallTimeoutError(CallError):

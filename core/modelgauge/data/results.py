@@ -161,6 +161,8 @@ Result = Annotated[dict[str, Any], AfterValidator(revived_result)]
 class CallCounts(Frozen):
     """Calls that returned a response: paid in this run, or found (in the cache, or as a call in flight).
 
+    Responses that the SUT refused are among them, where the error says what they took (`CallError.usage`).
+
     What an annotator only computes (a metric's score) counts as paid in each run, although it costs nothing.
     """
 

@@ -141,7 +141,10 @@ class PromptResponseSUT(Identified, Generic[Request, Response]):
 
     @interface_method
     def evaluate(self, request: Request) -> Response | Awaitable[Response]:
-        """Send the request and return the system's own response. May be `async def`."""
+        """Send the request and return the system's own response. May be `async def`.
+
+        An answer that it refuses is paid all the same: raise `CallError(problem, fix=…, usage=…)`, and it counts.
+        """
         raise NotImplementedError
 
     @interface_method

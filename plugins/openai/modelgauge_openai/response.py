@@ -1,6 +1,7 @@
 """From responses of the protocol to ours."""
 
 import math
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -40,11 +41,20 @@ def sut_response(response: protocol.ChatResponse, prices: Prices | None) -> SUTR
     """All completions of a response, and what they cost."""
     return SUTResponse(
         completions=tuple(_completion(choice) for choice in response.choices or ()),
-        usage=_usage(response, prices),
+        usage=usage_of(response, prices),
     )
 
 
-def _usage(response: protocol.ChatResponse, prices: Prices | None) -> Usage | None:
+def costs_in(body: bytes, headers: Mapping[str, str]) -> protocol.ChatResponse | None:
+    """What a body says of its costs, as a response without choices; None where it is no JSON object."""
+    with suppress(ValueError, AttributeError):
+        usage = from_json(body).get("usage")
+        return protocol.ChatResponse(usage=usage, response_headers=dict(headers))
+    return None
+
+
+def usage_of(response: protocol.ChatResponse, prices: Prices | None) -> Usage | None:
+    """What a response took; None where it does not say."""
     usage = response.usage or protocol.TokenUsage()
     details = usage.completion_tokens_details
     read = _count(usage.prompt_tokens)

@@ -28,7 +28,7 @@ from modelgauge_openai.errors import ChatError, check_answer, name_models
 from modelgauge_openai.key import OpenAIKey, key_to_send
 from modelgauge_openai.protocol import ChatRequest, ChatResponse
 from modelgauge_openai.request import MaxTokensField, RequestMaker
-from modelgauge_openai.response import Prices, sut_response
+from modelgauge_openai.response import Prices, costs_in, sut_response, usage_of
 from modelgauge_openai.sending import Sending
 
 _OF_THE_FORM = {"model", "messages", "n", "logprobs", "top_logprobs", "stream", "stream_options"}
@@ -169,11 +169,15 @@ class OpenAIChat(PromptResponseSUT[ChatRequest, ChatResponse]):
             SingleCompletionError: the server gives one completion a call.
         """
         sent = self._sending.of(request)
+        body, response = b"", None
+        headers: Mapping[str, str] = {}
         try:
             body, headers = await self._connection.post(to_json(sent))
             response = self._sending.response(self._connection.url, body, headers)
             check_answer(self._connection.url, request, response, may_be_single=self._sending.may_split)
         except ChatError as error:
+            read = response or costs_in(body, headers)  # what is refused is paid all the same
+            error.usage = read and usage_of(read, self._prices)
             self._sending.learn(error, sent)
             if error.refused_field == "model":
                 name_models(error, request["model"], await self._connection.models())

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from modelgauge import FunctionSUT, Usage
+from modelgauge import FunctionSUT, Retry, Usage
 from modelgauge.engine.calls.budget import Budget
-from modelgauge.errors import RunStoppedError
+from modelgauge.errors import CallError, RunStoppedError
 
 
 class Priced(FunctionSUT):
@@ -167,3 +167,85 @@ def test_the_noise_of_sums_of_prices_lets_no_further_call_begin(price, calls):
             assert budget.is_reached
 
     asyncio.run(main())
+
+
+# --- answers that are refused, and paid all the same --------------------------------------------------------------
+
+PAID = Usage(input_tokens=7, output_tokens=3, cost_usd=0.01)
+
+
+class Refusing(FunctionSUT):
+    """Refuses what it is answered, and says what that took."""
+
+    verdict = None
+
+    def classify_error(self, error):
+        return self.verdict
+
+
+class RefusingToRead(Refusing):
+    """Refuses it when it reads the kept answer."""
+
+    def translate_response(self, request, response):
+        raise CallError("It broke off.", fix="Ask again.", usage=PAID)
+
+
+async def broken_off(text):
+    raise CallError("It broke off.", fix="Ask again.", usage=PAID)
+
+
+@pytest.mark.parametrize("caching", [True, False])
+@pytest.mark.parametrize(("cls", "answer"), [(Refusing, broken_off), (RefusingToRead, lambda text: "yes")])
+def test_an_answer_that_is_refused_counts_once(cls, answer, caching, make_test, run):
+    record = run(make_test(4), cls("sut", answer, version=1), caching=caching)
+    assert (record.counts.sut_errors, record.counts.sut_calls.paid) == (4, 4)
+    assert (record.spent.attempts, record.spent.tokens) == (4, 40)
+    assert record.spent.cost_usd == pytest.approx(0.04)
+    assert record.notes == ()
+
+
+@pytest.mark.parametrize("cap", [{"max_cost": 0.05}, {"max_tokens_total": 50}])
+@pytest.mark.parametrize(("cls", "answer"), [(Refusing, broken_off), (RefusingToRead, lambda text: "yes")])
+def test_caps_see_answers_that_are_refused(cls, answer, cap, make_test, run):
+    record = run(make_test(50), cls("sut", answer, version=1), concurrency=1, **cap)
+    assert record.spent.attempts == record.counts.sut_errors == 5
+    assert "is reached" in record.failure.message
+
+
+def test_each_attempt_that_is_answered_and_refused_is_paid(make_test, run, slept):
+    left = [0, 0]
+
+    async def answer(text):
+        if left:
+            left.pop()
+            await broken_off(text)
+        return "yes"
+
+    sut = Refusing("sut", answer, version=1)
+    sut.verdict = Retry()
+    record = run(make_test(1), sut)
+    assert (record.counts.scored, record.counts.sut_calls.paid, record.spent.tokens) == (1, 3, 20)
+
+
+def test_what_translate_response_refuses_is_kept_and_never_paid_again(make_test, run):
+    sut = RefusingToRead("sut", lambda text: "yes", version=1)
+    first, second = run(make_test(3), sut), run(make_test(3), sut)
+    assert (first.counts.sut_calls.paid, second.counts.sut_calls.paid) == (3, 0)
+    assert (second.spent.attempts, second.spent.tokens) == (0, 0)
+    assert "the same command reads it there and pays nothing" in second.test_item_exceptions[0].message
+
+
+def test_an_answer_that_nobody_can_keep_is_paid(make_test, run):
+    record = run(make_test(2), FunctionSUT("sut", lambda text: float("nan"), version=1), max_cost=1)
+    assert (record.counts.sut_errors, record.counts.sut_calls.paid, record.spent.attempts) == (2, 2, 2)
+    assert "--max-cost does not hold" in record.notes[0]
+
+
+def test_an_attribute_of_that_name_on_another_error_counts_nothing(make_test, run):
+    async def answer(text):
+        error = ValueError("x")
+        error.usage = {"input_tokens": 5}
+        raise error
+
+    record = run(make_test(2), FunctionSUT("sut", answer, version=1))
+    assert (record.counts.sut_calls.paid, record.spent.tokens) == (0, 0)

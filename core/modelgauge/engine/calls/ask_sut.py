@@ -10,7 +10,7 @@ from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
 from modelgauge.engine.bookkeeping.app_trace import AppReport, attach_trace
 from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.bookkeeping.tally import CallTally
-from modelgauge.engine.calls.call import Target
+from modelgauge.engine.calls.call import Target, usage_in
 from modelgauge.engine.calls.splitting import Split, joined, single_prompts
 from modelgauge.errors import InvalidResponseError, RunStoppedError, SingleCompletionError
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
@@ -92,12 +92,12 @@ async def _ask(
         attach_trace(error, called.report)
         note_kept_answer(target, error)
         if called.paid:
-            target.admission.settle(None)
+            target.settle(usage_in(error))
         raise
     if called.report is not None:
         tally.note_metrics(called.report.trace)
     if called.paid:
-        target.admission.settle(response.usage)
+        target.settle(response.usage)
     return response, called.key
 
 

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from modelgauge.cache.keys import Entry, Key
+from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.app_trace import (
     AppReport,
     attach_trace,
@@ -130,18 +131,18 @@ class Target:
             Exception: what the last attempt raised; nothing is cached then.
         """
         if self._immediate is not None:
-            response = self._revived(await self._at_once(request))
+            response = self._revived(await self._at_once(request, tally))
             tally.paid += 1
             return Called(response, True)
         if self._keys is None:
-            response, report = await self._unless_split(request, split)
+            response, report = await self._unless_split(request, tally, split)
+            tally.paid += 1
             try:
                 response = self._revived(response)
                 self._is_first_of(split, response)
             except Exception as error:
                 attach_trace(error, report)
                 raise
-            tally.paid += 1
             return Called(response, True, report)
         key = self._keys.key(request, self.services.options.first_repeat if number is None else number)
         while (flight := self.services.flights.get(key.digest)) is not None:
@@ -152,14 +153,14 @@ class Target:
                 return Called(response, False, report, key.digest)
         return await self._first(key, request, tally, split)
 
-    async def _at_once(self, request: Any) -> Any:
+    async def _at_once(self, request: Any, tally: CallTally) -> Any:
         """The response of a method that only computes; after an error that may pass, it is a call like others."""
         try:
             return await self.services.deadlines.at_once(self._timed(self._immediate(request)))
         except Exception as error:
             if not self.services.options.max_retries or classify(self.owner, error) is None:
                 raise
-        return (await self._paid(request, 1))[0]
+        return (await self._paid(request, tally, 1))[0]
 
     async def _first(self, key: Key, request: Any, tally: CallTally, split: Split | None) -> Called:
         """Answer a request that nobody else is asking; others who ask the same wait for this."""
@@ -170,10 +171,10 @@ class Target:
             text = await services.lookups.get(key.digest) if services.lookups else None
             paid = text is None
             if text is None:
-                response, report = await self._unless_split(request, split)
+                response, report = await self._unless_split(request, tally, split)
+                tally.paid += 1
                 text, response = self._stored(response)
                 text = with_report(text, report)
-                tally.paid += 1
                 if split is not None and self._keys is not None and self._is_first_of(split, response):
                     self._give_back(key)
                     flight.fail(self.splitting.error)
@@ -195,18 +196,20 @@ class Target:
         flight.land(text)
         return Called(response, paid, report, key.digest if kept else None)
 
-    async def _unless_split(self, request: Any, split: Split | None) -> tuple[Any, AppReport | None]:
+    async def _unless_split(
+        self, request: Any, tally: CallTally, split: Split | None
+    ) -> tuple[Any, AppReport | None]:
         """Pay for a response, unless a call is known to give one completion only, or turns out to.
 
         Raises:
             SingleCompletionError: `split` is to be asked.
         """
         if split is None:
-            return await self._paid(request)
+            return await self._paid(request, tally)
         await self.splitting.look_up()
         self.splitting.check()
         try:
-            return await self._paid(request, check=self.splitting.check)
+            return await self._paid(request, tally, check=self.splitting.check)
         except SingleCompletionError:
             self.splitting.learn()
             raise
@@ -249,7 +252,11 @@ class Target:
 
     def _stored(self, response: Any) -> tuple[str, Any]:
         """The text of a response for the cache, and the response as that text gives it back."""
-        text = self.codec.dump(response)
+        try:
+            text = self.codec.dump(response)
+        except InvalidResponseError:
+            self.settle(None)
+            raise
         return text, response if self.codec.comes_back(response) else self.codec.load(text)
 
     def _revived(self, response: Any) -> Any:
@@ -257,7 +264,7 @@ class Target:
         return response if self.codec.comes_back(response) else self._stored(response)[1]
 
     async def _paid(
-        self, request: Any, attempt: int = 0, check: Callable[[], None] | None = None
+        self, request: Any, tally: CallTally, attempt: int = 0, check: Callable[[], None] | None = None
     ) -> tuple[Any, AppReport | None]:
         """Send the request until it is answered, or no further attempt is worth it.
 
@@ -265,6 +272,7 @@ class Target:
 
         Args:
             request: the native one.
+            tally: where answers are counted that the SUT refuses.
             attempt: how many have failed already.
             check: raises where the request is to be sent no more; it is called right before.
         """
@@ -284,6 +292,9 @@ class Target:
             except Exception as error:
                 verdict = classify(self.owner, error)
                 outcome = failed = outcome_of(verdict, error)
+                if usage_in(error) is not None:
+                    tally.paid += 1
+                    self.settle(usage_in(error))
                 admission.failed(verdict, error)
                 wait = attempts.pause_after(verdict, error, services.clock())
                 if attempts.is_shut_out and isinstance(verdict, Retry):
@@ -309,6 +320,11 @@ class Target:
                 await admission.pauses.pause(wait)
             queued = services.clock()
 
+    def settle(self, usage: Usage | None) -> None:
+        """Count what an answer of a SUT took; None where nobody can say it."""
+        if isinstance(self.owner, PromptResponseSUT):
+            self.admission.settle(usage)
+
     async def _attempt(self, request: Any, left: float, use: Use | None) -> Any:
         """Send the request once.
 
@@ -327,3 +343,9 @@ class Target:
             if left >= options.attempt_timeout:
                 raise
             raise call_timed_out(options.call_timeout) from error
+
+
+def usage_in(error: Exception) -> Usage | None:
+    """What an answer took that was refused by an error; None where the error does not say it."""
+    usage = getattr(error, "usage", None)
+    return usage if isinstance(usage, Usage) else None
