@@ -5,9 +5,14 @@ Coverage below 93.5 % is marked by an asterisk. Run by hand: uv run python bench
 
 import sys
 from collections.abc import Callable, Iterable
+from statistics import NormalDist
 
 import numpy as np
 
+from modelgauge.comparison.compare import compare_pairs
+from modelgauge.comparison.options import CompareOptions
+from modelgauge.comparison.paired_items import PairedItems, PairedRuns
+from modelgauge.comparison.result import Comparison, System
 from modelgauge.stats import (
     agreement_interval,
     bootstrap_difference,
@@ -306,6 +311,61 @@ def of_interactions(samples: int) -> None:
                 row(groups, ", ".join(map(str, sizes)), name, errors(p_values))
 
 
+def compared(pairs: list[tuple[np.ndarray, np.ndarray]]) -> Comparison:
+    """What `compare` says of a baseline and a candidate that have done several tests."""
+    systems = [
+        System(label=label, sut_uid=label, runs={}, given=label) for label in ("baseline", "candidate")
+    ]
+    items = tuple(
+        PairedItems(
+            test=f"test {number}",
+            candidate="candidate",
+            matched_by="id",
+            n_only_baseline=0,
+            n_only_candidate=0,
+            baseline_places=np.arange(len(before)),
+            candidate_places=np.arange(len(after)),
+            baseline_values={"score": before},
+            candidate_values={"score": after},
+            directions={"score": "higher"},
+        )
+        for number, (before, after) in enumerate(pairs)
+    )
+    return compare_pairs(PairedRuns(systems[0], tuple(systems[1:]), items), CompareOptions())
+
+
+def of_verdicts(samples: int) -> None:
+    table(
+        "Verdicts: a finding where there is none (at most 0.05), and what is said to be found 4 times in 5",
+        "values", "n", "tests", "better or worse", "found",
+    )  # fmt: skip
+    for name in ("normal", "right and wrong: 0.6"):
+        for n in (50, 200, 1000):
+            for tests in (1, 5, 20):
+                false, found = [], []
+                for _ in range(samples):
+                    pairs = [of_mean(name, n, 0.0) for _ in range(tests)]
+                    rows = compared(pairs).comparisons
+                    false.append(any(row.verdict != "cannot_tell" for row in rows))
+                    difference = min(0.25, needed_difference(rows[0].stderr or 1.0, tests))
+                    far = compared([of_mean(name, n, difference), *pairs[1:]]).comparisons[0]
+                    found.append(far.verdict == "better")
+                row(name, n, tests, f"{np.mean(false):.3f}", f"{np.mean(found):.3f}")
+
+
+def needed_difference(stderr: float, family: int) -> float:
+    """What the sentence of a verdict that cannot tell says would have been found 4 times in 5."""
+    normal = NormalDist()
+    return (normal.inv_cdf(1 - 0.05 / (2 * family)) + normal.inv_cdf(0.8)) * stderr
+
+
+def of_mean(name: str, n: int, shift: float) -> tuple[np.ndarray, np.ndarray]:
+    """Two systems whose means differ by this much."""
+    if name == "normal":
+        return np.zeros(n), generator.normal(shift, 0.3, n)
+    return right_and_wrong(n, (0.6, 0.6 + shift), 0.4)
+
+
 def main() -> None:
     samples = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     parts = (
@@ -318,6 +378,7 @@ def main() -> None:
         of_agreement,
         of_corrections,
         of_interactions,
+        of_verdicts,
     )
     for part in parts:
         if part.__name__ in sys.argv[2:] or len(sys.argv) < 3:

@@ -114,7 +114,7 @@ def wilcoxon_test(baseline: "ArrayLike", candidate: "ArrayLike") -> float:
     ranks, seen = _signed_ranks(baseline, candidate)
     total = int(ranks.sum())
     if len(ranks) > 50:
-        z = (seen - total / 2) / (math.sqrt(float((ranks * ranks).sum())) / 2)
+        z = (seen - total / 2) / (math.sqrt(float((ranks.astype(np.float64) ** 2).sum())) / 2)
         return math.erfc(abs(z) / math.sqrt(2))
     chances = np.ones(1)  # of each sum of the positive ranks
     for rank in ranks:
