@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportions_ztest
+from statsmodels.stats.weightstats import ttost_paired
 from tests.core.comparison.pairs import GSM8K, LARGE, SMALL, compared, gsm8k_of
 
 from modelgauge.comparison.options import CompareOptions
@@ -165,8 +166,10 @@ def test_groups_that_cannot_be_tested_are_shown_all_the_same():
     assert [one.n_paired for one in row.groups] == [2, 2, 1]
     assert (row.p_interaction, row.p_interaction_adjusted) == (None, None)
     assert row.groups_text == "Cannot tell whether the difference is the same in all groups."
-    across = compared([0, 1, 0, 1] * 9, [1, 1, 0, 0] * 9, groups=[*"aabb"] * 9, clusters=np.arange(36) // 4)
-    assert across.p_interaction is None
+    before, after = np.random.default_rng(4).random((2, 36))
+    known = {"groups": [*"aabb"] * 9}
+    assert compared(before, after, **known, clusters=np.arange(36) // 2).p_interaction is not None
+    assert compared(before, after, **known, clusters=np.arange(36) // 4).p_interaction is None
 
 
 # --- missing items ------------------------------------------------------------------------------------------
@@ -183,6 +186,9 @@ def test_missing_items_are_bounded_where_the_range_is_known():
     assert row.verdict_text.endswith(
         "3 of 6 items failed and are left out; with them the difference is at least -33, at most 33 points."
     )
+    pairs = {"ranges": {"accuracy": (0, 1)}, "clusters": np.array([0, 0, 1, 1, 2, 2])}
+    clustered = compared([1, 0, nan, 1, nan, 0], [1, nan, 0, 0, nan, 1], **pairs)
+    assert (clustered.bounds, clustered.bounds_interval) != (row.bounds, row.bounds_interval)
     numbers = compared([1.5, 2, nan], [2.5, 1, 2], name="length")
     assert (numbers.bounds, numbers.n_failed) == (None, 1)
     assert numbers.verdict_text.endswith("1 of 3 items failed and is left out.")
@@ -240,6 +246,27 @@ def test_wilcoxon_is_not_used_where_it_would_not_speak_of_means():
     assert clustered.p_kind == "cr2_t"
     plain = compared([0, 1, 2, 0], [1, 3, 2, 5], options={"test": "wilcoxon"})
     assert plain.p_value == wilcoxon_test([0, 1, 2, 0], [1, 3, 2, 5])
+
+
+def test_margins_are_tested_as_statsmodels_does():
+    generator = np.random.default_rng(6)
+    baseline = generator.normal(0, 1, 80)
+    candidate = baseline + generator.normal(0.1, 1, 80)
+    p_both, (_, p_above, _), (_, p_below, _) = ttost_paired(candidate, baseline, -0.3, 0.3)
+    for direction, p_not_worse in (("higher", p_above), ("lower", p_below), (None, None)):
+        directions = {"accuracy": direction} if direction else {}
+        found = compared(baseline, candidate, directions=directions, options={"margin": 0.3}).margin_test
+        assert found.p_equivalent == pytest.approx(p_both, **near)
+        assert found.p_not_worse == (p_not_worse and pytest.approx(p_not_worse, **near))
+        assert found.not_worse == (p_not_worse and p_not_worse < 0.05)
+        assert found.equivalent == (p_both < 0.05)
+    interval = scipy_stats.ttest_rel(candidate, baseline).confidence_interval(0.9)
+    assert found.interval == pytest.approx(tuple(interval), **near)
+
+
+def test_zeros_and_ones_of_an_open_range_are_amounts():
+    row = compared([0, 1, 0, 0], [1, 1, 0, 1], name="calls", ranges={"calls": (0, math.inf)})
+    assert (row.p_kind, row.value_range, row.bounds) == ("t", None, None)
 
 
 def test_a_margin_is_in_units_of_the_measurement():
