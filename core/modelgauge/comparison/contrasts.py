@@ -36,13 +36,19 @@ class _Values(NamedTuple):
         before: (n,) the baseline's.
         after: (n,) the candidate's.
         clusters: (n,) codes; None where every item stands for itself.
-        ends: the lowest and the highest possible value; None where they are not known.
+        declared: the lowest and the highest possible value, infinite at an open end; None where they are not known.
     """
 
     before: "NDArray[np.float64]"
     after: "NDArray[np.float64]"
     clusters: "NDArray[np.int64] | None"
-    ends: Interval | None
+    declared: Interval | None
+
+    @property
+    def ends(self) -> Interval | None:
+        """The range, where it has two ends."""
+        low, high = self.declared or (-math.inf, math.inf)
+        return (low, high) if low < high < math.inf and low > -math.inf else None
 
     def at(self, places: "NDArray[np.bool_] | NDArray[np.int64]") -> "_Values":
         """Those of some items."""
@@ -55,7 +61,7 @@ class _Values(NamedTuple):
         return len(self.before) if self.clusters is None else int(self.clusters.max()) + 1
 
     def paired_difference(self) -> PairedDifference:
-        return paired_difference(self.before, self.after, clusters=self.clusters, declared=self.ends)
+        return paired_difference(self.before, self.after, clusters=self.clusters, declared=self.declared)
 
 
 def contrast(items: PairedItems, name: str, options: CompareOptions) -> MeasurementComparison:
@@ -67,7 +73,7 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
     """
     before, after = items.baseline_values[name], items.candidate_values[name]
     scored = ~(np.isnan(before) | np.isnan(after))
-    every = _Values(before, after, items.clusters, _ends(items, name, scored))
+    every = _Values(before, after, items.clusters, _declared(items, name, scored))
     direction = items.directions.get(name)
     known = {
         "test": items.test,
@@ -103,13 +109,12 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
     )
 
 
-def _ends(items: PairedItems, name: str, scored: "NDArray[np.bool_]") -> Interval | None:
-    low, high = items.ranges.get(name, (-math.inf, math.inf))
-    if math.isfinite(high - low):
-        return (low, high) if low < high else None
+def _declared(items: PairedItems, name: str, scored: "NDArray[np.bool_]") -> Interval | None:
+    """The range that the runs declare; (0, 1) for right and wrong without one."""
+    if name in items.ranges:
+        return items.ranges[name]
     both = [values[name][scored] for values in (items.baseline_values, items.candidate_values)]
-    right_and_wrong = name not in items.ranges and scored.any() and is_proportion(np.concatenate(both))
-    return (0.0, 1.0) if right_and_wrong else None
+    return (0.0, 1.0) if scored.any() and is_proportion(np.concatenate(both)) else None
 
 
 def _bounds(every: _Values, scored: "NDArray[np.bool_]") -> dict[str, Interval | None]:
@@ -180,7 +185,7 @@ def _margin_test(
         values.after,
         margin,
         clusters=values.clusters,
-        declared=values.ends,
+        declared=values.declared,
         alpha=options.alpha,
     )
     lower, higher = found.p_not_lower, found.p_not_higher
@@ -240,6 +245,6 @@ def _by_group(values: _Values, items: PairedItems, scored: "NDArray[np.bool_]") 
 
 def _p_interaction(parts: list[_Values]) -> float | None:
     """The p value that groups of independent items do not differ; of those whose differences spread."""
-    errors = [differences_of(part.before, part.after, part.clusters, part.ends).error for part in parts]
+    errors = [differences_of(part.before, part.after, part.clusters, part.declared).error for part in parts]
     known = [error for error in errors if error.stderr]
     return interaction_test(*zip(*known, strict=True)) if len(known) > 1 else None
