@@ -41,6 +41,7 @@ ENTRANCES = {
     "errors": "from modelgauge import errors",
     "modelgauge --help": f"{QUIET}sys.argv[1:] = ['--help']; main()",
     "modelgauge run-test --help": f"{QUIET}sys.argv[1:] = ['run-test', '--help']; main()",
+    "modelgauge compare --help": f"{QUIET}sys.argv[1:] = ['compare', '--help']; main()",
     "modelgauge --version": f"{QUIET}sys.argv[1:] = ['--version']; main()",
     "modelgauge list": f"{QUIET}sys.argv[1:] = ['list', '--json']; main()",
     "modelgauge list-tests": f"{QUIET}sys.argv[1:] = ['list-tests']; main()",

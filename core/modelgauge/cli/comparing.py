@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import together
+from modelgauge.cli.command_options import declared_options, together
 from modelgauge.cli.program import FAILED
+from modelgauge.comparison.options import OPTIONS
+from modelgauge.errors import ModelGaugeError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from modelgauge.cli.app import App
     from modelgauge.comparison.gates import GateOutcome, Gates
     from modelgauge.comparison.result import Comparison
     from modelgauge.data.conditions import Condition
+    from modelgauge.data.records import TestRecord
 
 FORMATS = ("text", "github")
 _SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -135,3 +138,94 @@ def show_for_github(app: App, comparison: Comparison, outcomes: Sequence[GateOut
         raise InputFileError(
             f"${_SUMMARY} {page} cannot be written: {error.strerror}.", fix="Unset it, or give --format text."
         ) from error
+
+
+# --- comparing runs with a baseline once they have ended ----------------------------------------------
+
+_OF_BASELINE = ("measurements", "lower_is_better", "higher_is_better")
+
+baseline_options = together(
+    click.option(
+        "--baseline",
+        metavar="RUN",
+        help="Afterwards compare with this run: an id, a folder, a file of --output-file, or `latest`, which is the "
+        "newest one before this command.",
+    ),
+    gate_options,
+    declared_options({name: OPTIONS[name] for name in _OF_BASELINE}),
+)
+"""The options of `run-test` that compare its runs with a baseline; `pop_baseline` takes them."""
+
+
+def pop_baseline(app: App, given: dict[str, Any]) -> BaselineCheck | None:
+    """Take what `baseline_options` added out of a command's arguments; None where there is no baseline.
+
+    Raises:
+        UsageError: a gate has no baseline.
+        RecordError: there is no such run.
+    """
+    gates, options = pop_gates(given), {name: given.pop(name) for name in _OF_BASELINE}
+    name = given.pop("baseline")
+    if name is not None:
+        return BaselineCheck(app, name, gates, compare_options(options, gates, app.settings.data_dir))
+    if gates or any(options.values()):
+        raise click.UsageError("--fail-if-worse and the like compare with a baseline: give --baseline RUN.")
+    return None
+
+
+class BaselineCheck:
+    """Compares runs with a baseline once they have ended. Whatever comes of that, the runs themselves are kept.
+
+    Args:
+        app: of this invocation.
+        name: of the baseline.
+        gates: what the comparison must show.
+        options: of the comparison.
+
+    Raises:
+        RecordError: there is no such run.
+    """
+
+    def __init__(self, app: App, name: str, gates: Gates, options: Mapping[str, Any]) -> None:
+        from modelgauge.files.regular import real_path
+        from modelgauge.runs.naming import find_runs, id_of
+
+        # The run that is meant now: by the end, others are the latest.
+        is_path = Path(name).exists()
+        self._baseline = str(real_path(name)) if is_path else id_of(find_runs(app.settings.data_dir, name))
+        self._app, self._gates, self._options = app, gates, options
+        self._comparison: Comparison | None = None
+        self._outcomes: Sequence[GateOutcome] = ()
+        self._error: ModelGaugeError | None = None
+
+    def compare(self, records: Sequence[TestRecord]) -> None:
+        """Compare the runs of this command with the baseline."""
+        from modelgauge.comparison.compare import compare
+
+        ids = {one.run_id if len(records) == 1 else one.invocation_id for one in records}
+        try:
+            self._comparison = compare(self._baseline, *ids, **self._options)
+            self._outcomes = self._gates.outcomes(self._comparison)
+        except ModelGaugeError as error:
+            self._error = error
+
+    def as_json(self) -> dict[str, Any]:
+        """What is known, for the object that `--json` prints."""
+        if self._comparison is None:
+            return {}
+        gates = [one.model_dump(mode="json") for one in self._outcomes]
+        return {"comparison": {**self._comparison.model_dump(mode="json"), "gates": gates}}
+
+    def show(self, *, in_words: bool) -> None:
+        """Print what was found, and set the exit code.
+
+        Args:
+            in_words: whether with the tables, which are no JSON.
+        """
+        if self._comparison is not None and in_words:
+            click.echo()
+            show_comparison(self._app, self._comparison)
+        show_failed_gates(self._app, self._outcomes)
+        if self._error is not None:
+            self._app.note(f"Error: not compared with the baseline: {self._error.problem}\n{self._error.fix}")
+            self._app.exit_code = self._app.exit_code or self._error.exit_code

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from modelgauge.cli.app import App
+    from modelgauge.cli.comparing import BaselineCheck
     from modelgauge.data.records import ItemRecord, TestRecord
     from modelgauge.runs.recorded_run import RecordedRun
 
@@ -198,6 +199,8 @@ def run_and_report(
     run: Callable[[dict[str, Any]], list[TestRecord]],
     runs: Path,
     again: str = "",
+    *,
+    baseline: BaselineCheck | None = None,
 ) -> None:
     """Run tests, show the results, and set the exit code.
 
@@ -207,6 +210,7 @@ def run_and_report(
         run: makes the records; it is handed options of `Runner`.
         runs: the folder of the runs.
         again: the command that does what is left when not all was done; by default `resume` finds out.
+        baseline: compares the runs; None where there is nothing to compare them with.
     """
     from modelgauge.engine.run_files.folder import RunFolder
     from modelgauge.runs.recorded_run import RecordedRun
@@ -224,8 +228,11 @@ def run_and_report(
         interrupted, records = True, sorted(watch.records, key=lambda record: record.run_id)
     app.exit_code = _exit_code(records, allowed, interrupted=interrupted)
     shown = [RecordedRun(record, RunFolder(runs / record.run_id)) for record in records]
+    compared = baseline if records and not interrupted else None
+    if compared is not None:
+        compared.compare(records)
     try:
-        _show(app, shown, output, as_json=given["as_json"], again=again)
+        _show(app, shown, output, compared, as_json=given["as_json"], again=again)
     finally:  # also where stdout takes no more: Ctrl-C ends all that stands in a pipe
         for failure in app.plugins.failures[broken:]:
             app.note(f"Warning: the plugin {failure.name} failed while it watched: {failure.cause}")
@@ -236,6 +243,8 @@ def run_and_report(
         for run_id in sorted(str(one["run_id"]) for one in unfinished) if interrupted else ():
             app.note(f"Interrupted: {runs / run_id}")
         _print_next_command(app, unfinished, shown, again, interrupted=interrupted)
+        if compared is not None:
+            compared.show(in_words=not given["as_json"])
 
 
 def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted: bool) -> int:
@@ -252,7 +261,13 @@ def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted
 
 
 def _show(
-    app: App, shown: Sequence[RecordedRun], output: OutputFile | None, *, as_json: bool, again: str
+    app: App,
+    shown: Sequence[RecordedRun],
+    output: OutputFile | None,
+    compared: BaselineCheck | None,
+    *,
+    as_json: bool,
+    again: str,
 ) -> None:
     from modelgauge.runs.as_json import record_as_json, records_as_json
 
@@ -266,7 +281,8 @@ def _show(
                 file.write("\n")
     finally:  # also where the file has no room
         if as_json:
-            app.show_json({"records": [one.record.model_dump(mode="json") for one in shown]})
+            more = {} if compared is None else compared.as_json()
+            app.show_json({"records": [one.record.model_dump(mode="json") for one in shown], **more})
         elif shown:
             app.show_report(shown, shown_by=again.split(" ")[1] if again else "run-test")
 

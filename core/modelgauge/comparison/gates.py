@@ -1,6 +1,6 @@
 """Gates: what a comparison must show for a build to pass. How a failed one is reported is the business of callers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from modelgauge.comparison.result import Comparison, MeasurementComparison
@@ -58,31 +58,33 @@ class Gates:
         rows = comparison.comparisons
         for condition in self.fail_if:
             condition.check_name((row.measurement for row in rows), "measurements that were compared")
+        self._check_directions(rows)
         return [one for row in rows for one in self._of_row(row, comparison.alpha)]
+
+    def _check_directions(self, rows: Iterable[MeasurementComparison]) -> None:
+        names = [
+            repr(name) for name in dict.fromkeys(row.measurement for row in rows if row.direction is None)
+        ]
+        gates = {
+            "--fail-if-worse": self.fail_if_worse,
+            "--require-not-worse": self.require_not_worse is not None,
+        }
+        gate = next((name for name, asked in gates.items() if asked), None)
+        if gate and names:
+            raise InvalidOptionError(
+                f"{gate} cannot judge {', '.join(names)}: nothing says whether higher or lower values are better.",
+                fix="Give --higher-is-better NAME or --lower-is-better NAME for each, or compare others alone: "
+                "--measurement NAME.",
+            )
 
     def _of_row(self, row: MeasurementComparison, alpha: float) -> Iterator[GateOutcome]:
         if self.fail_if_worse:
-            gate = "--fail-if-worse"
-            _check_direction(gate, row)
-            yield _outcome(gate, row, row.verdict_text, passed=not _is_worse(row, alpha))
+            yield _outcome("--fail-if-worse", row, row.verdict_text, passed=not _is_worse(row, alpha))
         if self.require_not_worse is not None:
-            gate = f"--require-not-worse {exact(self.require_not_worse)}"
-            _check_direction(gate, row)
-            yield _not_worse(gate, row, alpha)
+            yield _not_worse(f"--require-not-worse {exact(self.require_not_worse)}", row, alpha)
         for condition in self.fail_if:
             if condition.name == row.measurement:
                 yield _unless(condition, row)
-
-
-def _check_direction(gate: str, row: MeasurementComparison) -> None:
-    """Refuse to judge a measurement without a direction."""
-    name = row.measurement
-    if row.direction is None:
-        raise InvalidOptionError(
-            f"{gate} cannot judge {name!r} of {row.test}: nothing says whether higher or lower values are better.",
-            fix=f"Give --higher-is-better {name!r} or --lower-is-better {name!r}, or compare others alone: "
-            "--measurement NAME.",
-        )
 
 
 def _is_worse(row: MeasurementComparison, alpha: float) -> bool:

@@ -42,7 +42,7 @@ def render_flips(
 def _add(flip: FlippedItem, baseline: str, candidate: str, page: Page) -> None:
     change = page.style.arrow.join(map(exact, (flip.baseline_value, flip.candidate_value)))
     other = "" if flip.candidate_item_id == flip.item_id else f" ({flip.candidate_item_id} there)"
-    page.add(f"{'won' if flip.won else 'lost'}  {flip.item_id}{other}: {flip.measurement} {change}", "bold")
+    page.add(f"{'won' if flip.won else 'lost'} {flip.item_id}{other}: {flip.measurement} {change}", "bold")
     for prompt in flip.prompts:
         _add_text("prompt", prompt, page)
     for first, second in zip_longest(flip.baseline_answers, flip.candidate_answers):

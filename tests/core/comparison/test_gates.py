@@ -106,13 +106,15 @@ def test_nothing_paired_passes_no_condition():
 
 @pytest.mark.parametrize("gates", [Gates(fail_if_worse=True), Gates(require_not_worse=0.02)])
 def test_without_a_direction_a_gate_refuses(gates):
+    undirected = row(measurement="words", direction=None)
     with pytest.raises(InvalidOptionError) as refused:
-        outcomes(gates, row(), row(measurement="words", direction=None))
+        outcomes(gates, row(), undirected, undirected.replaced(measurement="time"), undirected)
     assert refused.value.problem.endswith(
-        "cannot judge 'words' of gsm8k: nothing says whether higher or lower values are better."
+        "cannot judge 'words', 'time': nothing says whether higher or lower values are better."
     )
     assert refused.value.fix == (
-        "Give --higher-is-better 'words' or --lower-is-better 'words', or compare others alone: --measurement NAME."
+        "Give --higher-is-better NAME or --lower-is-better NAME for each, or compare others alone: "
+        "--measurement NAME."
     )
 
 

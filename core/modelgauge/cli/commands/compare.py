@@ -81,6 +81,8 @@ def compare(
     """
     from modelgauge.comparison.compare import compare as compared
 
+    if output_format != FORMATS[0] and (flips or as_json):
+        raise click.UsageError(f"--format {output_format} goes with neither --flips nor --json.")
     gates = pop_gates(given)
     options = compare_options(given, gates, app.settings.data_dir)
     file = None if junit is None else OutputFile(junit, app.settings.data_dir, "--junit")

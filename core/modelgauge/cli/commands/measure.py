@@ -20,6 +20,7 @@ from modelgauge.cli.command_options import (
     sut_options,
     together,
 )
+from modelgauge.cli.comparing import baseline_options, pop_baseline
 from modelgauge.cli.dataset_options import (
     dataset_options,
     judged_by,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 @run_options("sample", "results")
 @click.option("--dry-run", is_flag=True, help="Say what the run would take, and send nothing.")
 @report_options
+@baseline_options
 @click.option("--no-caching", is_flag=True, help="Ask for every answer again, and keep none.")
 @data_dir_option
 @run_options("calls", "limits")
@@ -64,7 +66,8 @@ def run_test(
     run that was stopped. Items that fail are counted, never scored.
 
     The exit code is 4 when a run stopped early; else 3 when more items fail than --max-errors allows; else 1
-    when an item does not reach the threshold of a metric, or nothing was scored by metrics; else 0.
+    when an item does not reach the threshold of a metric, nothing was scored by metrics, or a gate fails that
+    compares with the --baseline; else 0.
 
     \b
     Examples:
@@ -72,6 +75,7 @@ def run_test(
       modelgauge run-test --test gsm8k --sut openai/gpt-4o --max-test-items 100 --temperature 0
       modelgauge run-test --test gsm8k --sut openai/gpt-4o --repeats 5 --reduce pass@2 --dry-run
       modelgauge run-test --test gsm8k --sut replay/answers.jsonl --json > records.json
+      modelgauge run-test --test gsm8k --sut openai/gpt-4o --baseline latest --fail-if-worse
       modelgauge run-test --dataset goldens.csv --metric answer_relevancy --judge openai/gpt-4o-mini --sut app
     """
     options = {
@@ -80,6 +84,7 @@ def run_test(
         **pop_run_options(given),
     }
     app.configure(judge=judge)
+    baseline = pop_baseline(app, given)
     of_datasets, inputs = pop_dataset_tests(app, given, tests)
     if not tests and not of_datasets:
         raise click.UsageError("Missing option '--test', or '--dataset' with '--metric'.")
@@ -93,6 +98,7 @@ def run_test(
             given,
             lambda more: app.runner(inputs=inputs, **options, **more).run(*pairs),
             app.settings.data_dir / "runs",
+            baseline=baseline,
         )
 
 

@@ -1,0 +1,300 @@
+"""`modelgauge compare` and `run-test --baseline`, on runs that are made here."""
+
+import json
+import re
+
+import pytest
+from junitparser import JUnitXml
+
+PLUGIN = """
+import modelgauge as mg
+
+
+class Sums(mg.PromptResponseTest):
+    def make_test_items(self, dependencies):
+        for number in range(40):
+            hostile = "\\x1b[2J\\u202e ::error::x | <b>" if number == 3 else ""
+            yield mg.TestItem(f"{number} + 1 = {hostile}", context=number + 1, id=f"sum {number}")
+
+    def measure_quality(self, item):
+        said = item.text.split()[0]
+        return {"accuracy": said == str(item.context), "length": len(item.text)}
+
+
+class Others(Sums):
+    def make_test_items(self, dependencies):
+        yield mg.TestItem("other", context=0, id="other")
+
+
+def adder(wrong, fails=()):
+    def add(text):
+        number = int(text.split()[0])
+        if number in fails:
+            raise ValueError("cannot add")
+        said = number + 1 + (number in wrong)
+        return f"{said} \\x1b[31m::add-mask::{number}" if number == 3 else f"{said} it is"
+
+    return add
+
+
+@mg.hookimpl
+def modelgauge_register_tests(register):
+    register("sums", Sums)
+    register("others", Others)
+
+
+@mg.hookimpl
+def modelgauge_register_suts(register):
+    register("good", mg.FunctionSUT, adder({0}), version=1)
+    register("bad", mg.FunctionSUT, adder(set(range(3, 20))), version=1)
+    register("similar", mg.FunctionSUT, adder({1}), version=1)
+    register("failing", mg.FunctionSUT, adder({0}, {5, 6}), version=1)
+    register("other", mg.FunctionSUT, lambda text: "0", version=1)
+"""
+JUDGED = ("--measurement", "accuracy", "--higher-is-better", "accuracy")
+
+
+@pytest.fixture
+def ran(run, here):
+    """Run the test on a SUT; what the command line adds is given."""
+    (here / "sums.py").write_text(PLUGIN, encoding="utf-8")
+
+    def ran(sut, *args, test="sums"):
+        given = ("--plugin", "sums.py", "--test", test, "--sut", sut, "--max-retries", "0")
+        return run("run-test", *given, "--no-progress-bar", "--max-errors", "100%", *args, plugin=False)
+
+    return ran
+
+
+@pytest.fixture
+def compare(run, ran):
+    """Compare the runs of two SUTs that are made for it."""
+
+    def compare(*args, suts=("good", "bad")):
+        for sut in suts:
+            assert ran(sut).code == 0
+        return run("compare", "latest~1", "latest", *args, plugin=False)
+
+    return compare
+
+
+def test_the_answer_comes_first(compare):
+    ended = compare(*JUDGED)
+    assert ended.code == 0
+    answer = " ".join(ended.out.split("\n\n")[0].split())
+    assert re.match(
+        r"Is bad.* better than good.* on sums\? bad.* is worse than good.* by 40 points \(\d", answer
+    )
+    assert "won/lost/equal: 1/17/22" in ended.out
+    assert "paired   40 of 40 items, by id" in ended.out
+    assert "next     modelgauge compare 'latest~1' latest --measurement accuracy" in ended.out
+    assert max(map(len, ended.out.split("\n"))) <= 200  # the command alone is longer than 80
+
+
+def test_json_has_all_flips_and_the_gates(compare):
+    ended = compare(*JUDGED, "--fail-if-worse", "--json")
+    assert ended.code == 1
+    (row,) = ended.json["comparisons"]
+    assert (row["wins"], row["losses"], row["ties"], row["verdict"]) == (1, 17, 22, "worse")
+    flips = ended.json["flips"]
+    assert [one["item_id"] for one in flips] == [f"sum {number}" for number in range(3, 20)] + ["sum 0"]
+    assert flips[1]["prompts"] == ["4 + 1 = "]
+    assert (flips[1]["baseline_answers"], flips[1]["candidate_answers"]) == (["5 it is"], ["6 it is"])
+    assert [one["passed"] for one in ended.json["gates"]] == [False]
+    assert ended.err.startswith("Failed: --fail-if-worse: sums, accuracy: bad")
+
+
+def test_flips_show_lost_and_won_items_with_what_differs(compare):
+    shown = compare(*JUDGED, "--flips", "2").out
+    heads = [line.split(":")[0] for line in shown.split("\n") if line.startswith(("lost", "won"))]
+    assert heads == ["lost sum 3", "lost sum 4", "won sum 0"]
+    assert "[-5-]{+6+} it is" in shown
+    assert "next  " not in shown
+
+
+def test_hostile_texts_are_inert_everywhere(compare, here, monkeypatch):
+    page = here / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
+    text = compare("--flips", "1").out
+    assert not set(text) & set("\x1b\u202e")
+    assert r"\x1b[31m::add-mask::3" in text
+    as_json = compare("--json").out
+    assert not set(as_json) & set("\x1b\u202e")
+    assert json.loads(as_json)["flips"]
+
+
+@pytest.mark.parametrize(
+    ("gates", "code", "failed"),
+    [
+        (["--fail-if-worse"], 1, ["--fail-if-worse: sums, accuracy: bad"]),
+        (
+            ["--require-not-worse", "0.01"],
+            1,
+            ["--require-not-worse 0.01: sums, accuracy: it is not shown that bad"],
+        ),
+        (["--fail-if", "accuracy < 0.9"], 1, ["--fail-if 'accuracy < 0.9': sums, accuracy: bad"]),
+        (["--fail-if", "accuracy < 0.5", "--fail-if", "accuracy > 1"], 0, []),
+        (
+            ["--fail-if-worse", "--fail-if", "accuracy < 0.9"],
+            1,
+            ["--fail-if-worse", "--fail-if 'accuracy < 0.9'"],
+        ),
+    ],
+)
+def test_a_failed_gate_has_one_line_and_exit_code_1(compare, gates, code, failed):
+    ended = compare(*JUDGED, *gates)
+    assert ended.code == code
+    lines = ended.err.split("\n")[:-1]
+    assert len(lines) == len(failed)
+    assert all(line.startswith(f"Failed: {begins}") for line, begins in zip(lines, failed, strict=True))
+
+
+def test_what_is_not_worse_passes_both_gates(compare):
+    ended = compare(*JUDGED, "--fail-if-worse", "--require-not-worse", "0.2", suts=("good", "similar"))
+    assert (ended.code, ended.err) == (0, "")
+
+
+def test_failed_items_are_counted_and_bounded(compare):
+    shown = compare(*JUDGED, suts=("good", "failing")).out
+    assert "paired   38 of 40 items, by id; 2 failed on a side, or on both" in shown
+    assert "bounds   -5.0 to 0.0 points if all missing items were worst or best" in shown
+
+
+def test_junit_is_written_before_anything_is_shown(compare, here):
+    ended = compare(*JUDGED, "--fail-if-worse", "--junit", "ci/compare.xml")
+    assert ended.code == 1
+    (suite,) = JUnitXml.fromfile(str(here / "ci" / "compare.xml"))
+    assert (suite.name, suite.tests, suite.failures) == ("sums", 1, 1)
+
+
+def test_for_github_there_are_annotations_and_a_summary(compare, here, monkeypatch):
+    page = here / "summary.md"
+    page.write_text("before\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
+    ended = compare(*JUDGED, "--format", "github", "--fail-if-worse")
+    assert ended.code == 1
+    first, stop, *shown, resume = ended.out.rstrip("\n").split("\n")
+    assert first.startswith("::error title=--fail-if-worse%3A sums%2C accuracy::bad")
+    assert resume == f"::{stop.removeprefix('::stop-commands::')}::"
+    assert page.read_text(encoding="utf-8") == "before\n" + "\n".join(shown).rstrip("\n") + "\n"
+
+
+def test_without_a_page_the_summary_is_printed_alone(compare, monkeypatch):
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    ended = compare(*JUDGED, "--format", "github")
+    assert ended.code == 0
+    assert "| sums | accuracy |" in ended.out
+
+
+# --- wrong input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--fail-if", "accuracy"], "'accuracy' is no condition.\nWrite a name, one of"),
+        (
+            ["--fail-if", "acuracy < 1"],
+            "There is no 'acuracy' for the condition 'acuracy < 1'.\nDid you mean 'accuracy'?",
+        ),
+        (["--fail-if-worse"], "--fail-if-worse cannot judge 'accuracy', 'length': nothing says"),
+        (["--require-not-worse", "0"], "'--require-not-worse': 0.0 is not in the range x>0."),
+        (["--require-not-worse", "0.1", "--margin", "0.2"], "--margin and --require-not-worse differ"),
+        (["--measurement", "acc"], "There is no measurement 'acc' to compare.\n"),
+        (["--flips", "0"], "'--flips': 0 is not in the range"),
+        (["--flips", "1", "--format", "github"], "--format github goes with neither --flips nor --json."),
+        (["--junit", "."], "--junit . is a folder."),
+        (["--test", "wilcox"], "'wilcox' is not one of: permutation, wilcoxon, bootstrap."),
+        (["--alpha", "5"], "'5' is not a number above 0 and below 0.5."),
+    ],
+)
+def test_wrong_options_are_refused(compare, args, says):
+    ended = compare(*args)
+    assert ended.code == 2
+    assert says in ended.err
+    assert ended.out == ""
+
+
+def test_wrong_runs_are_refused(run, ran):
+    assert ran("good").code == 0
+    assert "Missing argument 'CANDIDATE...'" in run("compare", "latest").err
+    for wrong in ("nothing", "latest~1"):
+        ended = run("compare", wrong, "latest")
+        assert ended.code == 2
+        assert "run_data" in ended.err
+
+
+def test_a_page_that_cannot_be_written_is_an_error(compare, here, monkeypatch):
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(here / "no" / "page.md"))
+    ended = compare("--format", "github")
+    assert ended.code == 2
+    assert "| sums | accuracy |" in ended.out
+    assert f"$GITHUB_STEP_SUMMARY {here / 'no' / 'page.md'} cannot be written: No such file" in ended.err
+
+
+# --- run-test --baseline ----------------------------------------------------------------------------
+
+
+def test_a_run_is_compared_with_the_latest_before_it(ran):
+    assert ran("good").code == 0
+    ended = ran("bad", "--baseline", "latest", *JUDGED, "--fail-if-worse")
+    assert ended.code == 1
+    assert ended.out.index("bad\nResult") < ended.out.index("Is bad")
+    assert re.search(r"Failed: --fail-if-worse: sums, accuracy: bad.* is worse than good", ended.err)
+    assert ran("good", "--baseline", "latest", *JUDGED, "--fail-if-worse").code == 0
+
+
+def test_the_comparison_is_in_the_json_of_the_run(ran):
+    assert ran("good").code == 0
+    ended = ran("bad", "--baseline", "latest", *JUDGED, "--fail-if-worse", "--json")
+    assert ended.code == 1
+    assert len(ended.json["records"]) == 1
+    (row,) = ended.json["comparison"]["comparisons"]
+    assert row["verdict"] == "worse"
+    assert [one["passed"] for one in ended.json["comparison"]["gates"]] == [False]
+
+
+def test_a_wrong_baseline_is_refused_before_anything_is_asked(ran, here):
+    ended = ran("good", "--baseline", "nothing")
+    assert ended.code == 2
+    assert "There is no run 'nothing'" in ended.err
+    assert not (here / "run_data" / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [
+        ["--fail-if-worse"],
+        ["--fail-if", "accuracy < 1"],
+        ["--require-not-worse", "1"],
+        ["--lower-is-better", "x"],
+    ],
+)
+def test_a_gate_needs_a_baseline(ran, gate):
+    ended = ran("good", *gate)
+    assert ended.code == 2
+    assert "give --baseline RUN." in ended.err
+
+
+@pytest.mark.parametrize(
+    ("gate", "says"),
+    [
+        (["--fail-if-worse"], "--fail-if-worse cannot judge 'accuracy', 'length'"),
+        (["--fail-if", "acc < 1"], "There is no 'acc' for the condition"),
+    ],
+)
+def test_the_run_is_kept_where_a_gate_cannot_judge(run, ran, gate, says):
+    assert ran("good").code == 0
+    ended = ran("bad", "--baseline", "latest", *gate)
+    assert ended.code == 2
+    assert "bad\nResult" in ended.out
+    assert f"Error: not compared with the baseline: {says}" in ended.err
+    assert run("show", "latest").code == 0
+
+
+def test_a_baseline_of_another_test_costs_no_run(ran):
+    assert ran("other", test="others").code == 0
+    ended = ran("good", "--baseline", "latest")
+    assert ended.code == 2
+    assert "good\nResult" in ended.out
+    assert "Error: not compared with the baseline: " in ended.err
