@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.command_options import data_dir_option, declared_options, shared_options
-from modelgauge.comparison.plan_options import OPTIONS
+from modelgauge.comparison.planning.options import OPTIONS
 
 if TYPE_CHECKING:
     from modelgauge.cli.app import App
@@ -38,7 +38,7 @@ def plan(app: App, /, *, runs: tuple[str, str] | None, as_json: bool, **options:
       modelgauge plan --runs latest~1 latest --effect 0.02
       modelgauge plan --stddev 0.3 --effect 0.05 --comparisons 5 --failure-rate 0.02
     """
-    from modelgauge.comparison.plan import plan_comparison
+    from modelgauge.comparison.planning.plan import plan_comparison
     from modelgauge.reports.comparison_plan import render_comparison_plan
     from modelgauge.reports.layout import Style
 

@@ -11,10 +11,10 @@ from scipy import stats
 from statsmodels.stats.power import NormalIndPower, TTestIndPower, TTestPower
 
 from modelgauge import plan_comparison
-from modelgauge.comparison.plan import LOOK_ONCE
+from modelgauge.comparison.planning.plan import LOOK_ONCE
 from modelgauge.errors import InvalidDataError, InvalidOptionError, UnknownNameError
 
-GSM8K = Path(__file__).parents[4] / "shared" / "data" / "gsm8k"
+GSM8K = Path(__file__).parents[5] / "shared" / "data" / "gsm8k"
 
 
 def mcnemar(losses, wins, n, alpha=0.05):

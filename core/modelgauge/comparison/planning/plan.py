@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple, Unpack
 
 from pydantic import FiniteFloat
 
-from modelgauge.comparison.assumptions import Assumptions, assumptions
 from modelgauge.comparison.named_runs import Given, named_run
-from modelgauge.comparison.plan_options import PlanOptions, PlanOptionsDict
+from modelgauge.comparison.planning.assumptions import Assumptions, assumptions
+from modelgauge.comparison.planning.options import PlanOptions, PlanOptionsDict
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.errors import InvalidOptionError
 from modelgauge.stats.comparisons.designs import items_with_failures

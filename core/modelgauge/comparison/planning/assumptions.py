@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import FiniteFloat
 
-from modelgauge.comparison.plan_options import PlanOptions
+from modelgauge.comparison.planning.options import PlanOptions
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.records import TestRecord
 from modelgauge.errors import InvalidDataError, InvalidOptionError, UnknownNameError

@@ -1,0 +1,296 @@
+"""`calibrate_judge`: how far a judge agrees with people, and what people would have scored."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from modelgauge.comparison.judges.agreements import (
+    Agreement,
+    LabelKind,
+    LabelledAnswer,
+    Weights,
+    agreements,
+    kind_of,
+)
+from modelgauge.comparison.judges.label_sheets import Rating, first_repeat, read_ratings, refuse, runs_of
+from modelgauge.comparison.judges.scores import LabelledScores, ScoreEstimate, score_estimates
+from modelgauge.comparison.named_runs import Given
+from modelgauge.config.options import one_of
+from modelgauge.data.base import Count, Frozen, Text
+from modelgauge.errors import InputFileError, UnknownNameError
+from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.wording.did_you_mean import did_you_mean
+
+Sheet = dict[tuple[str, str], dict[str, float]]
+"""The labels of answers, by SUT and item, then by rater; none for an answer that nobody labelled."""
+
+_WORDS = {
+    **dict.fromkeys(("yes", "y", "true", "pass", "passed", "right", "correct"), 1.0),
+    **dict.fromkeys(("no", "n", "false", "fail", "failed", "wrong", "incorrect"), 0.0),
+}
+_MOST_SEARCHED = 20_000  # ids among which the nearest to a misspelt one is looked for
+_RARE = 0.1
+_AT_RANDOM = (
+    "Corrected scores hold where the answers were drawn at random, as `modelgauge sample` draws them."
+)
+
+
+class CalibratedSUT(Frozen):
+    """The score of a SUT, by its judge and by people.
+
+    Args:
+        sut: its uid.
+        run_id: of its run.
+        n_items: how many items the judge scored.
+        n_unscored: how many it did not.
+        n_labelled: how many of the scored items people labelled.
+        n_without_label: how many of the scored items stand in the sheet without any label.
+        scores: estimates of the score that people would give.
+    """
+
+    sut: Text
+    run_id: Text
+    n_items: Count
+    n_unscored: Count
+    n_labelled: Count
+    n_without_label: Count
+    scores: tuple[ScoreEstimate, ...]
+
+
+class Calibration(Frozen):
+    """How far a judge agrees with people, and what people would have scored.
+
+    Args:
+        schema_version: of the form in which calibrations are written.
+        measurements: of the judge, or of each judge of a panel.
+        label_kind: "binary" for 0 and 1, "grades" for whole numbers, "numbers" for any others.
+        raters: who labelled.
+        n_rows: rows of the sheets.
+        n_without_label: how many of them have no label.
+        agreements: of the judge with people, of people with each other, of judges with each other; on all answers, and
+            where there are several SUTs on those of each.
+        suts: the score of each SUT.
+        notes: what a reader should know.
+    """
+
+    schema_version: Literal[1] = 1
+    measurements: tuple[Text, ...]
+    label_kind: LabelKind
+    raters: tuple[Text, ...]
+    n_rows: Count
+    n_without_label: Count
+    agreements: tuple[Agreement, ...]
+    suts: tuple[CalibratedSUT, ...]
+    notes: tuple[Text, ...] = ()
+
+
+def calibrate_judge(
+    runs: Given | Sequence[Given],
+    labels: Any,
+    *,
+    measurement: str | Sequence[str] | None = None,
+    weights: Weights = "quadratic",
+    encoding_type: str = "utf-8",
+    data_dir: str | Path | None = None,
+) -> Calibration:
+    """How far a judge agrees with people, and what people would have scored.
+
+    The corrected scores hold if the answers were drawn at random, as `sample_answers` draws them. The page
+    "Comparisons" of the reference says which formulas these are.
+
+    Args:
+        runs: each of another SUT: records, ids, folders, or `latest`.
+        labels: the path of a filled sheet (CSV), a list of paths, or rows with `item_id` and `label`, with `sut` where
+            there are several, and with `rater` or without.
+        measurement: the judge's; None for the only one; several names for a panel of judges, whose label is that of
+            the majority, and whose score is the mean.
+        weights: of Cohen's kappa for grades, which says how much a near miss counts: linear, quadratic or none.
+        encoding_type: of the files.
+        data_dir: where runs are looked up by id.
+
+    Raises:
+        InputFileError: a file of labels cannot be read, or rows of it are wrong: all are named, with file and line.
+        UnknownNameError: the runs have no such measurement, or several and none was named.
+        InvalidOptionError: an argument cannot be what was given.
+        RecordError: a run cannot be found or read.
+    """
+    one_of(*get_args(Weights)).check("weights", weights)
+    judged = [_JudgedRun.of(run) for run in runs_of(runs, data_dir)]
+    names = _measurements(judged, measurement)
+    scored = {run.sut: run.scores(names) for run in judged}
+    scores = [one for of_sut in scored.values() for each in of_sut.values() for one in each]
+    ratings = read_ratings(labels, encoding_type)
+    sheet = _matched(ratings, judged, binary=set(scores) <= {0.0, 1.0})
+    given = [label for by_rater in sheet.values() for label in by_rater.values()]
+    if not given:
+        raise InputFileError("No row has a label.", fix="Fill in the column 'label'.")
+    kind = kind_of([*scores, *given])
+    answers = [
+        LabelledAnswer(sut, scored[sut][item], by_rater)
+        for (sut, item), by_rater in sheet.items()
+        if by_rater and item in scored[sut]
+    ]
+    found = [*agreements(answers, None, kind, weights)]
+    for run in judged if len(judged) > 1 else ():
+        found += agreements([one for one in answers if one.sut == run.sut], run.sut, kind, weights)
+    suts = tuple(_calibrated(run, scored[run.sut], sheet, kind) for run in judged)
+    return Calibration(
+        measurements=names,
+        label_kind=kind,
+        raters=tuple(dict.fromkeys(rater for by_rater in sheet.values() for rater in by_rater)),
+        n_rows=len(ratings),
+        n_without_label=len(ratings) - len(given),
+        agreements=tuple(found),
+        suts=suts,
+        notes=tuple(_notes(kind, given, len(ratings), suts)),
+    )
+
+
+class _JudgedRun(NamedTuple):
+    """What was measured of each item of a run: of its first measured repeat, which is the answer that people label."""
+
+    sut: str
+    run_id: str
+    items: dict[str, Mapping[str, float]]
+
+    @classmethod
+    def of(cls, run: RecordedRun) -> "_JudgedRun":
+        items = {str(one.test_item.id): first_repeat(one)[1] for one in run.items().in_order()}
+        return cls(run.record.sut_uid, run.record.run_id, items)
+
+    def scores(self, names: Sequence[str]) -> dict[str, tuple[float, ...]]:
+        """The measurements of these names, of each item that has all."""
+        return {
+            item: tuple(held[name] for name in names)
+            for item, held in self.items.items()
+            if all(name in held for name in names)
+        }
+
+
+def _measurements(judged: Sequence[_JudgedRun], measurement: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The measurements of the judges, which each run has."""
+    held = [dict.fromkeys(name for item in run.items.values() for name in item) for run in judged]
+    common = [name for name in held[0] if all(name in one for one in held)]
+    if measurement is None and len(common) == 1:
+        return (common[0],)
+    names = (measurement,) if isinstance(measurement, str) else tuple(dict.fromkeys(measurement or ()))
+    unknown = [name for name in names if name not in common]
+    if names and not unknown:
+        return names
+    problem = (
+        f"The runs have no measurement '{unknown[0]}'." if unknown else "The runs have several measurements."
+    )
+    meant = did_you_mean(unknown[0], common) if unknown else ""
+    choose = f"{meant}Choose the judge's with --measurement: {', '.join(common)}."
+    if not common:
+        problem, choose = "The runs have no measurement in common.", "Give runs with scored items."
+    raise UnknownNameError(problem, fix=choose)
+
+
+# --- labels -----------------------------------------------------------------------------------------------
+
+
+def _matched(ratings: Iterable[Rating], judged: Sequence[_JudgedRun], *, binary: bool) -> Sheet:
+    """The labels of the runs' answers.
+
+    Raises:
+        InputFileError: rows are wrong.
+    """
+    items = {run.sut: run.items for run in judged}
+    sheet: Sheet = {}
+    places: dict[tuple[str, str, str], str] = {}
+    problems = []
+    for rating in ratings:
+        sut = rating.sut if rating.sut is not None or len(judged) > 1 else judged[0].sut
+        if sut not in items:
+            meant = did_you_mean(sut or "", items)
+            problems.append(f"{rating.place}: no run is of the SUT '{sut or ''}'. {meant}Name its run too.")
+            continue
+        if rating.item_id not in items[sut]:
+            near = did_you_mean(rating.item_id, [*items[sut]][:_MOST_SEARCHED])
+            problems.append(f"{rating.place}: {sut} has no item '{rating.item_id}'. {near}".rstrip())
+            continue
+        labels = sheet.setdefault((sut, rating.item_id), {})
+        if rating.label is None:
+            continue
+        own = (sut, rating.item_id, rating.rater)
+        if own in places:
+            problems.append(
+                f"{rating.place}: {rating.rater} labelled item '{rating.item_id}' of {sut} before: {places[own]}."
+            )
+        places[own] = rating.place
+        try:
+            labels[rating.rater] = _number(rating.label, binary=binary)
+        except ValueError as wanted:
+            problems.append(f"{rating.place}: the label '{rating.label}' is not {wanted}.")
+    refuse(problems)
+    return sheet
+
+
+def _number(label: Any, *, binary: bool) -> float:
+    """A label as a number.
+
+    Raises:
+        ValueError: it is none; the message is what is wanted.
+    """
+    text = str(label).casefold()
+    try:
+        number = _WORDS[text] if binary and text in _WORDS else float(text)
+    except ValueError:
+        number = float("nan")
+    if binary and number not in (0.0, 1.0):
+        raise ValueError("1 or 0, yes or no, as the judge's are")
+    if not abs(number) < float("inf"):
+        raise ValueError("a number, such as 0.5, as the judge's are")
+    return number
+
+
+# --- scores -----------------------------------------------------------------------------------------------
+
+
+def _calibrated(
+    run: _JudgedRun, scored: Mapping[str, tuple[float, ...]], sheet: Sheet, kind: LabelKind
+) -> CalibratedSUT:
+    mean = {item: float(np.mean(each)) for item, each in scored.items()}
+    sampled = {item: by_rater for (sut, item), by_rater in sheet.items() if sut == run.sut and item in mean}
+    labelled = {item: float(np.mean([*by_rater.values()])) for item, by_rater in sampled.items() if by_rater}
+    missing = [mean[item] for item in sampled if item not in labelled]
+    scores = LabelledScores(
+        people=np.array([*labelled.values()]),
+        judged=np.array([mean[item] for item in labelled]),
+        unlabelled=np.array([one for item, one in mean.items() if item not in sampled]),
+        missing=np.array(missing),
+        binary=kind == "binary",
+    )
+    return CalibratedSUT(
+        sut=run.sut,
+        run_id=run.run_id,
+        n_items=len(mean),
+        n_unscored=len(run.items) - len(mean),
+        n_labelled=len(labelled),
+        n_without_label=len(missing),
+        scores=score_estimates(scores),
+    )
+
+
+def _notes(
+    kind: LabelKind, labels: Sequence[float], rows: int, suts: Sequence[CalibratedSUT]
+) -> Iterator[str]:
+    yield _AT_RANDOM
+    share = sum(labels) / len(labels)
+    if kind == "binary" and min(share, 1 - share) < _RARE:
+        rare = 1 if share < 0.5 else 0
+        yield (
+            f"{100 * min(share, 1 - share):.2g} % of people's labels are {rare}. Kappa and alpha say little where a "
+            "label is rare: look at Gwet's AC1."
+        )
+    if rows > len(labels):
+        yield (
+            f"{rows - len(labels):,} of {rows:,} rows have no label. If these are the hard ones, the corrected scores "
+            "are wrong; where an answer has no label at all, their bounds say by how much at most."
+        )
+    unscored = sum(one.n_unscored for one in suts)
+    if unscored:
+        yield f"The judge gave {unscored:,} items no score, so that no score here is about them."

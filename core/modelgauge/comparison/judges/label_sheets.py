@@ -1,0 +1,230 @@
+"""Sheets on which people label answers: drawing a random sample of judged answers, and reading the labels back."""
+
+import hashlib
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from modelgauge.comparison.named_runs import Given, named_runs
+from modelgauge.data.prompts import prompt_text
+from modelgauge.data.records import ItemRecord, TestItemRecord, TestRecord
+from modelgauge.errors import InputFileError, InvalidOptionError
+from modelgauge.files.tables import Table, csv_text, read_table, table_of_rows
+from modelgauge.runs.recorded_run import RecordedRun
+
+COLUMNS = ("item_id", "sut", "prompt", "answer", "rater", "label")
+"""The columns of a sheet; people fill in the last two."""
+
+_MOST_PROBLEMS = 10
+
+
+class Rating(NamedTuple):
+    """A row of a sheet.
+
+    Args:
+        place: file and line, for messages.
+        item_id: the item.
+        sut: the SUT; None where the sheet does not say it.
+        rater: who labelled it.
+        label: as it was written; None where there is none.
+    """
+
+    place: str
+    item_id: str
+    sut: str | None
+    rater: str
+    label: Any
+
+
+# --- drawing ----------------------------------------------------------------------------------------------
+
+
+def sample_answers(
+    runs: Given | Sequence[Given], n: int, *, seed: int = 0, data_dir: str | Path | None = None
+) -> list[dict[str, str | None]]:
+    """Draw judged answers at random, for people to label.
+
+    Each run gives the same number, or all that it has. Of an item that was asked several times it is the first answer
+    that was measured. A larger sample with the same seed holds the smaller one, so that more can be labelled later.
+
+    Args:
+        runs: each of another SUT: records, ids, folders, or `latest`.
+        n: how many answers in all, 1 or more; all that there are where there are fewer.
+        seed: another seed draws another sample.
+        data_dir: where runs are looked up by id.
+
+    Returns:
+        Rows in random order, with the keys `item_id`, `sut`, `prompt`, `answer`, and `rater` and `label`, which are
+        None.
+
+    Raises:
+        InvalidOptionError: `n` is below 1, no answer was judged, or two runs are of one SUT.
+        RecordError: a run cannot be found or read.
+    """
+    return draw(runs_of(runs, data_dir), n, seed)
+
+
+def draw(runs: Sequence[RecordedRun], n: int, seed: int) -> list[dict[str, str | None]]:
+    """Draw judged answers of these runs; see `sample_answers`."""
+    if n < 1:
+        raise InvalidOptionError(f"{n} answers cannot be drawn.", fix="Draw 1 or more.")
+    drawn = []
+    for run in runs:
+        sut, judged = run.record.sut_uid, (one for one in run.items().in_order("item") if one.measurements)
+        ranked = ((_rank(seed, sut, one), one) for one in judged)
+        drawn.append([(rank, _row(sut, one)) for rank, one in heapq.nsmallest(n, ranked, key=_first)])
+    turns = [one for turn in zip_longest(*drawn) for one in turn if one is not None]
+    rows = [row for _, row in sorted(turns[:n], key=_first)]
+    if not rows:
+        raise InvalidOptionError("No answer of these runs was judged.", fix="Give runs with scored items.")
+    return rows
+
+
+def write_sheet(path: Path, rows: Iterable[Mapping[str, str | None]]) -> None:
+    """Write a sheet as CSV, into a file that is new.
+
+    Args:
+        path: of the file.
+        rows: see `sample_answers`.
+
+    Raises:
+        InputFileError: there is such a file already, or it cannot be written.
+    """
+    text = csv_text([COLUMNS, *([row[name] for name in COLUMNS] for row in rows)])
+    try:
+        with path.open("xb") as file:
+            file.write(text.encode())
+    except FileExistsError:
+        raise InputFileError(
+            f"{path} is there already, and may hold labels.", fix="Give the name of a new file."
+        ) from None
+    except OSError as error:
+        raise InputFileError(
+            f"{path} cannot be written: {error.strerror}.", fix="Give a file in a folder of your own."
+        ) from error
+
+
+def runs_of(runs: Given | Sequence[Given], data_dir: str | Path | None) -> list[RecordedRun]:
+    """The runs that a caller names, each of another SUT.
+
+    Args:
+        runs: one, or several.
+        data_dir: where they are looked up by id.
+
+    Raises:
+        InvalidOptionError: there is none, or two are of one SUT.
+        RecordError: a run cannot be found or read.
+    """
+    listed: Sequence[Given] = [runs] if isinstance(runs, str | Path | TestRecord) else runs
+    of_sut: dict[str, RecordedRun] = {}
+    for run in (found for one in listed for found in named_runs(one, data_dir)):
+        other = of_sut.setdefault(run.record.sut_uid, run)
+        if other is not run:
+            raise InvalidOptionError(
+                f"Runs {other.record.run_id} and {run.record.run_id} are both of {run.record.sut_uid}, and a sheet of "
+                "labels tells SUTs apart, not runs.",
+                fix="Give one of them only.",
+            )
+    if not of_sut:
+        raise InvalidOptionError("No run is named.", fix="Name one: `modelgauge runs` lists them.")
+    return [*of_sut.values()]
+
+
+def first_repeat(item: ItemRecord) -> tuple[int, Mapping[str, float]]:
+    """Which repeat of an item was measured first, and its measurements: this is the answer that people label."""
+    if not isinstance(item, TestItemRecord) or not item.repeat_measurements:
+        return 0, item.measurements
+    failed = {one.repeat for one in item.failed_repeats}
+    number = next(number for number in range(len(failed) + 1) if number not in failed)
+    return number, item.repeat_measurements[0]
+
+
+def _row(sut: str, item: ItemRecord) -> dict[str, str | None]:
+    repeat, _ = first_repeat(item)
+    prompts = [prompt_text(one.prompt) for one in item.test_item.prompts]
+    answers = [
+        one.completion.text
+        for interaction in item.interactions
+        if interaction.repeat == repeat
+        for one in interaction.response.completions
+    ]
+    texts = {"prompt": _joined(prompts), "answer": _joined(answers)}
+    return {"item_id": item.test_item.id, "sut": sut, **texts, "rater": None, "label": None}
+
+
+def _joined(texts: Sequence[str]) -> str:
+    if len(texts) == 1:
+        return texts[0]
+    return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1))
+
+
+def _rank(seed: int, sut: str, item: ItemRecord) -> bytes:
+    text = f"{seed}\n{sut}\n{item.test_item.id}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _first(pair: tuple[bytes, Any]) -> bytes:
+    return pair[0]
+
+
+# --- reading ----------------------------------------------------------------------------------------------
+
+
+def read_ratings(labels: Any, encoding_type: str = "utf-8") -> list[Rating]:
+    """The rows of filled sheets.
+
+    Args:
+        labels: the path of a CSV file, or a list of paths, one for each rater; or rows in memory: a list of dicts, or
+            a dataset of Hugging Face. Where no rater is named, it is the name of the file.
+        encoding_type: of the files.
+
+    Raises:
+        InputFileError: a file cannot be read, has not the columns `item_id` and `label`, or holds rows that are
+            broken; the message names file and line.
+    """
+    several = isinstance(labels, list | tuple) and labels and isinstance(labels[0], str | Path)
+    tables = [_table(one, encoding_type) for one in (labels if several else [labels])]
+    return [rating for table in tables for rating in _ratings(table)]
+
+
+def _table(labels: Any, encoding: str) -> Table:
+    if not isinstance(labels, str | Path):
+        return table_of_rows(labels, "the labels")
+    table = read_table(labels, "csv", encoding=encoding)
+    delimiter = table.likely_delimiter()  # some spreadsheets write `;`
+    if delimiter in (None, ","):
+        return table
+    return read_table(labels, "csv", encoding=encoding, delimiter=delimiter)
+
+
+def _ratings(table: Table) -> Iterator[Rating]:
+    missing = [name for name in ("item_id", "label") if name not in table.columns]
+    if missing:
+        raise InputFileError(
+            f"{table.heading}: there is no column '{missing[0]}'. {table.columns_are()}",
+            fix="Fill in the sheet that `modelgauge sample` writes.",
+        )
+    refuse([str(row.problem) for row in table.rows if row.problem is not None])
+    for row in table.rows:
+        sut, rater, label = (row.values.get(name) for name in ("sut", "rater", "label"))
+        label = label.strip() or None if isinstance(label, str) else label
+        rater = str(rater or "").strip() or table.name or "people"
+        yield Rating(row.place, str(row.values.get("item_id")), sut and str(sut), rater, label)
+
+
+def refuse(problems: Sequence[str]) -> None:
+    """Refuse labels for all that is wrong with their rows, at once.
+
+    Args:
+        problems: each with file and line; nothing is refused where there is none.
+
+    Raises:
+        InputFileError: there are problems.
+    """
+    if not problems:
+        return
+    more = len(problems) - _MOST_PROBLEMS
+    listed = [*problems[:_MOST_PROBLEMS], *([f"And {more:,} more rows like these."] if more > 0 else [])]
+    raise InputFileError("The labels cannot be used:\n  " + "\n  ".join(listed), fix="Correct these rows.")

@@ -1,0 +1,100 @@
+"""What `modelgauge calibrate-judge` shows: how far judge and people agree, and the scores that this corrects."""
+
+from collections.abc import Callable, Iterator
+
+from modelgauge.comparison.judges.agreements import Agreement
+from modelgauge.comparison.judges.calibration import CalibratedSUT, Calibration
+from modelgauge.comparison.judges.scores import Interval, ScoreEstimate
+from modelgauge.data.figures import figure
+from modelgauge.reports.layout import Page, Style, counted
+
+_COEFFICIENTS = {
+    "raw_agreement": "same label",
+    "cohen_kappa": "Cohen's kappa",
+    "fleiss_kappa": "Fleiss' kappa",
+    "krippendorff_alpha": "Krippendorff's alpha",
+    "gwet_ac1": "Gwet's AC1",
+}
+_METHODS = {
+    "judge": "judge alone",
+    "people": "people alone",
+    "ppi": "corrected: PPI++",
+    "rogan_gladen": "corrected: Rogan and Gladen",
+}
+
+
+def render_calibration(found: Calibration, style: Style, redact: Callable[[str], str] = str) -> str:
+    """A calibration as a person reads it.
+
+    Args:
+        found: to be shown.
+        style: of the terminal.
+        redact: takes secrets out of a text.
+
+    Returns:
+        Lines without white space at their ends.
+    """
+    page, several = Page(style, redact), len(found.suts) > 1
+    judges = counted(len(found.measurements), "judge") if len(found.measurements) > 1 else "Judge"
+    raters = f"{counted(len(found.raters), 'rater')} ({', '.join(found.raters)})"
+    page.add(f"{judges} {', '.join(found.measurements)} and {raters}", "bold")
+    rows = [row for agreement in found.agreements for row in _agreement_rows(agreement, several=several)]
+    head = ["Labels of", "Agreement", "value", "95 % interval", "n"]
+    page.add_table(rows, head, folds={"Labels of": 16}, right=head[2:])
+    for agreement in found.agreements:
+        if agreement.confusion:
+            _add_confusion(agreement, page, several=several)
+    rows = [row for sut in found.suts for row in _score_rows(sut, style)]
+    head = ["SUT", "Score", f"value {style.plus_minus} std err", "95 % interval", "n"]
+    page.add_table(rows, head, folds={"SUT": 8, "Score": 16}, right=head[2:])
+    for sut in found.suts:
+        for one in sut.scores:
+            if one.why_not:
+                page.add_fact("note", f"{sut.sut}, {_METHODS[one.method]}: {one.why_not}", indent=4)
+            if one.bounds:
+                worst, best = (figure(end, 0.01) for end in one.bounds)
+                missing = counted(sut.n_without_label, "missing label")
+                page.add_fact("note", f"{sut.sut}: with its {missing}, {worst} to {best}", indent=4)
+    for note in found.notes:
+        page.add_fact("note", note, indent=4)
+    return page.rendered()
+
+
+def _agreement_rows(found: Agreement, *, several: bool) -> Iterator[list[str]]:
+    """The rows of an agreement, of which the first says whose it is."""
+    whose = f"{found.between}, {found.sut}" if found.sut else found.between + ", all" * several
+    for one in found.coefficients:
+        value = "" if one.value is None else f"{one.value:.2f}"
+        yield [whose, _COEFFICIENTS[one.name], value, _interval(one.interval, 0.1), f"{found.n:,}"]
+        whose = ""
+    if found.n_split:
+        yield [whose, "without a majority", "", "", f"{found.n_split:,}"]
+
+
+def _add_confusion(found: Agreement, page: Page, *, several: bool) -> None:
+    labels = [figure(one) for one in found.categories]
+    of = f" of {found.sut}" if found.sut else " of all" * several
+    head = [f"Answers{of} that", *(f"judge: {label}" for label in labels)]
+    rows = [
+        [f"people label {label}", *(f"{count:,}" for count in row)]
+        for label, row in zip(labels, found.confusion, strict=True)
+    ]
+    page.add_table(rows, head, folds={}, right=head[1:])
+
+
+def _score_rows(sut: CalibratedSUT, style: Style) -> Iterator[list[str]]:
+    name = sut.sut
+    for one in sut.scores:
+        if one.value is not None:
+            yield [name, _METHODS[one.method], _value(one, style), _interval(one.interval), f"{one.n:,}"]
+            name = ""
+
+
+def _value(one: ScoreEstimate, style: Style) -> str:
+    value, stderr = one.value or 0.0, one.stderr
+    spread = stderr or (one.interval and (one.interval[1] - one.interval[0]) / 4) or 0.01
+    return figure(value, spread) + (f" {style.plus_minus} {figure(stderr, stderr)}" if stderr else "")
+
+
+def _interval(interval: Interval | None, error: float = 0.01) -> str:
+    return "" if interval is None else " to ".join(figure(end, error) for end in interval)
