@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Unpack
 from modelgauge.comparison.contrasts import contrast
 from modelgauge.comparison.families import adjusted, leaderboards, macro_means
 from modelgauge.comparison.flips import Flips
+from modelgauge.comparison.named_runs import Given
 from modelgauge.comparison.options import CompareOptions, CompareOptionsDict
 from modelgauge.comparison.paired_items import PairedItems, PairedRuns
-from modelgauge.comparison.pairing import Given, paired_runs
+from modelgauge.comparison.pairing import paired_runs
 from modelgauge.comparison.result import Comparison, MeasurementComparison
 from modelgauge.comparison.verdicts import Judge
 from modelgauge.errors import InvalidOptionError, UnknownNameError
@@ -28,21 +29,22 @@ def compare(baseline: Given, *candidates: Given, **options: Unpack[CompareOption
 
     Args:
         baseline: what the others are compared with.
-        candidates: one or more.
-        options: how: match, allow, measurements, lower_is_better, higher_is_better, group_by, test, alpha, margin, seed
-            and data_dir, as for the command `modelgauge compare`.
+        candidates: one or more; with baseline_sut none, for the other SUTs of the baseline's invocation.
+        options: how: baseline_sut, match, allow, measurements, lower_is_better, higher_is_better, group_by, test,
+            alpha, margin, seed and data_dir, as for the command `modelgauge compare`.
 
     Raises:
         InvalidOptionError: an option does not exist, cannot be what was given, or there is no candidate.
         RecordError: a run cannot be found or read, or there is nothing that can be compared.
         UnknownNameError: an option names a measurement that no test has.
     """
-    if not candidates:
+    chosen = CompareOptions.of(**options)
+    if not candidates and chosen.baseline_sut is None:
         raise InvalidOptionError(
             "There is nothing to compare the baseline with.",
-            fix='Give two runs or more: compare("latest~1", "latest").',
+            fix='Give two runs or more: compare("latest~1", "latest"); or name one of the SUTs of an invocation: '
+            'compare("latest", baseline_sut="…").',
         )
-    chosen = CompareOptions.of(**options)
     return compare_pairs(paired_runs(baseline, candidates, chosen), chosen)
 
 

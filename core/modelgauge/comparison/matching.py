@@ -6,13 +6,17 @@ import numpy as np
 
 from modelgauge.comparison.item_columns import ABSENT
 from modelgauge.comparison.side import Side
+from modelgauge.data.base import items_of
+from modelgauge.data.results import Sample
+from modelgauge.engine.source import fields_of
 from modelgauge.errors import RecordError
+from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-KEYS = ("id", "source", "name", "input")
-"""What items are paired by: the first of these that pairs any, and is unique on both sides."""
+KEYS = {"id": "id", "source": "source id", "name": "name", "input": "input"}
+"""What items are paired by, and what messages call it: the first that pairs any, and is unique on both sides."""
 
 
 class Pairing(NamedTuple):
@@ -39,16 +43,24 @@ def pairing(baseline: Side, candidate: Side, match: str | None = None) -> Pairin
             first of `KEYS` that pairs any and is unique on both sides.
 
     Raises:
-        RecordError: no items are paired; or several items of a run share the key that was asked for.
+        RecordError: no items are paired, or several items of a run share the key that was asked for.
     """
+    shared: list[str] = []
     for name in KEYS if match is None else (match,):
         keys = [side.keys(name if name in KEYS else "field") for side in (baseline, candidate)]
-        if any(_repeated(one) for one in keys):
-            continue
+        repeated = [
+            _shared_key(side, name, place)
+            for side, own in zip((baseline, candidate), keys, strict=True)
+            if (place := _repeated(own)) is not None
+        ]
         pairs = _joined(*keys)
-        if len(pairs[0]):
+        if len(pairs[0]) and not repeated:
             return Pairing(name, *pairs)
-    raise RecordError("No item is in both runs.", fix="Compare runs of one test on the same data.")
+        shared += repeated[:1] if len(pairs[0]) else []
+    if match is not None and not shared:
+        for side in (baseline, candidate):
+            _check_has(side, match)
+    raise _nothing_paired(baseline, candidate, match, shared)
 
 
 def _joined(
@@ -62,6 +74,65 @@ def _joined(
     return first[order], second[order]
 
 
-def _repeated(keys: "NDArray[np.int64]") -> bool:
-    held = keys[keys != ABSENT]
-    return len(np.unique(held)) < len(held)
+def _repeated(keys: "NDArray[np.int64]") -> int | None:
+    """The place of an item that shares its key with another; None where there is none."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    same = np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] != ABSENT))
+    return int(order[same[0]]) if len(same) else None
+
+
+def _shared_key(side: Side, name: str, place: int) -> str:
+    item = next(side.read([place])).test_item
+    return (
+        f"items of run {side.run.record.run_id} share one {KEYS.get(name, repr(name))}, such as '{item.id}'"
+    )
+
+
+def _check_has(side: Side, match: str) -> None:
+    """Refuse a key that no item of a run has.
+
+    Raises:
+        RecordError: none has it; the message says what items have.
+    """
+    if np.any(side.keys(match if match in KEYS else "field") != ABSENT):
+        return
+    run_id = side.run.record.run_id
+    if match in KEYS:
+        raise RecordError(
+            f"No item of run {run_id} has a {KEYS[match]} to be paired by.",
+            fix="Pair by another key: --match id.",
+        )
+    known = fields_of(next(side.read([0])).test_item)
+    raise RecordError(
+        f"No item of run {run_id} has the field '{match}' to be paired by.",
+        fix=f"{did_you_mean(match, known)}Its fields are: {items_of(known)}; or pair by {', '.join(KEYS)}.",
+    )
+
+
+def _nothing_paired(baseline: Side, candidate: Side, match: str | None, shared: list[str]) -> RecordError:
+    runs = f"{baseline.run.record.run_id} and {candidate.run.record.run_id}"
+    if shared:
+        by = "cannot be paired" if match is None else f"cannot be paired by {KEYS.get(match, repr(match))}"
+        return RecordError(
+            f"The items of runs {runs} {by}: {'; '.join(shared)}.",
+            fix="Give a key that is unique: --match id, or a field of the items' contexts (in Python match=…).",
+        )
+    samples = [side.run.record.sample for side in (baseline, candidate)]
+    by = "id, source id, name or input" if match is None else KEYS.get(match, repr(match))
+    if any(samples):
+        chosen = " and ".join(map(_chosen, samples))
+        return RecordError(
+            f"Runs {runs} have no item in common, by {by}: they measured {chosen}.",
+            fix="Measure the same sample, by one --seed: a smaller one is then part of a larger one.",
+        )
+    return RecordError(
+        f"Runs {runs} have no item in common, by {by}.",
+        fix="Compare runs of one test on the same data, or say what pairs them: --match FIELD (in Python match=…).",
+    )
+
+
+def _chosen(sample: Sample | None) -> str:
+    return (
+        "all items" if sample is None else f"{sample.size:,} of {sample.total:,} items by seed {sample.seed}"
+    )

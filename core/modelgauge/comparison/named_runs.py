@@ -1,5 +1,6 @@
 """Runs that a caller names one by one, for plans and for the calibration of judges."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from modelgauge.config.settings import load_settings
@@ -8,15 +9,15 @@ from modelgauge.errors import RecordError
 from modelgauge.runs.naming import recorded_runs
 from modelgauge.runs.recorded_run import RecordedRun
 
-Given = str | Path | TestRecord
-"""What a caller names runs by: an id or the beginning of one, `latest`, a folder, a file, or a record."""
+Given = str | Path | TestRecord | Sequence[TestRecord]
+"""What a caller names runs by: an id or the beginning of one, `latest`, a folder, a file, or records."""
 
 
 def named_runs(given: Given, data_dir: str | Path | None = None) -> list[RecordedRun]:
     """The runs that are meant: several for an invocation.
 
     Args:
-        given: a record, or what names runs.
+        given: records, or what names runs.
         data_dir: where runs are looked up by id; by default what the settings say.
 
     Raises:
@@ -24,6 +25,8 @@ def named_runs(given: Given, data_dir: str | Path | None = None) -> list[Recorde
     """
     if isinstance(given, TestRecord):
         return [RecordedRun(given)]
+    if not isinstance(given, str | Path):
+        return [RecordedRun(one) for one in given]
     folder = Path(data_dir) if data_dir is not None else load_settings().data_dir
     found, damaged = recorded_runs(folder, str(given))
     if damaged:

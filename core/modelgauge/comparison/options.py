@@ -38,6 +38,8 @@ class CompareOptions:
 
     Args:
         data_dir: The folder of runs; by default what the settings say.
+        baseline_sut: The SUT that is the baseline, of those that its runs measured; the others are compared with it
+            where no candidate is named.
         match: Pair items by this key: id, source, name, input, or a field of their contexts. By default the first of
             these that pairs any and is unique on both sides.
         allow: Compare although the runs differ in this: data, targets, reduction, thresholds, judge or test;
@@ -57,6 +59,7 @@ class CompareOptions:
     """
 
     data_dir: str | Path | None = option(None, "items", FOLDER)  # noqa: RUF009  it makes a field
+    baseline_sut: str | None = option(None, "items", TEXT._replace(wanted="the uid of a SUT"), "UID")
     match: str | None = option(None, "items", FIELD._replace(wanted="a key of items, such as id"), "KEY")
     allow: tuple[str, ...] = option((), "items", one_of(*ALLOWED), "KIND")
     measurements: tuple[str, ...] = option((), "items", _NAME, "NAME", "--measurement")
@@ -101,6 +104,7 @@ class CompareOptionsDict(TypedDict, total=False):
     """The options of a comparison that `modelgauge.compare` takes by name; what each means is in `OPTIONS`."""
 
     data_dir: str | Path | None
+    baseline_sut: str | None
     match: str | None
     allow: str | Sequence[str]
     measurements: str | Sequence[str]

@@ -1,20 +1,30 @@
 """From names of runs to paired items: `paired_runs`."""
 
-from collections.abc import Sequence
-from pathlib import Path
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from modelgauge.comparison.matching import pairing
+import numpy as np
+
+from modelgauge.comparison.comparability import check_comparable, differences
+from modelgauge.comparison.matching import KEYS, pairing
+from modelgauge.comparison.named_runs import Given
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.paired_items import PairedItems, PairedRuns
-from modelgauge.comparison.result import System
+from modelgauge.comparison.result import Differing
 from modelgauge.comparison.side import Side
-from modelgauge.config.settings import load_settings
+from modelgauge.comparison.systems import MeasuredSystem, labels_of, measured_systems
+from modelgauge.data.base import items_of
 from modelgauge.data.records import TestRecord
-from modelgauge.runs.naming import recorded_runs
+from modelgauge.data.results import Direction, known_directions
+from modelgauge.engine.source import fields_of
+from modelgauge.errors import RecordError
 from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.stats.intervals import joined_clusters
+from modelgauge.wording.did_you_mean import did_you_mean
 
-Given = str | Path | TestRecord
-"""What a caller names a system by: an id or the beginning of one, `latest`, a folder, a file, or a record."""
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def paired_runs(
@@ -26,58 +36,248 @@ def paired_runs(
 
     Args:
         baseline: what the candidates are compared with.
-        candidates: in the order in which they are shown.
+        candidates: in the order in which they are shown; none where `options.baseline_sut` is one of several SUTs.
         options: how.
 
     Raises:
-        RecordError: a run cannot be found or read, or there is nothing that can be compared.
+        RecordError: a run cannot be found or read, there is nothing that can be compared, or runs differ in what makes
+            numbers comparable.
     """
     options = options if options is not None else CompareOptions()
-    data_dir = Path(options.data_dir) if options.data_dir is not None else load_settings().data_dir
-    runs = [_runs(one, data_dir)[0] for one in (baseline, *candidates)]
-    sides = [Side(run, options.match, options.group_by) for run in runs]
-    systems = [
-        System(
-            label=f"{run.record.sut_uid} ({run.record.run_id})",
-            sut_uid=run.record.sut_uid,
-            runs={run.record.test_uid: run.record.run_id},
-            given=str(given) if not isinstance(given, TestRecord) else given.run_id,
-        )
-        for run, given in zip(runs, (baseline, *candidates), strict=True)
+    systems = measured_systems(baseline, candidates, options)
+    labels = labels_of(systems)
+    pairs = [
+        (label, test, before, after)
+        for label, system in zip(labels[1:], systems[1:], strict=True)
+        for test, before, after in _common_tests(systems[0], system, options)
     ]
+    differing = [
+        one
+        for label, test, before, after in pairs
+        for one in differences(test, label, before.record, after.record)
+    ]
+    check_comparable(differing, options.allow)
+    sides = _Sides(options)
     items = [
-        _paired(sides[0], side, system.label, options)
-        for side, system in zip(sides[1:], systems[1:], strict=True)
+        _Pair(test, label, sides.of(before), sides.of(after), options) for label, test, before, after in pairs
     ]
-    return PairedRuns(systems[0], tuple(systems[1:]), tuple(items))
-
-
-def _runs(given: Given, data_dir: Path) -> Sequence[RecordedRun]:
-    if isinstance(given, TestRecord):
-        return [RecordedRun(given)]
-    return recorded_runs(data_dir, str(given))[0]
-
-
-def _paired(baseline: Side, candidate: Side, label: str, options: CompareOptions) -> PairedItems:
-    matched_by, first, second = pairing(baseline, candidate, options.match)
-    names = [name for name in baseline.names if name in candidate.names]
-    return PairedItems(
-        test=baseline.run.record.test_uid,
-        candidate=label,
-        matched_by=matched_by,
-        n_only_baseline=len(baseline) - len(first),
-        n_only_candidate=len(candidate) - len(second),
-        baseline_places=first,
-        candidate_places=second,
-        baseline_values={name: baseline.values(name)[first] for name in names},
-        candidate_values={name: candidate.values(name)[second] for name in names},
-        clusters=None if baseline.clusters is None else baseline.clusters[first],
-        groups=None if baseline.groups is None else [baseline.groups[place] for place in first],
-        baseline_repeats=baseline.repeats(first),
-        candidate_repeats=candidate.repeats(second),
-        ranges={**candidate.bool_ranges, **baseline.bool_ranges},
-        baseline_failed=baseline.failed[first],
-        candidate_failed=candidate.failed[second],
-        baseline_items=baseline.read,
-        candidate_items=candidate.read,
+    targets = [one for pair in items for one in pair.other_targets()]
+    check_comparable(targets, options.allow)
+    return PairedRuns(
+        systems[0].labeled(labels[0]),
+        tuple(one.labeled(label) for label, one in zip(labels[1:], systems[1:], strict=True)),
+        tuple(pair.paired() for pair in items),
+        differs=(*differing, *targets),
+        notes=(*_one_sided(systems, labels), *sides.notes()),
     )
+
+
+def _common_tests(
+    baseline: MeasuredSystem, candidate: MeasuredSystem, options: CompareOptions
+) -> list[tuple[str, RecordedRun, RecordedRun]]:
+    """The tests that both systems were measured by, with their runs; of one name, else of the same data set.
+
+    Raises:
+        RecordError: there is none.
+    """
+    found = [
+        (test, run, candidate.runs[test]) for test, run in baseline.runs.items() if test in candidate.runs
+    ]
+    if found:
+        return found
+    for test, run in baseline.runs.items():
+        same = [one for one in candidate.runs.values() if _of_same_data(run.record, one.record)]
+        found += [(test, run, one) for one in same[:1]]
+    if not found and "test" in options.allow and len(baseline.runs) == len(candidate.runs) == 1:
+        found = [(test, run, next(iter(candidate.runs.values()))) for test, run in baseline.runs.items()]
+    if found:
+        return found
+    raise RecordError(
+        f"'{baseline.given}' and '{candidate.given}' have no test in common: one was measured by "
+        f"{items_of(baseline.runs)}, the other by {items_of(candidate.runs)}.",
+        fix="Compare runs of one test; two runs of different tests are compared with --allow test.",
+    )
+
+
+def _of_same_data(one: TestRecord, other: TestRecord) -> bool:
+    datasets = (one.dataset, other.dataset)
+    return None not in datasets and len({each.digest for each in datasets if each is not None}) == 1
+
+
+def _one_sided(systems: Sequence[MeasuredSystem], labels: Sequence[str]) -> Iterator[str]:
+    """Say which tests only one of two systems was measured by."""
+    for label, system in zip(labels[1:], systems[1:], strict=True):
+        both = ((systems[0], labels[0]), (system, label))
+        for (own, name), (other, other_name) in (both, both[::-1]):
+            lacking = [test for test in own.runs if test not in other.runs]
+            if lacking and len(lacking) < len(own.runs):
+                yield f"{name} was measured by {', '.join(lacking)}, and {other_name} was not."
+
+
+class _Sides:
+    """The runs that are compared, each of them read once."""
+
+    def __init__(self, options: CompareOptions) -> None:
+        self._options = options
+        self._read: dict[int, Side] = {}
+
+    def of(self, run: RecordedRun) -> Side:
+        """Read a run.
+
+        Raises:
+            RecordError: it has no items, its journal is damaged, or no item has the field of the groups.
+        """
+        if id(run) not in self._read:
+            match, group = self._options.match, self._options.group_by
+            side = self._read[id(run)] = Side(run, None if match in KEYS else match, group)
+            if not len(side):
+                raise RecordError(f"Run {run.record.run_id} has no item yet.", fix=_to_go_on(run))
+            if group is not None and side.groups is not None and not any(side.groups):
+                known = fields_of(next(side.read([0])).test_item)
+                raise RecordError(
+                    f"No item of run {run.record.run_id} has the field '{group}' to form groups by.",
+                    fix=f"{did_you_mean(group, known)}Its fields are: {items_of(known)}.",
+                )
+        return self._read[id(run)]
+
+    def notes(self) -> Iterator[str]:
+        """What a reader should know of the runs."""
+        for side in self._read.values():
+            yield from _unfinished(side)
+        older = [side.run.record.run_id for side in self._read.values() if side.run.record.directions is None]
+        if older:
+            yield (
+                f"Recorded by an older version, which did not say which values are better: {', '.join(older)}. "
+                "Say it: --higher-is-better NAME, --lower-is-better NAME."
+            )
+
+
+def _unfinished(side: Side) -> Iterator[str]:
+    """Say of a run that did not come to its end what its items are worth."""
+    run, record = side.run, side.run.record
+    failure, left = record.failure, record.counts.not_begun
+    is_whole = left == 0 or (failure is not None and failure.stage == "aggregate")
+    if not record.cancelled and (failure is None or is_whole):
+        return
+    of = f" of {len(side) + left:,}" if left else ""
+    if run.going_on:
+        became = "is going on"
+    elif not run.ended:
+        became = "was killed"
+    else:
+        became = "was interrupted" if record.cancelled else "stopped early"
+    yield (
+        f"Run {record.run_id} {became}: compared are its first {len(side):,} items{of}, which are not a sample. "
+        f"{_to_go_on(run)}"
+    )
+
+
+def _to_go_on(run: RecordedRun) -> str:
+    if run.going_on:
+        return "Compare again when it has ended."
+    command = run.to_go_on()
+    return "Run it again." if command is None else f"Go on with it: {command}"
+
+
+class _Pair:
+    """The runs of two systems by one test.
+
+    Args:
+        test: what the comparison calls it.
+        label: of the candidate.
+        baseline: the baseline's run.
+        candidate: the candidate's.
+        options: how items are paired.
+    """
+
+    def __init__(
+        self, test: str, label: str, baseline: Side, candidate: Side, options: CompareOptions
+    ) -> None:
+        self._test, self._label = test, label
+        self._baseline, self._candidate = baseline, candidate
+        self._pairing = pairing(baseline, candidate, options.match)
+
+    def other_targets(self) -> Iterator[Differing]:
+        """The difference in what the answers to the paired items are judged by, where there is one."""
+        matched_by, first, second = self._pairing
+        other = np.flatnonzero(self._baseline.targets[first] != self._candidate.targets[second])
+        if len(other):
+            sides = ((self._baseline, first), (self._candidate, second))
+            ids = [str(next(side.read([int(places[other[0]])])).test_item.id) for side, places in sides]
+            yield Differing(
+                test=self._test,
+                candidate=self._label,
+                kind="targets",
+                name=f"contexts of {len(other):,} of {len(first):,} items paired by {KEYS.get(matched_by, matched_by)}",
+                baseline=ids[0],
+                candidate_value=ids[1],
+            )
+
+    def paired(self) -> PairedItems:
+        """Return the items that both runs have."""
+        baseline, candidate = self._baseline, self._candidate
+        matched_by, first, second = self._pairing
+        records = (baseline.run.record, candidate.run.record)
+        reductions = {record.reduction for record in records}
+        reduction = records[0].reduction if len(reductions) == 1 else None
+
+        def named(name: str) -> str:
+            return name if reduction is None else f"{name}.{reduction}"
+
+        are_means = reductions == {None}
+        groups = baseline.groups
+        return PairedItems(
+            test=self._test,
+            candidate=self._label,
+            matched_by=matched_by,
+            n_only_baseline=len(baseline) - len(first),
+            n_only_candidate=len(candidate) - len(second),
+            baseline_places=first,
+            candidate_places=second,
+            baseline_values={named(name): baseline.values(name)[first] for name in baseline.names},
+            candidate_values={named(name): candidate.values(name)[second] for name in candidate.names},
+            clusters=_clusters((baseline, first), (candidate, second)),
+            groups=None if groups is None else [groups[place] for place in first.tolist()],
+            baseline_repeats=baseline.repeats(first) if are_means else {},
+            candidate_repeats=candidate.repeats(second) if are_means else {},
+            ranges={named(name): one for name, one in _ranges(baseline, candidate).items()},
+            directions={named(name): one for name, one in _directions(*records).items()},
+            baseline_failed=baseline.failed[first],
+            candidate_failed=candidate.failed[second],
+            baseline_items=baseline.read,
+            candidate_items=candidate.read,
+        )
+
+
+def _clusters(*sides: "tuple[Side, NDArray[np.int64]]") -> "NDArray[np.int64] | None":
+    """The clusters of paired items: those of either run."""
+    return joined_clusters(
+        *(None if side.clusters is None else side.clusters[places] for side, places in sides)
+    )
+
+
+def _ranges(*sides: Side) -> dict[str, tuple[float, float]]:
+    """The ranges of measurements: those recorded, where runs differ the widest; else those of bools."""
+    ranges: dict[str, tuple[float, float]] = {}
+    for name in dict.fromkeys(name for side in sides for name in side.names):
+        found = [one for side in sides if name in side.names and (one := _range(side, name)) is not None]
+        if len(found) == sum(name in side.names for side in sides):
+            ranges[name] = (min(low for low, _ in found), max(high for _, high in found))
+    return ranges
+
+
+def _range(side: Side, name: str) -> tuple[float, float] | None:
+    recorded = (side.run.record.ranges or {}).get(name)
+    if recorded is None:
+        return side.bool_ranges.get(name)
+    low, high = recorded
+    return (-math.inf if low is None else low, math.inf if high is None else high)
+
+
+def _directions(*records: TestRecord) -> dict[str, Direction]:
+    """Which values are the better ones, where the runs do not disagree; older records know it of thresholds alone."""
+    said = [
+        known_directions({}, one.thresholds) if one.directions is None else one.directions for one in records
+    ]
+    every = {name: one for directions in said for name, one in directions.items()}
+    return {name: one for name, one in every.items() if all(other.get(name, one) == one for other in said)}

@@ -46,9 +46,8 @@ class Side:
         indices = np.frombuffer(columns.index, dtype=np.int64)
         order = np.argsort(indices, kind="stable")
         ordered = indices[order]
-        self._rows: NDArray[np.int64] = order[
-            np.append(ordered[1:] != ordered[:-1], [True] * (len(order) > 0))
-        ]
+        is_last = np.append(ordered[1:] != ordered[:-1], np.ones(min(1, len(order)), dtype=bool))
+        self._rows: NDArray[np.int64] = order[is_last]
         self._offsets = self._of_rows(offsets)
         self.failed = self._of_rows(columns.failed).astype(bool)
         self.targets = self._of_rows(columns.targets)

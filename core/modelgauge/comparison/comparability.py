@@ -1,0 +1,149 @@
+"""What two runs of a test differ in, and what of that makes their numbers incomparable unless it is allowed."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from modelgauge.comparison.options import ALLOWED
+from modelgauge.comparison.result import Differing
+from modelgauge.data.records import TestRecord
+from modelgauge.data.results import GIVEN
+from modelgauge.errors import RecordError
+from modelgauge.wording.phrases import beginning
+
+_COMPARED_ELSEWHERE = ("dataset", "metrics", "given", "link")  # arguments of a test
+_OF_THRESHOLDS = ("threshold",)  # arguments of a metric
+_LONGEST, _DIGEST = 30, 12  # characters of a value, and of a digest
+_MOST_LISTED = 8
+
+Facts = Mapping[str, Any]
+
+
+def differences(test: str, candidate: str, baseline: TestRecord, compared: TestRecord) -> Iterator[Differing]:
+    """What two runs differ in, as far as both records say it.
+
+    Args:
+        test: what the comparison calls the test.
+        candidate: the label of the candidate.
+        baseline: the record of the baseline's run.
+        compared: the record of the candidate's run.
+    """
+    for kind, facts in _FACTS.items():
+        before, after = facts(baseline, compared), facts(compared, baseline)
+        for name in dict.fromkeys((*before, *after)):
+            if before.get(name) != after.get(name):
+                yield Differing(
+                    test=test,
+                    candidate=candidate,
+                    kind=kind,
+                    name=name,
+                    baseline=before.get(name),
+                    candidate_value=after.get(name),
+                )
+
+
+def _test(record: TestRecord, other: TestRecord) -> Facts:
+    if record.sut_uid == GIVEN:
+        return {"class": record.test_initialization.get("class_name")}
+    is_same_data = record.dataset is not None and _data(record, other) == _data(other, record)
+    name = {} if is_same_data else {"test": record.test_uid}  # the uid is that of a file, say
+    return {**name, **_made(record.test_initialization, _COMPARED_ELSEWHERE)}
+
+
+def _data(record: TestRecord, _: TestRecord) -> Facts:
+    dataset = {} if record.dataset is None else {"data set": record.dataset.digest}
+    return {**record.dependency_versions, **dataset}
+
+
+def _thresholds(record: TestRecord, _: TestRecord) -> Facts:
+    return {name: one.value for name, one in record.thresholds.items()}
+
+
+def _judges(record: TestRecord, other: TestRecord) -> Facts:
+    """How the annotators that both runs have, and the SUTs that these ask, were made, without their thresholds."""
+    made = {
+        name: _made(one, _OF_THRESHOLDS)
+        for name, one in record.annotators.items()
+        if name in other.annotators
+    }
+    for name, asked in (record.judges or {}).items():
+        known = (other.judges or {}).get(name, {})
+        made |= {f"{name} / {key}": _made(one) for key, one in asked.items() if key in known}
+    return {f"{name}, {part}": value for name, parts in made.items() for part, value in parts.items()}
+
+
+def _sut(record: TestRecord, other: TestRecord) -> Facts:
+    """How the SUT was made; of two different ones the arguments alone, since their labels say the rest."""
+    if record.sut_uid == GIVEN:
+        return {}
+    is_same = record.sut_uid == other.sut_uid
+    return _made(record.sut_initialization, () if is_same else ("class", "cache_version"))
+
+
+def _options(record: TestRecord, other: TestRecord) -> Facts:
+    is_said = None not in (record.directions, other.directions)  # records of older versions say none
+    return {**(record.sut_options if is_said else {}), "repeats": record.repeats}
+
+
+def _sample(record: TestRecord, _: TestRecord) -> Facts:
+    return {"sample": None if record.sample is None else record.sample.model_dump()}
+
+
+def _plugins(record: TestRecord, other: TestRecord) -> Facts:
+    return {name: one for name, one in record.plugins.items() if name in other.plugins}
+
+
+_FACTS: dict[str, Callable[[TestRecord, TestRecord], Facts]] = {
+    "test": _test,
+    "data": _data,
+    "reduction": lambda record, _: {"reduction": record.reduction},
+    "thresholds": _thresholds,
+    "judge": _judges,
+    "sut": _sut,
+    "options": _options,
+    "sample": _sample,
+    "plugins": _plugins,
+    "hyperparameters": lambda record, _: record.hyperparameters,
+}
+"""For each kind of difference what a record says, by name; the record that it is compared with comes second."""
+
+
+def _made(initialization: Facts, ignored: Iterable[str] = ()) -> dict[str, Any]:
+    """How an object was made; arguments without an exact JSON cannot be compared."""
+    parts = {
+        "class": initialization.get("class_name"),
+        "cache_version": initialization.get("cache_version"),
+        **initialization.get("arguments", {}),
+    }
+    left_out = {*ignored, *initialization.get("opaque", ())}
+    return {name: one for name, one in parts.items() if name not in left_out}
+
+
+def check_comparable(found: Sequence[Differing], allowed: Sequence[str]) -> None:
+    """Refuse runs that differ in what makes numbers comparable, unless that is allowed.
+
+    Raises:
+        RecordError: they do; the message lists in what.
+    """
+    refused = [one for one in found if one.kind in ALLOWED and one.kind not in allowed]
+    if not refused:
+        return
+    lines = list(dict.fromkeys(f"{one.kind}: {one.test}, {_change(one)}" for one in refused))
+    more = f" (and {len(lines) - _MOST_LISTED:,} more)" if len(lines) > _MOST_LISTED else ""
+    kinds = [kind for kind in ALLOWED if any(one.kind == kind for one in refused)]
+    raise RecordError(
+        f"The runs differ in what makes numbers comparable: {'; '.join(lines[:_MOST_LISTED])}{more}.",
+        fix=f"Measure both alike, or compare all the same: {' '.join(f'--allow {kind}' for kind in kinds)} "
+        f"(in Python allow={kinds!r}).",
+    )
+
+
+def _change(one: Differing) -> str:
+    before, after = (
+        "none"
+        if value is None
+        else str(value)[:_DIGEST]
+        if one.kind == "data"
+        else beginning(str(value), _LONGEST)
+        for value in (one.baseline, one.candidate_value)
+    )
+    return f"{one.name} {before} → {after}"

@@ -1,0 +1,155 @@
+"""The systems that are compared: the runs that a caller names, told apart by SUT and by test, and their labels."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from modelgauge.comparison.named_runs import Given, named_runs
+from modelgauge.comparison.options import CompareOptions
+from modelgauge.comparison.result import System
+from modelgauge.data.records import TestRecord
+from modelgauge.data.results import GIVEN
+from modelgauge.errors import RecordError
+from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.wording.did_you_mean import did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSystem:
+    """A SUT or an app, and the runs that measured it.
+
+    Args:
+        given: what the caller named.
+        runs: by test (or data set), in the order of the runs.
+    """
+
+    given: str
+    runs: Mapping[str, RecordedRun]
+
+    @property
+    def record(self) -> TestRecord:
+        """The record of its first run, which says what it is as those of the others do."""
+        return next(iter(self.runs.values())).record
+
+    def labeled(self, label: str) -> System:
+        """Return the system as a comparison shows it."""
+        runs = {test: run.record.run_id for test, run in self.runs.items()}
+        return System(label=label, sut_uid=self.record.sut_uid, runs=runs, given=self.given)
+
+
+def measured_systems(
+    baseline: Given, candidates: Sequence[Given], options: CompareOptions
+) -> list[MeasuredSystem]:
+    """The baseline and the candidates, in this order: each SUT of what is named is a system.
+
+    Args:
+        baseline: names the runs of one SUT; of several, `options.baseline_sut` is the one, and the others are
+            candidates where no other ones are given.
+        candidates: name the runs of one SUT or several each.
+        options: say where runs are.
+
+    Raises:
+        RecordError: a name means no run, or one that cannot be read; the baseline is several SUTs; a system has two
+            runs of one test; or a run is given twice.
+    """
+    found = _systems(baseline, options)
+    first = _baseline(found, options.baseline_sut)
+    others = [] if candidates else [one for one in found if one is not first]
+    for given in candidates:
+        systems = _systems(given, options)
+        # Of an invocation of which the baseline is a part, the other SUTs are meant.
+        others += [one for one in systems if len(systems) == 1 or _identities(one) != _identities(first)]
+    if not others:
+        raise RecordError(
+            f"'{first.given}' has runs of one SUT alone, so there is nothing to compare it with.",
+            fix="Name the runs of a candidate too.",
+        )
+    _check_different([first, *others])
+    return [first, *others]
+
+
+def labels_of(systems: Sequence[MeasuredSystem]) -> list[str]:
+    """What tables call the systems, each by a label of its own: by the SUT's uid, with more where several share it."""
+    uids = Counter(_name(one) for one in systems)
+    alike = [one for one in systems if uids[_name(one)] > 1]
+    further: list[Callable[[MeasuredSystem], str]] = [
+        lambda one: one.record.identifier or "",
+        lambda one: one.given,
+        lambda one: one.record.run_id,
+    ]
+    tells = next(
+        (tell for tell in further if len({(_name(one), tell(one)) for one in alike}) == len(alike)),
+        further[-1],
+    )
+    return [f"{_name(one)} ({tells(one)})" if one in alike and tells(one) else _name(one) for one in systems]
+
+
+def _name(system: MeasuredSystem) -> str:
+    record = system.record
+    return record.sut_uid if record.sut_uid != GIVEN else record.identifier or system.given
+
+
+def test_name(record: TestRecord) -> str:
+    """What runs that can be compared call their test: of answers that were given, the data set or what judged them."""
+    if record.sut_uid != GIVEN:
+        return record.test_uid
+    if record.dataset is not None:
+        return record.dataset.name
+    return "evaluate" if record.test_initialization.get("class_name", "").endswith(":GivenTest") else "pytest"
+
+
+def _systems(given: Given, options: CompareOptions) -> list[MeasuredSystem]:
+    """The systems of what a caller names, in the order of their first runs."""
+    runs = named_runs(given, options.data_dir)
+    name = str(given) if isinstance(given, str) or hasattr(given, "parts") else runs[0].record.run_id
+    by_system: dict[object, dict[str, RecordedRun]] = {}
+    for run in runs:
+        record = run.record
+        own = by_system.setdefault(
+            (record.sut_uid, record.identifier if record.sut_uid == GIVEN else None), {}
+        )
+        test = test_name(record)
+        if test in own:
+            raise RecordError(
+                f"'{name}' has two runs of {test} on {record.sut_uid}: {own[test].record.run_id} and {record.run_id}.",
+                fix="Name one of them.",
+            )
+        own[test] = run
+    return [MeasuredSystem(name, own) for own in by_system.values()]
+
+
+def _baseline(found: Sequence[MeasuredSystem], sut: str | None) -> MeasuredSystem:
+    suts = [_name(one) for one in found]
+    if sut is None and len(found) == 1:
+        return found[0]
+    if sut in suts:
+        return found[suts.index(sut)]
+    given = found[0].given
+    if sut is None:
+        raise RecordError(
+            f"'{given}' has runs of {len(suts)} SUTs, and the baseline is one: {', '.join(suts)}.",
+            fix=f"Say which: --baseline-sut {suts[0]} (in Python baseline_sut={suts[0]!r}), or name its run.",
+        )
+    raise RecordError(
+        f"'{given}' has no run of the SUT '{sut}'.",
+        fix=f"{did_you_mean(sut, suts)}Its SUTs are: {', '.join(suts)}.",
+    )
+
+
+def _check_different(systems: Sequence[MeasuredSystem]) -> None:
+    """Refuse a run that is compared with itself."""
+    seen: dict[object, MeasuredSystem] = {}
+    for system in systems:
+        for identity, run in zip(_identities(system), system.runs.values(), strict=True):
+            first = seen.setdefault(identity, system)
+            if first is not system:
+                what = "is both baseline and candidate" if first is systems[0] else "is given twice"
+                raise RecordError(
+                    f"Run {run.record.run_id} {what}: '{first.given}' and '{system.given}' name it.",
+                    fix="Name two different runs: `modelgauge runs` lists them.",
+                )
+
+
+def _identities(system: MeasuredSystem) -> list[tuple[str, str]]:
+    """What tells runs apart, wherever their records were read from."""
+    return [(run.record.run_id, run.record.run_timestamp) for run in system.runs.values()]
