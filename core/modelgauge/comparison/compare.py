@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 from modelgauge.comparison.contrasts import contrast
 from modelgauge.comparison.families import adjusted, leaderboards, macro_means
 from modelgauge.comparison.flips import Flips
-from modelgauge.comparison.named_runs import Given
+from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions, CompareOptionsDict
 from modelgauge.comparison.paired_items import PairedItems, PairedRuns
 from modelgauge.comparison.pairing import paired_runs
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from modelgauge.data.results import Direction
 
 
-def compare(baseline: Given, *candidates: Given, **options: Unpack[CompareOptionsDict]) -> Comparison:
+def compare(baseline: GivenRuns, *candidates: GivenRuns, **options: Unpack[CompareOptionsDict]) -> Comparison:
     """Compare systems with a baseline on the items that their runs have in common.
 
     Each is a run (its id or the beginning of one, its folder, a file of `--output-file`, a `TestRecord`), all runs of
@@ -42,8 +42,8 @@ def compare(baseline: Given, *candidates: Given, **options: Unpack[CompareOption
     if not candidates and chosen.baseline_sut is None:
         raise InvalidOptionError(
             "There is nothing to compare the baseline with.",
-            fix='Give two runs or more: compare("latest~1", "latest"); or name one of the SUTs of an invocation: '
-            'compare("latest", baseline_sut="…").',
+            fix="Give two runs or more: modelgauge compare latest~1 latest; or say with which SUT of one invocation "
+            "the others are compared: modelgauge compare latest --baseline-sut UID.",
         )
     return compare_pairs(paired_runs(baseline, candidates, chosen), chosen)
 

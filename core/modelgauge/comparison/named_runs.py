@@ -9,11 +9,14 @@ from modelgauge.errors import RecordError
 from modelgauge.runs.naming import recorded_runs
 from modelgauge.runs.recorded_run import RecordedRun
 
-Given = str | Path | TestRecord | Sequence[TestRecord]
-"""What a caller names runs by: an id or the beginning of one, `latest`, a folder, a file, or records."""
+Given = str | Path | TestRecord
+"""What a caller names runs by: an id or the beginning of one, `latest`, a folder, a file, or a record."""
+
+GivenRuns = Given | Sequence[TestRecord]
+"""The same for several runs: a list of records, too."""
 
 
-def named_runs(given: Given, data_dir: str | Path | None = None) -> list[RecordedRun]:
+def named_runs(given: GivenRuns, data_dir: str | Path | None = None) -> list[RecordedRun]:
     """The runs that are meant: several for an invocation.
 
     Args:

@@ -8,7 +8,7 @@ import numpy as np
 
 from modelgauge.comparison.comparability import check_comparable, differences
 from modelgauge.comparison.matching import KEYS, pairing
-from modelgauge.comparison.named_runs import Given
+from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.paired_items import PairedItems, PairedRuns
 from modelgauge.comparison.result import Differing
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def paired_runs(
-    baseline: Given, candidates: Sequence[Given], options: CompareOptions | None = None
+    baseline: GivenRuns, candidates: Sequence[GivenRuns], options: CompareOptions | None = None
 ) -> PairedRuns:
     """Read the runs of a baseline and its candidates, and pair their items test by test.
 

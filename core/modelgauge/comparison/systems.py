@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from modelgauge.comparison.named_runs import Given, named_runs
+from modelgauge.comparison.named_runs import GivenRuns, named_runs
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.result import System
 from modelgauge.data.records import TestRecord
@@ -38,7 +38,7 @@ class MeasuredSystem:
 
 
 def measured_systems(
-    baseline: Given, candidates: Sequence[Given], options: CompareOptions
+    baseline: GivenRuns, candidates: Sequence[GivenRuns], options: CompareOptions
 ) -> list[MeasuredSystem]:
     """The baseline and the candidates, in this order: each SUT of what is named is a system.
 
@@ -98,7 +98,7 @@ def test_name(record: TestRecord) -> str:
     return "evaluate" if record.test_initialization.get("class_name", "").endswith(":GivenTest") else "pytest"
 
 
-def _systems(given: Given, options: CompareOptions) -> list[MeasuredSystem]:
+def _systems(given: GivenRuns, options: CompareOptions) -> list[MeasuredSystem]:
     """The systems of what a caller names, in the order of their first runs."""
     runs = named_runs(given, options.data_dir)
     name = str(given) if isinstance(given, str) or hasattr(given, "parts") else runs[0].record.run_id

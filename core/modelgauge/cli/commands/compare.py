@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @click.command("compare")
 @click.argument("baseline")
-@click.argument("candidates", nargs=-1, required=True, metavar="CANDIDATE...")
+@click.argument("candidates", nargs=-1, metavar="CANDIDATE...")
 @click.option(
     "--flips",
     type=click.IntRange(min=1),
@@ -69,7 +69,8 @@ def compare(
 
     BASELINE and CANDIDATE are runs: an id or the beginning of one, a folder, an invocation's id for all its runs,
     `latest` or `latest~1`, or a file of --output-file. Items of the same test are paired. Differences are candidate
-    less baseline. What is not significant is never called equal.
+    less baseline. What is not significant is never called equal. With --baseline-sut, a CANDIDATE may be left out: then
+    the other SUTs of the invocation are compared with that one.
 
     The exit code is 1 where a gate fails: --fail-if-worse, --require-not-worse or --fail-if.
 
@@ -77,6 +78,7 @@ def compare(
     Examples:
       modelgauge compare latest~1 latest
       modelgauge compare 20260131-120000-a1b2c3 latest --flips 3
+      modelgauge compare latest --baseline-sut openai/gpt-4o-mini
       modelgauge compare main.json latest --fail-if-worse --fail-if "accuracy < 0.9" --junit compare.xml
     """
     from modelgauge.comparison.compare import compare as compared
