@@ -3,8 +3,7 @@
 What the journal of an earlier run answers is in `earlier_run.py`.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +21,7 @@ from modelgauge.engine.bookkeeping.failures import AtStage, StageError, add_note
 from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.ask_sut import ask_sut
 from modelgauge.engine.calls.call import Target
+from modelgauge.engine.loop.together import all_done
 from modelgauge.engine.measurer import Reducer
 from modelgauge.engine.source import NumberedItem
 from modelgauge.errors import RunStoppedError
@@ -223,16 +223,6 @@ def note_failed(repeats: Iterable[int], results: Sequence[Any], failed: Failed, 
             add_note(as_exception(first.error), note)
         _raise_first(results)
     failed |= {repeat: repeat_failure(repeat, error) for repeat, error in errors.items()}
-
-
-async def all_done(work: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Wait for all, whatever fails: they may be paid. Returns results or exceptions, in order."""
-    if len(work) == 1:
-        try:
-            return [await work[0]]
-        except StageError as failure:
-            return [failure]
-    return await asyncio.gather(*work, return_exceptions=True)
 
 
 def _raise_first(results: Sequence[Any]) -> None:

@@ -147,7 +147,7 @@ class EarlierSessions:
         """
         self.recorded.read(tally.count)
         tally.items += len(self.recorded)
-        (self.totals or Totals()).begin(tally)
+        (self.totals or Totals()).add_to(tally)
 
     def compare(self, make: Callable[[], Iterable[NumberedItem]], index: JournalIndex) -> int:
         """Compare the items of the journal with those that the test makes now, before anything is asked.

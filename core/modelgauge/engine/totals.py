@@ -72,13 +72,16 @@ class Totals(Frozen):
         """The calls, tokens and dollars of the record."""
         return Spent(attempts=self.attempts, tokens=self.tokens, cost_usd=self.cost)
 
-    def begin(self, tally: Tally) -> None:
-        """Let a tally continue from these totals."""
-        earlier = (self.sut_calls, self.annotator_calls, self.judge_calls)
-        for counted, before in zip(tally.calls, earlier, strict=True):
-            counted.paid, counted.cached = before.paid, before.cached
-        tally.attempts, tally.tokens, tally.cost = self.attempts, self.tokens, self.cost
-        tally.unkept_before = self.unkept
+    def add_to(self, tally: Tally) -> None:
+        """Add to a tally what was used."""
+        used = (self.sut_calls, self.annotator_calls, self.judge_calls)
+        for counted, calls in zip(tally.calls, used, strict=True):
+            counted.paid += calls.paid
+            counted.cached += calls.cached
+        tally.attempts += self.attempts
+        tally.tokens += self.tokens
+        tally.cost += self.cost
+        tally.unkept_before += self.unkept
 
 
 class TotalsFile:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord, TestItemRecord
-from modelgauge.data.results import PASSED, CallCounts, Counts, Direction
+from modelgauge.data.results import PASSED, Counts, Direction
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.totals import Totals
 from modelgauge.evals.display import Shown
@@ -182,7 +182,7 @@ class Cases:
         tally = Tally(items=len(self.by_id()))
         for item in items:
             tally.count(item)
-        self.used.begin(tally)
+        self.used.add_to(tally)
         return tally.frozen()
 
 
@@ -273,20 +273,8 @@ def _union(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _sum(several: Iterable[Totals]) -> Totals:
-    used = list(several)
-
-    def calls(name: str) -> CallCounts:
-        each = [getattr(one, name) for one in used]
-        return CallCounts(paid=sum(one.paid for one in each), cached=sum(one.cached for one in each))
-
-    return Totals(
-        ended=True,
-        seconds=round(sum(one.seconds for one in used), 3),
-        sut_calls=calls("sut_calls"),
-        annotator_calls=calls("annotator_calls"),
-        judge_calls=calls("judge_calls"),
-        attempts=sum(one.attempts for one in used),
-        tokens=sum(one.tokens for one in used),
-        cost=sum(one.cost for one in used),
-        unkept=sum(one.unkept for one in used),
-    )
+    tally, seconds = Tally(), 0.0
+    for one in several:
+        one.add_to(tally)
+        seconds += one.seconds
+    return Totals.of(tally, seconds, ended=True)

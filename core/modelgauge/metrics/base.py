@@ -5,7 +5,6 @@ is good enough (threshold, direction, strictness) is decided here. The metrics t
 beside this one, the engine of judge metrics in `judge_base.py`.
 """
 
-import asyncio
 import inspect
 import math
 import re
@@ -23,6 +22,7 @@ from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.results import reaches
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.engine.loop.deadlines import never_waits, result_of
+from modelgauge.engine.loop.together import all_done
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import interface_method
 from modelgauge.metrics.definition import (
@@ -333,10 +333,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         if len(self._judges) < 2:
             return await self._scored_by(JUDGE, request)
         names = judge_names(len(self._judges))
-        # Wait for all, also where one fails: the cache keeps what is paid.
-        scores = await asyncio.gather(
-            *(self._scored_by(name, request) for name in names), return_exceptions=True
-        )
+        scores = await all_done([self._scored_by(name, request) for name in names])
         uids = [one if isinstance(one, str) else one.uid for one in self._judges]
         by_judge = scores_of_all(dict(zip(names, scores, strict=True)), uids, self.combine)
         return combined(by_judge, self.combine, higher_is_better=self.higher_is_better)

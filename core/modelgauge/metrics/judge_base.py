@@ -13,8 +13,7 @@ metrics that are the least or the mean of others. How questions are worded is in
 `questions.py`, how replies are read in `replies.py`.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import Template
 from typing import Any, ClassVar, TypeAlias, TypeVar
@@ -24,6 +23,7 @@ from pydantic import BaseModel
 from modelgauge.data.estimates import Score
 from modelgauge.data.prompts import SUTOptions, TextPrompt
 from modelgauge.data.responses import SUTCompletion
+from modelgauge.engine.loop.together import all_of
 from modelgauge.errors import DefinitionError, InvalidResponseError
 from modelgauge.interfaces.sut import ProducesStructuredOutput
 from modelgauge.metrics.base import Metric
@@ -42,7 +42,6 @@ from modelgauge.stats.exact import exact_mean
 from modelgauge.wording.did_you_mean import did_you_mean
 from modelgauge.wording.phrases import quoted
 
-T = TypeVar("T")
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
 _MOST_ITEMS = 30  # in one question: judges lose count in longer lists
@@ -213,7 +212,7 @@ class JudgeMetric(Metric):
         """
         if isinstance(self.procedure, Procedure):
             return await self._scored(self.procedure, test_case)
-        scored = await _all(self._scored(part, test_case) for part in self.procedure.parts.values())
+        scored = await all_of([self._scored(part, test_case) for part in self.procedure.parts.values()])
         parts = dict(zip(self.procedure.parts, scored, strict=True))
         return Score(
             self.procedure.reduce([one.value for one in scored]),
@@ -299,7 +298,7 @@ class JudgeMetric(Metric):
     async def _verdicts(self, judge: Judge, case: Any, items: Sequence[str]) -> list[Verdict]:
         size = 1 if judge.one_by_one else _MOST_ITEMS
         chunks = [items[start : start + size] for start in range(0, len(items), size)]
-        judged = await _all(self._judged(judge, case, one) for one in chunks)
+        judged = await all_of([self._judged(judge, case, one) for one in chunks])
         return [verdict for verdicts in judged for verdict in verdicts]
 
     async def _judged(self, judge: Judge, case: Any, items: Sequence[str]) -> Sequence[Verdict]:
@@ -347,14 +346,3 @@ def _check_names(instructions: str, settings: Sequence[str], where: str) -> None
             f"{where} has instructions with {f'${unknown[0]}' if unknown else 'a $'} that names none of its settings.",
             fix=f"Its settings are: {', '.join(settings)}. Write $$ for a dollar.",
         )
-
-
-async def _all(steps: Iterable[Awaitable[T]]) -> list[T]:
-    """Run steps at once, and wait for all, also where one fails, so that the cache keeps what is paid."""
-    done = await asyncio.gather(*steps, return_exceptions=True)
-    results: list[T] = []
-    for one in done:
-        if isinstance(one, BaseException):
-            raise one
-        results.append(one)
-    return results

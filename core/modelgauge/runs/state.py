@@ -70,7 +70,7 @@ def recorded_run(folder: RunFolder) -> RecordedRun:
     for one in shown.failures():
         tally.count(one)
     tally.outcomes["scored"] = tally.items - tally.failed
-    (totals or Totals()).begin(tally)
+    (totals or Totals()).add_to(tally)
     failure = RunFailure(stage="run", error_type="RunUnfinished", message=_state_message(folder, state))
     unfinished = record.replaced(
         run_id=folder.run_id,

@@ -1,9 +1,7 @@
 """One question to a SUT: our prompt to its request, the call, its response to ours, reasoning split off."""
 
-import asyncio
-from collections.abc import Coroutine, Iterable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
@@ -12,12 +10,11 @@ from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.call import Target, usage_in
 from modelgauge.engine.calls.splitting import Split, joined, single_prompts
-from modelgauge.errors import InvalidResponseError, RunStoppedError, SingleCompletionError
+from modelgauge.engine.loop.together import all_of
+from modelgauge.errors import InvalidResponseError, SingleCompletionError
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
 from modelgauge.text.answers import split_reasoning
 from modelgauge.wording.phrases import a_thing
-
-T = TypeVar("T")
 
 
 async def ask_sut(
@@ -48,7 +45,7 @@ async def ask_sut(
         answers.append(await _ask(target, sut, prompt, tally, number, split=split))
         if len(answers[0][0].completions) > 1:
             return answers[0]
-    answers += await _all([_ask(target, sut, one, tally, its) for its, one in singles[len(answers) :]])
+    answers += await all_of([_ask(target, sut, one, tally, its) for its, one in singles[len(answers) :]])
     return joined([response for response, _ in answers]), answers[0][1]
 
 
@@ -62,15 +59,6 @@ def _split(target: Target, sut: PromptResponseSUT[Any, Any], number: int, prompt
             return False
 
     return Split(request, number, is_single)
-
-
-async def _all(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Wait for all, whatever fails: they may be paid. One that stops all calls is raised before others."""
-    results = await asyncio.gather(*work, return_exceptions=True)
-    failures = [one for one in results if isinstance(one, BaseException)]
-    if failures:
-        raise min(failures, key=lambda one: not isinstance(one, RunStoppedError))
-    return [one for one in results if not isinstance(one, BaseException)]
 
 
 async def _ask(

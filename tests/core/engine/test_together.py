@@ -1,0 +1,42 @@
+"""Waiting for several coroutines, of which some fail."""
+
+import asyncio
+
+import pytest
+
+from modelgauge.engine.bookkeeping.failures import StageError
+from modelgauge.engine.loop.together import all_done, all_of
+from modelgauge.errors import RunStoppedError
+
+
+async def giving(value, ended):
+    await asyncio.sleep(0)
+    ended.append(value)
+    if isinstance(value, Exception):
+        raise value
+    return value
+
+
+STOPPED = RunStoppedError("No more calls.", fix="None.")
+
+
+@pytest.mark.parametrize(
+    "values", [[], [1], [1, 2], [StageError("sut", "x", LookupError())], [LookupError(), 2]]
+)
+def test_all_are_done_whatever_fails(values):
+    ended = []
+    assert asyncio.run(all_done([giving(one, ended) for one in values])) == values == ended
+
+
+@pytest.mark.parametrize("values", [[LookupError("first"), 1], [LookupError("first"), KeyError("second"), 1]])
+def test_the_first_failure_is_raised_when_all_have_ended(values):
+    ended = []
+    with pytest.raises(LookupError, match="first"):
+        asyncio.run(all_of([giving(one, ended) for one in values]))
+    assert ended == values
+
+
+def test_what_stops_all_calls_is_raised_before_others():
+    with pytest.raises(RunStoppedError):
+        asyncio.run(all_of([giving(one, []) for one in (1, LookupError(), STOPPED)]))
+    assert asyncio.run(all_of([giving(one, []) for one in (1, 2)])) == [1, 2]
