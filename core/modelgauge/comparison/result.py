@@ -322,6 +322,10 @@ class Comparison(Frozen):
     notes: tuple[Text, ...] = ()
     _flips: Sequence[ReadFlips] = PrivateAttr(default=())
 
+    def __str__(self) -> str:
+        """The verdicts, a line for each comparison."""
+        return "\n".join(f"{row.test}, {row.measurement}: {row.verdict_text}" for row in self.comparisons)
+
     def with_flips(self, flips: Sequence[ReadFlips]) -> "Comparison":
         """Return a copy of the comparison that reads flipped items by these functions, one for each comparison."""
         bound = self.model_copy()

@@ -84,7 +84,10 @@ class Judge:
         mde = (normal.inv_cdf(1 - self.alpha / (2 * max(1, self.family))) + normal.inv_cdf(0.8)) * row.stderr
         width = math.inf if row.value_range is None else row.value_range[1] - row.value_range[0]
         found = f"a difference of {amounts.of(mde)} would have been found 4 times in 5"
-        if mde > width:
+        units = row.n_paired if row.n_clusters is None else row.n_clusters
+        if mde > width or 2.0 ** (1 - units) >= self.alpha / max(
+            1, self.family
+        ):  # not even with all on one side
             found = "with so few items hardly any difference would be found"
         said += f" (difference {amounts.of(row.difference)}{amounts.between(row.interval, ', {}')}): {found}."
         margin = "" if row.margin_test is None else amounts.in_full(row.margin_test.margin)

@@ -162,6 +162,9 @@ def test_some_measurements_alone():
     )  # fmt: skip
     found = compare_pairs(runs_of(items), CompareOptions())
     assert [row.measurement for row in found.comparisons] == ["accuracy", "seconds"]
+    assert str(found).splitlines() == [
+        f"t, {row.measurement}: {row.verdict_text}" for row in found.comparisons
+    ]
     assert found.notes == ("Only A has the measurement 'own' of t.",)
     one = compare_pairs(runs_of(items), CompareOptions(measurements=("seconds",)))
     assert ([row.measurement for row in one.comparisons], one.family, one.notes) == (["seconds"], 1, ())

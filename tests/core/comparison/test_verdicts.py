@@ -145,6 +145,17 @@ def test_the_digits_are_those_that_the_error_bar_allows():
         assert len(amount.partition(".")[2]) == {40: 0, 4_000: 1, 400_000: 2}[n], (amount, shown)
 
 
+def test_few_items_are_not_said_to_find_differences():
+    for before, after in (([0, 1, 0, 0, 1], [1, 0, 1, 0, 1]), ([1.5, 2, 3, 2, 4], [1, 5, 4, 3.5, 2])):
+        assert compared(before, after).verdict_text.endswith(
+            "with so few items hardly any difference would be found."
+        )
+        assert compared(before * 2, after * 2).verdict_text.endswith("would have been found 4 times in 5.")
+    many = {"n_paired": 6, **NOTHING}
+    assert "4 times in 5" in judged(**many).verdict_text
+    assert "hardly any" in judged(**many, family=2).verdict_text
+
+
 def test_no_difference_is_shown_where_it_was_tested():
     generator = np.random.default_rng(1)
     before = np.tile([0.0, 1.0], 1000)
