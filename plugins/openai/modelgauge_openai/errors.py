@@ -61,7 +61,7 @@ _FIX_BY_FINAL_WORDS = (  # of errors that no further call changes, with any stat
     (
         re.compile(
             r"\b(invalid|unknown|no such) model\b|not a valid model|unable to access model|model not exist"
-            r"|no models? loaded"
+            r"|no models? loaded|server is pinned to"
             r"|\b(model|deployment)s?\b.{0,200}?\b(does not exist|(is )?not found|could not be found)",
             re.IGNORECASE,
         ),

@@ -60,8 +60,12 @@ SERVERS: dict[str, dict[str, Any]] = {
     "tgi": {"base_url": "http://localhost:3000/v1"},
     # https://docs.together.ai/docs/openai-api-compatibility
     "together": {"base_url": "https://api.together.xyz/v1", "key_env": "TOGETHER_API_KEY"},
-    # https://huggingface.co/docs/transformers/serving
-    "transformers": {"base_url": "http://localhost:8000/v1"},
+    # https://huggingface.co/docs/transformers/serving; as of 5.23 it ignores what is omitted here, and `n`
+    "transformers": {
+        "base_url": "http://localhost:8000/v1",
+        "completions": "many_calls",
+        "omit": ("seed", "logprobs", "response_format"),
+    },
     # https://docs.vllm.ai/en/stable/serving/openai_compatible_server.html
     "vllm": {"base_url": "http://localhost:8000/v1"},
     # https://docs.x.ai/docs/api-reference

@@ -92,8 +92,10 @@ def write_gguf(path):
 
 @contextmanager
 def transformers(folder):
-    write_transformers(folder)
-    with started("transformers", "/health", "serve", str(folder), "--device", "cpu") as base_url:
+    write_transformers(folder / "tiny")
+    os.environ["HF_HOME"] = str(folder)
+    os.chdir(folder)  # for the model is called like its folder
+    with started("transformers", "/health", "serve", "tiny", "--device", "cpu") as base_url:
         yield base_url
 
 
