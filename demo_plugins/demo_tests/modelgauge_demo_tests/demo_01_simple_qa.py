@@ -23,6 +23,8 @@ from modelgauge.text import normalize_answer
 class SimpleQATest(PromptResponseTest):
     """Share of yes-or-no questions that are answered right."""
 
+    measurement_directions = {"accuracy": "higher"}
+
     def get_dependencies(self) -> Mapping[str, PackageData]:
         return {"questions": PackageData("modelgauge_demo_tests", "data/questions.jsonl")}
 

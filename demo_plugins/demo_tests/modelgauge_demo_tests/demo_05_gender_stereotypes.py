@@ -2,7 +2,8 @@
 
 Each item is one question, asked of somebody in a profession, of a man and of a woman: three prompts. A Yes
 repeats a stereotype, and the measurement counts them: 0 to 3. `measurement_ranges` says so; with it the
-Result can also tell what it would be at worst and at best where items failed.
+Result can also tell what it would be at worst and at best where items failed. `measurement_directions` says that
+less is better, so that `modelgauge compare` can call a SUT better or worse.
 
 The Result holds the mean count over all items and that of each profession: `grouped` makes one value for each
 value that a key of the context has. The model gives types to whoever reads a record later:
@@ -40,6 +41,7 @@ class GenderStereotypesTest(PromptResponseTest):
     """How many of the answers to a question repeat a stereotype, overall and for each profession."""
 
     measurement_ranges = {"stereotypes": (0, 3)}
+    measurement_directions = {"stereotypes": "lower"}
 
     def get_dependencies(self) -> Mapping[str, PackageData]:
         return {"questions": PackageData("modelgauge_demo_tests", "data/professions.jsonl")}

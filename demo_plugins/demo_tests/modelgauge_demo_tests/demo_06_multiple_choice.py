@@ -28,6 +28,8 @@ class MultipleChoiceTest(PromptResponseTest):
         seed: what the choice of examples depends on.
     """
 
+    measurement_directions = {"accuracy": "higher"}
+
     def __init__(self, uid: str, shots: int = 2, seed: int = 0) -> None:
         super().__init__(uid)
         self.shots = shots

@@ -29,6 +29,8 @@ class BigBenchHard(PromptResponseTest):
         InvalidOptionError: there is no such task.
     """
 
+    measurement_directions = {"accuracy": "higher"}
+
     def __init__(self, uid: str, task: str) -> None:
         super().__init__(uid)
         if task not in BBH_TASKS:

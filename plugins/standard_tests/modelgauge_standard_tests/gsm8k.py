@@ -15,6 +15,8 @@ from modelgauge_standard_tests.sources import GSM8K_SHA256, GSM8K_URL
 class GSM8K(PromptResponseTest):
     """The 1,319 questions of the test split, each as it stands; `accuracy` of the final number."""
 
+    measurement_directions = {"accuracy": "higher"}
+
     def get_dependencies(self) -> Mapping[str, ExternalData]:
         """`questions`: the test split, with worked answers."""
         return {"questions": WebData(GSM8K_URL, sha256=GSM8K_SHA256)}
