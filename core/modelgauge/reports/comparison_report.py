@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from modelgauge.comparison.result import Comparison, MeasurementComparison
 from modelgauge.data.figures import figure
 from modelgauge.reports.comparison_tables import add_differences, add_leaderboards, add_matrix
-from modelgauge.reports.comparison_words import VERDICTS, listed, short_json, unit_of
+from modelgauge.reports.comparison_words import METHODS, VERDICTS, listed, short_json, unit_of
 from modelgauge.reports.layout import Page, Style, counted
 
 _DETAILED = 6  # comparisons that are answered one by one
@@ -142,8 +142,13 @@ def _precision(row: MeasurementComparison) -> Facts:
     unit = unit_of(row.value_range)
     named = f" {unit.name}" if unit.name else ""
     if row.bounds is not None and row.bounds[0] < row.bounds[1]:
-        around = f", 95 % interval {unit.between(row.bounds_interval)}" if row.bounds_interval else ""
-        yield "bounds", f"{unit.between(row.bounds)}{named} if all missing items were worst or best{around}"
+        around = (
+            f", 95 % interval {unit.between(row.bounds_interval, row.stderr)}" if row.bounds_interval else ""
+        )
+        yield (
+            "bounds",
+            f"{unit.between(row.bounds, row.stderr)}{named} if all missing items were worst or best{around}",
+        )
     if row.stderr is not None and row.stderr_unpaired is not None:
         error, apart = (
             figure(unit.scale * one, unit.scale * row.stderr) for one in (row.stderr, row.stderr_unpaired)
@@ -157,15 +162,10 @@ def _precision(row: MeasurementComparison) -> Facts:
         )
     if row.n_clusters is not None:
         yield "clusters", f"{row.n_clusters:,}; items of one are not independent"
-    if row.p_kind or row.interval_kind:
-        yield (
-            "method",
-            ", ".join(
-                f"{what} by {kind}"
-                for what, kind in (("p", row.p_kind), ("interval", row.interval_kind))
-                if kind
-            ),
-        )
+    kinds = {"p": row.p_kind, "interval": row.interval_kind}
+    by = [f"{what} by {METHODS.get(kind, kind)}" for what, kind in kinds.items() if kind]
+    if by:
+        yield "method", ", ".join(by)
 
 
 def differing(comparison: Comparison) -> list[str]:

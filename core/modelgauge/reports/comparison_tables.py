@@ -93,7 +93,7 @@ def _lines(row: MeasurementComparison, comparison: Comparison, page: Page) -> It
             _p_head(comparison): "" if row.p_adjusted is None else p_text(row.p_adjusted, comparison.alpha),
             values: _values(row, page),
             "won/lost/equal": f"{row.wins:,}/{row.losses:,}/{row.ties:,}",
-            "worst to best": unit_of(row.value_range).between(row.bounds) if missing else "",
+            "worst to best": unit_of(row.value_range).between(row.bounds, row.stderr) if missing else "",
         },
     )
     for group in row.groups:

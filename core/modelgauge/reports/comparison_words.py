@@ -19,6 +19,18 @@ VERDICTS: dict[Verdict, str] = {
 }
 """What can be said of a candidate, in words; findings first."""
 
+METHODS = {
+    "mcnemar_exact": "McNemar's exact test",
+    "t": "Student's t",
+    "cr2_t": "t with errors that allow for clusters (CR2)",
+    "permutation": "permutation test",
+    "wilcoxon": "Wilcoxon's signed-rank test",
+    "bootstrap": "bootstrap",
+    "tango": "Tango's score interval",
+    "bca": "bootstrap (BCa)",
+}
+"""The methods of p values and intervals, in words."""
+
 _MOST_OF_A_VALUE = 60  # characters
 
 

@@ -6,12 +6,13 @@ from itertools import groupby, zip_longest
 from modelgauge.comparison.result import Comparison, FlippedItem
 from modelgauge.data.figures import exact
 from modelgauge.reports.comparison_words import short_json
-from modelgauge.reports.layout import Page, Style
+from modelgauge.reports.layout import Page, Style, folded, one_line, visible
 from modelgauge.reports.text_difference import Kind, Piece, text_difference
 from modelgauge.wording.phrases import ends
 
 _MOST = 1200  # characters of a prompt or an answer
 _MOST_EQUAL = 160  # characters of a part that both answers have
+_MOST_OF_A_NAME = 200
 _ALIKE = 0.5  # share of the longer answer that both have, from which on differences are marked
 _BRACKETS: dict[Kind, tuple[str, str]] = {"removed": ("[-", "-]"), "added": ("{+", "+}"), "equal": ("", "")}
 
@@ -31,7 +32,7 @@ def render_flips(
     for (test, measurement, candidate), group in groupby(
         flips, key=lambda one: (one.test, one.measurement, one.candidate)
     ):
-        page.add(f"Items of {test} with another {measurement}", "bold")
+        page.add(one_line(f"Items of {test} with another {measurement}", _MOST_OF_A_NAME), "bold")
         for flip in group:
             page.add_gap()
             _add(flip, comparison.baseline.label, candidate, page)
@@ -42,7 +43,8 @@ def render_flips(
 def _add(flip: FlippedItem, baseline: str, candidate: str, page: Page) -> None:
     change = page.style.arrow.join(map(exact, (flip.baseline_value, flip.candidate_value)))
     other = "" if flip.candidate_item_id == flip.item_id else f" ({flip.candidate_item_id} there)"
-    page.add(f"{'won' if flip.won else 'lost'} {flip.item_id}{other}: {flip.measurement} {change}", "bold")
+    head = f"{'won' if flip.won else 'lost'} {flip.item_id}{other}: {flip.measurement} {change}"
+    page.add(one_line(head, _MOST_OF_A_NAME), "bold")
     for prompt in flip.prompts:
         _add_text("prompt", prompt, page)
     for first, second in zip_longest(flip.baseline_answers, flip.candidate_answers):
@@ -52,7 +54,7 @@ def _add(flip: FlippedItem, baseline: str, candidate: str, page: Page) -> None:
         (candidate, flip.candidate_annotations),
     ):
         for name, value in ((name, value) for one in annotations for name, value in one.items()):
-            page.add(f"  {name} of {label}: {short_json(value)}")
+            page.add(f"  {one_line(f'{name} of {label}: {short_json(value)}', _MOST_OF_A_NAME)}")
 
 
 def _add_answers(answers: dict[str, str | None], page: Page) -> None:
@@ -69,7 +71,7 @@ def _add_answers(answers: dict[str, str | None], page: Page) -> None:
             _add_text(marked, "".join(_marked(pieces)), page)
             return
     for label, answer in answers.items():
-        _add_text(label, "(no answer)" if answer is None else answer, page)
+        _add_text(label, "(no answer)" if answer is None else answer or "(empty)", page)
 
 
 def _marked(pieces: Iterable[Piece]) -> Iterator[str]:
@@ -79,6 +81,9 @@ def _marked(pieces: Iterable[Piece]) -> Iterator[str]:
 
 
 def _add_text(label: str, text: str, page: Page) -> None:
-    page.add(f"  {label}", "dim")
-    for line in ends(text, _MOST).split("\n"):
-        page.add(f"    {line}")
+    """Add a text in its own lines, behind a bar: no line of it can be taken for one of ours, or for a command."""
+    page.add(f"  {one_line(label, _MOST_OF_A_NAME)}", "dim")
+    bar = "│" if page.style.symbols else "|"
+    for line in visible(page.redact(ends(text, _MOST))).split("\n"):
+        for part in folded(line, page.style.width - 4):
+            page.add(f"  {bar} {part}")

@@ -289,7 +289,7 @@ class Page:
 
     def __init__(self, style: Style, redact: Callable[[str], str]) -> None:
         self.style = style
-        self._redact = redact
+        self.redact = redact
         self._lines: list[str] = []
 
     def add(self, text: str, look: str = "") -> None:
@@ -299,7 +299,7 @@ class Page:
             text: of one or more lines.
             look: bold, dim or red.
         """
-        for line in visible(self._redact(text)).split("\n"):
+        for line in visible(self.redact(text)).split("\n"):
             self._lines += [self._painted(one, look) for one in folded(line, self.style.width)]
 
     def add_table(
@@ -312,10 +312,10 @@ class Page:
         drawn: Collection[str] = (),
     ) -> None:
         """Add a table, and an empty line behind it; see `columns`."""
-        shown = [[self._redact(cell) for cell in row] for row in rows]
+        shown = [[self.redact(cell) for cell in row] for row in rows]
         text = columns(
             shown,
-            [visible(self._redact(name)) for name in head],
+            [visible(self.redact(name)) for name in head],
             width=self.style.width,
             folds=folds,
             right=right,
@@ -334,7 +334,7 @@ class Page:
             look: bold, dim or red.
             indent: width of the labels.
         """
-        lines = folded(visible(" ".join(self._redact(text).split())), self.style.width - indent - 2)
+        lines = folded(visible(" ".join(self.redact(text).split())), self.style.width - indent - 2)
         for place, line in enumerate(lines):
             self._lines.append(f"{self._label('' if place else label, indent)}{self._painted(line, look)}")
 
@@ -346,7 +346,7 @@ class Page:
             content: on one line, however long.
             indent: width of the labels.
         """
-        self._lines.append(f"{self._label(label, indent)}{visible(self._redact(content))}")
+        self._lines.append(f"{self._label(label, indent)}{visible(self.redact(content))}")
 
     def add_gap(self) -> None:
         """Add an empty line."""

@@ -157,7 +157,7 @@ def test_what_is_not_worse_passes_both_gates(compare):
 def test_failed_items_are_counted_and_bounded(compare):
     shown = compare(*JUDGED, suts=("good", "failing")).out
     assert "paired   38 of 40 items, by id; 2 failed on a side, or on both" in shown
-    assert "bounds   -5.0 to 0.0 points if all missing items were worst or best" in shown
+    assert "bounds   -5 to 0 points if all missing items were worst or best" in shown
 
 
 def test_junit_is_written_before_anything_is_shown(compare, here):

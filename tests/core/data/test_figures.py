@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.data.figures import decimals_for, duration, exact, figure, limit, size
+from modelgauge.data.figures import decimals_for, duration, exact, figure, limit, p_text, size
 from modelgauge.data.results import reaches
 
 
@@ -170,3 +170,23 @@ def test_durations_have_their_natural_unit(seconds, shown):
 )
 def test_sizes(count, shown):
     assert size(count) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "alpha", "shown"),
+    [
+        (1.0, 0.05, "1.00"),
+        (0.25, 0.05, "0.25"),
+        (0.0321, 0.05, "0.032"),
+        (0.04996, 0.05, "0.04996"),
+        (0.05, 0.05, "0.050"),
+        (0.0996, 0.1, "0.0996"),
+        (0.00099, 0.05, "<0.001"),
+        (1e-300, 0.05, "<0.001"),
+        (0.0, 0.05, "<0.001"),
+        (0.0004, 0.0005, "0.0004"),
+        (0.0, 0.0005, "0"),
+    ],
+)
+def test_a_p_value_stays_on_its_side_of_alpha(value, alpha, shown):
+    assert p_text(value, alpha) == shown

@@ -37,7 +37,7 @@ def test_the_answer_comes_first_then_the_numbers_with_the_interval_drawn():
         "bounds   +3.8 to +4.8 points if all missing items were worst or best",
         "error    1.4 points; on two separate samples it would be 1.9 (correlation 0.43)",
         "finds    a true difference of 4.0 points 4 times in 5",
-        "method   p by mcnemar_exact, interval by tango",
+        "method   p by McNemar's exact test, interval by Tango's score interval",
         "differs  in nothing else that the runs record",
     ]
 
