@@ -93,13 +93,14 @@ class Side:
         Args:
             places: of the items among those of this run.
         """
-        offsets = [int(self._offsets[place]) for place in places]
+        offsets = (int(self._offsets[place]) for place in places)
         if self.run.folder is None:
-            wanted = set(offsets)
+            order = list(offsets)
+            wanted = set(order)
             held = {
                 number: one for number, one in enumerate(self.run.record.iter_items()) if number in wanted
             }
-            yield from (held[number] for number in offsets)
+            yield from (held[number] for number in order)
             return
         with opened(self.run.folder.journal) as file:
             for offset in offsets:

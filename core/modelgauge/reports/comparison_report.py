@@ -13,8 +13,8 @@ from modelgauge.reports.comparison_words import METHODS, VERDICTS, listed, short
 from modelgauge.reports.layout import Page, Style, counted
 
 _DETAILED = 6  # comparisons that are answered one by one
-_MANY = 30  # comparisons, of which only findings are shown in full where all stand in a matrix
-_MOST_LINES = 5  # of what is said of single tests
+_MANY = 30  # comparisons, of which none is shown in full where all stand in a matrix
+_MOST_LINES = 3  # of what is said of single tests
 
 Facts = Iterator[tuple[str, str]]  # labels with texts
 
@@ -39,7 +39,7 @@ def render(
         page.add(line)
     page.add_gap()
     in_matrix = add_matrix(comparison, page)
-    add_differences(comparison, page, findings_only=in_matrix and len(comparison.comparisons) > _MANY)
+    add_differences(comparison, page, only_means=in_matrix and len(comparison.comparisons) > _MANY)
     add_leaderboards(comparison, page)
     facts = list(_facts(comparison))
     wide = max(len(label) for label, _ in facts)
@@ -126,7 +126,7 @@ def _items(row: MeasurementComparison) -> int:
 
 def _paired(row: MeasurementComparison) -> str:
     parts = {"only in the baseline": row.n_only_baseline, f"only in {row.candidate}": row.n_only_candidate}
-    lacking = [f"{row.n_failed:,} failed on a side, or on both"] if row.n_failed else []
+    lacking = [f"{row.n_failed:,} failed"] if row.n_failed else []
     lacking += [f"{number:,} {where}" for where, number in parts.items() if number]
     return "; ".join([f"{row.n_paired:,} of {counted(_items(row), 'item')}, by {row.matched_by}", *lacking])
 

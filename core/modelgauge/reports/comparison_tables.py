@@ -10,6 +10,7 @@ from modelgauge.comparison.result import (
     LeaderboardTable,
     MacroComparison,
     MeasurementComparison,
+    RankedSystem,
 )
 from modelgauge.data.figures import figure, p_text
 from modelgauge.data.results import Direction
@@ -18,6 +19,7 @@ from modelgauge.reports.interval_chart import Axis
 from modelgauge.reports.layout import Page, cells, counted
 
 _MANY = 12  # rows, from which on each must do with one line
+_MOST_BOARDS = 3  # leaderboards that are shown in full
 _LABEL = 14  # characters of a system's name that fit over a column of values
 _KEPT = 3  # columns beside the drawing that are shown however little room there is
 _LEAST_CHART, _GOOD_CHART, _MOST_CHART = 13, 21, 41
@@ -36,6 +38,7 @@ class _Line:
     Args:
         names: the test, the measurement and the candidate.
         indented: stands in place of the names where it is a part of the row above.
+        of_tests: whether it is a mean over tests, which its first name says.
         difference: None where nothing was paired.
         stderr: of the difference.
         interval: of the difference.
@@ -45,6 +48,7 @@ class _Line:
 
     names: tuple[str, str, str]
     indented: str = ""
+    of_tests: bool = False
     difference: float | None
     stderr: float | None
     interval: Interval | None
@@ -52,26 +56,31 @@ class _Line:
     other: dict[str, str] = field(default_factory=dict)
 
 
-def add_differences(comparison: Comparison, page: Page, *, findings_only: bool = False) -> None:
+def add_differences(comparison: Comparison, page: Page, *, only_means: bool = False) -> None:
     """Add a table of differences for each unit and direction, groups and means over tests included.
 
     Args:
         comparison: what was found.
         page: where to.
-        findings_only: leave out what cannot be told, and say so.
+        only_means: leave out the single comparisons, and say so.
     """
-    rows = [row for row in comparison.comparisons if not findings_only or row.verdict != "cannot_tell"]
     tables: dict[tuple[Unit, str, Direction | None], list[_Line]] = {}
-    for row in rows:
+    for row in () if only_means else _by_test(comparison.comparisons):
         tables.setdefault(_table_of(row), []).extend(_lines(row, comparison, page))
     for mean in comparison.macro:
         tables.setdefault(_table_of(mean), []).append(_mean_line(mean))
     for (unit, _, direction), lines in tables.items():
         _add_table(lines, unit, direction, page)
-    if len(rows) < len(comparison.comparisons):
-        left_out = len(comparison.comparisons) - len(rows)
-        page.add(f"{left_out:,} more cannot be told: see them with fewer candidates, or with --json.", "dim")
+    if only_means:
+        page.add("The interval of each comparison: with fewer candidates, or with --json.", "dim")
         page.add_gap()
+
+
+def _by_test(rows: Sequence[MeasurementComparison]) -> list[MeasurementComparison]:
+    """The comparisons of each test together, in the order of the tests."""
+    tests = {test: place for place, test in enumerate(dict.fromkeys(row.test for row in rows))}
+    names = {name: place for place, name in enumerate(dict.fromkeys(row.measurement for row in rows))}
+    return sorted(rows, key=lambda row: (tests[row.test], names[row.measurement]))
 
 
 def _table_of(row: MeasurementComparison | MacroComparison) -> tuple[Unit, str, Direction | None]:
@@ -110,6 +119,7 @@ def _lines(row: MeasurementComparison, comparison: Comparison, page: Page) -> It
 def _mean_line(mean: MacroComparison) -> _Line:
     return _Line(
         names=(f"mean of {counted(len(mean.tests), 'test')}", mean.measurement, mean.candidate),
+        of_tests=True,
         difference=mean.difference,
         stderr=mean.stderr,
         interval=mean.interval,
@@ -159,7 +169,7 @@ def _add_table(lines: Sequence[_Line], unit: Unit, direction: Direction | None, 
 def _chart_width(names: _Table, beside: _Table, page: Page) -> int:
     """How wide drawings are: a good width beside as many columns as that leaves room for, else what is left."""
     room = page.style.width
-    for number in range(len(beside), _KEPT - 1, -1):
+    for number in range(len(beside), min(_KEPT, len(beside)) - 1, -1):
         room = page.style.width - sum(_width(column) + _GAP for column in (*names, *beside[:number]))
         if room >= _GOOD_CHART:
             break
@@ -184,14 +194,14 @@ def _mark(told: bool | None, page: Page) -> str:
 
 def _caption(lines: Sequence[_Line], unit: Unit, direction: Direction | None, page: Page) -> str:
     better = f"{direction} is better" if direction else "which values are better is not known"
-    marks = {True: "", False: "cannot tell", None: "not tested"}
+    marks = {True: "", False: "cannot tell", None: "untested"}
     legend = [
         f"{_mark(told, page)} {word}"
         for told, word in marks.items()
         if word and any(one.told is told for one in lines)
     ]
-    points = f", in {unit.name}" if unit.name else ""
-    return "; ".join([f"Candidate less baseline{points}: {better}", *legend])
+    points = f" in {unit.name}" if unit.name else ""
+    return ". ".join(filter(None, [f"Candidate less baseline{points}, {better}", ", ".join(legend)]))
 
 
 def _named(lines: Sequence[_Line]) -> _Table:
@@ -199,7 +209,7 @@ def _named(lines: Sequence[_Line]) -> _Table:
     found = [
         (head, [one.names[place] for one in lines])
         for place, head in enumerate(_NAMES)
-        if len({one.names[place] for one in lines}) > 1
+        if len({one.names[place] for one in lines}) > 1 or (place == 0 and any(one.of_tests for one in lines))
     ] or [("Measurement", [one.names[1] for one in lines])]
     for at in range(len(lines) - 1, 0, -1):
         if len(found) > 1 and found[0][1][at] == found[0][1][at - 1]:
@@ -256,27 +266,48 @@ def add_matrix(comparison: Comparison, page: Page) -> bool:
         return False
     units = {unit_of(row.value_range).name for row in comparison.comparisons}
     points = f", in {units.pop()}" if len(units) == 1 and "" not in units else ""
-    page.add(f"Less {comparison.baseline.label}{points}; where there is no word, it cannot be told", "dim")
+    page.add(f"Less {comparison.baseline.label}{points}; without a word, it cannot be told", "dim")
     _add(table, page)
     return True
 
 
 def add_leaderboards(comparison: Comparison, page: Page) -> None:
-    """Add the systems of each test and measurement by rank, with who cannot be told apart."""
+    """Add the systems by rank, with who cannot be told apart; of many tests and measurements the ranks alone."""
+    if len(comparison.leaderboards) > _MOST_BOARDS:
+        _add_ranks(comparison, page)
+        return
     for board in comparison.leaderboards:
         page.add(
             f"{board.test}, {board.measurement}: {counted(board.n, 'item')} that all systems have", "bold"
         )
-        ranks = [one.ranks for one in board.systems]
+        values = [one.value for one in board.systems]
+        error = (max(values) - min(values)) / 10
         _add(
             [
-                ("rank", [f"{best}" if best == worst else f"{best} to {worst}" for best, worst in ranks]),
+                ("rank", [_ranks(one) for one in board.systems]),
                 ("System", [one.system for one in board.systems]),
-                ("value", [figure(one.value) for one in board.systems]),
+                ("value", [figure(value, error) for value in values]),
                 ("not told apart", [_letters(board, one.system) for one in board.systems]),
             ],
             page,
         )
+
+
+def _add_ranks(comparison: Comparison, page: Page) -> None:
+    labels = [comparison.baseline.label, *(one.label for one in comparison.candidates)]
+    boards = comparison.leaderboards
+    several = len({board.measurement for board in boards}) > 1
+    by_label = [{one.system: _ranks(one) for one in board.systems} for board in boards]
+    table: _Table = [("Test", [board.test for board in boards])]
+    table += [("Measurement", [board.measurement for board in boards])] if several else []
+    table += [(label, [ranks.get(label, "") for ranks in by_label]) for label in labels]
+    page.add("Ranks that each system may have", "dim")
+    _add(table, page)
+
+
+def _ranks(one: RankedSystem) -> str:
+    best, worst = one.ranks
+    return f"{best}" if best == worst else f"{best} to {worst}"
 
 
 def _letters(board: LeaderboardTable, system: str) -> str:
