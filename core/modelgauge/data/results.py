@@ -23,6 +23,9 @@ PASSED = "passed"
 GIVEN = "given_outputs"
 """How records call the SUT whose answers were there before the run."""
 
+PYTEST = "pytest"
+"""How records call the class of the test that a session of pytest is, and the test, where the user gave no name."""
+
 Direction = Literal["higher", "lower"]
 """Which values of a measurement are the better ones."""
 

@@ -38,9 +38,8 @@ from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.given_test import GivenTest
 from modelgauge.evals.hyperparameters import logged_hyperparameters
 from modelgauge.evals.results import TestResult, test_result
-from modelgauge.evals.session_cases import Cases, numbered, renamed
+from modelgauge.evals.session_cases import OUTSIDE, Cases, numbered, renamed
 from modelgauge.evals.session_loop import Job, SessionLoop
-from modelgauge.evals.session_record import OUTSIDE, SessionRecord
 from modelgauge.evals.session_run import SessionRun
 from modelgauge.metrics.judged_cases import title_of
 from modelgauge.plugins.discovery import Plugins, discover
@@ -141,7 +140,7 @@ class Session:
         self._place_of = place_of
         self._calls_of: Counter[str] = Counter()
         self._call_count = 0
-        self._record = SessionRecord(self.options, self.options.command_line() or ["pytest", *args])
+        self._command = self.options.command_line() or ["pytest", *args]
         self._settings = load_settings(where["cwd"])
         self._plugins: Plugins | None = None
         self._observers = Observers([])
@@ -150,11 +149,12 @@ class Session:
     def _begin_process(self) -> None:
         """Set up the files and the loop of this process; after a fork, drop the parent's."""
         self._process = os.getpid()
-        self._run = SessionRun(
-            self._where, self._settings.data_dir / RUNS, lambda: self._record.first_manifest(self._run)
+        self._secrets = SessionSecrets(
+            self._settings.secrets_file, lambda one: self._run.log(secret=asdict(one))
         )
-        self._secrets = SessionSecrets(self._settings.secrets_file, lambda one: self._log(secret=asdict(one)))
         self._redact = self._secrets.redactor.redact_json_text
+        runs = self._settings.data_dir / RUNS
+        self._run = SessionRun(self._where, runs, self.options, self._command, self._redact)
         self._tally, self._seconds = Tally(), 0.0
         self._loop: SessionLoop | None = None
         self._runners: dict[tuple[Any, ...], tuple[Runner, Resolver]] = {}
@@ -179,7 +179,7 @@ class Session:
             number, time = self._call_count, self._calls_of[test]
         # In the order of the tests, and no other process's.
         index = (place << 40) + (number << 22) + (os.getpid() & (1 << 22) - 1)
-        self._log(begin=index, test=test, repeated=repeated, repeat=repeat)
+        self._run.log(begin=index, test=test, repeated=repeated, repeat=repeat)
         return Begun(index, numbered(test, time), test, repeat)
 
     def runner(self, begun: Begun, options: Mapping[str, Any]) -> tuple[Runner, Resolver]:
@@ -276,7 +276,7 @@ class Session:
             error: what ends the test, where it is no `Exception`.
         """
         if is_skip(error):
-            self._log(skipped=begun.number)
+            self._run.log(skipped=begun.number)
         elif not isinstance(error, KeyboardInterrupt):  # then there is no time for more
             self.refused(begun, case, error)
 
@@ -292,20 +292,17 @@ class Session:
     ) -> None:
         """Keep a case that has ended: first what its record does not say, so that no line of the journal lacks that."""
         self._count(end=begun.number, shown=shown.plain(), thresholds=dict(thresholds), notes=notes)
-        self._run.journal(self._redact).append(line)
+        self._run.journal().append(line)
 
     def _count(self, **event: Any) -> None:
         """Log what all calls used so far, with an event that stands after it."""
-        self._log(**event, used=Totals.of(self._tally, self._seconds, ended=False), process=self._process)
+        self._run.log(**event, used=Totals.of(self._tally, self._seconds, ended=False), process=self._process)
 
     def _say(self, name: str, value: Mapping[str, Any]) -> None:
         """Log what is the same for many cases, once."""
         if (text := to_json([name, value])) not in self._logged_once and value:
             self._logged_once.add(text)
-            self._log(**{name: value})
-
-    def _log(self, **event: Any) -> None:
-        self._run.log(self._redact, **event)
+            self._run.log(**{name: value})
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -324,7 +321,7 @@ class Session:
         notes = [*self._secrets.learn(cases.secrets), *self._unrepeated()]
         for one in cases.listed:
             one.test = self._secrets.redact(one.test)
-        self.summary = self._record.write(self._run, cases, notes, collected, self._redact)
+        self.summary = self._run.finish(cases, notes, collected)
         if self.options.folder_file is not None:
             Path(self.options.folder_file).write_text(str(self._run.folder.path), encoding="utf-8")
 

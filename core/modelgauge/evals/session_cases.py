@@ -16,6 +16,9 @@ from modelgauge.stats.exact import exact_mean
 
 T = TypeVar("T")
 
+OUTSIDE = "no test"
+"""What stands for the test of cases that are judged while tests are collected, say."""
+
 _CUT_SHORT = "Its process ended before it could say why."
 _UNJUDGED = "It was begun and not judged: it was interrupted, or its process ended."
 

@@ -1,5 +1,5 @@
-"""The files of a session's run. Its folder is there from the first case on, so that a kill at any moment leaves it,
-with all cases that were judged.
+"""The run of a session: its folder is there from the first case on, so that a kill at any moment leaves it, with all
+cases that were judged.
 
 All processes of the session append whole lines to one journal, in turns; beside it each keeps a log of its own, in
 `cases/`, of what the records do not say. The process that began the session makes the run's record of them.
@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +18,8 @@ from typing import IO, Any
 
 from pydantic_core import to_json
 
-from modelgauge.data.records import ItemRecord, TestRecord, item_from_json
-from modelgauge.data.results import normalized_result
+from modelgauge.data.records import ItemRecord, item_from_json
+from modelgauge.data.results import normalized_result, recorded_ranges
 from modelgauge.engine.run_files.folder import (
     JOURNAL,
     RunFolder,
@@ -30,11 +30,15 @@ from modelgauge.engine.run_files.folder import (
 )
 from modelgauge.engine.run_files.journal import JournalFile, line_of
 from modelgauge.engine.scored_items import JournalIndex
-from modelgauge.engine.totals import Totals
 from modelgauge.errors import RunStoppedError
+from modelgauge.evals.display import rendered
+from modelgauge.evals.evaluate_options import TestRunOptions
+from modelgauge.evals.session_cases import OUTSIDE, Cases, agreed
+from modelgauge.evals.session_record import manifest_of, record_of, told_apart
 from modelgauge.files.lock import Turns
 from modelgauge.files.regular import opened
 from modelgauge.files.whole import append_whole, replacing
+from modelgauge.reports.layout import counted
 from modelgauge.stats import mean_of_each
 from modelgauge.stats.measured import Range
 
@@ -44,8 +48,6 @@ LOGS = "cases"
 _PATIENCE = 60.0  # seconds that a turn at the journal is waited for: a process may be stopped in its own
 _TURN = ".turn"  # locked while a process appends to the journal
 _RUN = "run-"  # in the folder that all processes of a session know: in whose run a process leaves its cases
-
-Redact = Callable[[str], str]
 
 
 class SharedJournal:
@@ -97,14 +99,24 @@ class SessionRun:
     Args:
         where: the session's: `begun` and `mark` name the run; `folder` takes its cases where the run's cannot be made.
         runs: where the folders of runs are.
-        manifest: gives what is written first.
+        options: of `modelgauge test run`.
+        command: the command line.
+        redact: takes secrets out of a JSON text.
     """
 
-    def __init__(self, where: Mapping[str, Any], runs: Path, manifest: Callable[[], dict[str, Any]]) -> None:
-        self.began = datetime.fromtimestamp(where["begun"], UTC)
-        self.folder = RunFolder(runs / new_id(self.began, where["mark"]))
+    def __init__(
+        self,
+        where: Mapping[str, Any],
+        runs: Path,
+        options: TestRunOptions,
+        command: Sequence[str],
+        redact: Callable[[str], str],
+    ) -> None:
+        began = datetime.fromtimestamp(where["begun"], UTC)
+        self._began = began.isoformat(timespec="seconds")
+        self.folder = RunFolder(runs / new_id(began, where["mark"]))
         self._shared = Path(where["folder"])
-        self._manifest = manifest
+        self._options, self._command, self._redact = options, command, redact
         self._journal: SharedJournal | None = None
         self._log: IO[bytes] | None = None
         self._made_above: list[Path] = []
@@ -115,16 +127,12 @@ class SessionRun:
         """Where this process leaves its cases."""
         return self.folder.path if self.folder.path.is_dir() else self._shared
 
-    def journal(self, redact: Redact) -> SharedJournal:
-        """The journal, in the folder of the run, which is made here; where that cannot be, the end tells why.
-
-        Args:
-            redact: takes secrets out of a JSON text.
-        """
+    def journal(self) -> SharedJournal:
+        """The journal, in the folder of the run, which is made here; where that cannot be, the end tells why."""
         with self._lock:
             if self._journal is None:
                 try:
-                    self._make(redact)
+                    self._make()
                 except (OSError, RunStoppedError):
                     self.folder.forget_if_empty()
                 (self.place / LOGS).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -132,7 +140,7 @@ class SessionRun:
                 self._journal = SharedJournal(self.place / JOURNAL)
             return self._journal
 
-    def _make(self, redact: Redact) -> None:
+    def _make(self) -> None:
         runs = self.folder.path.parent
         self._made_above = [one for one in (runs, runs.parent) if not one.exists()]
         runs.mkdir(parents=True, exist_ok=True)
@@ -141,22 +149,18 @@ class SessionRun:
         except FileExistsError:  # another process of the session was the first
             pass
         else:
-            self.folder.write_manifest(self._manifest(), redact)
+            record = record_of(self.folder, self._began, self._options, Cases.of((), ()), ranges={})
+            self.folder.write_manifest(manifest_of(record, self._options, self._command), self._redact)
         if self._shared.is_dir():
             left = self._shared / f"{_RUN}{os.getpid()}"
             left.write_text(str(self.folder.path.resolve()), encoding="utf-8")
 
-    def log(self, redact: Redact, **event: Any) -> None:
-        """Add an event to the log of this process.
-
-        Args:
-            redact: takes secrets out of a JSON text.
-            event: what is said: JSON values and models.
-        """
+    def log(self, **event: Any) -> None:
+        """Add an event to the log of this process: JSON values and models."""
         with self._lock:
-            self.journal(redact)
+            self.journal()
             if self._log is not None:
-                self._log.write(redact(to_json(event).decode()).encode("utf-8") + b"\n")
+                self._log.write(self._redact(to_json(event).decode()).encode("utf-8") + b"\n")
 
     # --- the end --------------------------------------------------------------------------------------------
 
@@ -177,16 +181,17 @@ class SessionRun:
             for number, line in enumerate(whole_lines(place / JOURNAL), start=1):
                 yield item_from_json(line, f"{place / JOURNAL}, line {number}")
 
-    def write_items(
-        self, items: Iterable[ItemRecord], ranges: Mapping[str, Range], known: int | None, redact: Redact
-    ) -> tuple[dict[str, Any], dict[str, Range]]:
-        """Write the records of all cases in the place of what was kept so far, and give result and ranges.
+    def finish(self, cases: Cases, notes: Iterable[str], collected: int | None) -> str:
+        """Make one run of all cases.
 
         Args:
-            items: of the cases that were judged.
-            ranges: of the scores of their metrics.
-            known: how many cases there are, those without a record too; None where nobody knows.
-            redact: takes secrets out of a JSON text.
+            cases: at least one.
+            notes: what a reader should know, beside what the cases say.
+            collected: where the session was interrupted, the number of tests that it had, 0 where it is not known;
+                None where it came to its end.
+
+        Returns:
+            What is shown at the end of the session.
 
         Raises:
             RunStoppedError: the disk refuses.
@@ -194,25 +199,42 @@ class SessionRun:
         self.close()
         if not self.folder.path.is_dir():
             self.folder = RunFolder.create(self.folder.path.parent)
+        items, number = list(cases.items()), len(cases.by_id())
+        index = self._write_journal(items, agreed(one.ranges() for one in cases.listed))
+        known = number if collected is None else None  # of those that were not begun, nobody knows
+        record = record_of(
+            self.folder,
+            self._began,
+            self._options,
+            cases,
+            cancelled=collected is not None,
+            counts=cases.counts(items),
+            result=normalized_result(mean_of_each(index.items(known))),
+            ranges=recorded_ranges(index.columns.ranges()),
+            notes=tuple(dict.fromkeys([*cases.notes, *notes, *_interrupted(cases, collected)])),
+        )
+        manifest = manifest_of(record, self._options, self._command)
+        self.folder.write_manifest({**manifest, **cases.manifest()}, self._redact)
+        write_atomically(self.folder.totals, cases.used.model_dump_json() + "\n")
+        self.folder.write_record(record, self._redact)
+        self._remove_logs()
+        shown = told_apart([(one.test, one.shown(self._redact)) for one in cases.listed])
+        told = self.folder.read_record().notes  # without secrets
+        return rendered(shown, self.folder.path, self._options.display, told, cases=number)
+
+    def _write_journal(self, items: Iterable[ItemRecord], ranges: Mapping[str, Range]) -> JournalIndex:
+        """Write the records of all cases in the place of what was kept so far."""
         index = JournalIndex(self.folder.journal, ranges)
         with replacing(self.folder.journal) as written:
             journal = JournalFile(written)
             for item in items:
                 offset = journal.size
-                journal.append(line_of(item, "assert_test", redact)[1])
+                journal.append(line_of(item, "assert_test", self._redact)[1])
                 index.add(item, offset, item.test_item)
             journal.close()
-        return normalized_result(mean_of_each(index.items(known))), index.columns.ranges()
+        return index
 
-    def write(self, record: TestRecord, manifest: dict[str, Any], used: Totals, redact: Redact) -> None:
-        """Write the other files, and remove what the processes left.
-
-        Raises:
-            RunStoppedError: the disk refuses.
-        """
-        self.folder.write_manifest(manifest, redact)
-        write_atomically(self.folder.totals, used.model_dump_json() + "\n")
-        self.folder.write_record(record, redact)
+    def _remove_logs(self) -> None:
         own = self.folder.path.resolve()
         for place in self.places():
             shutil.rmtree(place / LOGS if place.resolve() == own else place, ignore_errors=True)
@@ -233,3 +255,12 @@ class SessionRun:
             if file is not None:
                 file.close()
         self._journal = self._log = None
+
+
+def _interrupted(cases: Cases, collected: int | None) -> list[str]:
+    """What a reader should know of a session that was interrupted."""
+    if collected is None:
+        return []
+    tests = counted(collected, "test") if collected else "tests, nobody knows how many"
+    judged = len({one.test for one in cases.listed} - {OUTSIDE})
+    return [f"The session was interrupted: pytest had collected {tests}. There are cases of {judged:,} here."]

@@ -12,7 +12,7 @@ from modelgauge.config.redaction import Redactor
 from modelgauge.config.run_options import options_of
 from modelgauge.config.settings import Settings, is_trusted, load_settings
 from modelgauge.data.records import DatasetReference
-from modelgauge.data.results import GIVEN
+from modelgauge.data.results import GIVEN, PYTEST
 from modelgauge.datasets.dataset_files import FileForm
 from modelgauge.datasets.file_tests import NamedGoldens, inherited
 from modelgauge.engine.calls.traits import learn_secrets
@@ -28,7 +28,6 @@ from modelgauge.errors import (
     UnknownNameError,
     UsageError,
 )
-from modelgauge.evals.session_record import UID as PYTEST
 
 NEW_RUN = "Start a new run: the cache pays for what is equal."
 """The fix of errors that keep a run from being done again."""
