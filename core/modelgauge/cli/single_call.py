@@ -39,8 +39,9 @@ class SingleCall:
 
     Args:
         uid: of the SUT or annotator.
-        request: the native request: a JSON value or pydantic model.
-        response: the native response: a JSON value or pydantic model.
+        request: the native request: a JSON value or pydantic model. A list of those that were answered, where each
+            completion took a call of its own.
+        response: the native response: a JSON value or pydantic model; or a list of them.
         answer: the `SUTResponse`, or the annotation.
         failure: why there is no answer.
     """
@@ -157,9 +158,11 @@ def _make_call(
 ) -> SingleCall:
     """Run a test of one prompt, and note the native request and response of the SUT or the annotator."""
     call = SingleCall(owner.uid)
-    _listen(owner, call)
+    answered = _listen(owner, call)
     test = FakeTest("probe", [prompt], lambda _: {}, annotators, requires=())
     record = runner.run([test], [sut])[0]
+    if len(answered) > 1:
+        call.request, call.response = map(list, zip(*answered, strict=True))
     if record.failure is not None:
         raise RunStoppedError(
             f"{record.failure.error_type}: {record.failure.message}",
@@ -213,8 +216,13 @@ def _texts(prompt: AnyPrompt) -> dict[str, str]:
     }
 
 
-def _listen(owner: Owner, into: SingleCall) -> None:
-    """Replace the translating methods of an object, so that its native request and response are noted."""
+def _listen(owner: Owner, into: SingleCall) -> list[tuple[Any, Any]]:
+    """Replace the translating methods of an object, so that its native request and response are noted.
+
+    Returns:
+        All requests that are answered from now on, with their responses.
+    """
+    answered: list[tuple[Any, Any]] = []
 
     def noting_request(translate: Callable[..., Any]) -> Callable[..., Any]:
         def noted(*args: Any) -> Any:
@@ -224,6 +232,8 @@ def _listen(owner: Owner, into: SingleCall) -> None:
         return noted
 
     def noting_response(request: Any, response: Any) -> Any:
+        if not any(response is one for _, one in answered):
+            answered.append((request, response))
         into.response = response
         return translate_response(request, response)
 
@@ -232,3 +242,4 @@ def _listen(owner: Owner, into: SingleCall) -> None:
             setattr(owner, name, noting_request(getattr(owner, name)))
     translate_response: Callable[[Any, Any], Any] = owner.translate_response
     owner.translate_response = noting_response  # type: ignore[method-assign]  # of this object alone
+    return answered

@@ -328,7 +328,7 @@ class PairRun:
     def _all_notes(self) -> Iterator[str]:
         yield from self.work.test.record_notes
         yield from self._notes
-        yield from dict.fromkeys(note for target in self.targets for note in target.admission.notes())
+        yield from dict.fromkeys(note for target in self.targets for note in target.notes())
         if self._ids.repeated:
             one = self._ids.repeated == 1
             repeat = "1 item repeats" if one else f"{self._ids.repeated:,} items repeat"

@@ -135,3 +135,22 @@ def test_the_nearest_answer_to_a_chat_says_which_message_differs(tmp_path_factor
     found = explain_ask(sut, CHAT, data_dir=data)
     assert [one.part for one in found.differences] == ["request (the text of message 1, system differs)"]
     assert explain_ask(sut, other, data_dir=data).hit
+
+
+def test_completions_that_take_a_call_each_show_all_calls():
+    class OneACall(mg.PromptResponseSUT):
+        completions = "auto"
+
+        def translate_text_prompt(self, prompt):
+            return [prompt.text, prompt.options.num_completions]
+
+        def evaluate(self, request):
+            return {"text": "hi"}
+
+        def translate_response(self, request, response):
+            return mg.SUTResponse([mg.SUTCompletion(response["text"])])
+
+    call = ask(OneACall("one"), mg.TextPrompt("x", mg.SUTOptions(num_completions=3)))
+    assert call.request == [["x", 3], ["x", None], ["x", None]]
+    assert call.response == [{"text": "hi"}] * 3
+    assert len(call.answer.completions) == 3

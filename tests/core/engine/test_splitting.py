@@ -78,6 +78,11 @@ def test_each_completion_is_a_call_of_its_own_and_none_is_paid_twice(how, comple
     assert record.counts.sut_calls.paid == 12
     refused = how == "refuses" and completions == "auto"
     assert len(sut.sent) == 12 + refused
+    assert [note for note in record.notes if "one completion a call" in note] == (
+        ["'one_a_call' gives one completion a call, so a call was made for each that a prompt asks for."]
+        if completions == "auto"
+        else []
+    )
     assert sum(one["n"] is not None for one in sut.sent) == (completions == "auto")
     again = OneACall(how=how, completions=completions)
     warm = run(asking(make_test), again)
@@ -90,6 +95,18 @@ def test_the_usage_is_the_sum(make_test, run):
     usage = record.test_item_records[0].interactions[0].response.usage
     assert (usage.input_tokens, usage.output_tokens, usage.cost_usd) == (12, 8, None)
     assert record.spent.tokens == 20
+
+
+def test_how_many_came_is_read_with_the_request_that_was_sent(make_test, run):
+    class Copies(OneACall):
+        """Gives the one text as often as the request says."""
+
+        def translate_response(self, request, response):
+            return SUTResponse([SUTCompletion(response[0])] * (request["n"] or 1))
+
+    sut = Copies()
+    record = run(asking(make_test), sut)
+    assert (len(sut.sent), [len(one) for one in texts(record)]) == (3, [4, 4, 4])
 
 
 def test_a_sut_that_gives_all_is_asked_once(make_test, run):

@@ -50,15 +50,13 @@ async def ask_sut(
 
 
 def _split(target: Target, sut: PromptResponseSUT[Any, Any], number: int, prompt: AnyPrompt) -> Split:
-    request = target.paces.request.of(request_for, sut, prompt)
-
-    def is_single(response: Any) -> bool:
+    def is_single(request: Any, response: Any) -> bool:
         try:
             return len(sut.translate_response(request, response).completions) == 1
         except Exception:  # noqa: BLE001  it is raised again, once the response is kept
             return False
 
-    return Split(request, number, is_single)
+    return Split(target.paces.request.of(request_for, sut, prompt), number, is_single)
 
 
 async def _ask(

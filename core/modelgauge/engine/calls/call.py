@@ -5,7 +5,7 @@ Here and nowhere else calls are made; SUTs, annotators and judges' questions all
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -94,6 +94,11 @@ class Target:
         self._leaves_spans = is_sut and not batched  # those of a batch belong to no item
         self._observation = observation_of(owner) or observation_of(method)
 
+    def notes(self) -> Iterator[str]:
+        """What the record shall say of the calls."""
+        yield from self.admission.notes()
+        yield from self.splitting.notes()
+
     def _sender(
         self, method: Callable[[Any], Any], *, batched: bool
     ) -> Callable[[Any, float], Awaitable[Any]]:
@@ -139,7 +144,7 @@ class Target:
             tally.paid += 1
             try:
                 response = self._revived(response)
-                self._is_first_of(split, response)
+                self._is_first_of(split, request, response)
             except Exception as error:
                 attach_trace(error, report)
                 raise
@@ -175,7 +180,11 @@ class Target:
                 tally.paid += 1
                 text, response = self._stored(response)
                 text = with_report(text, report)
-                if split is not None and self._keys is not None and self._is_first_of(split, response):
+                if (
+                    split is not None
+                    and self._keys is not None
+                    and self._is_first_of(split, request, response)
+                ):
                     self._give_back(key)
                     flight.fail(self.splitting.error)
                     key = self._keys.key(split.request, split.number)
@@ -214,9 +223,9 @@ class Target:
             self.splitting.learn()
             raise
 
-    def _is_first_of(self, split: Split | None, response: Any) -> bool:
+    def _is_first_of(self, split: Split | None, request: Any, response: Any) -> bool:
         """Whether a response has only the first of the completions that were asked for."""
-        is_first = split is not None and split.is_single(response)
+        is_first = split is not None and split.is_single(request, response)
         if is_first:
             self.splitting.learn()
         return is_first

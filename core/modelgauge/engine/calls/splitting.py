@@ -19,6 +19,7 @@ from modelgauge.errors import DefinitionError, SingleCompletionError
 from modelgauge.interfaces.sut import Completions, PromptResponseSUT
 
 _MANY_CALLS = json.dumps("many_calls")
+_NOTE = "'%s' gives one completion a call, so a call was made for each that a prompt asks for."
 
 
 class Split(NamedTuple):
@@ -27,12 +28,12 @@ class Split(NamedTuple):
     Args:
         request: the native request of the first completion.
         number: of its call among the repeats of that request.
-        is_single: whether a native response to the whole request has one completion only.
+        is_single: whether a response to the whole request has one completion only; both native.
     """
 
     request: Any
     number: int
-    is_single: Callable[[Any], bool]
+    is_single: Callable[[Any, Any], bool]
 
 
 class Splitting:
@@ -53,7 +54,7 @@ class Splitting:
     def __init__(self, owner: Owner, lookups: Lookups | None, writer: Writer) -> None:
         self._uid, self._lookups, self._writer = owner.uid, lookups, writer
         self._key: Key | None = None
-        self._is_needed = False
+        self._is_needed = self._has_learnt = False
         self._lock = asyncio.Lock()
         if isinstance(owner, PromptResponseSUT):
             self._is_needed = always_splits(owner)
@@ -80,7 +81,12 @@ class Splitting:
         """Keep that a call gives one completion only."""
         if not self._is_needed and self._key is not None:
             self._writer.put(Entry(self._key, _MANY_CALLS), lambda: None)
-        self._is_needed = True
+        self._is_needed = self._has_learnt = True
+
+    def notes(self) -> Iterator[str]:
+        """What was found out, for the record."""
+        if self._has_learnt:
+            yield _NOTE % self._uid
 
     @property
     def error(self) -> SingleCompletionError:
