@@ -166,11 +166,14 @@ def _of_missing_items(row: MeasurementComparison) -> str:
     if not row.n_failed:
         return ""
     every = row.n_paired + row.n_failed
-    said = f"{row.n_failed:,} of {_counted(every, 'item')} failed and {'is' if row.n_failed == 1 else 'are'} left out"
+    are, them = ("is", "it") if row.n_failed == 1 else ("are", "them")
+    said = f"{row.n_failed:,} of {_counted(every, 'item')} failed and {are} left out"
     if row.bounds is None:
         return f"{said}."
     amounts, (low, high) = _Amounts(row), row.bounds
-    return f"{said}; with them the difference is at least {amounts.number(low)}, at most {amounts.of(high)}."
+    return (
+        f"{said}; with {them} the difference is at least {amounts.number(low)}, at most {amounts.of(high)}."
+    )
 
 
 def _counted(number: int, thing: str) -> str:
