@@ -14,6 +14,7 @@ def record_as_json(
     scored: bool = True,
     failed: bool = True,
     not_passed: bool = False,
+    chosen: Callable[[RecordedRun], Iterable[ItemRecord]] | None = None,
     redact_json: Callable[[Any], Any] = lambda value: value,
 ) -> Iterator[str]:
     """A record with its items as one JSON object, in pieces: items in the order of the test, one a line.
@@ -23,9 +24,15 @@ def record_as_json(
         scored: with `test_item_records`.
         failed: with `test_item_exceptions`.
         not_passed: with those of the `test_item_records` that are below a threshold or failed in part.
+        chosen: returns the items that are wanted, whatever the other arguments say.
         redact_json: takes secrets out of the record; out of the items they were taken when written.
     """
     yield json.dumps(redact_json(run.record.model_dump(mode="json")), ensure_ascii=False)[:-1]
+    if chosen is not None:
+        for name, kind in (("test_item_records", "item"), ("test_item_exceptions", "exception")):
+            yield from _list(name, (one for one in chosen(run) if one.kind == kind))
+        yield "}"
+        return
     if not scored and not_passed:
         yield from _list("test_item_records", run.not_passed(partial=True))
     if scored or failed:

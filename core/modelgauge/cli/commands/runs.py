@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord, TestRecord
     from modelgauge.engine.run_files.folder import RunFolder
     from modelgauge.runs.recorded_run import RecordedRun
+    from modelgauge.runs.selection import Selection
 
 _MOST_OF_A_CONTEXT = 500
 
@@ -115,32 +116,87 @@ def _scored_of_all(row: dict[str, Any]) -> str:
     is_flag=True,
     help="Show the items that failed, one of each kind with its traceback, and those below a threshold.",
 )
+@click.option(
+    "--item", "ids", multiple=True, metavar="ID", help="Show this item, by its id or its number; repeatable."
+)
+@click.option("--wrong", is_flag=True, help="Show the items that are wrong or below a threshold.")
+@click.option(
+    "--grep", metavar="TEXT", help="Show the items with this text in a prompt, an answer or an error."
+)
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="CONDITION",
+    help='Show the items like this: "accuracy == 0"; repeatable.',
+)
+@click.option(
+    "--sort", metavar="NAME", help="Sort items by a measurement, lowest first; -NAME for highest first."
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Show at most N items.")
 @data_dir_option
 @shared_options
-def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool) -> None:
+def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool, **wanted: Any) -> None:
     """Show a run: its results, what failed, where it lies; and of one that has not ended, how far it is.
 
-    RUN is a run's id or folder, an invocation's id (all runs of one command), or a file of --output-file.
+    RUN is a run's id or folder, an invocation's id (all runs of one command), `latest`, `latest~1` for the one before,
+    or a file of --output-file.
 
     \b
     Examples:
-      modelgauge show 20260131-120000-a1b2c3
+      modelgauge show latest
+      modelgauge show latest --wrong --limit 3
+      modelgauge show latest --where "accuracy == 0" --grep train
       modelgauge show run_data/runs/20260131-120000-a1b2c3 --failures
       modelgauge show records.json --items --json
     """
     from modelgauge.runs.as_json import records_as_json
 
+    selection = _selection(**wanted)
     runs = shown_runs(app, run)
     if as_json:
-        app.show_pieces(records_as_json(runs, scored=items, failed=items or failures, not_passed=failures))
+        chosen = selection.of if selection else None
+        parts = {"scored": items, "failed": items or failures, "not_passed": failures, "chosen": chosen}
+        app.show_pieces(records_as_json(runs, **parts))
         return
-    if not (items or failures):
+    if not (items or failures or selection):
         app.show_report(runs, shown_by="show")
         return
     for one in runs:
         if len(runs) > 1:
             app.show(f"{one.record.test_uid} on {one.record.sut_uid}\n")
-        (_show_items if items else _show_failures)(app, one)
+        if selection:
+            _show_selected(app, one, selection)
+        else:
+            (_show_items if items else _show_failures)(app, one)
+
+
+def _selection(
+    *,
+    ids: tuple[str, ...],
+    wrong: bool,
+    grep: str | None,
+    where: tuple[str, ...],
+    sort: str | None,
+    limit: int | None,
+) -> Selection:
+    from modelgauge.data.conditions import Condition
+    from modelgauge.runs.selection import Selection
+
+    return Selection(ids, wrong, grep, tuple(map(Condition.parse, where)), sort, limit)
+
+
+def _show_selected(app: App, run: RecordedRun, selection: Selection) -> None:
+    number = 0
+    for record in selection.of(run):
+        number += 1
+        _show_item(app, record)
+    app.show(f"{counted(number, 'item')} shown, of {run.record.counts.scored + run.record.counts.failed:,}.")
+
+
+def _show_item(app: App, record: ItemRecord) -> None:
+    app.show("\n".join([*_item_lines(record), ""]))
+    for failure in record.failures:
+        app.show(f"{_failed(failure)}\n")
 
 
 def shown_runs(app: App, name: str) -> Sequence[RecordedRun]:
@@ -156,9 +212,7 @@ def _show_items(app: App, run: RecordedRun) -> None:
     number = 0
     for record in run.items().in_order():
         number += 1
-        app.show("\n".join([*_item_lines(record), ""]))
-        for failure in record.failures:
-            app.show(f"{_failed(failure)}\n")
+        _show_item(app, record)
     app.show(f"{counted(number, 'item')}.")
     _check_count(app, run, number, run.record.counts.scored + run.record.counts.failed)
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from modelgauge.data.prompts import ChatPrompt
-from modelgauge.data.records import ItemRecord, TestItemRecord
-from modelgauge.data.results import failing
+from modelgauge.data.records import ItemRecord
 from modelgauge.reports.item_texts import expected_text
+from modelgauge.runs.selection import outcome_of
 
 PART = 100
 """Items whose records are compressed together."""
@@ -88,7 +88,7 @@ class ItemTable:
     def _row(self, record: ItemRecord) -> dict[str, Any]:
         row = {
             "id": record.test_item.id or "",
-            "state": _state(record),
+            "state": outcome_of(record),
             "measured": record.measurements,
             "facets": {},
             **dict.fromkeys(("question", "answer", "expected", "search"), ""),
@@ -119,21 +119,6 @@ def packed(text: str) -> str:
     """A text as base64 of its gzipped UTF-8; the same text gives the same bytes."""
     data = gzip.compress(text.encode("utf-8"), _LEVEL, mtime=0)
     return base64.b64encode(data).decode("ascii")
-
-
-def _state(record: ItemRecord) -> str:
-    """What became of an item, in the words of the page's filter."""
-    if not isinstance(record, TestItemRecord):
-        return "failed"
-    if failing(record.measurements):
-        return "below threshold"
-    return "failed in part" if record.failures else "wrong" if _is_wrong(record) else "ok"
-
-
-def _is_wrong(record: TestItemRecord) -> bool:
-    """Whether the first measurement is a right or wrong, and wrong."""
-    name = next(iter(record.measurements), None)
-    return name in record.binary and record.measurements[name or ""] == 0
 
 
 def _question(record: ItemRecord) -> str:

@@ -1,0 +1,120 @@
+"""Which items of a run somebody wants to see: by id, by outcome, by text, by their measurements."""
+
+import heapq
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from modelgauge.data.conditions import Condition
+from modelgauge.data.records import ItemRecord, TestItemRecord
+from modelgauge.data.results import failing
+from modelgauge.errors import UnknownNameError
+from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.wording.did_you_mean import did_you_mean
+
+Outcome = Literal["ok", "wrong", "below threshold", "failed in part", "failed"]
+
+
+def outcome_of(record: ItemRecord) -> Outcome:
+    """What became of an item: "wrong" where its first measurement is right or wrong, and wrong."""
+    if not isinstance(record, TestItemRecord):
+        return "failed"
+    if failing(record.measurements):
+        return "below threshold"
+    first = next(iter(record.measurements), "")
+    if first in record.binary and record.measurements[first] == 0:
+        return "wrong"
+    return "failed in part" if record.failures else "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The items that are wanted, and their order.
+
+    Args:
+        ids: of items, or their numbers from 1 in the test; empty for all.
+        wrong: only those that are wrong or below a threshold.
+        text: only those with this text, in any case, in a prompt, a completion, an annotation or an error.
+        conditions: on measurements; an item without the measurement fails them.
+        sort: the measurement to sort by, lowest first, or with `-` before its name highest first; items without it
+            are last. None for the order of the test.
+        limit: at most so many; None for all.
+    """
+
+    ids: tuple[str, ...] = ()
+    wrong: bool = False
+    text: str | None = None
+    conditions: tuple[Condition, ...] = ()
+    sort: str | None = None
+    limit: int | None = None
+
+    def __bool__(self) -> bool:
+        return self != Selection()
+
+    def of(self, run: RecordedRun) -> Iterator[ItemRecord]:
+        """The items of a run that are wanted, in the wanted order.
+
+        Raises:
+            UnknownNameError: the run has no item with one of the ids.
+            InvalidOptionError: no item has a measurement that is named.
+        """
+        known: dict[str, None] = {}
+        ids: list[str] = []
+        wanted = self._wanted(run, known, ids)
+        if self.sort is not None:
+            name = self.sort.removeprefix("-")
+            fewest = self.limit is not None
+            chosen = (
+                heapq.nsmallest(self.limit or 0, wanted, self._rank)
+                if fewest
+                else sorted(wanted, key=self._rank)
+            )
+            Condition(name, "==", 0.0).check_name(known, "measurements")
+            wanted = iter(chosen)
+        for number, record in enumerate(wanted):
+            if number == self.limit:
+                return
+            yield record
+        for condition in self.conditions:
+            condition.check_name(known, "measurements")
+
+    def _wanted(self, run: RecordedRun, known: dict[str, None], ids: list[str]) -> Iterator[ItemRecord]:
+        """The wanted items in the order of the test; all measurements are added to `known`, all ids to `ids`."""
+        left = set(self.ids)
+        for record in run.items().in_order():
+            known.update(dict.fromkeys(record.measurements))
+            name = record.test_item.id or ""
+            if self.ids:
+                ids.append(name)
+                named = {name, str(record.index + 1)} & set(self.ids)
+                left -= named
+                if not named:
+                    continue
+            if self._fits(record):
+                yield record
+        for missing in sorted(left):
+            raise UnknownNameError(
+                f"The run has no item '{missing}'.",
+                fix=f"{did_you_mean(missing, ids)}`modelgauge show RUN --items` lists all.",
+            )
+
+    def _rank(self, record: ItemRecord) -> tuple[float, int]:
+        """Where an item stands when items are sorted by a measurement."""
+        name = str(self.sort)
+        value = record.measurements.get(name.removeprefix("-"))
+        sign = -1.0 if name.startswith("-") else 1.0
+        return math.inf if value is None else sign * value, record.index
+
+    def _fits(self, record: ItemRecord) -> bool:
+        if self.wrong and outcome_of(record) not in ("wrong", "below threshold"):
+            return False
+        measured = record.measurements
+        if not all(one.name in measured and one.holds(measured[one.name]) for one in self.conditions):
+            return False
+        return self.text is None or self.text.casefold() in _texts(record).casefold()
+
+
+def _texts(record: ItemRecord) -> str:
+    """All texts of an item, as JSON has them, without its escapes of quotes and line ends."""
+    return record.model_dump_json().replace('\\"', '"').replace("\\n", "\n").replace("\\\\", "\\")
