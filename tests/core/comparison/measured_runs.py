@@ -11,7 +11,9 @@ from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.results import CallCounts, Counts, Spent
 
 
-def measured_run(sut, values, *, test="exam", run_id=None, cost=None, cached=0, repeats=1, **fields):
+def measured_run(
+    sut, values, *, test="exam", run_id=None, cost=None, cached=0, repeats=1, prompts=None, **fields
+):
     """The record of a run.
 
     Args:
@@ -23,9 +25,11 @@ def measured_run(sut, values, *, test="exam", run_id=None, cost=None, cached=0, 
         cost: dollars that were paid in all.
         cached: how many of the answers were not paid.
         repeats: how often each item was asked.
+        prompts: what was asked, by item id; by default something else for each.
         fields: of the record.
     """
-    items = [_item(place, item, value) for place, (item, value) in enumerate(values.items())]
+    asked = {item: (prompts or {}).get(item, f"question {item}") for item in values}
+    items = [_item(place, item, value, asked[item]) for place, (item, value) in enumerate(values.items())]
     answers = len(items) * repeats
     made = TestRecord(
         run_id=run_id or f"20260131-120000-{sut}",
@@ -43,8 +47,8 @@ def measured_run(sut, values, *, test="exam", run_id=None, cost=None, cached=0, 
     return made.with_items(lambda: items)
 
 
-def _item(place, item_id, value):
-    item = TestItem([f"question {item_id}"], id=item_id)
+def _item(place, item_id, value, prompt):
+    item = TestItem([prompt], id=item_id)
     if value is None:
         return TestItemExceptionRecord(
             index=place,

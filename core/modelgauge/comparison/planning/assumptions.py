@@ -4,25 +4,31 @@ Nothing is computed from them here; see `plan`.
 """
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import FiniteFloat
 
+from modelgauge.comparison.named_runs import Given, named_run
+from modelgauge.comparison.options import ALLOWED, CompareOptions
+from modelgauge.comparison.pairing import paired_runs
 from modelgauge.comparison.planning.options import PlanOptions
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.records import TestRecord
-from modelgauge.errors import InvalidDataError, InvalidOptionError, UnknownNameError
-from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.errors import InvalidDataError, InvalidOptionError, RecordError, UnknownNameError
 from modelgauge.stats.comparisons.designs import design_effect, difference_stddev, discordant_shares
 from modelgauge.stats.comparisons.paired import correlation
 from modelgauge.stats.comparisons.repeats import paired_repeat_variance, repeat_variance
 from modelgauge.wording.did_you_mean import did_you_mean
 
-Answers = dict[str, tuple[float, ...]]
-"""For each item that a run asked the values of its repeats; none where the item has no value."""
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-
+_ALLOWED = tuple(
+    kind for kind in ALLOWED if kind != "test"
+)  # runs say how much systems vary, though these differ
 _NO_CORRELATION = (
     "--correlation is not given: 0 is assumed, so that pairing saves nothing. Two --runs say what it is."
 )
@@ -83,23 +89,26 @@ class Assumptions(Frozen):
         return abs(end - rate) * (1 - 1e-9)
 
 
-def assumptions(runs: tuple[RecordedRun, RecordedRun] | None, options: PlanOptions) -> Assumptions:
+def assumptions(
+    runs: tuple[Given, Given] | None, options: PlanOptions, data_dir: Path | None = None
+) -> Assumptions:
     """What a plan assumes.
 
     Args:
         runs: of the baseline and of the candidate; None where the options say what to assume.
         options: of the plan.
+        data_dir: where runs are looked up by id.
 
     Raises:
         InvalidOptionError: an option is missing, or does not go with another.
-        UnknownNameError, InvalidDataError: see `_of_runs`.
+        RecordError, UnknownNameError, InvalidDataError: see `_of_runs`.
     """
     if sum(one is not None for one in (runs, options.rate, options.stddev)) != 1:
         raise InvalidOptionError(
             "A plan is made from two runs, or from a rate, or from a standard deviation.",
             fix="Give --runs A B, --rate 0.7 or --stddev 0.3, and one of them only.",
         )
-    assumed = _given(options) if runs is None else _of_runs(*runs, options)
+    assumed = _given(options) if runs is None else _of_runs(*runs, options, data_dir)
     if (options.repeats or 1) > 1 and assumed.within_variance is None:
         raise InvalidOptionError(
             f"It is not known how much {options.repeats} answers to one item vary.",
@@ -110,7 +119,11 @@ def assumptions(runs: tuple[RecordedRun, RecordedRun] | None, options: PlanOptio
         items=options.items or assumed.items,
         repeats=options.repeats or assumed.repeats,
         failure_rates=assumed.failure_rates if rate is None else (rate, rate),
-        design_effect=design_effect([options.cluster_size], options.cluster_correlation),
+        design_effect=(
+            design_effect([options.cluster_size], options.cluster_correlation)
+            if options.cluster_size > 1
+            else assumed.design_effect
+        ),
     )
     return assumed if options.effect is None else _fitting(assumed, options.effect)
 
@@ -174,11 +187,12 @@ def _shares(rate: float, candidate: float, alike: float) -> tuple[float, float]:
 # --- of two runs ------------------------------------------------------------------------------------------
 
 
-def _of_runs(baseline: RecordedRun, candidate: RecordedRun, options: PlanOptions) -> Assumptions:
+def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: Path | None) -> Assumptions:
     """What two runs of one test let assume of their systems.
 
     Raises:
-        InvalidOptionError: they are one run, or of different tests, or an option says what they say.
+        RecordError: a run cannot be found or read, they are one run, or they have no test or item in common.
+        InvalidOptionError: an option says what they say.
         UnknownNameError: they have no such measurement in common, or several and none was named.
         InvalidDataError: they have no two items with a value in common, or the systems never differ.
     """
@@ -186,86 +200,93 @@ def _of_runs(baseline: RecordedRun, candidate: RecordedRun, options: PlanOptions
         raise InvalidOptionError(
             "--runs say what --correlation and --repeat-correlation are.", fix="Leave them out."
         )
-    name, before, after = _common_answers(baseline, candidate, options.measurement)
-    both = [item for item in before if item in after]
-    paired = [item for item in both if before[item] and after[item]]
-    if len(paired) < 2:
+    records = [named_run(one, data_dir).record for one in (baseline, candidate)]
+    try:
+        (items,) = paired_runs(baseline, [candidate], CompareOptions(data_dir=data_dir, allow=_ALLOWED)).items
+    except RecordError as error:
+        raise RecordError(
+            f"--runs: {error.problem}", fix="Give two runs of one test, on the same items."
+        ) from None
+    name = _measurement(
+        [one for one in items.baseline_values if one in items.candidate_values], options.measurement
+    )
+    values = np.array([items.baseline_values[name], items.candidate_values[name]])
+    scored = ~np.isnan(values)
+    both = np.flatnonzero(scored.all(axis=0))
+    if len(both) < 2:
         raise InvalidDataError(
-            f"Two items or more need a value of '{name}' in both --runs, and {len(paired)} have one.",
+            f"Two items or more need a value of '{name}' in both --runs, and {len(both)} have one.",
             fix="Give runs on the same items, or plan with --rate or --stddev.",
         )
-    alone = len(before) + len(after) - 2 * len(both)
-    records = (baseline.record, candidate.record)
+    repeats = [
+        [held[name][place] for place in both.tolist()]
+        for held in (items.baseline_repeats, items.candidate_repeats)
+        if name in held
+    ]
+    alone = items.n_only_baseline + items.n_only_candidate
     costs = [_cost_of_an_answer(record) for record in records]
-    repeats = {record.repeats if record.reduction is None else 1 for record in records}
+    same_repeats = len(repeats) == 2 and records[0].repeats == records[1].repeats
     return Assumptions(
-        **_variation([before[item] for item in paired], [after[item] for item in paired]),
+        **_variation(values[:, both], repeats),
         measurement=name,
-        items=len(both),
-        repeats=repeats.pop() if len(repeats) == 1 else 1,
-        failure_rates=tuple(sum(not held[item] for item in both) / len(both) for held in (before, after)),
+        items=values.shape[1],
+        repeats=records[0].repeats if same_repeats else 1,
+        failure_rates=tuple((1 - scored.mean(axis=1)).tolist()),
+        design_effect=_design_effect(values[1, both] - values[0, both], items.clusters, both),
         cost_usd=None if None in costs else sum(filter(None, costs)),
         notes=(f"{alone:,} items that only one of the runs has are left out.",) if alone else (),
     )
 
 
-def _common_answers(
-    baseline: RecordedRun, candidate: RecordedRun, measurement: str | None
-) -> tuple[str, Answers, Answers]:
-    one, other = baseline.record, candidate.record
-    for wrong, problem in {
-        one.run_id == other.run_id: f"--runs names run {one.run_id} twice.",
-        one.test_uid != other.test_uid: f"--runs are of two tests: {one.test_uid} and {other.test_uid}.",
-    }.items():
-        if wrong:
-            raise InvalidOptionError(problem, fix="Give the runs of two systems on one test.")
-    first, second = _answers(baseline), _answers(candidate)
-    common = [name for name in first if name in second]
-    name = measurement if measurement is not None or len(common) != 1 else common[0]
-    if name is None or name not in common:
-        missing = "several measurements" if name is None else f"no measurement '{name}'"
-        what = missing if common else "no measurement"
-        choose = f"{did_you_mean(name or '', common)}Choose with --measurement: {', '.join(common)}."
-        raise UnknownNameError(
-            f"The two --runs have {what} in common.", fix=choose if common else "Give runs with scored items."
-        )
-    return name, first[name], second[name]
+def _measurement(common: Sequence[str], named: str | None) -> str:
+    name = named if named is not None or len(common) != 1 else common[0]
+    if name in common:
+        return str(name)
+    missing = "several measurements" if name is None else f"no measurement '{name}'"
+    choose = f"{did_you_mean(name or '', common)}Choose with --measurement: {', '.join(common)}."
+    raise UnknownNameError(
+        f"The two --runs have {missing if common else 'no measurement'} in common.",
+        fix=choose if common else "Give runs with scored items.",
+    )
 
 
-def _answers(run: RecordedRun) -> dict[str, Answers]:
-    """What was measured of each item, by measurement: the only function here that reads a run."""
-    found: dict[str, Answers] = {}
-    ids = []
-    for item in run.items().in_order():
-        ids.append(str(item.test_item.id))
-        repeats = item.repeat_measurements if item.kind == "item" and run.record.reduction is None else ()
-        for name, value in item.measurements.items():
-            each = tuple(one[name] for one in repeats if name in one)
-            found.setdefault(name, {})[ids[-1]] = each or (value,)
-    return {name: {item: values.get(item, ()) for item in ids} for name, values in found.items()}
-
-
-def _variation(before: list[tuple[float, ...]], after: list[tuple[float, ...]]) -> dict[str, Any]:
+def _variation(values: "NDArray[np.float64]", repeats: Sequence[Sequence[Sequence[float]]]) -> dict[str, Any]:
     """The fields of `Assumptions` that say how much two systems vary over the same items."""
-    means = [np.array([math.fsum(one) / len(one) for one in held]) for held in (before, after)]
-    paired = float(np.var(means[1] - means[0], ddof=1))
-    separate, within = sum(float(np.var(one, ddof=1)) for one in means), None
-    if all(max(map(len, held)) > 1 for held in (before, after)):
-        between, within = paired_repeat_variance(before, after)
-        paired, separate = between + within, sum(sum(repeat_variance(held)) for held in (before, after))
+    before, after = values
+    paired, separate, within = (
+        float(np.var(after - before, ddof=1)),
+        float(np.var(values, axis=1, ddof=1).sum()),
+        None,
+    )
+    if len(repeats) == 2:
+        between, within = paired_repeat_variance(*repeats)
+        paired, separate = between + within, sum(sum(repeat_variance(held)) for held in repeats)
     if not paired:
         raise InvalidDataError(
             f"The two --runs differ by the same on all {len(before)} items, so they do not say how much systems vary.",
             fix="Plan with --rate or --stddev instead.",
         )
-    binary = within is None and bool(np.isin(means, (0.0, 1.0)).all())
+    binary = within is None and bool(np.isin(values, (0.0, 1.0)).all())
     return {
-        "rate": float(means[0].mean()) if binary else None,
-        "correlation": correlation(*means) or 0.0,
+        "rate": float(before.mean()) if binary else None,
+        "correlation": correlation(before, after) or 0.0,
         "paired_variance": paired,
         "separate_variance": separate,
         "within_variance": within,
     }
+
+
+def _design_effect(
+    differences: "NDArray[np.float64]", clusters: "NDArray[np.int64] | None", places: "NDArray[np.int64]"
+) -> float:
+    """By how much the clusters of the runs' items multiply the variance of the differences."""
+    if clusters is None:
+        return 1.0
+    codes = clusters[places]
+    each = [differences[codes == code] for code in np.unique(codes)]
+    if len(each) < 2 or len(each) == len(codes):
+        return 1.0
+    return design_effect([*map(len, each)], max(0.0, repeat_variance(each).correlation or 0.0))
 
 
 def _cost_of_an_answer(record: TestRecord) -> float | None:

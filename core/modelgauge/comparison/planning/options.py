@@ -44,7 +44,7 @@ class PlanOptions:
         alpha: The level of the test.
         comparisons: How many comparisons share the level, by Holm's method.
         failure_rate: The share of items that will fail, for each system; by default that of the runs.
-        cluster_size: How many items belong together, such as questions about one text.
+        cluster_size: How many items belong together, such as questions about one text; by default as in the runs.
         cluster_correlation: How alike the differences of two items are that belong together.
         repeats: How often each item is asked; by default as often as in the runs.
         repeat_correlation: How alike two answers of a system to one item are; runs with repeats say it.

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, Unpack
 
 from pydantic import FiniteFloat
 
-from modelgauge.comparison.named_runs import Given, named_run
+from modelgauge.comparison.named_runs import Given
 from modelgauge.comparison.planning.assumptions import Assumptions, assumptions
 from modelgauge.comparison.planning.options import PlanOptions, PlanOptionsDict
 from modelgauge.data.base import Count, Frozen, Text
@@ -129,12 +129,12 @@ def plan_comparison(
         UnknownNameError: the runs have no such measurement in common, or several and none was named.
         InvalidDataError: the runs do not say how much the systems vary.
     """
-    named = [one for one in (baseline, candidate) if one is not None]
-    if len(named) == 1:
+    if (baseline is None) != (candidate is None):
         raise InvalidOptionError("A plan is made from two runs or none.", fix="Give --runs A B.")
     chosen = PlanOptions(**options)
-    runs = tuple(named_run(one, data_dir) for one in named)
-    return plan_for(assumptions((runs[0], runs[1]) if runs else None, chosen), chosen)
+    runs = None if baseline is None or candidate is None else (baseline, candidate)
+    folder = Path(data_dir) if data_dir is not None else None
+    return plan_for(assumptions(runs, chosen, folder), chosen)
 
 
 def plan_for(assumed: Assumptions, options: PlanOptions) -> ComparisonPlan:

@@ -12,7 +12,7 @@ from statsmodels.stats.power import NormalIndPower, TTestIndPower, TTestPower
 
 from modelgauge import plan_comparison
 from modelgauge.comparison.planning.plan import LOOK_ONCE
-from modelgauge.errors import InvalidDataError, InvalidOptionError, UnknownNameError
+from modelgauge.errors import InvalidDataError, InvalidOptionError, RecordError, UnknownNameError
 
 GSM8K = Path(__file__).parents[5] / "shared" / "data" / "gsm8k"
 
@@ -200,6 +200,25 @@ def test_items_that_failed_or_stand_in_one_run_only_are_counted():
     assert plan_comparison(a, b, failure_rate=0).assumed.failure_rates == (0, 0)
 
 
+def test_items_with_the_same_prompt_are_clusters():
+    rng = np.random.default_rng(2)
+    ease = np.repeat(rng.random(40), 3)
+    asked = {f"n{i}": f"question {i // 3}" for i in range(120)}
+    runs = [
+        measured_run(
+            sut, {item: float(rng.random() + shift * ease[i]) for i, item in enumerate(asked)}, prompts=asked
+        )
+        for sut, shift in (("a", 0), ("b", 2))
+    ]
+    plan = plan_comparison(*runs, effect=0.1)
+    differences = np.subtract(*[[one.measurements["right"] for one in run.iter_items()] for run in runs])
+    groups = np.reshape(differences, (40, 3))
+    within = groups.var(axis=1, ddof=1).mean()
+    between = groups.mean(axis=1).var(ddof=1) - within / 3
+    assert plan.assumed.design_effect == pytest.approx(1 + 2 * between / (between + within), rel=1e-10)
+    assert plan_comparison(*runs, cluster_size=2, cluster_correlation=0.5).assumed.design_effect == 1.5
+
+
 def test_a_correlation_that_cannot_be_where_systems_are_apart_is_lowered():
     right = [float(i < 70) for i in range(100)]
     a = measured_run("a", {f"n{i}": one for i, one in enumerate(right)})
@@ -244,11 +263,12 @@ def test_wrong_numbers_name_the_option(options, words):
     ("candidate", "options", "error", "words"),
     [
         (None, {}, InvalidOptionError, "two runs or none"),
-        (A, {}, InvalidOptionError, "names run 20260131-120000-a twice"),
-        (measured_run("b", ITEMS, test="other"), {}, InvalidOptionError, "two tests: exam and other"),
+        (A, {}, RecordError, "--runs: Run 20260131-120000-a is both"),
+        (measured_run("b", ITEMS, test="other"), {}, RecordError, "--runs: .* no test in common"),
         (measured_run("b", dict.fromkeys(ITEMS)), {}, UnknownNameError, "no measurement in common"),
         (measured_run("b", {"x": {"length": 1.0}}), {}, UnknownNameError, "no measurement in common"),
-        (measured_run("b", {"other": 1.0}), {}, InvalidDataError, "0 have one"),
+        (measured_run("b", {"other": 1.0}), {}, RecordError, "--runs: .* no item in common"),
+        (measured_run("b", {"x": 1.0, "y": None, "z": None}), {}, InvalidDataError, "and 1 have one"),
         (measured_run("b", ITEMS), {}, InvalidDataError, "differ by the same on all 3 items"),
         (B, {"measurement": "rihgt"}, UnknownNameError, "Did you mean 'right'"),
         (B, {"correlation": 0.5}, InvalidOptionError, "--correlation"),
