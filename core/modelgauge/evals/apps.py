@@ -17,7 +17,8 @@ from modelgauge.data.items import PromptWithContext
 from modelgauge.data.readable import is_stream, shown
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.test_cases import Golden, LLMTestCase
-from modelgauge.datasets.dataset_test import as_asked, keyed, prompt_of
+from modelgauge.datasets.dataset_test import as_asked, prompt_of
+from modelgauge.datasets.judged_test import keyed
 from modelgauge.engine.bookkeeping.failures import add_note, as_exception, is_from_outside
 from modelgauge.engine.calls.ask_sut import split_off
 from modelgauge.engine.loop.blocking import blocking

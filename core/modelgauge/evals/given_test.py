@@ -12,23 +12,14 @@ from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.data.results import GIVEN
 from modelgauge.data.spans import SPAN, TRACE, Trace
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.datasets.dataset_test import (
-    DatasetTest,
-    ItemsOfNumber,
-    directions_of,
-    item_ids,
-    keyed,
-    prompt_of,
-    ranges_of,
-    thresholds_of,
-)
+from modelgauge.datasets.dataset_test import ItemsOfNumber, item_ids, prompt_of
 from modelgauge.datasets.differences import Link
+from modelgauge.datasets.judged_test import JudgedTest, keyed
 from modelgauge.engine.bookkeeping.app_trace import attach_trace
 from modelgauge.engine.item_ids import Ids
 from modelgauge.engine.work import Respondent
 from modelgauge.errors import InvalidDataError
 from modelgauge.interfaces.identity import Initialization
-from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import NO_OUTPUT, TestCase, called
 from modelgauge.wording.phrases import a_class
@@ -68,7 +59,7 @@ class AnsweredCase:
     completion: SUTCompletion | None = None
 
 
-class GivenTest(DatasetTest):
+class GivenTest(JudgedTest):
     """A test over given answers, without a SUT.
 
     Args:
@@ -91,7 +82,7 @@ class GivenTest(DatasetTest):
         del args, kwargs
         return object.__new__(cls)
 
-    def __init__(  # without that of DatasetTest: there is no data set to ask
+    def __init__(
         self,
         uid: str,
         answered: Sequence[AnsweredCase],
@@ -102,7 +93,7 @@ class GivenTest(DatasetTest):
         skip_on_missing_params: bool = False,
         fail_one_by_one: bool = False,
     ) -> None:
-        PromptResponseTest.__init__(self, uid)
+        super().__init__(uid)
         self.requires_sut_capabilities = ()  # type: ignore[misc]  # nobody is asked
         self.answered, self.left_out = answered, left_out
         self.dataset, self.record_notes = (None, ()) if link is None else link
@@ -118,8 +109,7 @@ class GivenTest(DatasetTest):
         named = {key: self.metrics[key] for key in self._of_cases} | {
             self._name_of_part(part.name, metric): metric for part, metric in own
         }
-        self.thresholds, self.measurement_ranges = thresholds_of(named), ranges_of(named)
-        self.measurement_directions = directions_of(named)
+        self._declare(named)
         self._check(fail_one_by_one=fail_one_by_one)
 
     def _of_whole(self) -> Collection[str]:
