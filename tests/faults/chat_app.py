@@ -81,6 +81,7 @@ class ChatApp:
         self.plan = plan
         self.stats = Stats()
         self._slots: asyncio.Semaphore | None = None
+        self._answered: deque[float] = deque()  # when, in the last minute
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=_MOST_BODY)
@@ -164,8 +165,19 @@ class ChatApp:
         async with self._slots:
             await asyncio.sleep(seconds)
 
+    def _is_in_time(self, most: int) -> bool:
+        now = time.monotonic()
+        while self._answered and self._answered[0] < now - 60:
+            self._answered.popleft()
+        is_in_time = len(self._answered) < most
+        if is_in_time:
+            self._answered.append(now)
+        return is_in_time
+
     def _refused(self, request: web.Request, body: dict[str, Any]) -> web.Response | None:
         plan = self.plan
+        if plan.per_minute is not None and not self._is_in_time(plan.per_minute):
+            return _error(429, "Rate limit reached.", "rate_limit_exceeded")
         if plan.key is not None and request.headers.get("Authorization") != f"Bearer {plan.key}":
             return _error(401, "Incorrect API key provided.", "invalid_api_key")
         if plan.models is not None and body["model"] not in plan.models:

@@ -7,7 +7,7 @@
         run_test(test, f"openai/any-model?base_url={server.base_url}")
         server.stats().max_in_flight
 
-As a script: `python chat_server.py [PLAN]`, where PLAN is the JSON of a `Plan`; it prints its port as a line
+As a script: `python chat_server.py [PLAN [PORT]]`, where PLAN is the JSON of a `Plan`; it prints its port as a line
 of JSON and ends when its standard input does, so that it never outlives who started it.
 """
 
@@ -32,11 +32,12 @@ __all__ = ["ChatServer", "Fault", "Plan", "PromptCount", "Stats", "ThreadedChatS
 _PATIENCE = 20.0  # seconds that starting and stopping may take on a busy machine
 
 
-async def serve(plan: Plan, started: Callable[[int], None], stopped: asyncio.Event) -> None:
+async def serve(plan: Plan, started: Callable[[int], None], stopped: asyncio.Event, port: int = 0) -> None:
     """Serve until `stopped` is set.
 
     Args:
         plan: what goes wrong.
+        port: where; 0 for any that is free.
         started: told the port.
         stopped: set from within the loop.
     """
@@ -48,7 +49,7 @@ async def serve(plan: Plan, started: Callable[[int], None], stopped: asyncio.Eve
     )
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0, backlog=2048)
+        site = web.TCPSite(runner, "127.0.0.1", port, backlog=2048)
         await site.start()
         started(runner.addresses[0][1])
         await stopped.wait()
@@ -103,7 +104,7 @@ class _Server:
 
 
 class ChatServer(_Server):
-    """A server in a process of its own.
+    """A server in a process of its own. After `stop`, `start` starts it again at the same port.
 
     Args:
         plan: what goes wrong; nothing, by default.
@@ -115,7 +116,7 @@ class ChatServer(_Server):
 
     def start(self) -> None:
         """Start the process, and wait until it listens."""
-        command = [sys.executable, str(Path(__file__).resolve()), self._plan.to_json()]
+        command = [sys.executable, str(Path(__file__).resolve()), self._plan.to_json(), str(self.port)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -188,7 +189,8 @@ def main(arguments: list[str]) -> None:
         stopped = asyncio.Event()
         loop = asyncio.get_running_loop()
         threading.Thread(target=_wait_for_end, args=(loop, stopped), daemon=True).start()
-        await serve(Plan.from_json(arguments[0]) if arguments else Plan(), announce, stopped)
+        plan = Plan.from_json(arguments[0]) if arguments else Plan()
+        await serve(plan, announce, stopped, int(arguments[1]) if len(arguments) > 1 else 0)
 
     asyncio.run(until_stdin_ends())
 

@@ -1,8 +1,10 @@
 """What a server does wrong, through modelgauge-plugin-openai: what can be scored is, and nothing is sent in vain."""
 
+import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from chat_server import ChatServer, Fault, Plan, ThreadedChatServer
@@ -155,6 +157,20 @@ def test_a_single_refusal_among_successes_stops_nothing(asked, server):
     assert (result.counts.scored, result.counts.sut_errors, result.failure) == (2, 4, None)
 
 
+def test_a_server_that_is_started_again_loses_no_item(tmp_path):
+    test = Prompts("prompts", [f"prompt {n}" for n in range(40)])
+    with ChatServer(Plan(latency=0.05, slots=4)) as server, ThreadPoolExecutor() as pool:
+        runner = Runner(tmp_path / "run_data", max_retries=1)
+        running = pool.submit(runner.run, [test], [f"openai/m?base_url={server.base_url}"])
+        while server.stats().completed < 8:
+            time.sleep(0.01)
+        server.stop()
+        time.sleep(1)
+        server.start()
+        [result] = running.result()
+    assert (result.counts.scored, result.counts.failed, result.failure) == (40, 0, None)
+
+
 # --- commands -----------------------------------------------------------------------------------------------
 
 NUMBERED = """
@@ -269,3 +285,40 @@ def test_after_a_kill_the_server_is_asked_nothing_that_was_answered_and_committe
         stats = server.stats()
     assert record(runs(tmp_path)[-1])["counts"]["scored"] == 60
     assert set(stats.prompts) == set(prompts)
+
+
+def test_a_server_that_is_not_there_ends_a_command_with_its_address_and_resume_goes_on(tmp_path):
+    server = ChatServer()
+    with server:
+        run = command(tmp_path, server, *(f"prompt {n}" for n in range(50)))
+    code, out, err = run("--call-timeout", "1.5")
+    assert code == 4
+    assert err.count("cannot be reached: http://127.0.0.1:") == 1  # told at once
+    told = " ".join(out.split())
+    assert "could not be reached for 1.5 s: http" in told
+    assert f"127.0.0.1:{server.port}" in told
+    assert "Check base_url" in told
+    [stopped] = runs(tmp_path)
+    counts = record(stopped)["counts"]
+    assert counts["sut_errors"] == 0
+    assert record(stopped)["spent"]["attempts"] == 0
+    with server:
+        assert done(tmp_path, "resume", stopped.name, plugin=str(tmp_path / "listed.py"))[0] == 0
+    assert record(stopped)["counts"]["scored"] == 50
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_ends_the_wait_for_a_server(tmp_path):
+    with ChatServer() as server:
+        command(tmp_path, server, *(f"prompt {n}" for n in range(50)))
+    sut = f"openai/m?base_url={server.base_url}"
+    arguments = ("run-test", "--test", "listed", "--sut", sut, "--no-progress-bar")
+    process = started(tmp_path, *arguments, plugin=str(tmp_path / "listed.py"))
+    until(lambda: runs(tmp_path) and (runs(tmp_path)[0] / "run.json").exists(), process)
+    time.sleep(1)
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    code, _, err = ended(process)
+    assert code == 130, err
+    assert time.monotonic() - begun < 10  # no 30 s, and not the 5 that calls under way get
+    assert "calls under way" not in err
