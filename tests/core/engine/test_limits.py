@@ -173,6 +173,18 @@ def test_server_errors_pause_growth_and_cut_nothing():
     assert set(limits) == {20}
 
 
+def test_attempts_that_find_no_server_change_nothing():
+    async def main():
+        limiter = AdaptiveLimiter(4, 256, clock)
+        waiting = [asyncio.ensure_future(limiter.acquire()) for _ in range(100)]
+        for one in waiting:
+            await one
+            limiter.release(Outcome.unreachable)
+        return limiter.changes
+
+    assert asyncio.run(main()) == []
+
+
 def test_concurrency_does_not_grow_where_nobody_waits():
     async def main():
         limiter = AdaptiveLimiter(20, 256, clock)
