@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from modelgauge.data.case_fields import RUNTIME_FIELDS
 from modelgauge.data.records import TestRecord
+from modelgauge.data.responses import hashable
 from modelgauge.data.results import GIVEN
 from modelgauge.engine.measurement_columns import MeasurementColumns
 from modelgauge.engine.source import fields_of_context
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 ABSENT = 0
 """The hash of a key that an item does not have."""
 
+_MOST = 2**63  # as many items as an index of 64 bits holds
 _UNJUDGED = ("comments", "tags", "source_file")  # notes in a golden
 _OF_AN_ANSWER = (*RUNTIME_FIELDS, "turns")  # in a test case whose answer was given
 
@@ -48,10 +50,11 @@ class ItemColumns:
         self._match, self._group, self._cluster = match, group, record.cluster
         self._reads_fields = (match, group, record.cluster) != (None, None, None)
         self._over = record.sut_options
-        self._without_options = _json(self._over)
         self._ignored = (*_UNJUDGED, *(_OF_AN_ANSWER if self._is_given else ()))
         self.index, self.failed = array("q"), array("b")
-        self.keys = {name: array("q") for name in ("id", "source", "name", "input", "field")}
+        self._ids, self._sources, self._names, self._inputs = (array("q") for _ in range(4))
+        self.keys = {"id": self._ids, "source": self._sources, "name": self._names, "input": self._inputs}
+        self.keys["field"] = array("q")
         self.targets, self.questions, self.clusters = array("q"), array("q"), array("q")
         self.groups = array("q")
         self.group_names: dict[str, int] = {}
@@ -70,40 +73,43 @@ class ItemColumns:
         index, item, measurements = line["index"], line["test_item"], line["measurements"]
         repeats, binary = line.get("repeat_measurements", ()), line["binary"]
         for values in (measurements, *repeats):
-            _check_floats(values)
-        if type(index) is not int or type(item["id"]) is not str or type(binary) not in (list, tuple):
+            for one in values.values():
+                if type(one) is not float:
+                    raise TypeError(one)
+        if (
+            type(index) is not int
+            or not 0 <= index < _MOST
+            or type(item["id"]) is not str
+            or type(binary) not in (list, tuple)
+        ):
             raise TypeError(index)
         prompts = item["prompts"][:1] if self._is_given else item["prompts"]
         context = prompts[0]["context"] if item["context"] is None and len(prompts) == 1 else item["context"]
         is_case = type(context) is dict and ("input" in context or "turns" in context)
-        asked = tuple([_asked(one["prompt"]) for one in prompts])
-        keys = {
-            "id": hash(item["id"]),
-            "source": ABSENT if self._is_given else _hash_of_all([one["source_id"] for one in prompts]),
-            "name": _hash_of_all([context.get("name")]) if is_case else ABSENT,
-            "input": hash(asked),
-        }
+        asked = hash(tuple([_asked(one["prompt"]) for one in prompts]))
+        sources = [one["source_id"] for one in prompts]
+        judged_by = hashable(self._judged_by(context) if is_case else context)
+        if len(prompts) > 1:
+            judged_by = (judged_by, *[hashable(one["context"]) for one in prompts])
         fields = fields_of_context(context) if self._reads_fields else {}
-        further = [one["context"] for one in prompts] if len(prompts) > 1 else []
-        target = hash(_json([self._judged_by(context) if is_case else context, *further]))
-        question = hash((asked, *[self._options(one["prompt"]) for one in prompts]))
 
         self.index.append(index)
         self.failed.append(line["kind"] != "item")
-        for name, key in keys.items():
-            self.keys[name].append(key)
+        self._ids.append(hash(item["id"]))
+        self._sources.append(ABSENT if self._is_given or None in sources else hash(tuple(sources)))
+        self._names.append(_hash_of(context.get("name")) if is_case else ABSENT)
+        self._inputs.append(asked)
         if self._match is not None:
-            value = fields.get(self._match)
-            self.keys["field"].append(ABSENT if value is None else hash(_json(value)))
-        self.targets.append(target)
+            self.keys["field"].append(_hash_of(fields.get(self._match)))
+        self.targets.append(hash(judged_by))
         if not self._is_given:
-            self.questions.append(question)
+            self.questions.append(self._question(asked, prompts))
         if self._cluster is not None:
             value = fields.get(self._cluster)
-            self.clusters.append(hash(index if value is None else _json(value)))
+            self.clusters.append(hash(("alone", index)) if value is None else _hash_of(value))
         if self._group is not None:
             value = fields.get(self._group, "")
-            group = value if isinstance(value, str) else _json(value)
+            group = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
             self.groups.append(self.group_names.setdefault(group, len(self.group_names)))
         for name in {name: None for values in repeats for name in values}:
             values = [one[name] for one in repeats if name in one]
@@ -114,13 +120,16 @@ class ItemColumns:
         """What is known of a good answer to a golden or test case."""
         return {name: one for name, one in case.items() if one is not None and name not in self._ignored}
 
-    def _options(self, prompt: Mapping[str, Any]) -> str | None:
-        """The options with which a prompt was asked, as text; None for those of the run alone."""
-        own = prompt.get("options")
-        if own is None:
-            return None
-        asked = _json({name: one for name, one in {**own, **self._over}.items() if one is not None})
-        return None if asked == self._without_options else asked
+    def _question(self, asked: int, prompts: Sequence[Mapping[str, Any]]) -> int:
+        """The hash of prompts with the options that they were asked with, beside those of the run."""
+        own = [one["prompt"]["options"] for one in prompts if "options" in one["prompt"]]
+        if not own:
+            return asked
+        over = {name: one for name, one in self._over.items() if one is not None}
+        laid_over = [
+            {name: one for name, one in {**options, **over}.items() if one is not None} for options in own
+        ]
+        return asked if all(one == over for one in laid_over) else hash((asked, hashable(laid_over)))
 
 
 class RepeatedValues:
@@ -167,12 +176,6 @@ class RepeatsOfItems(Sequence[Sequence[float]]):
         return self._values.of_row(int(self._rows[place]))
 
 
-def _check_floats(values: Mapping[str, Any]) -> None:
-    for one in values.values():
-        if type(one) is not float:
-            raise TypeError(one)
-
-
 def _asked(prompt: Mapping[str, Any]) -> str | tuple[tuple[str, str], ...]:
     if "messages" in prompt:
         return tuple([(one["role"], one["text"]) for one in prompt["messages"]])
@@ -180,10 +183,6 @@ def _asked(prompt: Mapping[str, Any]) -> str | tuple[tuple[str, str], ...]:
     return text
 
 
-def _hash_of_all(parts: Sequence[object]) -> int:
-    """The hash of some texts; `ABSENT` where one is missing."""
-    return ABSENT if None in parts else hash(tuple(parts))
-
-
-def _json(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+def _hash_of(value: object) -> int:
+    """The hash of a JSON value; `ABSENT` where there is none."""
+    return ABSENT if value is None else hash(("value", hashable(value)))  # the hash of 0 and "" is 0

@@ -59,7 +59,8 @@ def paired_runs(
     check_comparable(differing, options.allow)
     sides = _Sides(options)
     items = [
-        _Pair(test, label, sides.of(before), sides.of(after), options) for label, test, before, after in pairs
+        _Pair(test, label, sides.of(before, options.group_by), sides.of(after), options.match)
+        for label, test, before, after in pairs
     ]
     targets = [one for pair in items for one in pair.other_targets()]
     check_comparable(targets, options.allow)
@@ -121,14 +122,18 @@ class _Sides:
         self._options = options
         self._read: dict[int, Side] = {}
 
-    def of(self, run: RecordedRun) -> Side:
+    def of(self, run: RecordedRun, group: str | None = None) -> Side:
         """Read a run.
+
+        Args:
+            run: to read.
+            group: the field by which its items form groups.
 
         Raises:
             RecordError: it has no items, its journal is damaged, or no item has the field of the groups.
         """
         if id(run) not in self._read:
-            match, group = self._options.match, self._options.group_by
+            match = self._options.match
             side = self._read[id(run)] = Side(run, None if match in KEYS else match, group)
             if not len(side):
                 raise RecordError(f"Run {run.record.run_id} has no item yet.", fix=_to_go_on(run))
@@ -187,15 +192,13 @@ class _Pair:
         label: of the candidate.
         baseline: the baseline's run.
         candidate: the candidate's.
-        options: how items are paired.
+        match: the key by which items are paired; None for the first that pairs any.
     """
 
-    def __init__(
-        self, test: str, label: str, baseline: Side, candidate: Side, options: CompareOptions
-    ) -> None:
+    def __init__(self, test: str, label: str, baseline: Side, candidate: Side, match: str | None) -> None:
         self._test, self._label = test, label
         self._baseline, self._candidate = baseline, candidate
-        self._pairing = pairing(baseline, candidate, options.match)
+        self._pairing = pairing(baseline, candidate, match)
 
     def other_targets(self) -> Iterator[Differing]:
         """The difference in what the answers to the paired items are judged by, where there is one."""
@@ -250,10 +253,16 @@ class _Pair:
 
 
 def _clusters(*sides: "tuple[Side, NDArray[np.int64]]") -> "NDArray[np.int64] | None":
-    """The clusters of paired items: those of either run."""
-    return joined_clusters(
+    """The clusters of paired items, those of either run, numbered in the order of the items."""
+    codes = joined_clusters(
         *(None if side.clusters is None else side.clusters[places] for side, places in sides)
     )
+    if codes is None:
+        return None
+    # Hashes differ from process to process, and what is drawn by clusters shall not.
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    numbered: NDArray[np.int64] = np.argsort(np.argsort(first))[inverse]
+    return numbered
 
 
 def _ranges(*sides: Side) -> dict[str, tuple[float, float]]:

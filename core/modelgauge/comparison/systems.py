@@ -58,7 +58,7 @@ def measured_systems(
     for given in candidates:
         systems = _systems(given, options)
         # Of an invocation of which the baseline is a part, the other SUTs are meant.
-        others += [one for one in systems if len(systems) == 1 or _identities(one) != _identities(first)]
+        others += [one for one in systems if len(systems) == 1 or not _share_runs(one, first)]
     if not others:
         raise RecordError(
             f"'{first.given}' has runs of one SUT alone, so there is nothing to compare it with.",
@@ -153,3 +153,7 @@ def _check_different(systems: Sequence[MeasuredSystem]) -> None:
 def _identities(system: MeasuredSystem) -> list[tuple[str, str]]:
     """What tells runs apart, wherever their records were read from."""
     return [(run.record.run_id, run.record.run_timestamp) for run in system.runs.values()]
+
+
+def _share_runs(one: MeasuredSystem, other: MeasuredSystem) -> bool:
+    return not {*_identities(one)}.isdisjoint(_identities(other))

@@ -29,11 +29,11 @@ OwnJsonObject = Annotated[JsonObject, Own]
 """A JSON object, copied, so that later changes to the caller's dict do not reach it."""
 
 
-def _hashable(value: Any) -> Any:
+def hashable(value: Any) -> Any:
     """A JSON value in hashable form; equal values stay equal."""
     if isinstance(value, dict):
-        return frozenset((name, _hashable(part)) for name, part in value.items())
-    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+        return frozenset((name, hashable(part)) for name, part in value.items())
+    return tuple(map(hashable, value)) if isinstance(value, list) else value
 
 
 class TokenProbability(Frozen):
@@ -78,7 +78,7 @@ class ToolCall(Frozen):
     )
 
     def __hash__(self) -> int:
-        return hash((type(self), _hashable(self.__dict__)))
+        return hash((type(self), hashable(self.__dict__)))
 
 
 TokenCount = Annotated[int, Field(ge=0, le=2**53)]  # so that sums of any number of calls are numbers still

@@ -1,9 +1,11 @@
 """What a name of runs means."""
 
+import json
+
 import pytest
 
 from modelgauge.errors import RecordError
-from modelgauge.runs.naming import find_runs
+from modelgauge.runs.naming import find_runs, is_file_of_records, recorded_runs
 
 
 @pytest.fixture
@@ -17,6 +19,23 @@ def folders(tmp_path):
         folder = tmp_path / "runs" / run_id
         folder.mkdir(parents=True)
         (folder / "run.json").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def commands(tmp_path):
+    """Three commands: one with two runs, and one with a run each before and after it."""
+    runs = {
+        "20260131-120000-00001a": ("20260131-120000-00000a", "2026-01-31T12:00:00+00:00"),
+        "20260131-120500-00001a": ("20260131-120500-00000a", "2026-01-31T12:05:00+00:00"),
+        "20260131-120501-00001b": ("20260131-120500-00000a", "2026-01-31T12:05:01+00:00"),
+        "20260201-080000-00001a": ("20260201-080000-00000a", "2026-02-01T08:00:00+00:00"),
+    }
+    for run_id, (invocation, began) in runs.items():
+        folder = tmp_path / "runs" / run_id
+        folder.mkdir(parents=True)
+        said = {"invocation_id": invocation, "run_timestamp": began}
+        (folder / "run.json").write_text(json.dumps(said), encoding="utf-8")
     return tmp_path
 
 
@@ -35,8 +54,76 @@ def test_a_damaged_run_hides_no_other(folders, caplog):
 
 def test_a_run_has_its_id_from_wherever_its_folder_is_named(folders, monkeypatch):
     monkeypatch.chdir(folders / "runs" / "a")
-    for name in (".", "../a", str(folders / "runs" / "a")):
+    for name in (".", "../a", str(folders / "runs" / "a"), "run.json"):
         assert found(folders, name) == ["a"]
     (folders / "runs" / "a" / "within").mkdir()
     monkeypatch.chdir("within")
     assert found(folders, "..") == found(folders, "../../a/within/..") == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("name", "runs"),
+    [
+        ("latest", ["20260201-080000-00001a"]),
+        ("latest~0", ["20260201-080000-00001a"]),
+        ("latest~1", ["20260131-120500-00001a", "20260131-120501-00001b"]),
+        ("latest~2", ["20260131-120000-00001a"]),
+    ],
+)
+def test_latest_counts_commands_not_runs(commands, name, runs):
+    assert found(commands, name) == runs
+
+
+def test_the_latest_command_is_the_one_that_began_last(commands):
+    renamed = commands / "runs" / "20260131-120000-00001a"
+    renamed.rename(renamed.with_name("zzz"))
+    assert found(commands, "latest") == ["20260201-080000-00001a"]
+    assert found(commands, "latest~2") == ["zzz"]
+
+
+@pytest.mark.parametrize(
+    ("name", "runs"),
+    [
+        ("20260201", ["20260201-080000-00001a"]),  # the only run of its command
+        ("20260131-120000-00001", ["20260131-120000-00001a"]),
+        ("20260131-120501", ["20260131-120501-00001b"]),
+        ("20260131-1205", ["20260131-120500-00001a", "20260131-120501-00001b"]),  # all of one command
+        ("20260131-120500-00001", ["20260131-120500-00001a"]),
+    ],
+)
+def test_the_beginning_of_an_id_is_enough_where_it_is_that_of_one(commands, name, runs):
+    assert found(commands, name) == runs
+
+
+def test_the_beginning_of_several_ids_lists_them(commands):
+    with pytest.raises(RecordError) as caught:
+        find_runs(commands, "2026")
+    assert str(caught.value) == (
+        "'2026' is the beginning of 3 ids: 20260201-080000-00001a, 20260131-120500-00000a (2 runs), "
+        "20260131-120000-00001a. Give more of the one that you mean: `modelgauge runs` lists them."
+    )
+
+
+def test_an_unknown_name_names_the_nearest(commands):
+    with pytest.raises(
+        RecordError, match=r"no run '20260201-080000-00001b' in .*Did you mean '20260201-080000-00001a'"
+    ):
+        find_runs(commands, "20260201-080000-00001b")
+    with pytest.raises(RecordError, match=r"no run '' in .*The latest runs are: "):
+        find_runs(commands, "")
+
+
+def test_before_the_first_command_there_is_none(commands, tmp_path):
+    with pytest.raises(RecordError, match=r"There are 3 invocations in .*runs\. .*modelgauge runs"):
+        find_runs(commands, "latest~3")
+    with pytest.raises(RecordError, match=r"There are no invocations in .*Run a test first"):
+        find_runs(tmp_path / "empty", "latest")
+
+
+def test_a_file_of_records_is_none_of_the_files_of_a_run(folders, record):
+    written = folders / "out.json"
+    written.write_text(json.dumps({"records": [json.loads(record().model_dump_json())]}), encoding="utf-8")
+    assert is_file_of_records(written)
+    assert not is_file_of_records(folders / "runs" / "a" / "run.json")
+    runs, damaged = recorded_runs(folders, str(written))
+    assert ([run.record.test_uid for run in runs], damaged) == (["a_test"], ())
