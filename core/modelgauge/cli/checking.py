@@ -99,7 +99,7 @@ class _Checking:
     def answers(self) -> None:
         """Whether it answers, and what its usage says."""
         answers, why = self._ask(_QUESTION)
-        self._note("answers", bool(answers), answers[0].completions[0].text if answers else why)
+        self._note("answers", bool(answers), _shown(answers) or why)
         usage = answers[0].usage if answers else None
         if answers:
             counted = {} if usage is None else usage.model_dump(exclude_none=True)
@@ -132,8 +132,9 @@ class _Checking:
             self._note("structured output", None, _NOT_DECLARED)
             return
         answers, why = self._ask(_QUESTION, response_schema=_SCHEMA)
-        text = answers[0].completions[0].text if answers else why
-        self._note("structured output", bool(answers) and _fits(text), text)
+        is_cut = bool(answers) and answers[0].completions[0].finish_reason == "length"
+        fits = bool(answers) and _fits(answers[0].completions[0].text)
+        self._note("structured output", None if is_cut and not fits else fits, _shown(answers) or why)
 
     def seed(self) -> None:
         """Whether a seed (`random`) gives the same answer again."""
@@ -189,6 +190,15 @@ class _Checking:
                 SUTResponse([each.completion for each in one.completions], one.usage) for one in responses
             ], ""
         return [], "it was not asked"
+
+
+def _shown(answers: Sequence[SUTResponse]) -> str:
+    """The text of the first answer; where the limit of tokens ended it, with what to do."""
+    if not answers:
+        return ""
+    completion = answers[0].completions[0]
+    cut = "[cut off: raise --max-tokens]" if completion.finish_reason == "length" else ""
+    return f"{completion.text} {cut}".strip() or "an empty text"
 
 
 def _fits(text: str) -> bool:

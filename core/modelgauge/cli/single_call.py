@@ -17,6 +17,7 @@ from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
 from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.responses import SUTCompletion, SUTResponse
+from modelgauge.engine.calls.splitting import single_prompts
 from modelgauge.engine.calls.traits import JudgeSUTs, Owner, keys_of, learn_secrets, why_unkept
 from modelgauge.errors import IncompatibleError, RunStoppedError, UsageError
 from modelgauge.interfaces.annotator import CompletionAnnotator
@@ -105,7 +106,12 @@ def explain_ask(sut: SUTName, prompt: AnyPrompt, **options: Any) -> Explanation:
     """
     runner = Runner(**options)
     made = _sut(runner, sut, prompt)
-    return _explained(runner, made, {}, request_for(made, prompt), _texts(prompt))
+    explained = _explained(runner, made, {}, request_for(made, prompt), _texts(prompt))
+    if not explained.hit and made.completions != "one_call":  # each completion may be there by itself
+        _, single = next(single_prompts(prompt, 0))
+        first = _explained(runner, made, {}, request_for(made, single), _texts(prompt))
+        return first if first.hit else explained
+    return explained
 
 
 def explain_annotate(

@@ -293,6 +293,14 @@ def test_one_that_does_not_is_neither_scored_nor_kept(body, request_fields, verd
     assert isinstance(raised.value, MissingLogProbabilitiesError) == ("logprobs" in request_fields)
 
 
+def test_one_completion_may_be_enough_and_a_part_of_them_never_is():
+    one = ChatResponse.model_validate({"choices": [choice()]})
+    check_answer(URL, {"model": "m", "n": 4}, one, may_be_single=True)
+    two = ChatResponse.model_validate({"choices": [choice(), choice()]})
+    with pytest.raises(ChatError, match=r"2 of 4 completions.*completions=many_calls"):
+        check_answer(URL, {"model": "m", "n": 4}, two, may_be_single=True)
+
+
 @pytest.mark.parametrize(
     ("listed", "names"),
     [

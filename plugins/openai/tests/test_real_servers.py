@@ -114,7 +114,7 @@ def answers(record):
 
 
 def test_what_the_server_has_is_found_out(server, name):
-    findings = check(name, SUTOptions(max_tokens=60)).findings
+    findings = check(name, SUTOptions(max_tokens=150)).findings
     assert {one.ability for one in findings if not one.is_there} == LACKS[server], findings
     [completions] = [one.detail for one in findings if one.ability == "several completions"]
     assert completions.startswith(f"2 of 2, by {CALLS[server]} call")

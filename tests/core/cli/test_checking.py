@@ -134,6 +134,16 @@ def test_a_list_that_cannot_be_had_leaves_the_rest():
     assert done.findings[-1].detail == "ValueError: no list"
 
 
+def test_an_answer_that_was_cut_off_says_nothing_of_structured_output():
+    class Cut(Able):
+        def translate_response(self, request, response):
+            return mg.SUTResponse([mg.SUTCompletion("", finish_reason="length")])
+
+    done, abilities = found(Cut())
+    assert (abilities["answers"], abilities["structured output"]) == (True, None)
+    assert "[cut off: raise --max-tokens]" in [one.detail for one in done.findings]
+
+
 def test_sut_options_hold_for_all_questions():
     sut = Able()
     check(sut, mg.SUTOptions(max_tokens=9))

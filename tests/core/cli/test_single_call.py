@@ -5,6 +5,7 @@ import pytest
 import modelgauge as mg
 from modelgauge.cli.single_call import annotate, ask, explain_ask
 from modelgauge.errors import IncompatibleError, RunStoppedError
+from modelgauge.testing import FakeTest
 
 
 class Judge(mg.CompletionAnnotator[str]):
@@ -137,19 +138,28 @@ def test_the_nearest_answer_to_a_chat_says_which_message_differs(tmp_path_factor
     assert explain_ask(sut, other, data_dir=data).hit
 
 
+class OneACall(mg.PromptResponseSUT):
+    completions = "auto"
+
+    def translate_text_prompt(self, prompt):
+        return [prompt.text, prompt.options.num_completions]
+
+    def evaluate(self, request):
+        return {"text": "hi"}
+
+    def translate_response(self, request, response):
+        return mg.SUTResponse([mg.SUTCompletion(response["text"])])
+
+
+def test_completions_that_take_a_call_each_are_found_in_the_cache(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    prompt = mg.TextPrompt("x", mg.SUTOptions(num_completions=3))
+    assert not explain_ask(OneACall("one"), prompt, data_dir=folder).hit
+    mg.run_test(FakeTest("test", [prompt]), OneACall("one"), data_dir=folder)
+    assert explain_ask(OneACall("one"), prompt, data_dir=folder).hit
+
+
 def test_completions_that_take_a_call_each_show_all_calls():
-    class OneACall(mg.PromptResponseSUT):
-        completions = "auto"
-
-        def translate_text_prompt(self, prompt):
-            return [prompt.text, prompt.options.num_completions]
-
-        def evaluate(self, request):
-            return {"text": "hi"}
-
-        def translate_response(self, request, response):
-            return mg.SUTResponse([mg.SUTCompletion(response["text"])])
-
     call = ask(OneACall("one"), mg.TextPrompt("x", mg.SUTOptions(num_completions=3)))
     assert call.request == [["x", 3], ["x", None], ["x", None]]
     assert call.response == [{"text": "hi"}] * 3
