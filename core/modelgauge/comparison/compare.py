@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
+import numpy as np
+
 from modelgauge.comparison.contrasts import contrast
 from modelgauge.comparison.families import adjusted, leaderboards, macro_means
 from modelgauge.comparison.flips import Flips
@@ -13,7 +15,8 @@ from modelgauge.comparison.paired_items import PairedItems, PairedRuns
 from modelgauge.comparison.pairing import paired_runs
 from modelgauge.comparison.result import Comparison, MeasurementComparison
 from modelgauge.comparison.verdicts import Judge
-from modelgauge.errors import InvalidOptionError, UnknownNameError
+from modelgauge.data.base import items_of
+from modelgauge.errors import InvalidOptionError, RecordError, UnknownNameError
 from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
@@ -51,21 +54,33 @@ def compare(baseline: GivenRuns, *candidates: GivenRuns, **options: Unpack[Compa
 def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
     """Compare each measurement of each test that the baseline and a candidate have in common.
 
+    A system all of whose items failed is compared too: by what it would have if they were worst, or best.
+
     Raises:
         UnknownNameError: an option names a measurement that no test has.
         InvalidOptionError: the margin is no part of a measurement's range.
         InvalidDataError: a value is outside its range.
+        RecordError: no measurement is there on both sides.
     """
     names = _names(runs, options)
     said: dict[str, Direction] = dict.fromkeys(options.lower_is_better, "lower")
     said |= dict.fromkeys(options.higher_is_better, "higher")
-    all_items = [replace(items, directions={**items.directions, **said}) for items in runs.items]
+    all_items = [
+        replace(_with_failed_sides(items), directions={**items.directions, **said}) for items in runs.items
+    ]
     pairs = [
         (items, name)
         for items in all_items
         for name in names
         if name in items.baseline_values and name in items.candidate_values
     ]
+    if not pairs:
+        raise RecordError(
+            "No measurement is there on both sides: "
+            + "; ".join(f"{name}: {items_of(values)}" for name, values in _measured(runs).items())
+            + ".",
+            fix="Compare runs of one test; where items failed, modelgauge show RUN --failures says why.",
+        )
     rows, family = adjusted([contrast(items, name, options) for items, name in pairs])
     judge = Judge(runs.baseline.label, family, options.alpha)
     comparison = Comparison(
@@ -77,7 +92,7 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
         macro=tuple(macro_means(rows)),
         leaderboards=tuple(leaderboards(all_items, runs.baseline.label, names, options)),
         differs=runs.differs,
-        notes=(*runs.notes, *_notes(runs, names, rows, options)),
+        notes=(*runs.notes, *_notes(all_items, runs.baseline.label, names, rows, options)),
     )
     return comparison.with_flips([Flips(items, name).read for items, name in pairs])
 
@@ -93,7 +108,7 @@ def _names(runs: PairedRuns, options: CompareOptions) -> list[str]:
         if name not in known:
             raise UnknownNameError(
                 f"There is no measurement '{name}' to compare.",
-                fix=f"{did_you_mean(name, known)}The measurements are: {', '.join(known) or 'none'}.",
+                fix=f"{did_you_mean(name, known)}The measurements are: {items_of(known)}.",
             )
     return [name for name in known if not options.measurements or name in options.measurements]
 
@@ -102,14 +117,36 @@ def _sides(items: PairedItems) -> tuple[Mapping[str, object], Mapping[str, objec
     return items.baseline_values, items.candidate_values
 
 
-def _notes(
-    runs: PairedRuns, names: list[str], rows: list[MeasurementComparison], options: CompareOptions
-) -> Iterator[str]:
+def _measured(runs: PairedRuns) -> dict[str, Mapping[str, object]]:
+    """What was measured of each system in the tests that are compared, by its label."""
+    found: dict[str, Mapping[str, object]] = {}
     for items in runs.items:
+        for label, values in zip((runs.baseline.label, items.candidate), _sides(items), strict=True):
+            found[label] = {**found.get(label, {}), **values}
+    return found
+
+
+def _with_failed_sides(items: PairedItems) -> PairedItems:
+    """Paired items in which a side of which nothing was measured, since all its items failed, lacks all values."""
+    before, after = items.baseline_values, items.candidate_values
+    if before and after:
+        return items
+    none = {name: np.full(len(items.baseline_places), np.nan) for name in (*before, *after)}
+    return replace(items, baseline_values=before or none, candidate_values=after or none)
+
+
+def _notes(
+    all_items: list[PairedItems],
+    baseline: str,
+    names: list[str],
+    rows: list[MeasurementComparison],
+    options: CompareOptions,
+) -> Iterator[str]:
+    for items in all_items:
         for name in names:
             having = [name in values for values in _sides(items)]
             if any(having) and not all(having):
-                label = runs.baseline.label if having[0] else items.candidate
+                label = baseline if having[0] else items.candidate
                 yield f"Only {label} has the measurement '{name}' of {items.test}."
     others = [row for row in rows if options.test and row.p_kind not in (options.test, None)]
     for row in others:

@@ -73,11 +73,16 @@ def leaderboards(
             having = [
                 one
                 for one in items
-                if one.test == test and name in one.baseline_values and name in one.candidate_values
+                if one.test == test and name in one.baseline_values and _is_measured(one, name)
             ]
             found = _leaderboard(having, baseline, name, options) if len(having) > 1 else None
             if found is not None:
                 yield found
+
+
+def _is_measured(items: PairedItems, name: str) -> bool:
+    """Whether the candidate has a value of any item; else no item would be left for a leaderboard."""
+    return name in items.candidate_values and not np.isnan(items.candidate_values[name]).all()
 
 
 def _leaderboard(

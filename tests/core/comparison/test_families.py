@@ -11,7 +11,7 @@ from tests.core.comparison.pairs import GSM8K, LARGE, SMALL, gsm8k_of, items_of,
 
 from modelgauge.comparison.compare import compare_pairs
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.errors import UnknownNameError
+from modelgauge.errors import RecordError, UnknownNameError
 from modelgauge.stats import compare_systems
 
 generator = np.random.default_rng(7)
@@ -147,7 +147,9 @@ def test_what_cannot_be_ranked_has_no_leaderboard():
     assert compare_pairs(runs_of(*cluster), CompareOptions()).leaderboards == ()
     nothing = [items_of([0, 1], [math.nan, math.nan], label=label) for label in "BC"]
     assert compare_pairs(runs_of(*nothing), CompareOptions()).leaderboards == ()
-    (table,) = compare_pairs(runs_of(*pair), CompareOptions()).leaderboards
+    failed = items_of([0, 1, 1], [math.nan] * 3, label="D")
+    (table,) = compare_pairs(runs_of(*pair, failed), CompareOptions()).leaderboards
+    assert {one.system for one in table.systems} == {"A", "B", "C"}
     assert len(table.intervals) == 2  # B and C are alike on each item
 
 
@@ -173,6 +175,25 @@ def test_some_measurements_alone():
             UnknownNameError, match=r"no measurement 'acuracy' to compare. Did you mean 'accuracy'\?"
         ):
             compare_pairs(runs_of(items), CompareOptions(**{option: ("acuracy",)}))
+
+
+def test_a_system_of_which_nothing_was_measured_is_compared_all_the_same():
+    failed = items_of([0, 1, 1, 1], [], candidate_values={}, ranges={"accuracy": (0, 1)})
+    (row,) = compare_pairs(runs_of(failed), CompareOptions()).comparisons
+    assert (row.n_failed, row.verdict, row.bounds) == (4, "cannot_tell", (-0.75, 0.25))
+    assert row.verdict_text == (
+        "Cannot tell whether B is better or worse than A: no item has a value of both. 4 of 4 items failed and are "
+        "left out; with them the difference is at least -75, at most 25 points."
+    )
+
+
+def test_nothing_in_common_is_refused():
+    nothing = items_of([], [], baseline_values={}, candidate_values={})
+    with pytest.raises(RecordError, match=r"No measurement is there on both sides: A: none; B: none."):
+        compare_pairs(runs_of(nothing), CompareOptions())
+    other = items_of([1], [], candidate_values={"f1": np.ones(1)})
+    with pytest.raises(RecordError, match=r"both sides: A: 'accuracy'; B: 'f1'."):
+        compare_pairs(runs_of(other), CompareOptions())
 
 
 def test_a_test_that_does_not_fit_is_named():
