@@ -240,7 +240,12 @@ class Session:
             self._seconds += monotonic() - began
         notes = [*judged.notes, *test.record_notes, *self._tally.sut_calls.unjudged()]
         notes += [note for calls in self._tally.calls for note in calls.repaid()]
-        self._keep(begun, judged.line, Shown.of(result), test.thresholds, notes)
+        declared = {
+            "thresholds": test.thresholds,
+            "ranges": test.measurement_ranges,
+            "directions": test.measurement_directions,
+        }
+        self._keep(begun, judged.line, Shown.of(result), declared, notes)
         self._observers.item_finished(self._run.folder.run_id, judged.written)
         return result
 
@@ -287,11 +292,11 @@ class Session:
         begun: Begun,
         line: bytes,
         shown: Shown,
-        thresholds: Mapping[str, Any] = MappingProxyType({}),
+        declared: Mapping[str, Any] = MappingProxyType({}),
         notes: Sequence[str] = (),
     ) -> None:
         """Keep a case that has ended: first what its record does not say, so that no line of the journal lacks that."""
-        self._count(end=begun.number, shown=shown.plain(), thresholds=dict(thresholds), notes=notes)
+        self._count(end=begun.number, shown=shown.plain(), declared=dict(declared), notes=notes)
         self._run.journal().append(line)
 
     def _count(self, **event: Any) -> None:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord, TestItemRecord
-from modelgauge.data.results import PASSED, Counts, Direction
+from modelgauge.data.results import PASSED, Counts
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.totals import Totals
 from modelgauge.evals.display import Shown
-from modelgauge.evals.results import MetricData
 from modelgauge.stats.exact import exact_mean
 
 T = TypeVar("T")
@@ -33,7 +32,7 @@ class Case:
         repeated: the same, without the repeat.
         repeat: which of the times it is that the test is run, from 0.
         item: its record; None where it was not judged, since its process ended.
-        thresholds: of its metrics.
+        declared: thresholds, ranges and directions of its measurements, by their names.
         notes: what a reader should know of it.
         said: what is shown of it, as JSON; None where its process ended before it knew.
     """
@@ -43,7 +42,7 @@ class Case:
     repeated: str
     repeat: int
     item: ItemRecord | None = None
-    thresholds: Mapping[str, Any] = field(default_factory=dict)
+    declared: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     said: dict[str, Any] | None = None
 
@@ -64,20 +63,6 @@ class Case:
         elif self.item is not None:
             error = None if self.item.measurements.get(PASSED, True) else _CUT_SHORT
         return Shown(self.test, error is None, (), error).plain()
-
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        """What the scores of its metrics can be, by the names of their measurements, where it is known."""
-        ranges = {name: one.score_range for name, one in self._scored_by()}
-        return {name: (one[0], one[1]) for name, one in ranges.items() if one is not None}
-
-    def directions(self) -> dict[str, Direction]:
-        """Which scores of its metrics are the better ones, by the names of their measurements."""
-        return {name: "higher" if one.higher_is_better else "lower" for name, one in self._scored_by()}
-
-    def _scored_by(self) -> Iterator[tuple[str, MetricData]]:
-        """The names of its measurements, with what their metrics said."""
-        for one in () if self.said is None else Shown.of_plain(self.said).metrics_data:
-            yield one.name if one.component is None else f"{one.component}.{one.name}", one
 
 
 @dataclass(slots=True)
@@ -135,6 +120,18 @@ class Cases:
     def notes(self) -> list[str]:
         """What a reader of the record should know."""
         return [note for one in self.listed for note in one.notes]
+
+    def declared(self, what: str) -> dict[str, Any]:
+        """The thresholds, ranges or directions of measurements, but for those that differ from case to case.
+
+        Args:
+            what: which of these.
+        """
+        found: dict[str, list[Any]] = {}
+        for case in self.listed:
+            for name, one in case.declared.get(what, {}).items():
+                found.setdefault(name, []).append(one)
+        return {name: ones[0] for name, ones in found.items() if all(one == ones[0] for one in ones)}
 
     def by_id(self) -> dict[str, list[Case]]:
         """The repeats of each case by its id: the test's name, numbered where the test judges several cases."""
@@ -194,8 +191,8 @@ def _note(event: Mapping[str, Any], cases: dict[int, Case]) -> None:
     match event:
         case {"begin": index, "test": test, "repeated": repeated, "repeat": repeat}:
             cases[index] = Case(index, test, repeated, repeat)
-        case {"end": index, "shown": shown, "thresholds": thresholds, "notes": notes}:
-            cases[index].said, cases[index].thresholds = shown, thresholds
+        case {"end": index, "shown": shown, "declared": declared, "notes": notes}:
+            cases[index].said, cases[index].declared = shown, declared
             cases[index].notes.extend(notes)
         case {"skipped": index}:
             del cases[index]
@@ -214,19 +211,6 @@ def numbered(name: str, number: int) -> str:
 def renamed(item: ItemRecord, index: int, item_id: str) -> ItemRecord:
     """An item with another place and id."""
     return item.replaced(index=index, test_item=item.test_item.replaced(id=item_id), digests=None)
-
-
-def agreed(several: Iterable[Mapping[str, T]]) -> dict[str, T]:
-    """The thresholds of all cases, or the ranges or directions of scores, but for those that differ from case to case.
-
-    Args:
-        several: those of each case.
-    """
-    found: dict[str, list[T]] = {}
-    for of_case in several:
-        for name, one in of_case.items():
-            found.setdefault(name, []).append(one)
-    return {name: ones[0] for name, ones in found.items() if all(one == ones[0] for one in ones)}
 
 
 def _joined(repeats: Sequence[int], items: Sequence[ItemRecord]) -> ItemRecord:

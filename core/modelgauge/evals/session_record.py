@@ -12,7 +12,7 @@ from modelgauge.engine.run_files.journal import JOURNAL_VERSION
 from modelgauge.engine.run_files.manifest import surroundings
 from modelgauge.evals.display import Shown
 from modelgauge.evals.evaluate_options import TestRunOptions
-from modelgauge.evals.session_cases import Cases, agreed
+from modelgauge.evals.session_cases import Cases
 
 
 def record_of(
@@ -29,8 +29,7 @@ def record_of(
     """
     uid = options.identifier or PYTEST
     made = {"uid": uid, "class_name": PYTEST, "cache_version": 0, "arguments": {}, "opaque": []}
-    written = agreed(one.thresholds for one in cases.listed)
-    thresholds = {name: Threshold.load(one) for name, one in written.items()}
+    thresholds = {name: Threshold.load(one) for name, one in cases.declared("thresholds").items()}
     judged_by = cases.manifest()
     return TestRecord(
         schema_version=SCHEMA_VERSION,
@@ -46,7 +45,7 @@ def record_of(
         repeats=options.repeat,
         **{name: judged_by[name] for name in ("annotators", "judges", "plugins")},
         thresholds=thresholds,
-        directions=known_directions(agreed(one.directions() for one in cases.listed), thresholds),
+        directions=known_directions(cases.declared("directions"), thresholds),
         seconds=cases.used.seconds,
         spent=cases.used.spent,
         **facts,

@@ -33,7 +33,7 @@ from modelgauge.engine.scored_items import JournalIndex
 from modelgauge.errors import RunStoppedError
 from modelgauge.evals.display import rendered
 from modelgauge.evals.evaluate_options import TestRunOptions
-from modelgauge.evals.session_cases import OUTSIDE, Cases, agreed
+from modelgauge.evals.session_cases import OUTSIDE, Cases
 from modelgauge.evals.session_record import manifest_of, record_of, told_apart
 from modelgauge.files.lock import Turns
 from modelgauge.files.regular import opened
@@ -200,7 +200,8 @@ class SessionRun:
         if not self.folder.path.is_dir():
             self.folder = RunFolder.create(self.folder.path.parent)
         items, number = list(cases.items()), len(cases.by_id())
-        index = self._write_journal(items, agreed(one.ranges() for one in cases.listed))
+        ranges = {name: (low, high) for name, (low, high) in cases.declared("ranges").items()}
+        index = self._write_journal(items, ranges)
         known = number if collected is None else None  # of those that were not begun, nobody knows
         record = record_of(
             self.folder,

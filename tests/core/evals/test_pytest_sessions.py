@@ -316,6 +316,26 @@ def test_the_manifest_of_a_session_says_what_judged_its_cases(session, project):
     assert (totals.ended, totals.annotator_calls.paid) == (True, 7)
 
 
+def test_the_record_of_a_session_says_what_measurements_can_be_where_all_cases_agree(session, project):
+    source = (
+        "from modelgauge.evals import LLMTestCase, assert_test\n"
+        "from modelgauge.metrics import ContainsMetric, ExactMatchMetric, LatencyMetric\n"
+        "CASE = LLMTestCase('q', 'a', 'a', completion_time=1.0)\n"
+        "def test_a(): assert_test(CASE, [ExactMatchMetric(), LatencyMetric(threshold=2)])\n"
+        "def test_b(): assert_test(CASE, [ExactMatchMetric(threshold=0.5), ContainsMetric()])\n"
+    )
+    code, _ = session(source=source)
+    assert code == 0
+    (record,) = records(project)
+    assert {name: (one.value, one.higher_is_better) for name, one in record.thresholds.items()} == {
+        "ContainsMetric": (1, True),
+        "LatencyMetric": (2, False),
+    }
+    metrics = ("ContainsMetric", "ExactMatchMetric", "LatencyMetric")
+    assert [record.directions[name] for name in metrics] == ["higher", "higher", "lower"]
+    assert [record.ranges[name] for name in metrics] == [(0, 1), (0, 1), (0, None)]
+
+
 @pytest.mark.parametrize(
     "given",
     [
