@@ -288,3 +288,19 @@ def pop_run_options(given: dict[str, Any]) -> dict[str, Any]:
     names = [name for name, about in OPTIONS.items() if about.metavar is not None]
     taken = {name: given.pop(name, None) for name in (*names, "dependencies", "dependency_versions")}
     return {name: value for name, value in taken.items() if value is not None}
+
+
+def confirm(question: str) -> None:
+    """Go on only after a yes.
+
+    Raises:
+        UsageError: no, or nobody is there to answer.
+    """
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort as nobody:
+        if isinstance(nobody.__cause__, KeyboardInterrupt):
+            raise
+        agreed = False
+    if not agreed:
+        raise click.UsageError("Nothing was removed. Give --yes to remove it without being asked.")

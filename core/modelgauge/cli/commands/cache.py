@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.command_options import (
+    confirm,
     context_option,
     data_dir_option,
     pop_sut_options,
@@ -119,7 +120,7 @@ def clear(app: App, /, *, yes: bool, as_json: bool) -> None:
     with existing_cache(folder) as opened:
         if opened is not None:
             if len(opened) and not yes:
-                _ask(f"Remove {counted(len(opened), 'response')} from {folder}?")
+                confirm(f"Remove {counted(len(opened), 'response')} from {folder}?")
             removed = opened.clear()
     if as_json:
         app.show_json({"path": str(folder), "removed": removed})
@@ -136,22 +137,6 @@ def _quarantined(folder: Path) -> int:
         return databases
     with rows.open("rb") as file:
         return databases + sum(1 for _ in file)
-
-
-def _ask(question: str) -> None:
-    """Go on only after a yes.
-
-    Raises:
-        UsageError: no, or nobody is there to answer.
-    """
-    try:
-        agreed = click.confirm(question, err=True)
-    except click.Abort as nobody:
-        if isinstance(nobody.__cause__, KeyboardInterrupt):
-            raise
-        agreed = False
-    if not agreed:
-        raise click.UsageError("Nothing was removed. Give --yes to remove it without being asked.")
 
 
 # --- explain ---

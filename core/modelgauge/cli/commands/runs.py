@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import data_dir_option, shared_options
+from modelgauge.cli.command_options import confirm, data_dir_option, shared_options
+from modelgauge.cli.program import LazyGroup
 from modelgauge.reports.layout import counted, indented, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from modelgauge.cli.app import App
     from modelgauge.data.items import PromptWithContext
@@ -23,24 +26,63 @@ if TYPE_CHECKING:
 _MOST_OF_A_CONTEXT = 500
 
 
-@click.command("runs")
+def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
+    """Read a time: a date, or a number of days or hours ago."""
+    from datetime import UTC, datetime, timedelta
+
+    if value is None:
+        return None
+    if ago := re.fullmatch(r"(\d{1,5})([dh])", value):
+        hours = int(ago[1]) * (24 if ago[2] == "d" else 1)
+        return datetime.now(UTC) - timedelta(hours=hours)
+    try:
+        time = datetime.fromisoformat(value)
+    except ValueError:
+        message = f"{value!r} is no time. Give 7d, 12h, 2026-01-31 or 2026-01-31T12:00."
+        raise click.BadParameter(message, ctx, param) from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+@click.group("runs", cls=LazyGroup, invoke_without_command=True)
 @click.option("-n", "--last", type=click.IntRange(min=1), help="Only the last N.")
+@click.option("--test", metavar="NAME", help="Only runs of this test; * stands for any characters.")
+@click.option("--sut", metavar="NAME", help="Only runs of this SUT; * stands for any characters.")
+@click.option(
+    "--since",
+    callback=_time,
+    metavar="TIME",
+    help="Only runs that began since: 7d, 12h, or 2026-01-31 (UTC).",
+)
 @data_dir_option
 @shared_options
-def runs(app: App, /, *, last: int | None, as_json: bool) -> None:
+@click.pass_context
+def runs(
+    ctx: click.Context,
+    app: App,
+    /,
+    *,
+    last: int | None,
+    test: str | None,
+    sut: str | None,
+    since: datetime | None,
+    as_json: bool,
+) -> None:
     """List the runs that were made, the latest last, with how many test cases passed or their first result.
 
     STATE is finished, interrupted (Ctrl-C), stopped (a cap, a full disk, a SUT that cannot answer), killed, running,
     or damaged. SCORED is of all items of the test; 27/38+ of a run that was stopped before it had read them all.
 
     \b
-    Example:
+    Examples:
       modelgauge runs --last 10
+      modelgauge runs --test 'bbh_*' --since 7d
     """
     from modelgauge.engine.run_files.folder import all_runs
 
+    if ctx.invoked_subcommand is not None:
+        return
     folder = app.settings.data_dir
-    found = all_runs(folder)
+    found = [one for one in all_runs(folder) if _is_like(one, test, sut, since)]
     rows = [_row(app, one) for one in (found if last is None else found[-last:])]
     if as_json:
         app.show_json({"runs": rows})
@@ -51,7 +93,56 @@ def runs(app: App, /, *, last: int | None, as_json: bool) -> None:
     ]
     head = ("RUN", "TEST", "SUT", "STATE", "SCORED", "RESULT")
     folds = {"TEST": 8, "SUT": 8, "RESULT": 20}
-    app.show_table(table, head, folds=folds, empty=f"There are no runs in {folder}.")
+    such = "such " if test or sut or since else ""
+    app.show_table(table, head, folds=folds, empty=f"There are no {such}runs in {folder}.")
+
+
+def _is_like(folder: RunFolder, test: str | None, sut: str | None, since: datetime | None) -> bool:
+    """Whether a run is wanted; one whose manifest is damaged is, unless a test or a SUT is named."""
+    from datetime import datetime
+    from fnmatch import fnmatchcase
+
+    from modelgauge.errors import RecordError
+
+    if not (test or sut or since):
+        return True
+    try:
+        manifest = folder.read_manifest()
+        began = datetime.fromisoformat(str(manifest.get("run_timestamp")))
+    except (RecordError, ValueError):
+        return not (test or sut)
+    wanted = {"test_uid": test, "sut_uid": sut}
+    like = all(one is None or fnmatchcase(str(manifest.get(name)), one) for name, one in wanted.items())
+    return like and (since is None or began >= since)
+
+
+@runs.command("delete")
+@click.argument("names", nargs=-1, required=True, metavar="RUN...")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@data_dir_option
+@shared_options
+def delete(app: App, /, *, names: tuple[str, ...], yes: bool, as_json: bool) -> None:
+    """Move runs to DATA_DIR/trash, where they stay until you remove them. What was answered stays in the cache.
+
+    RUN is as for `modelgauge show`; an invocation's id means all of its runs.
+
+    \b
+    Example:
+      modelgauge runs delete 20260131-120000-a1b2c3
+    """
+    from modelgauge.runs.naming import find_runs
+    from modelgauge.runs.trash import move_to_trash
+
+    data_dir = app.settings.data_dir
+    folders = list({run.run_id: run for name in names for run in find_runs(data_dir, name)}.values())
+    if not yes:
+        app.note("\n".join(str(run.path) for run in folders))
+        confirm(f"Move {counted(len(folders), 'run')} to {data_dir / 'trash'}?")
+    moved = [str(move_to_trash(run, data_dir)) for run in folders]
+    if as_json:
+        app.show_json({"moved": moved})
+    else:
+        app.show("\n".join(moved))
 
 
 def _row(app: App, folder: RunFolder) -> dict[str, Any]:
