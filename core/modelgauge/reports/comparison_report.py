@@ -6,8 +6,8 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from modelgauge.comparison.result import Comparison, MeasurementComparison
-from modelgauge.data.figures import figure
+from modelgauge.comparison.result import Comparison, MarginTest, MeasurementComparison
+from modelgauge.data.figures import figure, p_text
 from modelgauge.reports.comparison_tables import add_differences, add_leaderboards, add_matrix
 from modelgauge.reports.comparison_words import METHODS, VERDICTS, listed, short_json, unit_of
 from modelgauge.reports.layout import Page, Style, counted
@@ -91,7 +91,7 @@ def _facts(comparison: Comparison) -> Facts:
     rows = comparison.comparisons
     yield from _pairing(rows)
     if len(rows) == 1:
-        yield from _precision(rows[0])
+        yield from _precision(rows[0], comparison.alpha)
     for row in rows:
         if row.groups_text is not None:
             about = _of(row, rows)
@@ -137,7 +137,7 @@ def _of(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) -> st
     return " on ".join(reversed([one for one in names if one]))
 
 
-def _precision(row: MeasurementComparison) -> Facts:
+def _precision(row: MeasurementComparison, alpha: float) -> Facts:
     """How sure the only comparison is, and what pairing bought."""
     unit = unit_of(row.value_range)
     named = f" {unit.name}" if unit.name else ""
@@ -160,12 +160,30 @@ def _precision(row: MeasurementComparison) -> Facts:
             "finds",
             f"a true difference of {figure(unit.scale * row.mde, unit.scale * row.mde)}{named} 4 times in 5",
         )
+    if row.margin_test is not None:
+        yield "margin", _margin(row.margin_test, row, alpha)
+    if row.repeats is not None and row.repeats.between + row.repeats.within:
+        share = 100 * row.repeats.within / (row.repeats.between + row.repeats.within)
+        yield (
+            "repeats",
+            f"{share:.0f} % of the variance is between answers to one item: more repeats make it less",
+        )
     if row.n_clusters is not None:
         yield "clusters", f"{row.n_clusters:,}; items of one are not independent"
     kinds = {"p": row.p_kind, "interval": row.interval_kind}
     by = [f"{what} by {METHODS.get(kind, kind)}" for what, kind in kinds.items() if kind]
     if by:
         yield "method", ", ".join(by)
+
+
+def _margin(found: MarginTest, row: MeasurementComparison, alpha: float) -> str:
+    """A margin with the interval that its one-sided tests go by, and their p values."""
+    unit = unit_of(row.value_range)
+    margin = f"{figure(unit.scale * found.margin)} {unit.name}".strip()
+    interval = f"{100 * (1 - 2 * alpha):.0f} % interval {unit.between(found.interval, row.stderr)}"
+    p_values = {"not worse": found.p_not_worse, "no larger difference": found.p_equivalent}
+    shown = [f"{what} p = {p_text(p, alpha)}" for what, p in p_values.items() if p is not None]
+    return "; ".join([margin, *([interval] if found.interval else []), *shown])
 
 
 def differing(comparison: Comparison) -> list[str]:

@@ -23,6 +23,7 @@ METHODS = {
     "mcnemar_exact": "McNemar's exact test",
     "t": "Student's t",
     "cr2_t": "t with errors that allow for clusters (CR2)",
+    "cr2-t": "t with errors that allow for clusters (CR2)",
     "permutation": "permutation test",
     "wilcoxon": "Wilcoxon's signed-rank test",
     "bootstrap": "bootstrap",

@@ -10,7 +10,9 @@ from modelgauge.comparison.result import (
     GroupDifference,
     LeaderboardTable,
     MacroComparison,
+    MarginTest,
     RankedSystem,
+    RepeatShares,
 )
 from modelgauge.reports.comparison_report import render
 from modelgauge.reports.layout import Style
@@ -40,6 +42,23 @@ def test_the_answer_comes_first_then_the_numbers_with_the_interval_drawn():
         "method   p by McNemar's exact test, interval by Tango's score interval",
         "differs  in nothing else that the runs record",
     ]
+
+
+def test_margins_repeats_and_clusters_are_said_of_one_comparison():
+    margin = MarginTest(
+        margin=0.01, interval=(-0.004, 0.008), p_equivalent=0.03, p_not_worse=0.002, not_worse=True
+    )
+    made = row(
+        margin_test=margin, repeats=RepeatShares(between=0.3, within=0.1), n_clusters=200, p_kind="cr2_t"
+    )
+    shown = render(comparison(made), Style(width=120))
+    assert (
+        "margin    1 points; 90 % interval -0.4 to +0.8; not worse p = 0.002; no larger difference p = 0.030"
+        in shown
+    )
+    assert "repeats   25 % of the variance is between answers to one item: more repeats make it less" in shown
+    assert "clusters  200; items of one are not independent" in shown
+    assert "method    p by t with errors that allow for clusters (CR2), interval by Tango's" in shown
 
 
 def test_the_next_command_stands_last_and_whole():
