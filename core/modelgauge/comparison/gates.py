@@ -100,8 +100,8 @@ def _not_worse(gate: str, row: MeasurementComparison, alpha: float) -> GateOutco
     if found is None or found.p_not_worse is None:
         return _outcome(gate, row, f"no item of {row.candidate} was paired that could show it", passed=False)
     passed = bool(found.not_worse)
-    shown = f"it is {'' if passed else 'not '}shown that {row.candidate} is not worse"
-    return _outcome(gate, row, f"{shown}, one-sided p = {p_text(found.p_not_worse, alpha)}", passed=passed)
+    said = f"{row.candidate} {'is not' if passed else 'may be'} worse by {exact(found.margin)} or more"
+    return _outcome(gate, row, f"{said}, one-sided p = {p_text(found.p_not_worse, alpha)}", passed=passed)
 
 
 def _unless(condition: Condition, row: MeasurementComparison) -> GateOutcome:

@@ -60,12 +60,12 @@ def margin_test(p_value, not_worse):
         (
             cannot_tell(margin_test=margin_test(0.0123, True)),
             True,
-            "it is shown that B is not worse, one-sided p = 0.012",
+            "B is not worse by 0.02 or more, one-sided p = 0.012",
         ),
         (
             cannot_tell(margin_test=margin_test(0.23, False)),
             False,
-            "it is not shown that B is not worse, one-sided p = 0.23",
+            "B may be worse by 0.02 or more, one-sided p = 0.23",
         ),
         (
             cannot_tell(margin_test=margin_test(None, None)),
