@@ -303,7 +303,8 @@ def load_record(path: str | Path, data_dir: str | Path | None = None) -> TestRec
     """Read a record back: nothing that it names is imported.
 
     Args:
-        path: a run's folder or id, its `record.json`, or a file that `--output-file` wrote.
+        path: a run's folder, its id or the beginning of it, `latest` for the newest, `latest~1` for the one before, its
+            `record.json`, or a file that `--output-file` wrote.
         data_dir: where runs are looked up by id.
 
     Raises:

@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from importlib import import_module
+from itertools import takewhile
 from types import ModuleType
 
 import click
@@ -127,7 +128,7 @@ EXAMPLES = [
 def test_examples_in_the_help_parse(path: str, example: str, tmp_path, monkeypatch) -> None:
     """They are commands of that name, and their options exist; files that they name are there."""
     monkeypatch.chdir(tmp_path)
-    words = shlex.split(example.partition(" > ")[0].partition(" < ")[0])
+    words = [*takewhile(lambda word: word not in ("<", ">"), shlex.split(example))]
     for word in words:
         if re.fullmatch(r"[\w./-]+\.(json|jsonl|py|csv|txt)", word):
             (tmp_path / word).parent.mkdir(parents=True, exist_ok=True)

@@ -150,9 +150,10 @@ _names_again = together(
 def resume(app: App, /, *, run: str, **given: Any) -> None:
     """Continue a run that was interrupted, stopped or killed, and show what came out.
 
-    RUN is a run's id or folder, or an invocation's id: then each of its runs that is not complete is
-    continued, one after the other. Items that have a record, failed ones too, are not done again, also where
-    the run kept no cache. What the results depend on is as it was, and need not be given again.
+    RUN is the id of a run, or of an invocation: then each of its runs that is not complete is continued, one after the
+    other. What only one id begins with will do, `latest`, `latest~1`, or a folder. Items that have a record, failed
+    ones too, are not done again, also where the run kept no cache. What the results depend on is as it was, and need
+    not be given again.
 
     Of a run that is not known to be your own (somebody sent it, it was made on another machine, or lay in an
     archive) no name is used unasked: give its --sut, --judge, --dataset, --dependency and --plugin again, as the
@@ -183,10 +184,11 @@ def rescore(app: App, /, *, run: str, **given: Any) -> None:
     """Measure the recorded answers of a run with the test and the annotators as they are now.
 
     Makes new runs, and no SUT is asked or needed: for when a test's `measure_quality` or its annotators have
-    changed. Annotators go through the cache. RUN is a run's id or folder, or an invocation's id, for all its
-    runs; of a run that is not known to be your own, names must be given again, as for resume. Of a run of goldens, the
-    goldens must be as they were, unless --dataset names others that ask the same, or --column other columns;
-    --metric and --judge judge the answers in another way. The exit code is that of run-test.
+    changed. Annotators go through the cache. RUN is the id of a run, or of an invocation for all its runs; what only
+    one id begins with; `latest`, `latest~1`; or a folder. Of a run that is not known to be your own, names must be
+    given again, as for resume. Of a run of goldens, the goldens must be as they were, unless --dataset names others
+    that ask the same, or --column other columns; --metric and --judge judge the answers in another way. The exit code
+    is that of run-test.
 
     \b
     Examples:

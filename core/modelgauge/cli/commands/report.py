@@ -39,8 +39,9 @@ def report(
 ) -> None:
     """Write the page of runs: results with error bars, what failed, and every item with its prompts and answers.
 
-    RUN is a run's id or folder, an invocation's id (all runs of one command), or a file of --output-file. The page is
-    one file that opens from disk and needs no network.
+    RUN is the id of a run, or of an invocation for all runs of one command; what only one id begins with; `latest`,
+    or `latest~1` for the command before; a folder; or a file of --output-file. The page is one file that opens from
+    disk and needs no network.
 
     \b
     Examples:

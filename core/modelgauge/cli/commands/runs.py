@@ -229,8 +229,8 @@ def _scored_of_all(row: dict[str, Any]) -> str:
 def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool, **wanted: Any) -> None:
     """Show a run: its results, what failed, where it lies; and of one that has not ended, how far it is.
 
-    RUN is a run's id or folder, an invocation's id (all runs of one command), `latest`, `latest~1` for the one before,
-    or a file of --output-file.
+    RUN is the id of a run, or of an invocation for all runs of one command; what only one id begins with; `latest`,
+    or `latest~1` for the command before; a folder; or a file of --output-file.
 
     \b
     Examples:
