@@ -1,13 +1,14 @@
-"""Runs that a caller names one by one, for plans and for the calibration of judges."""
+"""Runs and measurements that a caller names."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from modelgauge.config.settings import load_settings
 from modelgauge.data.records import TestRecord
-from modelgauge.errors import RecordError
+from modelgauge.errors import RecordError, UnknownNameError
 from modelgauge.runs.naming import recorded_runs
 from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.wording.did_you_mean import did_you_mean
 
 Given = str | Path | TestRecord
 """What a caller names runs by: an id or the beginning of one, `latest`, a folder, a file, or a record."""
@@ -48,3 +49,26 @@ def named_run(given: Given, data_dir: str | Path | None = None) -> RecordedRun:
         ids = ", ".join(run.record.run_id for run in runs)
         raise RecordError(f"'{given}' means {len(runs)} runs.", fix=f"Name one of them: {ids}.")
     return runs[0]
+
+
+def chosen_measurements(common: Sequence[str], named: Sequence[str]) -> tuple[str, ...]:
+    """The measurements that a caller names, or the only one.
+
+    Args:
+        common: what all runs have.
+        named: by the caller; nothing for the only one.
+
+    Raises:
+        UnknownNameError: one is not there, or none is named and there is not exactly one.
+    """
+    names = tuple(dict.fromkeys(named)) or tuple(common)
+    missing = next((name for name in names if name not in common), None)
+    if missing is None and (named or len(names) == 1):
+        return names
+    what = "several measurements" if common else "no measurement"
+    raise UnknownNameError(
+        f"The runs have {what if missing is None else f'no measurement {missing!r}'} in common.",
+        fix=f"{did_you_mean(missing or '', common)}Choose with --measurement: {', '.join(common)}."
+        if common
+        else "Give runs with scored items.",
+    )

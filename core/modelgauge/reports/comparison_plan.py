@@ -62,20 +62,19 @@ def _goal(plan: ComparisonPlan) -> str:
 
 
 def _add_designs(plan: ComparisonPlan, page: Page) -> None:
-    designs = plan.designs
+    designs, items = plan.designs, plan.assumed.items
+    alike = all(_found(one.gain) == _found(one.loss) for one in designs)
     cells: dict[str, Callable[[ComparisonDesign], str]] = {
-        "Design": lambda one: _DESIGNS[one.samples, one.test],
+        "Design": lambda one: _DESIGNS[one.samples, one.test]
     }
     if plan.effect is not None:
         cells["needs"] = lambda one: f"{one.items or 0:,}"
-    if plan.assumed.items is not None:
-        if plan.effect is not None:
-            cells["power"] = lambda one: f"{one.power or 0.0:.2f}"
-        cells["finds a gain of"] = lambda one: _found(one.gain)
-        if any(_found(one.gain) != _found(one.loss) for one in designs):
-            cells["a loss of"] = lambda one: _found(one.loss)
-        else:
-            cells = {name.replace(" a gain of", ""): cell for name, cell in cells.items()}
+    if plan.effect is not None and items:
+        cells["power"] = lambda one: f"{one.power or 0.0:.2f}"
+    if items:
+        cells["finds" if alike else "finds a gain of"] = lambda one: _found(one.gain)
+    if items and not alike:
+        cells["a loss of"] = lambda one: _found(one.loss)
     rows = [[cell(one) for cell in cells.values()] for one in designs]
     page.add_table(rows, [*cells], folds={"Design": 20}, right=[*cells][1:])
 
@@ -86,37 +85,28 @@ def _found(effect: float | None) -> str:
 
 def _assumed(plan: ComparisonPlan) -> list[str]:
     assumed, within = plan.assumed, plan.assumed.within_variance
-    facts = [f"{assumed.measurement} as in the runs"] if assumed.measurement else []
-    if assumed.rate is not None:
-        facts.append(f"rate {figure(assumed.rate)}")
-    facts.append(f"correlation {assumed.correlation:.2f}")
-    if assumed.rate is None or within is not None:
-        facts.append(f"variance of differences {assumed.paired_variance:.3g}")
-    if within is not None:
-        facts.append(f"of which {within:.3g} within items")
-    if assumed.items is not None:
-        facts.append(counted(assumed.items, "item"))
-    if assumed.repeats > 1:
-        facts.append(f"{assumed.repeats} repeats")
-    if any(assumed.failure_rates):
-        facts.append("failures " + " and ".join(f"{100 * rate:.2g} %" for rate in assumed.failure_rates))
-    if assumed.design_effect != 1:
-        facts.append(f"design effect of clusters {assumed.design_effect:.3g}")
-    return facts
+    variance = f"variance of differences {assumed.paired_variance:.3g}"
+    facts = {
+        f"{assumed.measurement} as in the runs": assumed.measurement,
+        f"rate {figure(assumed.rate or 0.0)}": assumed.rate,
+        f"correlation {assumed.correlation:.2f}": True,
+        variance: assumed.rate is None or within is not None,
+        f"of which {within or 0.0:.3g} within items": within is not None,
+        counted(assumed.items or 0, "item"): assumed.items,
+        f"{assumed.repeats} repeats": assumed.repeats > 1,
+        " and ".join(f"{100 * rate:.2g} %" for rate in assumed.failure_rates) + " failures": any(
+            assumed.failure_rates
+        ),
+        f"design effect of clusters {assumed.design_effect:.3g}": assumed.design_effect != 1,
+    }
+    return [fact for fact, is_known in facts.items() if is_known]
 
 
 def _add_repeats(rows: Sequence[RepeatedDesign], page: Page) -> None:
-    head = ["items", "repeats", "calls of each", "std err", "finds"]
+    head = ["items", "repeats", "calls of each", "std err", "finds", "cost"]
     cells = [
-        [
-            f"{one.items:,}",
-            f"{one.repeats:,}",
-            f"{one.calls:,}",
-            f"{one.stderr:.3g}",
-            _found(one.detectable),
-            *([dollars(one.cost_usd)] if one.cost_usd is not None else []),
-        ]
+        [f"{one.items:,}", f"{one.repeats:,}", f"{one.calls:,}", f"{one.stderr:.3g}", _found(one.detectable)]
+        + [dollars(one.cost_usd)] * (one.cost_usd is not None)
         for one in rows
     ]
-    head += ["cost"] if rows[0].cost_usd is not None else []
-    page.add_table(cells, head, folds={}, right=head)
+    page.add_table(cells, head[: len(cells[0])], folds={}, right=head)

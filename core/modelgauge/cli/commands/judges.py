@@ -20,19 +20,13 @@ if TYPE_CHECKING:
     from modelgauge.runs.recorded_run import RecordedRun
 
 
+_FILE = click.Path(path_type=Path)
+
+
 @click.command("sample")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option(
-    "-n", "number", type=click.IntRange(min=1), default=100, show_default=True, help="How many answers."
-)
-@click.option(
-    "-o",
-    "--output-file",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="A new CSV file.",
-)
+@click.option("-n", "number", type=click.IntRange(min=1), default=100, show_default=True, help="How many.")
+@click.option("-o", "--output-file", type=_FILE, required=True, metavar="FILE", help="A new CSV file.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed draws another sample.")
 @data_dir_option
 @shared_options
@@ -77,26 +71,9 @@ def _names(app: App, found: Sequence[RecordedRun], given: Sequence[str]) -> str:
 @click.command("calibrate-judge")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option(
-    "--labels",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    required=True,
-    metavar="FILE",
-    help="A sheet with people's labels; repeatable, for a sheet of each rater.",
+    "--labels", type=_FILE, multiple=True, required=True, metavar="FILE", help="A filled sheet; repeatable."
 )
-@click.option(
-    "--measurement",
-    multiple=True,
-    metavar="NAME",
-    help="The judge's measurement; repeatable, for a panel of judges.  [default: the only one]",
-)
-@click.option(
-    "--weights",
-    type=click.Choice(["linear", "quadratic", "none"]),
-    default="quadratic",
-    show_default=True,
-    help="How much a near miss counts, in Cohen's kappa of grades.",
-)
+@click.option("--measurement", multiple=True, metavar="NAME", help="The judge's; repeatable, for a panel.")
 @click.option("--encoding", "encoding_type", default="utf-8", show_default=True, help="Of the sheets.")
 @data_dir_option
 @shared_options
@@ -118,8 +95,7 @@ def calibrate_judge(
     from modelgauge.reports.calibration import render_calibration
     from modelgauge.reports.layout import Style
 
-    measurement = options.pop("measurement") or None
-    found = calibrate(runs, labels, measurement=measurement, data_dir=app.settings.data_dir, **options)
+    found = calibrate(runs, labels, data_dir=app.settings.data_dir, **options)
     if as_json:
         app.show_json(found.model_dump(mode="json"))
     else:

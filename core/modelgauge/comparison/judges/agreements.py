@@ -21,7 +21,6 @@ from modelgauge.stats.agreement import (
 )
 
 Interval = tuple[FiniteFloat, FiniteFloat]
-Weights = Literal["linear", "quadratic", "none"]
 LabelKind = Literal["binary", "grades", "numbers"]
 
 _MOST_GRADES = 20
@@ -91,18 +90,15 @@ def kind_of(labels: Iterable[float]) -> LabelKind:
     return "grades" if whole else "numbers"
 
 
-def agreements(
-    answers: Sequence[LabelledAnswer], sut: str | None, kind: LabelKind, weights: Weights
-) -> Iterator[Agreement]:
+def agreements(answers: Sequence[LabelledAnswer], sut: str | None, kind: LabelKind) -> Iterator[Agreement]:
     """The agreement of judge and people, and where there are several of people and of judges, among themselves.
 
     Args:
         answers: on which they agree or not.
         sut: whose answers these are; None for all.
         kind: of the labels of all SUTs.
-        weights: of Cohen's kappa for grades.
     """
-    measured = partial(_agreement, sut=sut, kind=kind, weights=weights)
+    measured = partial(_agreement, sut=sut, kind=kind)
     both = [(_majority(one.people.values()), _majority(one.judges)) for one in answers]
     told = [one for one in both if None not in one]
     yield measured("judge and people", told).replaced(n_split=len(both) - len(told))
@@ -125,7 +121,6 @@ def _agreement(
     rows: Sequence[Sequence[float | None]],
     sut: str | None,
     kind: LabelKind,
-    weights: Weights,
 ) -> Agreement:
     given = sorted({label for row in rows for label in row if label is not None})
     if not given:
@@ -144,21 +139,18 @@ def _agreement(
         n=len(rows),
         coefficients=[
             Coefficient(name=name, value=function(ratings), interval=agreement_interval(function, ratings))
-            for name, function in _coefficients(kind, len(rows[0]), weights)
+            for name, function in _coefficients(kind, len(rows[0]))
         ],
         categories=categories if kind != "numbers" else (),
         confusion=confusion,
     )
 
 
-def _coefficients(
-    kind: LabelKind, raters: int, weights: Weights
-) -> Iterator[tuple[str, Callable[[Ratings], float | None]]]:
+def _coefficients(kind: LabelKind, raters: int) -> Iterator[tuple[str, Callable[[Ratings], float | None]]]:
     """The coefficients that fit such labels, by their names."""
     yield "raw_agreement", raw_agreement
     if kind != "numbers" and raters == 2:
-        weighted = None if kind == "binary" or weights == "none" else weights
-        yield "cohen_kappa", partial(cohen_kappa, weights=weighted)
+        yield "cohen_kappa", partial(cohen_kappa, weights=None if kind == "binary" else "quadratic")
     elif kind != "numbers":
         yield "fleiss_kappa", fleiss_kappa
     level: Literal["nominal", "interval"] = "nominal" if kind == "binary" else "interval"

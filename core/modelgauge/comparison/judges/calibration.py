@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -10,16 +10,14 @@ from modelgauge.comparison.judges.agreements import (
     Agreement,
     LabelKind,
     LabelledAnswer,
-    Weights,
     agreements,
     kind_of,
 )
 from modelgauge.comparison.judges.label_sheets import Rating, first_repeat, read_ratings, refuse, runs_of
 from modelgauge.comparison.judges.scores import LabelledScores, ScoreEstimate, score_estimates
-from modelgauge.comparison.named_runs import Given
-from modelgauge.config.options import one_of
+from modelgauge.comparison.named_runs import Given, chosen_measurements
 from modelgauge.data.base import Count, Frozen, Text
-from modelgauge.errors import InputFileError, UnknownNameError
+from modelgauge.errors import InputFileError
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.did_you_mean import did_you_mean
 
@@ -91,7 +89,6 @@ def calibrate_judge(
     labels: Any,
     *,
     measurement: str | Sequence[str] | None = None,
-    weights: Weights = "quadratic",
     encoding_type: str = "utf-8",
     data_dir: str | Path | None = None,
 ) -> Calibration:
@@ -106,17 +103,15 @@ def calibrate_judge(
             there are several, and with `rater` or without.
         measurement: the judge's; None for the only one; several names for a panel of judges, whose label is that of
             the majority, and whose score is the mean.
-        weights: of Cohen's kappa for grades, which says how much a near miss counts: linear, quadratic or none.
         encoding_type: of the files.
         data_dir: where runs are looked up by id.
 
     Raises:
         InputFileError: a file of labels cannot be read, or rows of it are wrong: all are named, with file and line.
         UnknownNameError: the runs have no such measurement, or several and none was named.
-        InvalidOptionError: an argument cannot be what was given.
+        InvalidOptionError: two runs are of one SUT.
         RecordError: a run cannot be found or read.
     """
-    one_of(*get_args(Weights)).check("weights", weights)
     judged = [_JudgedRun.of(run) for run in runs_of(runs, data_dir)]
     names = _measurements(judged, measurement)
     scored = {run.sut: run.scores(names) for run in judged}
@@ -132,9 +127,9 @@ def calibrate_judge(
         for (sut, item), by_rater in sheet.items()
         if by_rater and item in scored[sut]
     ]
-    found = [*agreements(answers, None, kind, weights)]
+    found = [*agreements(answers, None, kind)]
     for run in judged if len(judged) > 1 else ():
-        found += agreements([one for one in answers if one.sut == run.sut], run.sut, kind, weights)
+        found += agreements([one for one in answers if one.sut == run.sut], run.sut, kind)
     suts = tuple(_calibrated(run, scored[run.sut], sheet, kind) for run in judged)
     return Calibration(
         measurements=names,
@@ -173,20 +168,7 @@ def _measurements(judged: Sequence[_JudgedRun], measurement: str | Sequence[str]
     """The measurements of the judges, which each run has."""
     held = [dict.fromkeys(name for item in run.items.values() for name in item) for run in judged]
     common = [name for name in held[0] if all(name in one for one in held)]
-    if measurement is None and len(common) == 1:
-        return (common[0],)
-    names = (measurement,) if isinstance(measurement, str) else tuple(dict.fromkeys(measurement or ()))
-    unknown = [name for name in names if name not in common]
-    if names and not unknown:
-        return names
-    problem = (
-        f"The runs have no measurement '{unknown[0]}'." if unknown else "The runs have several measurements."
-    )
-    meant = did_you_mean(unknown[0], common) if unknown else ""
-    choose = f"{meant}Choose the judge's with --measurement: {', '.join(common)}."
-    if not common:
-        problem, choose = "The runs have no measurement in common.", "Give runs with scored items."
-    raise UnknownNameError(problem, fix=choose)
+    return chosen_measurements(common, (measurement,) if isinstance(measurement, str) else measurement or ())
 
 
 # --- labels -----------------------------------------------------------------------------------------------

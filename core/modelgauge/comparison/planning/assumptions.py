@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import FiniteFloat
 
-from modelgauge.comparison.named_runs import Given, named_run
+from modelgauge.comparison.named_runs import Given, chosen_measurements, named_run
 from modelgauge.comparison.options import ALLOWED, CompareOptions
 from modelgauge.comparison.pairing import paired_runs
 from modelgauge.comparison.planning.options import PlanOptions
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.records import TestRecord
-from modelgauge.errors import InvalidDataError, InvalidOptionError, RecordError, UnknownNameError
+from modelgauge.errors import InvalidDataError, InvalidOptionError, RecordError
 from modelgauge.stats.comparisons.designs import design_effect, difference_stddev, discordant_shares
 from modelgauge.stats.comparisons.paired import correlation
 from modelgauge.stats.comparisons.repeats import paired_repeat_variance, repeat_variance
-from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,14 +74,17 @@ class Assumptions(Frozen):
         rate = self.rate or 0.0
         return discordant_shares(rate, rate + effect, self.correlation)
 
-    def largest_effect(self, direction: int) -> float:
-        """The largest difference that systems with this rate and correlation can have.
+    def largest_effect(self, direction: int, *, correlated: bool) -> float:
+        """The largest difference that such systems can have.
 
         Args:
             direction: 1 for a better candidate, -1 for a worse one.
+            correlated: whether they have to have this correlation, too.
         """
-        rate, end = self.rate or 0.0, 1.0 if direction > 0 else 0.0
-        if self.correlation and 0 < rate < 1:  # it bounds the ratio of the odds
+        if self.rate is None:
+            return 1e4 * math.sqrt(self.separate_variance)
+        rate, end = self.rate, 1.0 if direction > 0 else 0.0
+        if correlated and self.correlation and 0 < rate < 1:  # it bounds the ratio of the odds
             odds = rate / (1 - rate)
             limit = (odds if self.correlation > 0 else 1 / odds) * self.correlation ** (-2 * direction)
             end = limit / (1 + limit)
@@ -207,9 +209,8 @@ def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: 
         raise RecordError(
             f"--runs: {error.problem}", fix="Give two runs of one test, on the same items."
         ) from None
-    name = _measurement(
-        [one for one in items.baseline_values if one in items.candidate_values], options.measurement
-    )
+    common = [one for one in items.baseline_values if one in items.candidate_values]
+    name, *_ = chosen_measurements(common, [options.measurement] if options.measurement else ())
     values = np.array([items.baseline_values[name], items.candidate_values[name]])
     scored = ~np.isnan(values)
     both = np.flatnonzero(scored.all(axis=0))
@@ -235,18 +236,6 @@ def _of_runs(baseline: Given, candidate: Given, options: PlanOptions, data_dir: 
         design_effect=_design_effect(values[1, both] - values[0, both], items.clusters, both),
         cost_usd=None if None in costs else sum(filter(None, costs)),
         notes=(f"{alone:,} items that only one of the runs has are left out.",) if alone else (),
-    )
-
-
-def _measurement(common: Sequence[str], named: str | None) -> str:
-    name = named if named is not None or len(common) != 1 else common[0]
-    if name in common:
-        return str(name)
-    missing = "several measurements" if name is None else f"no measurement '{name}'"
-    choose = f"{did_you_mean(name or '', common)}Choose with --measurement: {', '.join(common)}."
-    raise UnknownNameError(
-        f"The two --runs have {missing if common else 'no measurement'} in common.",
-        fix=choose if common else "Give runs with scored items.",
     )
 
 

@@ -4,10 +4,10 @@ What is assumed of the systems lives in `assumptions`, the formulas in `stats`; 
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple, Unpack
+from typing import Any, Literal, TypeAlias, Unpack
 
 from pydantic import FiniteFloat
 
@@ -25,6 +25,8 @@ from modelgauge.stats.comparisons.power import (
     proportions_power,
     t_power,
 )
+
+_Way: TypeAlias = tuple[Literal["paired", "separate"], str]  # the samples and the test
 
 LOOK_ONCE = (
     "Ask all items before you look. Who tests after each fifth of them, and stops at the first p below 0.05, finds a "
@@ -153,7 +155,7 @@ def plan_for(assumed: Assumptions, options: PlanOptions) -> ComparisonPlan:
             "There is neither an effect to find nor a number of items.",
             fix="Give --effect 0.05, or --items 500 to learn which effect these find.",
         )
-    designs = tuple(_design(assumed, way, effect, power) for way in _ways(assumed, alpha, family))
+    designs = tuple(_design(assumed, options, way) for way in _ways(assumed))
     items = assumed.items if effect is None else designs[0].items
     calls = (items or 0) * assumed.repeats
     repeated = partial(
@@ -174,50 +176,28 @@ def plan_for(assumed: Assumptions, options: PlanOptions) -> ComparisonPlan:
     )
 
 
-class _Way(NamedTuple):
-    """A way to compare: its power by the effect and the number of independent items, and the largest effects."""
-
-    samples: Literal["paired", "separate"]
-    test: str
-    power: Callable[[float, float], float]
-    most_gain: float
-    most_loss: float
+def _ways(assumed: Assumptions) -> tuple[_Way, ...]:
+    """The samples and the tests that fit, the recommended ones first."""
+    if assumed.rate is None or assumed.repeats > 1:
+        return ("paired", "t"), ("separate", "t")
+    return ("paired", "mcnemar_exact"), ("paired", "mcnemar_normal"), ("separate", "proportions")
 
 
-def _ways(assumed: Assumptions, alpha: float, family: int) -> Iterator[_Way]:
-    """The ways to compare such systems, the recommended one first."""
-    rate = assumed.rate
-
-    def mcnemar(effect: float, n: float, *, exact: bool) -> float:
-        shares, whole = assumed.discordant(effect), math.floor(n)
-        exact = exact and whole <= _MOST_ENUMERATED
-        return mcnemar_power(*shares, whole, alpha=alpha, family=family, exact=exact) if whole else 0.0
-
-    def t(effect: float, n: float, *, variance: float, samples: int) -> float:
-        stderr, df = math.sqrt(variance / n), samples * (n - 1)
-        return t_power(effect, stderr, df, alpha=alpha, family=family) if df > 0 else 0.0
-
-    if rate is not None and assumed.repeats == 1:
-        most = assumed.largest_effect(1), assumed.largest_effect(-1)
-        yield _Way("paired", "mcnemar_exact", partial(mcnemar, exact=True), *most)
-        yield _Way("paired", "mcnemar_normal", partial(mcnemar, exact=False), *most)
-        yield _Way(
-            "separate",
-            "proportions",
-            lambda effect, n: proportions_power(
-                rate, rate + effect, max(1, math.floor(n)), alpha=alpha, family=family
-            ),
-            1 - rate,
-            rate,
-        )
-        return
-    paired, separate = (
-        _with_repeats(assumed, one, assumed.repeats)
-        for one in (assumed.paired_variance, assumed.separate_variance)
-    )
-    most = (1 - rate, rate) if rate is not None else 2 * (1e4 * math.sqrt(separate),)
-    yield _Way("paired", "t", partial(t, variance=paired, samples=1), *most)
-    yield _Way("separate", "t", partial(t, variance=separate, samples=2), *most)
+def _power(assumed: Assumptions, options: PlanOptions, way: _Way, effect: float, n: float) -> float:
+    """The power to find an effect in n independent items."""
+    samples, test = way
+    level: dict[str, Any] = {"alpha": options.alpha, "family": options.comparisons}
+    if test == "t" and n > 1:
+        whole, count = (assumed.paired_variance, 1) if samples == "paired" else (assumed.separate_variance, 2)
+        variance = _with_repeats(assumed, whole, assumed.repeats)
+        return t_power(effect, math.sqrt(variance / n), count * (n - 1), **level)
+    if test == "t" or n < 1:
+        return 0.0
+    if test == "proportions":
+        rate = assumed.rate or 0.0
+        return proportions_power(rate, rate + effect, math.floor(n), **level)
+    exact = test == "mcnemar_exact" and n <= _MOST_ENUMERATED
+    return mcnemar_power(*assumed.discordant(effect), math.floor(n), exact=exact, **level)
 
 
 def _with_repeats(assumed: Assumptions, variance: float, repeats: int) -> float:
@@ -226,21 +206,22 @@ def _with_repeats(assumed: Assumptions, variance: float, repeats: int) -> float:
     return max(0.0, variance - within) + within / repeats
 
 
-def _design(assumed: Assumptions, way: _Way, effect: float | None, power: float) -> ComparisonDesign:
+def _design(assumed: Assumptions, options: PlanOptions, way: _Way) -> ComparisonDesign:
     """What a way to compare needs to find the effect, and what it finds with the items that there are."""
-    failures = assumed.failure_rates if way.samples == "paired" else (max(assumed.failure_rates),)
+    (samples, test), effect, power = way, options.effect, options.power
+    failures = assumed.failure_rates if samples == "paired" else (max(assumed.failure_rates),)
+    reaches = partial(_power, assumed, options, way)
     items = reached = gain = loss = None
     if effect is not None:
-        needed = items_needed(lambda n: way.power(effect, n / assumed.design_effect), power=power)
+        needed = items_needed(lambda n: reaches(effect, n / assumed.design_effect), power=power)
         items = items_with_failures(needed, *failures)
     if assumed.items is not None:
         n = assumed.items * math.prod(1 - rate for rate in failures) / assumed.design_effect
-        reached = None if effect is None else way.power(effect, n)
-        gain = detectable_effect(lambda one: way.power(one, n), way.most_gain, power=power)
-        loss = detectable_effect(lambda one: way.power(-one, n), way.most_loss, power=power)
-    return ComparisonDesign(
-        samples=way.samples, test=way.test, items=items, power=reached, gain=gain, loss=loss
-    )
+        reached = None if effect is None else reaches(effect, n)
+        most = [assumed.largest_effect(sign, correlated=test.startswith("mcnemar")) for sign in (1, -1)]
+        gain = detectable_effect(lambda one: reaches(one, n), most[0], power=power)
+        loss = detectable_effect(lambda one: reaches(-one, n), most[1], power=power)
+    return ComparisonDesign(samples=samples, test=test, items=items, power=reached, gain=gain, loss=loss)
 
 
 def _repeated(

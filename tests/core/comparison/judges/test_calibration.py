@@ -13,7 +13,7 @@ from statsmodels.stats.inter_rater import aggregate_raters, cohens_kappa
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss_kappa
 
 from modelgauge import calibrate_judge, sample_answers
-from modelgauge.errors import InputFileError, InvalidOptionError, UnknownNameError
+from modelgauge.errors import InputFileError, UnknownNameError
 from modelgauge.stats import prediction_powered_mean, rogan_gladen, wilson_interval
 
 GSM8K = Path(__file__).parents[5] / "shared" / "data" / "gsm8k"
@@ -104,19 +104,18 @@ def test_answers_without_a_majority_are_counted():
     assert "cohen_kappa" in values(people)  # of two raters
 
 
-@pytest.mark.parametrize("weights", ["linear", "quadratic", "none"])
-def test_grades_are_weighted(weights):
+def test_grades_are_weighted_by_the_square_of_the_miss():
     rng = np.random.default_rng(5)
     grades = rng.integers(1, 6, 120)
     run = measured_run("a", {f"n{i}": float(one) for i, one in enumerate(grades)})
     rows = [
         {"item_id": f"n{i}", "label": int(np.clip(grades[i] + rng.integers(-1, 2), 1, 5))} for i in range(60)
     ]
-    calibration = calibrate_judge(run, rows, weights=weights)
+    calibration = calibrate_judge(run, rows)
     found = values(calibration.agreements[0])
     table = np.zeros((5, 5))
     np.add.at(table, ([row["label"] - 1 for row in rows], grades[:60] - 1), 1)
-    expected = cohens_kappa(table, wt=None if weights == "none" else weights).kappa
+    expected = cohens_kappa(table, wt="quadratic").kappa
     assert found["cohen_kappa"] == pytest.approx(expected, abs=1e-10)
     pairs = [[row["label"] for row in rows], grades[:60]]
     assert found["krippendorff_alpha"] == pytest.approx(
@@ -347,13 +346,6 @@ def test_with_several_suts_rows_must_name_theirs():
 def test_the_judge_is_a_measurement_of_all_runs(run, measurement, words):
     with pytest.raises(UnknownNameError, match=words):
         calibrate_judge(run, [GOOD], measurement=measurement)
-
-
-def test_weights_are_of_three_kinds():
-    with pytest.raises(
-        InvalidOptionError, match=r"weights is 'cubic'\. Give one of: linear, quadratic, none"
-    ):
-        calibrate_judge(RUN, [GOOD], weights="cubic")
 
 
 def test_one_label_is_little_and_no_error():
