@@ -290,7 +290,7 @@ class Environment:
         return [str(self.python) if program == "python" else program, *arguments]
 
     def _variables(self) -> dict[str, str]:
-        astray = ("PIP_", "PYTHON", "MODELGAUGE_", "VIRTUAL_ENV", "COLUMNS", "DEMO_", "OPENAI_")
+        astray = ("PIP_", "PYTHON", "MODELGAUGE_", "VIRTUAL_ENV", "COLUMNS", "DEMO_", "OPENAI_", "GITHUB_")
         clean = {
             name: value
             for name, value in os.environ.items()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from modelgauge.data.records import TestRecord
 
 FORMATS = ("text", "github")
+_MOST_OF_A_LINE = 2000
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
@@ -87,9 +88,11 @@ def compare_options(given: dict[str, Any], gates: Gates, data_dir: Path) -> dict
 
 def show_failed_gates(app: App, outcomes: Sequence[GateOutcome]) -> None:
     """Print a line for each failed gate, and set the exit code."""
+    from modelgauge.reports.layout import one_line
+
     failed = [one for one in outcomes if not one.passed]
     for one in failed:
-        app.note(f"Failed: {one.gate}: {one.test}, {one.measurement}: {one.why}")
+        app.note(one_line(f"Failed: {one.gate}: {one.test}, {one.measurement}: {one.why}", _MOST_OF_A_LINE))
     if failed:
         app.exit_code = app.exit_code or FAILED
 
@@ -105,14 +108,15 @@ def show_comparison(app: App, comparison: Comparison, *, flips: int = 0, next_co
     """
     from modelgauge.reports.comparison_report import render
     from modelgauge.reports.flip_report import render_flips
+    from modelgauge.reports.github import without_commands
     from modelgauge.reports.layout import Style
 
     style = Style.of(sys.stdout)
-    click.echo(render(comparison, style, app.redact, next_command=next_command), color=True)
+    text = render(comparison, style, app.redact, next_command=next_command)
     if flips:
-        click.echo(
-            f"\n{render_flips(comparison.iter_flips(flips), comparison, style, app.redact)}", color=True
-        )
+        text += f"\n\n{render_flips(comparison.iter_flips(flips), comparison, style, app.redact)}"
+    in_actions = os.environ.get("GITHUB_ACTIONS") == "true"  # whose log obeys lines that begin with `::`
+    click.echo(without_commands(text) if in_actions else text, color=True)
 
 
 def show_for_github(app: App, comparison: Comparison, outcomes: Sequence[GateOutcome]) -> None:

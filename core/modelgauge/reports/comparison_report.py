@@ -10,9 +10,10 @@ from modelgauge.comparison.result import Comparison, MarginTest, MeasurementComp
 from modelgauge.data.figures import figure, p_text
 from modelgauge.reports.comparison_tables import add_differences, add_leaderboards, add_matrix
 from modelgauge.reports.comparison_words import METHODS, VERDICTS, listed, short_json, unit_of
-from modelgauge.reports.layout import Page, Style, counted
+from modelgauge.reports.layout import Page, Style, counted, one_line
 
 _DETAILED = 6  # comparisons that are answered one by one
+_MOST_OF_A_LINE = 2000  # characters: names may be of any length, and hold line breaks
 _MANY = 30  # comparisons, of which none is shown in full where all stand in a matrix
 _MOST_LINES = 3  # of what is said of single tests
 
@@ -34,9 +35,9 @@ def render(
         Lines without white space at their ends; with ANSI codes only where the style has colour.
     """
     page = Page(style, redact)
-    page.add(question(comparison), "bold")
+    page.add(one_line(question(comparison), _MOST_OF_A_LINE), "bold")
     for line in answers(comparison):
-        page.add(line)
+        page.add(one_line(line, _MOST_OF_A_LINE))
     page.add_gap()
     in_matrix = add_matrix(comparison, page)
     add_differences(comparison, page, only_means=in_matrix and len(comparison.comparisons) > _MANY)

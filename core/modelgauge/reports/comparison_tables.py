@@ -16,8 +16,9 @@ from modelgauge.data.figures import figure, p_text
 from modelgauge.data.results import Direction
 from modelgauge.reports.comparison_words import VERDICTS, Unit, unit_of
 from modelgauge.reports.interval_chart import Axis
-from modelgauge.reports.layout import Page, cells, counted
+from modelgauge.reports.layout import Page, cells, counted, one_line
 
+_MOST_OF_A_LINE = 500
 _MANY = 12  # rows, from which on each must do with one line
 _MOST_BOARDS = 3  # leaderboards that are shown in full
 _LABEL = 14  # characters of a system's name that fit over a column of values
@@ -266,7 +267,8 @@ def add_matrix(comparison: Comparison, page: Page) -> bool:
         return False
     units = {unit_of(row.value_range).name for row in comparison.comparisons}
     points = f", in {units.pop()}" if len(units) == 1 and "" not in units else ""
-    page.add(f"Less {comparison.baseline.label}{points}; without a word, it cannot be told", "dim")
+    about = f"Less {comparison.baseline.label}{points}; without a word, it cannot be told"
+    page.add(one_line(about, _MOST_OF_A_LINE), "dim")
     _add(table, page)
     return True
 

@@ -222,7 +222,11 @@ class Ended:
 def here(tmp_path, monkeypatch):
     """An empty working directory with the plugin file, and an environment without settings or secrets."""
     for name in list(os.environ):
-        if name.startswith(("MODELGAUGE_", "ACME_", "OTHER_")) or name in ("NO_COLOR", "COLUMNS"):
+        if name.startswith(("MODELGAUGE_", "ACME_", "OTHER_")) or name in (
+            "NO_COLOR",
+            "COLUMNS",
+            "GITHUB_ACTIONS",
+        ):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)

@@ -179,6 +179,13 @@ def test_for_github_there_are_annotations_and_a_summary(compare, here, monkeypat
     assert page.read_text(encoding="utf-8") == "before\n" + "\n".join(shown).rstrip("\n") + "\n"
 
 
+def test_in_actions_no_text_is_obeyed(compare, monkeypatch):
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    first, *shown, last = compare("--flips", "1").out.rstrip("\n").split("\n")
+    assert last == f"::{first.removeprefix('::stop-commands::')}::"
+    assert any("::add-mask::3" in line for line in shown)
+
+
 def test_without_a_page_the_summary_is_printed_alone(compare, monkeypatch):
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     ended = compare(*JUDGED, "--format", "github")

@@ -17,7 +17,7 @@ from modelgauge.comparison.result import (
 from modelgauge.reports.comparison_report import render
 from modelgauge.reports.layout import Style
 
-HOSTILE = "\x1b[2J\x07\u202eevil\u2066\r\n\x00| `x` <b>&"
+HOSTILE = "\x1b[2J\x07\u202eevil\u2066\r\n::error::x\n\x00| `x` <b>&"
 
 
 def lines_of(made, **style):
@@ -266,8 +266,17 @@ def test_hostile_labels_are_shown_and_not_obeyed():
         candidates=[B.replaced(label=HOSTILE)],
         differs=[Differing(test=HOSTILE, candidate=HOSTILE, kind="sut", name=HOSTILE, baseline=HOSTILE)],
         notes=[HOSTILE],
+        leaderboards=[
+            LeaderboardTable(
+                test=HOSTILE,
+                measurement=HOSTILE,
+                n=2,
+                systems=[RankedSystem(system=HOSTILE, value=1, ranks=(1, 1))],
+                groups=[(HOSTILE,)],
+            )
+        ],
     )
-    shown = render(made, Style())
+    shown = render(made, Style(width=120))
     assert not set(shown) & set("\x1b\x07\u202e\u2066\r\x00")
     assert r"\x1b[2J" in shown
 
