@@ -42,6 +42,7 @@ class JsonCorrectnessMetric(Metric):
     required_params = ("actual_output",)
     score_range = (0.0, 1.0)
     asks_nobody = True
+    threshold = 1.0
 
     def __init__(
         self,
@@ -50,7 +51,6 @@ class JsonCorrectnessMetric(Metric):
         expected_schema: Any = None,
         **settings: Unpack[MetricSettings],
     ) -> None:
-        settings.setdefault("threshold", 1.0)
         super().__init__(uid, **settings)
         self.expected_schema = expected_schema
         self._adapter: TypeAdapter[Any] | None = None

@@ -33,10 +33,11 @@ class ExactMatchMetric(ReferenceMetric):
         threshold: 1 by default.
     """
 
+    threshold = 1.0
+
     def __init__(
         self, uid: str | None = None, *, ignore_case: bool = False, **settings: Unpack[MetricSettings]
     ) -> None:
-        settings.setdefault("threshold", 1.0)
         super().__init__(uid, **settings)
         check_flags(self, ignore_case=ignore_case)
         self.ignore_case = ignore_case
@@ -63,6 +64,7 @@ class PatternMatchMetric(ReferenceMetric):
     """
 
     required_params = ("actual_output",)
+    threshold = 1.0
 
     def __init__(
         self,
@@ -72,7 +74,6 @@ class PatternMatchMetric(ReferenceMetric):
         ignore_case: bool = False,
         **settings: Unpack[MetricSettings],
     ) -> None:
-        settings.setdefault("threshold", 1.0)
         super().__init__(uid, **settings)
         check_flags(self, ignore_case=ignore_case)
         try:
@@ -105,6 +106,8 @@ class ContainsMetric(ReferenceMetric):
         InvalidOptionError: `texts` is empty, or holds what is no text or an empty one, or `require` is another word.
     """
 
+    threshold = 1.0
+
     def __init__(
         self,
         uid: str | None = None,
@@ -114,7 +117,6 @@ class ContainsMetric(ReferenceMetric):
         ignore_case: bool = False,
         **settings: Unpack[MetricSettings],
     ) -> None:
-        settings.setdefault("threshold", 1.0)
         super().__init__(uid, **settings)
         check_flags(self, ignore_case=ignore_case)
         self.texts = None if texts is None else _texts(texts)
