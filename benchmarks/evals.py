@@ -8,6 +8,7 @@ Run it on an idle machine: python benchmarks/evals.py
 """
 
 import asyncio
+import os
 import subprocess
 import sys
 import tempfile
@@ -65,13 +66,36 @@ def test_many():
 """
 
 
-def seconds_of_pytest():
-    """`assert_test` of 10,000 cases in one process of pytest."""
+BARE = f"""
+import pytest
+
+@pytest.mark.parametrize("place", range({CASES}))
+def test_one(place):
+    assert place >= 0
+"""
+
+ASSERTING_EACH = f"""
+import pytest
+from modelgauge.evals import LLMTestCase, assert_test
+from modelgauge.metrics import ExactMatchMetric
+
+@pytest.mark.parametrize("place", range({CASES}))
+def test_one(place):
+    assert_test(LLMTestCase(f"question {{place}}", "yes", "yes"), [ExactMatchMetric()])
+"""
+
+
+def of_pytest(source):
+    """The seconds that a test file wrote down, where it did, and the processor time of its process of pytest."""
     with tempfile.TemporaryDirectory(prefix="modelgauge-benchmark-") as folder:
-        Path(folder, "test_many.py").write_text(ASSERTING, encoding="utf-8")
+        Path(folder, "test_many.py").write_text(source, encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_many.py"]
+        before = os.times()
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        return float(Path(folder, "seconds").read_text(encoding="utf-8"))
+        after = os.times()
+        written = Path(folder, "seconds")
+        seconds = float(written.read_text(encoding="utf-8")) if written.exists() else None
+    return seconds, sum(after[2:4]) - sum(before[2:4])
 
 
 def seconds(given, metric, **options):
@@ -103,9 +127,15 @@ def trivial():
             f"{name}: median {CASES / taken[RUNS // 2]:,.0f}, best {CASES / taken[0]:,.0f} cases a second",
             flush=True,
         )
-    taken = sorted(seconds_of_pytest() for _ in range(RUNS))
+    taken = sorted(of_pytest(ASSERTING)[0] for _ in range(RUNS))
     print(
         f"assert_test: median {CASES / taken[RUNS // 2]:,.0f}, best {CASES / taken[0]:,.0f} cases a second",
+        flush=True,
+    )
+    bare, each = (min(of_pytest(source)[1] for _ in range(RUNS)) / CASES for source in (BARE, ASSERTING_EACH))
+    print(
+        f"a test of pytest for each case: {1e6 * each:,.0f} us of processor time, {each / bare:.2f} times that of a "
+        "test that does nothing",
         flush=True,
     )
 

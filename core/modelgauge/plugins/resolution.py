@@ -56,12 +56,12 @@ class Resolver:
             raise UsageError("There is nothing to run.", fix="Name at least one test and one SUT.")
         made_tests = self._tests(tests, suts)
         made_suts = [self.sut(sut) for sut in suts]
-        data = self._data(made_tests)
+        data = self._data([test for test, _ in made_tests])
         # One object for all SUTs, with one limit.
-        annotators = [self._annotators(test) for test in made_tests]
+        judged_tests = [(test, self._annotators(names)) for test, names in made_tests]
         works = [
-            self._work(test, Respondent.of(sut), data[_owner(test)], own)
-            for test, own in zip(made_tests, annotators, strict=True)
+            self._work(test, Respondent.of(sut), data[_owner(test)], annotators)
+            for test, annotators in judged_tests
             for sut in made_suts
         ]
         failures: list[ModelGaugeError] = []
@@ -75,8 +75,8 @@ class Resolver:
 
     def answered(self, test: TestName, respondent: Respondent) -> Work:
         """A test and recorded answers, ready to run; no SUT is made."""
-        made = self._tests([test], [])[0]
-        return self._work(made, respondent, self.data(made), self._annotators(made))
+        ((made, names),) = self._tests([test], [])
+        return self._work(made, respondent, self.data(made), self._annotators(names))
 
     def test(self, test: TestName) -> PromptResponseTest:
         """A test by object or uid."""
@@ -117,8 +117,10 @@ class Resolver:
         made_before: T = self._made[word, name]
         return made_before
 
-    def _tests(self, tests: Sequence[TestName], suts: Sequence[SUTName]) -> list[PromptResponseTest]:
-        """Make the tests, once all secrets of the run are known to be there."""
+    def _tests(
+        self, tests: Sequence[TestName], suts: Sequence[SUTName]
+    ) -> list[tuple[PromptResponseTest, dict[str, AnnotatorName]]]:
+        """Make the tests, once all secrets of the run are known to be there; with what their `get_annotators` names."""
         failures: list[ModelGaugeError] = []
         resolved_tests = dict(_resolved(self.plugins().tests, tests, failures))
         resolved_suts = [resolved for _, resolved in _resolved(self.plugins().suts, suts, failures)]
@@ -130,14 +132,15 @@ class Resolver:
             own = resolved_tests[test].entry.injections if isinstance(test, str) else []
             if not self.secrets.missing(one.secret_class() for one in own):
                 made.append(self.test(test))
-        for name in (name for one in made for name in declared(one, "get_annotators").values()):
+        named = [(one, declared(one, "get_annotators")) for one in made]
+        for name in (name for _, names in named for name in names.values()):
             if isinstance(name, str):
                 wanted.extend(self.plugins().of_annotator(name).resolve(name).entry.injections)
         try:
             self.secrets.require(wanted)
         except ModelGaugeError as error:
             raise self._with_missing_data(error, made) from None
-        return made
+        return named
 
     # --- data --------------------------------------------------------------------------------------------------------
 
@@ -167,8 +170,8 @@ class Resolver:
         _raise_together(failures)
         return found
 
-    def _annotators(self, test: PromptResponseTest) -> dict[str, CompletionAnnotator[Any]]:
-        return {name: self.annotator(one) for name, one in declared(test, "get_annotators").items()}
+    def _annotators(self, names: Mapping[str, AnnotatorName]) -> dict[str, CompletionAnnotator[Any]]:
+        return {name: self.annotator(one) for name, one in names.items()}
 
     def _work(
         self,

@@ -133,6 +133,18 @@ def test_annotators_are_one_object_for_all_suts_so_that_they_have_one_limit(reso
     assert pairs[0].annotators["own"] is pairs[1].annotators["own"]
 
 
+def test_a_test_is_asked_once_for_its_annotators_which_it_may_make_anew_each_time(resolver):
+    made = []
+
+    class Making(Asks):
+        def get_annotators(self):
+            made.append(ExactMatchMetric())
+            return {"match": made[-1]}
+
+    (pair,) = resolver.works([Making("making")], ["helper"])
+    assert [pair.annotators["match"]] == made
+
+
 def test_a_test_names_a_metric_as_any_annotator(resolver):
     class Matches(Asks):
         def get_annotators(self):
