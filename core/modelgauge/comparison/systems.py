@@ -12,6 +12,7 @@ from modelgauge.data.results import GIVEN
 from modelgauge.errors import RecordError
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.labels import short_labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +70,24 @@ def measured_systems(
 
 
 def labels_of(systems: Sequence[MeasuredSystem]) -> list[str]:
-    """What tables call the systems, each by a label of its own: by the SUT's uid, with more where several share it."""
-    uids = Counter(_name(one) for one in systems)
-    alike = [one for one in systems if uids[_name(one)] > 1]
+    """What tables call the systems, each by a label of its own: by the SUT's uid, with more where several share it.
+
+    Of long uids the labels have the parts in which they differ.
+    """
+    names = short_labels([_name(one) for one in systems])
+    shared = Counter(names)
+    alike = [place for place, name in enumerate(names) if shared[name] > 1]
     further: list[Callable[[MeasuredSystem], str]] = [
         lambda one: one.record.identifier or "",
         lambda one: one.given,
         lambda one: one.record.run_id,
     ]
     tells = next(
-        (tell for tell in further if len({(_name(one), tell(one)) for one in alike}) == len(alike)),
+        (tell for tell in further if len({(names[one], tell(systems[one])) for one in alike}) == len(alike)),
         further[-1],
     )
-    return [f"{_name(one)} ({tells(one)})" if one in alike and tells(one) else _name(one) for one in systems]
+    more = {place: tells(systems[place]) for place in alike}
+    return [f"{name} ({more[place]})" if more.get(place) else name for place, name in enumerate(names)]
 
 
 def _name(system: MeasuredSystem) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from modelgauge.comparison.result import Comparison, MarginTest, MeasurementComparison
 from modelgauge.data.figures import figure, p_text
+from modelgauge.data.results import GIVEN
 from modelgauge.reports.comparison_tables import add_differences, add_leaderboards, add_matrix
 from modelgauge.reports.comparison_words import METHODS, VERDICTS, listed, short_json, unit_of
 from modelgauge.reports.layout import Page, Style, counted, one_line
@@ -90,6 +91,9 @@ def _about(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) ->
 
 def _facts(comparison: Comparison) -> Facts:
     rows = comparison.comparisons
+    for system in (comparison.baseline, *comparison.candidates):
+        if len(system.label) < len(system.sut_uid) and system.sut_uid != GIVEN:
+            yield "system", f"{system.label}: {system.sut_uid}"
     yield from _pairing(rows)
     if len(rows) == 1:
         yield from _precision(rows[0], comparison.alpha)

@@ -108,3 +108,17 @@ def test_two_runs_of_one_test_on_one_sut_are_no_system():
 def test_records_are_given_as_a_list():
     runs = [record(sut, item(0)) for sut in "abc"]
     assert said(None, runs[0], runs[1:]) == ("a", [("exam", "b"), ("exam", "c")])
+
+
+def test_long_names_of_suts_are_shortened_to_what_differs():
+    folder_of_answers = "replay//srv/data/gsm8k/solutions"
+    made = [
+        record(f"{folder_of_answers}/{name}.jsonl?prompt=question", item(0), run_id=name) for name in "abc"
+    ]
+    found = paired_runs(made[0], made[1:], CompareOptions())
+    assert [found.baseline.label, *(one.label for one in found.candidates)] == [
+        "a.jsonl",
+        "b.jsonl",
+        "c.jsonl",
+    ]
+    assert found.baseline.sut_uid == made[0].sut_uid
