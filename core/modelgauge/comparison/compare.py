@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 
 from modelgauge.comparison.contrasts import contrast
-from modelgauge.comparison.families import adjusted, leaderboards, macro_means
+from modelgauge.comparison.families import adjusted, leaderboards, macro_means, questions_of
 from modelgauge.comparison.flips import Flips
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions, CompareOptionsDict
@@ -81,7 +81,7 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
             + ".",
             fix="Compare runs of one test; where items failed, modelgauge show RUN --failures says why.",
         )
-    rows, family = adjusted([contrast(items, name, options) for items, name in pairs])
+    rows, family = adjusted([contrast(items, name, options) for items, name in pairs], questions_of(pairs))
     judge = Judge(runs.baseline.label, family, options.alpha)
     comparison = Comparison(
         baseline=runs.baseline,

@@ -23,22 +23,48 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def adjusted(rows: Sequence[MeasurementComparison]) -> tuple[list[MeasurementComparison], int]:
-    """The comparisons with p values adjusted for all that are shown, those of groups too; and how many these are."""
+def adjusted(
+    rows: Sequence[MeasurementComparison], questions: Sequence[int]
+) -> tuple[list[MeasurementComparison], int]:
+    """The comparisons with p values adjusted for all that are shown, those of groups too; and how many these are.
+
+    Args:
+        rows: the comparisons.
+        questions: for each its question, see `questions_of`; equal answers to one question are one p value.
+    """
     p_values = {
-        (place, name): p
-        for place, row in enumerate(rows)
+        (name, question, p): p
+        for row, question in zip(rows, questions, strict=True)
         for name in ("p_value", "p_interaction")
         if (p := getattr(row, name)) is not None
     }
     found = dict(zip(p_values, holm([*p_values.values()]), strict=True))
     return [
         row.replaced(
-            p_adjusted=found.get((place, "p_value")),
-            p_interaction_adjusted=found.get((place, "p_interaction")),
+            p_adjusted=found.get(("p_value", question, row.p_value)),
+            p_interaction_adjusted=found.get(("p_interaction", question, row.p_interaction)),
         )
-        for place, row in enumerate(rows)
+        for row, question in zip(rows, questions, strict=True)
     ], len(found)
+
+
+def questions_of(pairs: Sequence[tuple[PairedItems, str]]) -> list[int]:
+    """For each measurement of paired items the place of the first that has the same values, on all items of both sides.
+
+    A score of 0 or 1 and whether it passed, say: they ask one question, and must not cost each other's p values.
+    """
+
+    def are_equal(one: tuple[PairedItems, str], other: tuple[PairedItems, str]) -> bool:
+        (items, name), (its_items, its_name) = one, other
+        return items is its_items and all(
+            np.array_equal(values[name], values[its_name], equal_nan=True)
+            for values in (items.baseline_values, items.candidate_values)
+        )
+
+    return [
+        next(place for place, earlier in enumerate(pairs) if earlier is pair or are_equal(earlier, pair))
+        for pair in pairs
+    ]
 
 
 def macro_means(rows: Sequence[MeasurementComparison]) -> Iterator[MacroComparison]:

@@ -302,7 +302,8 @@ class Comparison(Frozen):
         baseline: what the candidates are compared with.
         candidates: in the order in which they were given.
         alpha: the level below which an adjusted p value is a finding.
-        family: how many p values were adjusted together: those of all comparisons, and of their groups.
+        family: how many p values were adjusted together: those of all comparisons, and of their groups; measurements
+            with equal values on all items count once.
         comparisons: one for each test, measurement and candidate.
         macro: means over tests, where there are two tests or more.
         leaderboards: one for each test and measurement, where there are three systems or more.

@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,6 +43,19 @@ def test_all_that_is_shown_is_adjusted_together():
     )
     for row in found.comparisons:
         assert (row.verdict in ("better", "worse")) == (row.p_adjusted < 0.05)
+
+
+def test_measurements_with_equal_values_count_once():
+    before, after, other = right(200, 0.5), right(200, 0.6), right(200, 0.7)
+    both = [{"x": one, "x.passed": [*one], "y": two} for one, two in ((before, before), (after, other))]
+    both = [{name: np.array(values, dtype=float) for name, values in each.items()} for each in both]
+    items = replace(items_of(before, after), baseline_values=both[0], candidate_values=both[1])
+    x, passed, y = compare_pairs(runs_of(items), CompareOptions()).comparisons
+    assert [x.p_adjusted, y.p_adjusted] == pytest.approx(
+        multipletests([x.p_value, y.p_value], method="holm")[1]
+    )
+    assert (passed.p_value, passed.p_adjusted) == (x.p_value, x.p_adjusted)
+    assert compare_pairs(runs_of(items), CompareOptions()).family == 2
 
 
 def test_groups_are_of_the_family_and_what_has_no_p_value_is_not():
