@@ -32,8 +32,11 @@ from modelgauge import (
     TestRecord,
     TextPrompt,
     Usage,
+    calibrate_judge,
     compare,
+    plan_comparison,
     run_test,
+    sample_answers,
 )
 from modelgauge.evals import (
     ConversationalTestCase,
@@ -106,6 +109,13 @@ comparison = compare("latest~1", Path("run_data"), alpha=0.01, allow="data", low
 assert_type(comparison, Comparison)
 assert_type(comparison.comparisons[0].interval, tuple[float, float] | None)
 compare("a", "b", alfa=0.01)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+plan = plan_comparison(rate=0.7, correlation=0.5, effect=0.05)
+assert_type(plan.designs[0].items, int | None)
+plan_comparison("latest~1", "latest", items=500)
+plan_comparison(rates=0.7)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+assert_type(sample_answers(["a", "b"], 100, seed=1), list[dict[str, str | None]])
+calibration = calibrate_judge("latest", [Path("ann.csv"), Path("ben.csv")], measurement=["a", "b"])
+assert_type(calibration.suts[0].scores[0].value, float | None)
 
 
 # --- what authors write ----------------------------------------------------------------------------------

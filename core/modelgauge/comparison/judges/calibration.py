@@ -152,7 +152,7 @@ class _JudgedRun(NamedTuple):
 
     @classmethod
     def of(cls, run: RecordedRun) -> "_JudgedRun":
-        items = {str(one.test_item.id): first_repeat(one)[1] for one in run.items().in_order()}
+        items = {str(one.test_item.id): first_repeat(one)[1] for one in run.record.iter_items()}
         return cls(run.record.sut_uid, run.record.run_id, items)
 
     def scores(self, names: Sequence[str]) -> dict[str, tuple[float, ...]]:
