@@ -3,12 +3,23 @@
 `--hypothesis-profile=random` tries new examples.
 """
 
+import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+
+# Where Python must write no bytecode beside sources, keep it in a folder of its own, for later processes too. Else each
+# of the many processes that tests start would compile every module again.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(
+        Path(__file__).with_name(".pytest_cache") / "bytecode"
+    )
+    sys.dont_write_bytecode = False
+
+from hypothesis import HealthCheck, settings  # keeps its bytecode too
 
 for name in ("fixed", "random"):
     settings.register_profile(
@@ -22,16 +33,16 @@ for name in ("fixed", "random"):
 settings.load_profile("fixed")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Where Python must write no bytecode beside sources, keep it in a folder of its own, for later processes too.
-
-    Else each of the many processes that tests start would compile every module again.
-    """
-    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(
-            config.rootpath / ".pytest_cache" / "bytecode"
-        )
-        sys.dont_write_bytecode = False
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Search for garbage neither while tests are collected, nor later in what was there before the first of them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
