@@ -25,6 +25,18 @@ from types import ModuleType
 import children
 import pytest
 
+LIBRARIES = (  # of which commands import some in functions only
+    "aiohttp",
+    "execnet",
+    "jsonlines",
+    "jsonschema",
+    "multiprocessing.synchronize",
+    "numpy.ma",
+    "tqdm",
+    "xdist.remote",
+    "xdist.workermanage",
+)
+
 
 class Preloading:
     """A plugin of pytest that imports what commands need, the way pytest wants its plugins' modules imported."""
@@ -35,7 +47,7 @@ class Preloading:
         for one in pkgutil.walk_packages(modelgauge.__path__, "modelgauge."):
             if not one.name.endswith("__main__"):
                 importlib.import_module(one.name)
-        for name in ("aiohttp", "execnet", "jsonschema", "numpy", "xdist.remote", "xdist.workermanage"):
+        for name in LIBRARIES:
             importlib.import_module(name)
 
 
