@@ -8,7 +8,7 @@ from modelgauge import run_test
 from modelgauge.cli.main import cli
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # no longer: playwright's event loop runs in this thread until it is closed
 def chromium():
     sync_api = pytest.importorskip("playwright.sync_api", reason="these tests need the package playwright")
     program = shutil.which("chromium")
