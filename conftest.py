@@ -1,4 +1,4 @@
-"""For all tests: the same examples of hypothesis each time, folders of compiled modules and of configuration.
+"""For all tests: the same examples of hypothesis each time, folders of compiled modules, files and configuration.
 
 `--hypothesis-profile=random` tries new examples.
 """
@@ -6,6 +6,7 @@
 import gc
 import os
 import sys
+import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -20,6 +21,13 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     sys.dont_write_bytecode = False
 
 from hypothesis import HealthCheck, settings  # keeps its bytecode too
+
+# Each cache that a run opens waits for the disk 16 times. Files in memory spare that, where there is room for them.
+MEMORY = Path("/dev/shm")  # noqa: S108  pytest makes a folder in it that is its user's own
+if sys.platform == "linux" and "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK):
+    found = os.statvfs(MEMORY)
+    if found.f_bavail * found.f_frsize > 2**31 and not found.f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 for name in ("fixed", "random"):
     settings.register_profile(
