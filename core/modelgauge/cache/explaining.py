@@ -12,7 +12,7 @@ from itertools import takewhile, zip_longest
 from typing import Any, Literal, NamedTuple
 
 from modelgauge.cache.database import Row, sound_entry
-from modelgauge.cache.keys import DamagedEntryError, Key
+from modelgauge.cache.keys import FOUND_OUT, DamagedEntryError, Key
 from modelgauge.cache.store import DiskCache
 from modelgauge.data.base import Frozen
 
@@ -122,7 +122,10 @@ def explain(cache: DiskCache, key: Key, texts: Mapping[str, str] | None = None) 
     asked = _named(key.parts)
     nearest: tuple[tuple[int, int], str, list[_Change]] | None = None
     for entry in cache.entries():
-        changes = list(_changes(asked, _named(entry.key.parts)))
+        held = _named(entry.key.parts)
+        if held.get("role") == FOUND_OUT:
+            continue
+        changes = list(_changes(asked, held))
         distance = sum(_distance(change, texts) for change in changes), -sum(map(_alike, changes))
         if nearest is None or distance < nearest[0]:
             nearest = (distance, entry.key.digest, changes)

@@ -13,6 +13,9 @@ from modelgauge.data.json_values import canonical_json
 from modelgauge.wording.phrases import a_thing
 
 KEY_SCHEMA = 1
+FOUND_OUT = "completions"
+"""The role of entries that say how a SUT gives several completions: `engine/calls/splitting.py` writes them."""
+
 _HEADER = "mg1"
 _REDACTED = re.compile(r"\[secret [\w.-]+\]", re.ASCII)
 _LENGTH = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
@@ -36,7 +39,7 @@ class KeyMaker:
     """Makes the keys of one object in one role.
 
     Args:
-        role: "sut" or "annotator".
+        role: "sut" or "annotator"; `FOUND_OUT` for what no request asked for.
         identity: what `Identified.identity` gives.
     """
 

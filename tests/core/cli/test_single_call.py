@@ -4,7 +4,7 @@ import pytest
 
 import modelgauge as mg
 from modelgauge.cli.single_call import annotate, ask, explain_ask
-from modelgauge.errors import IncompatibleError, RunStoppedError
+from modelgauge.errors import IncompatibleError, RunStoppedError, SingleCompletionError
 from modelgauge.testing import FakeTest
 
 
@@ -157,6 +157,17 @@ def test_completions_that_take_a_call_each_are_found_in_the_cache(tmp_path_facto
     assert not explain_ask(OneACall("one"), prompt, data_dir=folder).hit
     mg.run_test(FakeTest("test", [prompt]), OneACall("one"), data_dir=folder)
     assert explain_ask(OneACall("one"), prompt, data_dir=folder).hit
+
+
+def test_what_was_found_out_of_a_sut_is_no_answer_that_comes_near(tmp_path_factory):
+    class Refusing(OneACall):
+        def evaluate(self, request):
+            raise SingleCompletionError("n must be 1.", fix="Ask once for each.")
+
+    folder = tmp_path_factory.mktemp("data")
+    prompt = mg.TextPrompt("x", mg.SUTOptions(num_completions=3))
+    mg.run_test(FakeTest("test", [prompt]), Refusing("one"), data_dir=folder)
+    assert explain_ask(Refusing("one"), prompt, data_dir=folder).nearest is None
 
 
 def test_completions_that_take_a_call_each_show_all_calls():

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, get_args
 
-from modelgauge.cache.keys import Entry, Key, KeyMaker
+from modelgauge.cache.keys import FOUND_OUT, Entry, Key, KeyMaker
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTResponse, Usage
 from modelgauge.engine.calls.lookups import Lookups
@@ -109,7 +109,7 @@ def always_splits(sut: PromptResponseSUT[Any, Any]) -> bool:
 
 def note_key(sut: PromptResponseSUT[Any, Any]) -> Key:
     """The key under which the cache keeps that a SUT gives one completion a call, once that was found out."""
-    return KeyMaker("completions", sut.identity()).key(None)
+    return KeyMaker(FOUND_OUT, sut.identity()).key(None)
 
 
 def single_prompts(prompt: AnyPrompt, number: int) -> Iterator[tuple[int, AnyPrompt]]:
