@@ -3,13 +3,18 @@
 A journal holds items in the order in which they finished, and may be larger than memory: only its offsets are held.
 """
 
+import re
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
 from modelgauge.data.records import ItemRecord, TestRecord, item_from_json
 from modelgauge.engine.run_files.folder import whole_lines
+from modelgauge.errors import RecordError
 from modelgauge.files.regular import opened
+
+_BEGINNING = re.compile(rb'\{"kind":"(?P<kind>item|exception)","index":(?P<index>\d{1,18}),')
+"""How lines begin that this library wrote."""
 
 
 class JournalItems:
@@ -24,8 +29,8 @@ class JournalItems:
         places: dict[int, int] = {}  # the offset of an item's line; of a failed item its complement, below 0
         offset = 0
         for number, line in enumerate(whole_lines(journal), start=1):
-            item = item_from_json(line, f"{journal}, line {number}")
-            places[item.index] = offset if item.kind == "item" else ~offset
+            index, scored = _beginning(line, f"{journal}, line {number}")
+            places[index] = offset if scored else ~offset
             offset += len(line)
         self._places = array("q", (places[index] for index in sorted(places)))
 
@@ -36,8 +41,27 @@ class JournalItems:
             return
         with opened(self._journal) as file:
             for place in wanted:
-                file.seek(max(place, ~place))
-                yield item_from_json(file.readline(), str(self._journal))
+                offset = max(place, ~place)
+                file.seek(offset)
+                line = file.readline()
+                try:
+                    item = item_from_json(line, str(self._journal))
+                except RecordError:
+                    item = item_from_json(line, f"{self._journal}, line {self._number_at(offset)}")
+                yield item
+
+    def _number_at(self, offset: int) -> int:
+        """The number of the line that begins at an offset."""
+        with opened(self._journal) as file:
+            return 1 + file.read(offset).count(b"\n")
+
+
+def _beginning(line: bytes, where: str) -> tuple[int, bool]:
+    """The index of an item, and whether it was scored; the rest of our own lines is read when it is asked for."""
+    if ours := _BEGINNING.match(line):
+        return int(ours["index"]), ours["kind"] == b"item"
+    item = item_from_json(line, where)
+    return item.index, item.kind == "item"
 
 
 class HeldItems:

@@ -302,3 +302,17 @@ def test_a_traceback_shows_the_frames_of_its_author_alone():
         + '  File "C:\\lib\\modelgauge\\engine\\calls\\call.py", line 9, in run\n    await it()\nValueError: 1\n'
     )
     assert without_our_frames(windows) == "ValueError: 1"
+
+
+def test_a_line_that_is_damaged_behind_its_beginning_is_named(tmp_path):
+    journal = tmp_path / "items.jsonl"
+    lines = [
+        b'{"kind":"exception","index":%d,"test_item":{"prompts":[{"prompt":{"text":"?"}}]},' % place
+        for place in range(3)
+    ]
+    rest = b'"stage":"sut","source_uid":"s","error_type":"E","message":"m","traceback":"t"}\n'
+    journal.write_bytes(lines[0] + rest + lines[1] + b"oops}\n" + lines[2] + rest)
+    items = JournalItems(journal).in_order()
+    assert next(items).index == 0
+    with pytest.raises(RecordError, match=r"items\.jsonl, line 2 is not an item record"):
+        next(items)
