@@ -52,7 +52,11 @@ class Case:
         Args:
             redact: takes secrets out of a JSON text.
         """
-        return Shown.of_plain(json.loads(redact(json.dumps(self._said())))).shortened()
+        said = self._said()
+        written = json.dumps(said)
+        if (clean := redact(written)) != written:
+            said = json.loads(clean)
+        return Shown.of_plain(said).shortened()
 
     def _said(self) -> dict[str, Any]:
         if self.item is not None and self.said is not None:
@@ -94,10 +98,10 @@ class Cases:
         cases: dict[int, Case] = {}
         manifests, secrets = list[dict[str, Any]](), list[dict[str, Any]]()
         hyperparameters: dict[str, Any] = {}
-        used: dict[int, Totals] = {}
+        used: dict[int, Any] = {}  # of each process, what it said last
         for event in events:
             if "used" in event:
-                used[event["process"]] = Totals.load(event["used"])
+                used[event["process"]] = event["used"]
             match event:
                 case {"made": made}:
                     manifests.append(made)
@@ -114,7 +118,7 @@ class Cases:
             if one.item is None:
                 one.notes.append(f"{one.test}: {_UNJUDGED}")
         in_order = [cases[index] for index in sorted(cases)]
-        return cls(in_order, manifests, hyperparameters, _sum(used.values()), secrets)
+        return cls(in_order, manifests, hyperparameters, _sum(map(Totals.load, used.values())), secrets)
 
     @property
     def notes(self) -> list[str]:

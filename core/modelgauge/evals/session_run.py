@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from pydantic_core import to_json
 
-from modelgauge.data.records import ItemRecord, item_from_json
+from modelgauge.data.records import ItemRecord
 from modelgauge.data.results import normalized_result, recorded_ranges
 from modelgauge.engine.run_files.folder import (
     JOURNAL,
@@ -178,8 +178,7 @@ class SessionRun:
     def items(self) -> Iterator[ItemRecord]:
         """The records of all cases."""
         for place in self.places():
-            for number, line in enumerate(whole_lines(place / JOURNAL), start=1):
-                yield item_from_json(line, f"{place / JOURNAL}, line {number}")
+            yield from RunFolder(place).items()
 
     def finish(self, cases: Cases, notes: Iterable[str], collected: int | None) -> str:
         """Make one run of all cases.

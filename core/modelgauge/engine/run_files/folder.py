@@ -193,8 +193,9 @@ class RunFolder:
 
     def items(self) -> Iterator[ItemRecord]:
         """The item records in the order in which they were written."""
-        for number, line in enumerate(whole_lines(self.journal), start=1):
-            yield item_from_json(line, f"{self.journal}, line {number}")
+        path = self.journal
+        for number, line in enumerate(whole_lines(path), start=1):
+            yield item_from_json(line, f"{path}, line {number}")
 
 
 def _is_a_name(text: str) -> bool:
