@@ -84,6 +84,8 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
         "n_only_baseline": items.n_only_baseline,
         "n_only_candidate": items.n_only_candidate,
         "n_failed": int((~scored).sum()),
+        "n_failed_baseline": int(np.isnan(before).sum()),
+        "n_failed_candidate": int(np.isnan(after).sum()),
         "direction": direction,
         "value_range": every.ends,
         "verdict": "cannot_tell",

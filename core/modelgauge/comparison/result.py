@@ -102,6 +102,8 @@ class MeasurementComparison(Frozen):
         n_only_baseline: items that only the baseline's run has.
         n_only_candidate: items that only the candidate's run has.
         n_failed: paired items that have no value on one side, or on both; they are in no `n_only_*`.
+        n_failed_baseline: those that have none on the baseline's side.
+        n_failed_candidate: those that have none on the candidate's; what both sides lack is in both numbers.
         baseline_value: the baseline's mean over the paired items.
         candidate_value: the candidate's mean over the paired items.
         difference: candidate less baseline.
@@ -143,6 +145,8 @@ class MeasurementComparison(Frozen):
     n_only_baseline: Count
     n_only_candidate: Count
     n_failed: Count
+    n_failed_baseline: Count = 0
+    n_failed_candidate: Count = 0
     baseline_value: FiniteFloat | None
     candidate_value: FiniteFloat | None
     difference: FiniteFloat | None

@@ -116,7 +116,7 @@ def _pairing(rows: Sequence[MeasurementComparison]) -> Facts:
     """How many items were paired, and by which key; of several tests those first that lack most."""
     found: dict[str, list[str]] = {}
     for row in sorted(rows, key=lambda row: row.n_paired - _items(row)):
-        found.setdefault(_paired(row), []).append(_of(row, rows))
+        found.setdefault(_paired(row, by_side=len(rows) <= _DETAILED), []).append(_of(row, rows))
     for place, (text, names) in enumerate(found.items()):
         if place == _MOST_LINES:
             yield "paired", f"{counted(len(found) - place, 'more kind')} of this; --json has all"
@@ -129,11 +129,23 @@ def _items(row: MeasurementComparison) -> int:
     return row.n_paired + row.n_failed + row.n_only_baseline + row.n_only_candidate
 
 
-def _paired(row: MeasurementComparison) -> str:
+def _paired(row: MeasurementComparison, *, by_side: bool) -> str:
     parts = {"only in the baseline": row.n_only_baseline, f"only in {row.candidate}": row.n_only_candidate}
-    lacking = [f"{row.n_failed:,} failed"] if row.n_failed else []
+    lacking = [f"{row.n_failed:,} failed{_by_side(row) if by_side else ''}"] if row.n_failed else []
     lacking += [f"{number:,} {where}" for where, number in parts.items() if number]
     return "; ".join([f"{row.n_paired:,} of {counted(_items(row), 'item')}, by {row.matched_by}", *lacking])
+
+
+def _by_side(row: MeasurementComparison) -> str:
+    """On which side items failed, in brackets; nothing where it is not known."""
+    both = row.n_failed_baseline + row.n_failed_candidate - row.n_failed
+    failed = {
+        "in the baseline alone": row.n_failed_baseline - both,
+        f"in {row.candidate} alone": row.n_failed_candidate - both,
+        "in both": both,
+    }
+    where = ", ".join(f"{number:,} {side}" for side, number in failed.items() if number > 0)
+    return f" ({where})" if where else ""
 
 
 def _of(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) -> str:

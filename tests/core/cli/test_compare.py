@@ -156,7 +156,7 @@ def test_what_is_not_worse_passes_both_gates(compare):
 
 def test_failed_items_are_counted_and_bounded(compare):
     shown = compare(*JUDGED, suts=("good", "failing")).out
-    assert "paired   38 of 40 items, by id; 2 failed" in shown
+    assert "paired   38 of 40 items, by id; 2 failed (2 in failing alone)" in shown
     assert "bounds   -5.0 to 0.0 points if all missing items were worst or best" in shown
 
 

@@ -13,6 +13,8 @@ ROW = {
     "n_only_baseline": 0,
     "n_only_candidate": 0,
     "n_failed": 6,
+    "n_failed_baseline": 3,
+    "n_failed_candidate": 4,
     "baseline_value": 0.565,
     "candidate_value": 0.608,
     "difference": 0.043,
@@ -72,6 +74,8 @@ def unpaired(**other):
         "n_only_baseline",
         "n_only_candidate",
         "n_failed",
+        "n_failed_baseline",
+        "n_failed_candidate",
     )
     missing = dict.fromkeys(("baseline_value", "candidate_value", "difference"))
     counts = {"n_paired": 0, "wins": 0, "losses": 0, "ties": 0}

@@ -195,13 +195,16 @@ class Tags(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.tags, self.text = [], ""
+        self.tags, self.text, self.cells = [], "", []
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, *attrs))
+        self.cells += [""] if tag == "td" else []
 
     def handle_data(self, data):
         self.text += data
+        if self.tags and self.tags[-1][0] == "td":
+            self.cells[-1] += data
 
 
 def rendered(text):
@@ -247,6 +250,7 @@ def test_any_text_is_shown_as_it_is_in_markdown(text):
     assert all(len(one) == 1 for one in page.tags)
     plain = " ".join(text.replace("\x1b", r"\x1b").split())
     assert plain in " ".join(page.text.split())
+    assert [cell.strip() for cell in page.cells[:2]] == [plain or ("" if text else "x"), "accuracy"]
 
 
 def test_of_very_many_rows_the_first_are_shown():

@@ -35,7 +35,8 @@ def test_the_answer_comes_first_then_the_numbers_with_the_interval_drawn():
         "accuracy      │    ├─────────●─────────┤            +4.3   +1.5 to +7.1    0.003",
         "    A → B: 0.565 → 0.608  won/lost/equal: 209/152/952",
         "",
-        "paired   1,313 of 1,319 items, by id; 6 failed",
+        "paired   1,313 of 1,319 items, by id; 6 failed (2 in the baseline alone, 3 in B",
+        "         alone, 1 in both)",
         "bounds   +3.8 to +4.8 points if all missing items were worst or best",
         "error    1.4 points; on two separate samples it would be 1.9 (correlation 0.43)",
         "finds    a true difference of 4.0 points 4 times in 5",
@@ -239,7 +240,14 @@ def test_a_leaderboard_shows_ranges_of_ranks_and_who_cannot_be_told_apart():
 
 
 def test_items_that_lack_a_value_are_counted_by_where_they_lack_it():
-    lacking = row(n_only_baseline=3, n_only_candidate=2, n_failed=0, matched_by="input")
+    lacking = row(
+        n_only_baseline=3,
+        n_only_candidate=2,
+        n_failed=0,
+        n_failed_baseline=0,
+        n_failed_candidate=0,
+        matched_by="input",
+    )
     shown = lines_of(comparison(lacking))
     assert "paired   1,313 of 1,318 items, by input; 3 only in the baseline; 2 only in B" in shown
 
