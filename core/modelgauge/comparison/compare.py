@@ -14,7 +14,7 @@ from modelgauge.comparison.options import CompareOptions, CompareOptionsDict
 from modelgauge.comparison.paired_items import PairedItems, PairedRuns
 from modelgauge.comparison.pairing import paired_runs
 from modelgauge.comparison.result import Comparison, MeasurementComparison
-from modelgauge.comparison.verdicts import Judge
+from modelgauge.comparison.verdicts import Verdicts
 from modelgauge.data.base import items_of
 from modelgauge.errors import InvalidOptionError, RecordError, UnknownNameError
 from modelgauge.wording.did_you_mean import did_you_mean
@@ -82,13 +82,13 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
             fix="Compare runs of one test; where items failed, modelgauge show RUN --failures says why.",
         )
     rows, family = adjusted([contrast(items, name, options) for items, name in pairs], questions_of(pairs))
-    judge = Judge(runs.baseline.label, family, options.alpha)
+    verdicts = Verdicts(runs.baseline.label, family, options.alpha)
     comparison = Comparison(
         baseline=runs.baseline,
         candidates=runs.candidates,
         alpha=options.alpha,
         family=family,
-        comparisons=tuple(judge.judged(row) for row in rows),
+        comparisons=tuple(verdicts.of(row) for row in rows),
         macro=tuple(macro_means(rows)),
         leaderboards=tuple(leaderboards(all_items, runs.baseline.label, names, options)),
         differs=runs.differs,

@@ -13,8 +13,8 @@ from modelgauge.data.figures import exact, figure
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
-    """Judges the comparisons of one family.
+class Verdicts:
+    """The verdicts on the comparisons of one family.
 
     Args:
         baseline: the label of the baseline.
@@ -26,7 +26,7 @@ class Judge:
     family: int
     alpha: float
 
-    def judged(self, row: MeasurementComparison) -> MeasurementComparison:
+    def of(self, row: MeasurementComparison) -> MeasurementComparison:
         """The comparison with its verdict; it has its adjusted p values already."""
         verdict = self._verdict(row)
         sentences = [self._sentence(row, verdict), _of_missing_items(row)]

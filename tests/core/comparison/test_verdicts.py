@@ -5,11 +5,11 @@ import pytest
 from tests.core.comparison.comparisons import row
 from tests.core.comparison.pairs import compared
 
-from modelgauge.comparison.verdicts import Judge
+from modelgauge.comparison.verdicts import Verdicts
 
 
 def judged(*, family=1, alpha=0.05, **other):
-    return Judge("A", family, alpha).judged(row(**{"n_failed": 0, **other}))
+    return Verdicts("A", family, alpha).of(row(**{"n_failed": 0, **other}))
 
 
 def margin_test(**other):
