@@ -1,5 +1,6 @@
 """Several comparisons at once: p values adjusted together, means over tests, leaderboards of three systems or more."""
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import combinations
@@ -17,7 +18,7 @@ from modelgauge.comparison.result import (
 )
 from modelgauge.stats.comparisons.families import holm, macro_mean
 from modelgauge.stats.comparisons.leaderboard import compare_systems
-from modelgauge.stats.intervals import joined_clusters
+from modelgauge.stats.intervals import CONFIDENCE, joined_clusters, normal_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,8 +68,12 @@ def questions_of(pairs: Sequence[tuple[PairedItems, str]]) -> list[int]:
     ]
 
 
-def macro_means(rows: Sequence[MeasurementComparison]) -> Iterator[MacroComparison]:
-    """The mean over tests of each measurement that two or more have in the same units and with the same direction."""
+def macro_means(rows: Sequence[MeasurementComparison]) -> list[MacroComparison]:
+    """The mean over tests of each measurement that two or more have in the same units and with the same direction.
+
+    Their p values are adjusted for each other; their verdicts wait for that.
+    """
+    means = []
     for name, candidate in dict.fromkeys((row.measurement, row.candidate) for row in rows):
         of_tests = [
             row
@@ -77,17 +82,31 @@ def macro_means(rows: Sequence[MeasurementComparison]) -> Iterator[MacroComparis
         ]
         if len(of_tests) < 2 or len({(row.value_range, row.direction) for row in of_tests}) > 1:
             continue
-        found = macro_mean([row.difference or 0.0 for row in of_tests], [row.stderr for row in of_tests])
-        yield MacroComparison(
-            measurement=name,
-            candidate=candidate,
-            tests=tuple(row.test for row in of_tests),
-            difference=found.value,
-            stderr=found.stderr,
-            interval=found.interval,
-            direction=of_tests[0].direction,
-            value_range=of_tests[0].value_range,
+        found = macro_mean([row.difference or 0.0 for row in of_tests], [*map(_stderr, of_tests)])
+        means.append(
+            MacroComparison(
+                measurement=name,
+                candidate=candidate,
+                tests=tuple(row.test for row in of_tests),
+                difference=found.value,
+                stderr=found.stderr,
+                interval=found.interval,
+                p_value=math.erfc(abs(found.value) / found.stderr / math.sqrt(2)) if found.stderr else None,
+                direction=of_tests[0].direction,
+                value_range=of_tests[0].value_range,
+                verdict="cannot_tell",
+                verdict_text="",
+            )
         )
+    p_values = iter(holm([mean.p_value for mean in means if mean.p_value is not None]))
+    return [mean if mean.p_value is None else mean.replaced(p_adjusted=next(p_values)) for mean in means]
+
+
+def _stderr(row: MeasurementComparison) -> float | None:
+    """The standard error of a difference; where it has no spread, the one that fits its interval."""
+    if row.stderr is not None or row.interval is None:
+        return row.stderr
+    return (row.interval[1] - row.interval[0]) / (2 * normal_quantile(CONFIDENCE))
 
 
 def leaderboards(

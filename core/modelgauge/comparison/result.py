@@ -186,10 +186,15 @@ class MacroComparison(Frozen):
         candidate: the label of the candidate.
         tests: the tests.
         difference: the mean of their differences, all tests alike.
-        stderr: its standard error; None where that of a test is not known.
-        interval: its 95 % confidence interval.
+        stderr: its standard error; None where that of a test is not known. For a test without a spread it is the one
+            that belongs to its interval.
+        interval: its 95 % confidence interval, not adjusted.
+        p_value: two-sided, that the true mean is 0, by the normal distribution.
+        p_adjusted: `p_value` adjusted for all means over tests, which are a family of their own, by Holm's method.
         direction: which values are the better ones; None where the runs do not say.
         value_range: the lowest and the highest possible value; None where they are not known.
+        verdict: what can be said of the candidate on average.
+        verdict_text: the same as a sentence.
     """
 
     measurement: Text
@@ -198,8 +203,12 @@ class MacroComparison(Frozen):
     difference: FiniteFloat
     stderr: FiniteFloat | None = None
     interval: Interval | None = None
+    p_value: FiniteFloat | None = None
+    p_adjusted: FiniteFloat | None = None
     direction: Direction | None = None
     value_range: Interval | None = None
+    verdict: Verdict
+    verdict_text: Text
 
 
 class RankedSystem(Frozen):
@@ -328,8 +337,9 @@ class Comparison(Frozen):
     _flips: Sequence[ReadFlips] = PrivateAttr(default=())
 
     def __str__(self) -> str:
-        """The verdicts, a line for each comparison."""
-        return "\n".join(f"{row.test}, {row.measurement}: {row.verdict_text}" for row in self.comparisons)
+        """The verdicts, a line for each comparison and each mean over tests."""
+        rows = [f"{row.test}, {row.measurement}: {row.verdict_text}" for row in self.comparisons]
+        return "\n".join([*rows, *(f"{mean.measurement}: {mean.verdict_text}" for mean in self.macro)])
 
     def with_flips(self, flips: Sequence[ReadFlips]) -> "Comparison":
         """Return a copy of the comparison that reads flipped items by these functions, one for each comparison."""

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from modelgauge.comparison.result import Interval, MeasurementComparison, Verdict
+from modelgauge.comparison.result import Interval, MacroComparison, MeasurementComparison, Verdict
 from modelgauge.data.figures import exact, figure
 
 
@@ -36,11 +36,34 @@ class Verdicts:
             groups_text=self._of_groups(row),
         )
 
+    def of_mean(self, mean: MacroComparison) -> MacroComparison:
+        """The mean over tests with its verdict; it has its adjusted p value already."""
+        verdict, amounts = self._finding(mean) or "cannot_tell", _Amounts(mean)
+        average = f"on average over {len(mean.tests):,} tests"
+        if verdict != "cannot_tell":
+            text = f"{self._found(mean, verdict, amounts)}, {average}."
+        else:
+            text = f"{self._whether(mean)}, {average}"
+            if mean.stderr is None:
+                text += ": the standard error of one of them is not known."
+            else:
+                needed = (
+                    f"a difference of {amounts.of(self._mde(mean.stderr))} would have been found 4 times in 5"
+                )
+                text += f" ({amounts.observed(mean.difference, mean.interval)}): {needed}."
+        return mean.replaced(verdict=verdict, verdict_text=text)
+
+    def _finding(self, row: MeasurementComparison | MacroComparison) -> Verdict | None:
+        if not row.difference or not self._is_finding(row.p_adjusted):
+            return None
+        if row.direction is None:
+            return "higher" if row.difference > 0 else "lower"
+        return "better" if (row.difference > 0) == (row.direction == "higher") else "worse"
+
     def _verdict(self, row: MeasurementComparison) -> Verdict:
-        if self._is_finding(row.p_adjusted) and row.difference:
-            if row.direction is None:
-                return "higher" if row.difference > 0 else "lower"
-            return "better" if (row.difference > 0) == (row.direction == "higher") else "worse"
+        finding = self._finding(row)
+        if finding is not None:
+            return finding
         if row.margin_test is not None and row.margin_test.equivalent:
             return "equivalent"
         return "not_worse" if row.margin_test is not None and row.margin_test.not_worse else "cannot_tell"
@@ -62,34 +85,45 @@ class Verdicts:
                 f"{row.candidate} is not worse than {self.baseline} by {amounts.in_full(margin.margin)} or more"
                 f"{amounts.between(margin.interval)}; whether it is better cannot be told."
             )
-        up = row.difference > 0
-        said = (
-            f"{row.candidate} is {verdict} than {self.baseline} by {amounts.of(abs(row.difference))}"
-            f"{amounts.between(row.interval if up else _mirrored(row.interval))}."
-        )
+        said = f"{self._found(row, verdict, amounts)}."
         if margin is not None and margin.equivalent:
             said += f" That is less than the margin of {amounts.in_full(margin.margin)}."
         if self.family > 1 and row.interval is not None:
             said += f" The interval is not adjusted for the {self.family:,} comparisons."
         return said
 
-    def _cannot_tell(self, row: MeasurementComparison, amounts: "_Amounts") -> str:
+    def _found(
+        self, row: MeasurementComparison | MacroComparison, verdict: Verdict, amounts: "_Amounts"
+    ) -> str:
+        """How large a difference is that was found, as a positive number."""
+        difference, interval = row.difference or 0.0, row.interval
+        if difference < 0 and interval is not None:
+            interval = -interval[1], -interval[0]
+        by = f"{amounts.of(abs(difference))}{amounts.between(interval)}"
+        return f"{row.candidate} is {verdict} than {self.baseline} by {by}"
+
+    def _whether(self, row: MeasurementComparison | MacroComparison) -> str:
         whether = "differs from" if row.direction is None else "is better or worse than"
-        said = f"Cannot tell whether {row.candidate} {whether} {self.baseline}"
+        return f"Cannot tell whether {row.candidate} {whether} {self.baseline}"
+
+    def _mde(self, stderr: float) -> float:
+        """The true difference that would have been found 4 times in 5."""
+        normal = NormalDist()
+        return (normal.inv_cdf(1 - self.alpha / (2 * max(1, self.family))) + normal.inv_cdf(0.8)) * stderr
+
+    def _cannot_tell(self, row: MeasurementComparison, amounts: "_Amounts") -> str:
+        said = self._whether(row)
         if row.difference is None:
             return f"{said}: no item has a value of both."
         if row.stderr is None:
             return f"{said}: {_without_spread(row, amounts)}."
-        normal = NormalDist()
-        mde = (normal.inv_cdf(1 - self.alpha / (2 * max(1, self.family))) + normal.inv_cdf(0.8)) * row.stderr
+        mde, units = self._mde(row.stderr), row.n_paired if row.n_clusters is None else row.n_clusters
         width = math.inf if row.value_range is None else row.value_range[1] - row.value_range[0]
+        too_few = 2.0 ** (1 - units) >= self.alpha / max(1, self.family)  # even with all of them on one side
         found = f"a difference of {amounts.of(mde)} would have been found 4 times in 5"
-        units = row.n_paired if row.n_clusters is None else row.n_clusters
-        if mde > width or 2.0 ** (1 - units) >= self.alpha / max(
-            1, self.family
-        ):  # not even with all on one side
+        if too_few or mde > width:
             found = "with so few items hardly any difference would be found"
-        said += f" (difference {amounts.of(row.difference)}{amounts.between(row.interval, ', {}')}): {found}."
+        said += f" ({amounts.observed(row.difference, row.interval)}): {found}."
         margin = "" if row.margin_test is None else amounts.in_full(row.margin_test.margin)
         return f"{said}{self._of_p_value(row)}{margin and f' That it is less than {margin} is not shown.'}"
 
@@ -115,9 +149,10 @@ class Verdicts:
 class _Amounts:
     """Differences in words: in points where values go from 0 to 1, with the digits that the error bar allows."""
 
-    def __init__(self, row: MeasurementComparison) -> None:
+    def __init__(self, row: MeasurementComparison | MacroComparison) -> None:
         self._in_points = row.value_range == (0, 1)
-        low, high = row.interval or row.bounds or (0.0, 0.0)
+        bounds = row.bounds if isinstance(row, MeasurementComparison) else None
+        low, high = row.interval or bounds or (0.0, 0.0)
         self._error = self._scaled(high - low) / 2 or None
 
     def _scaled(self, value: float) -> float:
@@ -140,9 +175,8 @@ class _Amounts:
         """An interval, or nothing where there is none."""
         return "" if interval is None else form.format(" to ".join(map(self.number, interval)))
 
-
-def _mirrored(interval: Interval | None) -> Interval | None:
-    return interval and (-interval[1], -interval[0])
+    def observed(self, difference: float, interval: Interval | None) -> str:
+        return f"difference {self.of(difference)}{self.between(interval, ', {}')}"
 
 
 def _without_spread(row: MeasurementComparison, amounts: _Amounts) -> str:

@@ -64,8 +64,11 @@ def question(comparison: Comparison) -> str:
 
 
 def answers(comparison: Comparison) -> Iterator[str]:
-    """A sentence for each comparison where these are few, else in how many each candidate is better or worse."""
+    """What is true on average over tests; then each comparison where these are few, else how many had which verdict."""
     rows = comparison.comparisons
+    several = len({mean.measurement for mean in comparison.macro}) > 1
+    for mean in comparison.macro:
+        yield f"{mean.measurement}: {mean.verdict_text}" if several else mean.verdict_text
     if len(rows) <= _DETAILED:
         for row in rows:
             about = _about(row, rows)

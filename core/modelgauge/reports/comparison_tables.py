@@ -69,7 +69,7 @@ def add_differences(comparison: Comparison, page: Page, *, only_means: bool = Fa
     for row in () if only_means else _by_test(comparison.comparisons):
         tables.setdefault(_table_of(row), []).extend(_lines(row, comparison, page))
     for mean in comparison.macro:
-        tables.setdefault(_table_of(mean), []).append(_mean_line(mean))
+        tables.setdefault(_table_of(mean), []).append(_mean_line(mean, comparison))
     for (unit, _, direction), lines in tables.items():
         _add_table(lines, unit, direction, page)
     if only_means:
@@ -117,13 +117,17 @@ def _lines(row: MeasurementComparison, comparison: Comparison, page: Page) -> It
         )
 
 
-def _mean_line(mean: MacroComparison) -> _Line:
+def _mean_line(mean: MacroComparison, comparison: Comparison) -> _Line:
     return _Line(
         names=(f"mean of {counted(len(mean.tests), 'test')}", mean.measurement, mean.candidate),
         of_tests=True,
         difference=mean.difference,
         stderr=mean.stderr,
         interval=mean.interval,
+        told=mean.verdict != "cannot_tell",
+        other={
+            _p_head(comparison): "" if mean.p_adjusted is None else p_text(mean.p_adjusted, comparison.alpha)
+        },
     )
 
 

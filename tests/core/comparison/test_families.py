@@ -91,7 +91,7 @@ def test_a_finding_alone_may_be_none_among_others():
 
 
 def test_means_over_tests_weigh_all_tests_alike():
-    rows = compare_pairs(runs_of(*gaining("B", [0.1, 0.2]), *gaining("C", [0.0, 0.1])), CompareOptions())
+    rows = compare_pairs(runs_of(*gaining("B", [0.1, 0.2]), *gaining("C", [0.0, 0.0])), CompareOptions())
     assert [(one.candidate, one.tests) for one in rows.macro] == [
         ("B", ("test_0", "test_1")),
         ("C", ("test_0", "test_1")),
@@ -103,6 +103,43 @@ def test_means_over_tests_weigh_all_tests_alike():
     half = scipy_stats.norm.ppf(0.975) * mean.stderr
     assert mean.interval == pytest.approx((mean.difference - half, mean.difference + half))
     assert (mean.direction, mean.value_range) == ("higher", (0, 1))
+    p_values = [2 * scipy_stats.norm.sf(abs(one.difference) / one.stderr) for one in rows.macro]
+    assert [one.p_value for one in rows.macro] == pytest.approx(p_values, rel=1e-10)
+    adjusted = multipletests(p_values, method="holm")[1]
+    assert [one.p_adjusted for one in rows.macro] == pytest.approx(adjusted, rel=1e-10)
+    assert rows.family == len(rows.comparisons)
+    assert [one.verdict for one in rows.macro] == ["better", "cannot_tell"]
+    assert str(rows).splitlines()[-2:] == [f"accuracy: {one.verdict_text}" for one in rows.macro]
+
+
+def test_a_mean_over_tests_may_tell_what_no_test_does():
+    before = [np.repeat([1.0, 0, 1, 0], [40, 12, 4, 44]) for _ in range(6)]
+    after = np.repeat([1.0, 1, 0, 0], [40, 12, 4, 44])
+    items = [items_of(one, after, test=f"t{number}") for number, one in enumerate(before)]
+    found = compare_pairs(runs_of(*items), CompareOptions())
+    assert {row.verdict for row in found.comparisons} == {"cannot_tell"}
+    (mean,) = found.macro
+    assert mean.verdict_text == "B is better than A by 8.0 points (4.8 to 11.2), on average over 6 tests."
+    less = compare_pairs(runs_of(*items[:2], items_of(after, before[0], test="u")), CompareOptions())
+    assert less.macro[0].verdict_text == (
+        "Cannot tell whether B is better or worse than A, on average over 3 tests (difference 2.7 points, -1.8 to "
+        "7.1): a difference of 6.4 points would have been found 4 times in 5."
+    )
+
+
+def test_a_test_without_a_spread_has_the_error_of_its_interval():
+    same = items_of([0, 1] * 50, [0, 1] * 50, test="a")
+    other = items_of(*np.random.default_rng(1).integers(0, 2, (2, 100)), test="b")
+    found = compare_pairs(runs_of(same, other), CompareOptions())
+    (low, high), second = found.comparisons[0].interval, found.comparisons[1]
+    error = (high - low) / 2 / scipy_stats.norm.ppf(0.975)
+    assert found.macro[0].stderr == pytest.approx(math.hypot(error, second.stderr) / 2, rel=1e-10)
+    unknown = [items_of([5, 5], [5, 5], test="a"), items_of([5, 6, 7], [6, 5, 5], test="b")]
+    (mean,) = compare_pairs(runs_of(*unknown), CompareOptions()).macro
+    assert (mean.stderr, mean.p_value, mean.verdict) == (None, None, "cannot_tell")
+    assert mean.verdict_text.endswith(
+        "on average over 2 tests: the standard error of one of them is not known."
+    )
 
 
 def test_no_mean_is_taken_of_other_units_or_directions():

@@ -210,12 +210,17 @@ def test_means_over_tests_stand_below_the_tests():
         difference=0.02,
         stderr=0.01,
         interval=(0.0, 0.04),
+        p_value=0.046,
+        p_adjusted=0.046,
         direction="higher",
         value_range=(0, 1),
+        verdict="better",
+        verdict_text="B is better than A by 2.0 points (0.0 to 4.0), on average over 2 tests.",
     )
     shown = lines_of(comparison(row(), worse(test="bbh"), macro=[mean]))
+    assert shown[1] == mean.verdict_text
     (line,) = [line for line in shown if line.startswith("mean of 2 tests")]
-    assert line.split()[-4:] == ["+2.0", "0.0", "to", "+4.0"]
+    assert line.split()[-5:] == ["+2.0", "0.0", "to", "+4.0", "0.046"]
 
 
 def test_a_leaderboard_shows_ranges_of_ranks_and_who_cannot_be_told_apart():
