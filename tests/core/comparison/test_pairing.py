@@ -12,6 +12,7 @@ from recorded import folder, item, record
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.pairing import paired_runs
 from modelgauge.data.results import GIVEN, Counts, RunFailure, Sample, Threshold
+from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.errors import RecordError
 
 
@@ -135,12 +136,12 @@ def test_pairs_are_those_of_the_ids_in_the_order_of_the_baseline(seed):
 
 
 def test_clusters_of_either_run_count_and_are_numbered_in_the_order_of_the_items():
-    topics = ("b", "a", "b", "c")
-    before = record("a", *(item(n, context={"topic": topics[n]}) for n in range(4)), cluster="topic")
-    after = record(
-        "b", *(item(n, context={"topic": topics[n]}, prompt="q" if n in (1, 3) else None) for n in range(4))
-    )
-    assert pair(before, after).clusters.tolist() == [0, 1, 0, 1]
+    topics = "bacbdefgh"
+    items = [item(n, context={"topic": one}) for n, one in enumerate(topics)]
+    shared = [item(n, context={"topic": topics[n]}, prompt="q") for n in (1, 4)]
+    before = record("a", *items, cluster="topic")
+    after = record("b", *(one for one in items if one.index not in (1, 4)), *shared)
+    assert pair(before, after).clusters.tolist() == [0, 1, 2, 0, 1, 3, 4, 5, 6]
     alone = [record(sut, item(0), item(1), item(2)) for sut in "cd"]
     assert pair(*alone).clusters is None
 
@@ -239,6 +240,17 @@ def test_a_killed_run_is_compared_as_far_as_it_is(tmp_path):
     said = paired_runs("20260131-120000-a", ["20260131-120000-b"], CompareOptions(data_dir=tmp_path))
     assert "20260131-120000-b was killed: compared are its first 1 items" in said.notes[0]
     assert "modelgauge resume 20260131-120000-b" in said.notes[0]
+
+
+def test_a_run_that_is_going_on_is_compared_as_far_as_it_is(tmp_path):
+    folder(tmp_path, record("a", item(0), item(1)))
+    journal = JournalFile(folder(tmp_path, record("b", item(0)), ended=False).journal)
+    try:
+        said = paired_runs("20260131-120000-a", ["20260131-120000-b"], CompareOptions(data_dir=tmp_path))
+    finally:
+        journal.close()
+    assert "20260131-120000-b is going on: compared are its first 1 items" in said.notes[0]
+    assert said.notes[0].endswith("Compare again when it has ended.")
 
 
 def test_a_run_without_items_is_an_error():

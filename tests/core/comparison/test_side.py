@@ -67,6 +67,10 @@ def test_of_an_item_that_stands_twice_the_last_record_counts(tmp_path):
     for side in (side_of(made), Side(recorded_run(folder(tmp_path, made)))):
         assert values(side, "right") == [0, 1]
         assert [one.measurements["right"] for one in side.read([0, 1])] == [0, 1]
+    indices = random.Random(0).choices(range(200), k=1000)
+    many = side_of(record("a", *(item(index, float(n)) for n, index in enumerate(indices))))
+    last = {index: n for n, index in enumerate(indices)}
+    assert values(many, "right") == [last[index] for index in sorted(last)]
 
 
 @pytest.mark.parametrize(
