@@ -67,16 +67,15 @@ def _agreement_rows(found: Agreement, *, several: bool) -> Iterator[list[str]]:
         value = "" if one.value is None else f"{one.value:.2f}"
         yield [whose, _COEFFICIENTS[one.name], value, _interval(one.interval, 0.1), f"{found.n:,}"]
         whose = ""
-    if found.n_split:
-        yield [whose, "without a majority", "", "", f"{found.n_split:,}"]
 
 
 def _add_confusion(found: Agreement, page: Page, *, several: bool) -> None:
     labels = [figure(one) for one in found.categories]
     of = f" of {found.sut}" if found.sut else " of all" * several
-    head = [f"Answers{of} that", *(f"judge: {label}" for label in labels)]
+    short = len(labels) > 4  # so that the table fits
+    head = [f"Labels{of}", *(label if short else f"judge: {label}" for label in labels)]
     rows = [
-        [f"people label {label}", *(f"{count:,}" for count in row)]
+        [f"people: {label}", *(f"{count:,}" for count in row)]
         for label, row in zip(labels, found.confusion, strict=True)
     ]
     page.add_table(rows, head, folds={}, right=head[1:])

@@ -50,7 +50,7 @@ def test_a_sheet_is_drawn_labelled_and_compared_with_the_judge(run, ran, here, l
     lines = ended.out.splitlines()
     assert lines[0] == "Judge accuracy and 1 rater (ann)"
     assert max(map(len, lines)) <= 80
-    for words in ("judge and people, all", "Gwet's AC1", "people label 0", "corrected: PPI++", "judge alone"):
+    for words in ("judge and people, all", "Gwet's AC1", "people: 0", "corrected: PPI++", "judge alone"):
         assert words in ended.out
 
 

@@ -1,10 +1,11 @@
 """How far labels of answers agree: a judge's with people's, people's with each other's, judges' with each other's."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from typing import Literal, NamedTuple
 
+import numpy as np
 from pydantic import FiniteFloat
 
 from modelgauge.data.base import Count, Frozen, Text
@@ -47,17 +48,16 @@ class Agreement(Frozen):
     Args:
         between: whose labels: the judge's and people's, those of people with each other, or those of several judges.
         sut: on whose answers; None for all.
-        n: on how many answers. Several raters or judges of an answer count once.
-        n_split: how many answers are left out, since raters or judges are split, without a majority.
-        coefficients: of agreement.
+        n: on how many answers, however many raters or judges they have.
+        coefficients: of agreement; of judge and people the mean over all pairs of a judge and a rater, each weighted by
+            the answers that both labelled.
         categories: the labels that there can be; empty where they are any numbers.
-        confusion: how often people gave each label (rows) where the judge gave each (columns).
+        confusion: how often a person gave each label (rows) where a judge gave each (columns), over all these pairs.
     """
 
     between: Literal["judge and people", "people", "judges"]
     sut: Text | None
     n: Count
-    n_split: Count = 0
     coefficients: tuple[Coefficient, ...]
     categories: tuple[FiniteFloat, ...] = ()
     confusion: tuple[tuple[Count, ...], ...] = ()
@@ -99,21 +99,15 @@ def agreements(answers: Sequence[LabelledAnswer], sut: str | None, kind: LabelKi
         kind: of the labels of all SUTs.
     """
     measured = partial(_agreement, sut=sut, kind=kind)
-    both = [(_majority(one.people.values()), _majority(one.judges)) for one in answers]
-    told = [one for one in both if None not in one]
-    yield measured("judge and people", told).replaced(n_split=len(both) - len(told))
     raters = list(dict.fromkeys(rater for one in answers for rater in one.people))
+    people = [[one.people.get(rater) for rater in raters] for one in answers]
+    both = [[*one.judges, *labels] for one, labels in zip(answers, people, strict=True)]
+    judges = len(answers[0].judges) if answers else 0
+    yield measured("judge and people", both, judges=judges)
     if len(raters) > 1:
-        labels = [[one.people.get(rater) for rater in raters] for one in answers]
-        yield measured("people", [row for row in labels if len(raters) - row.count(None) > 1])
-    if answers and len(answers[0].judges) > 1:
+        yield measured("people", [labels for labels in people if len(raters) - labels.count(None) > 1])
+    if judges > 1:
         yield measured("judges", [one.judges for one in answers])
-
-
-def _majority(labels: Iterable[float]) -> float | None:
-    """The label that most gave; None where several labels were given most."""
-    (label, most), *others = Counter(labels).most_common(2)
-    return None if others and others[0][1] == most else label
 
 
 def _agreement(
@@ -121,6 +115,7 @@ def _agreement(
     rows: Sequence[Sequence[float | None]],
     sut: str | None,
     kind: LabelKind,
+    judges: int = 0,
 ) -> Agreement:
     given = sorted({label for row in rows for label in row if label is not None})
     if not given:
@@ -132,14 +127,16 @@ def _agreement(
     ratings = ratings_of(rows, categories)
     confusion: tuple[tuple[int, ...], ...] = ()
     if between == "judge and people" and kind != "numbers" and len(categories) <= _MOST_SHOWN:
-        confusion = tuple(tuple(row) for row in confusion_matrix(ratings).tolist())
+        counts = np.sum([confusion_matrix(pair) for pair in _pairs(ratings, judges)], axis=0)
+        confusion = tuple(tuple(row) for row in counts.tolist())
     return Agreement(
         between=between,
         sut=sut,
         n=len(rows),
         coefficients=[
-            Coefficient(name=name, value=function(ratings), interval=agreement_interval(function, ratings))
-            for name, function in _coefficients(kind, len(rows[0]))
+            Coefficient(name=name, value=measure(ratings), interval=agreement_interval(measure, ratings))
+            for name, function in _coefficients(kind, 2 if judges else len(rows[0]))
+            for measure in [partial(_mean_of_pairs, function, judges) if judges else function]
         ],
         categories=categories if kind != "numbers" else (),
         confusion=confusion,
@@ -157,3 +154,23 @@ def _coefficients(kind: LabelKind, raters: int) -> Iterator[tuple[str, Callable[
     yield "krippendorff_alpha", partial(krippendorff_alpha, level=level)
     if kind != "numbers":
         yield "gwet_ac1", gwet_ac1
+
+
+def _pairs(ratings: Ratings, judges: int) -> Iterator[Ratings]:
+    """The labels of each rater and each judge; the judges' are the first columns."""
+    columns = range(ratings.codes.shape[1])
+    for judge, rater in product(columns[:judges], columns[judges:]):
+        yield ratings._replace(codes=ratings.codes[:, [rater, judge]])
+
+
+def _mean_of_pairs(
+    function: Callable[[Ratings], float | None], judges: int, ratings: Ratings
+) -> float | None:
+    """The mean of a coefficient over judges and raters, weighted by the answers that both labelled."""
+    found = [
+        (value, int((pair.codes >= 0).all(axis=1).sum()))
+        for pair in _pairs(ratings, judges)
+        if (value := function(pair)) is not None
+    ]
+    total = sum(n for _, n in found)
+    return sum(value * n for value, n in found) / total if total else None

@@ -101,8 +101,8 @@ def calibrate_judge(
         runs: each of another SUT: records, ids, folders, or `latest`.
         labels: the path of a filled sheet (CSV), a list of paths, or rows with `item_id` and `label`, with `sut` where
             there are several, and with `rater` or without.
-        measurement: the judge's; None for the only one; several names for a panel of judges, whose label is that of
-            the majority, and whose score is the mean.
+        measurement: the judge's; None for the only one; several names for a panel of judges, whose score of an answer
+            is the mean.
         encoding_type: of the files.
         data_dir: where runs are looked up by id.
 

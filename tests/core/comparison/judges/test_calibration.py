@@ -79,29 +79,42 @@ def test_the_agreement_of_a_judge_with_a_person():
         assert one.interval[0] < one.value < one.interval[1]
 
 
-def test_several_raters_are_one_label_for_each_answer_and_agree_among_themselves():
+def test_several_raters_are_compared_with_the_judge_one_by_one_and_with_each_other():
     rows = rows_of(RUN, 90, RATERS)
     judge, people = calibrate_judge(RUN, rows).agreements
     held = labels_by_item(rows)
-    majority = [int(sum(labels.values()) > 1) for labels in held.values()]
-    judged = [int(JUDGED[i]) for i in held]
-    assert (judge.n, judge.n_split) == (90, 0)
-    assert values(judge)["raw_agreement"] == pytest.approx(np.mean(np.equal(majority, judged)))
-    matrix = [[*labels.values()] for labels in held.values()]
-    fleiss = statsmodels_fleiss_kappa(aggregate_raters(np.array(matrix), 2)[0])
-    assert (people.between, people.n) == ("people", 90)
+    matrix = np.array([[*labels.values()] for labels in held.values()])
+    judged = JUDGED[[*held]].astype(int)
+    tables = np.zeros((3, 2, 2), dtype=int)
+    for rater in range(3):
+        np.add.at(tables[rater], (matrix[:, rater], judged), 1)
+    assert (judge.n, people.between, people.n) == (90, "people", 90)
+    assert values(judge)["cohen_kappa"] == pytest.approx(np.mean([cohens_kappa(one).kappa for one in tables]))
+    assert values(judge)["raw_agreement"] == pytest.approx(np.mean(matrix == judged[:, None]))
+    assert np.array_equal(judge.confusion, tables.sum(axis=0))
+    fleiss = statsmodels_fleiss_kappa(aggregate_raters(matrix, 2)[0])
     assert values(people)["fleiss_kappa"] == pytest.approx(fleiss, abs=1e-10)
-    alpha = krippendorff.alpha(np.transpose(matrix), level_of_measurement="nominal")
+    alpha = krippendorff.alpha(matrix.T, level_of_measurement="nominal")
     assert values(people)["krippendorff_alpha"] == pytest.approx(alpha, abs=1e-10)
 
 
-def test_answers_without_a_majority_are_counted():
-    rows = rows_of(RUN, 60, ("ann", "cid"))
-    split = sum(len({*labels.values()}) > 1 for labels in labels_by_item(rows).values())
+def test_raters_of_many_answers_weigh_more():
+    rows = [row for place, row in enumerate(rows_of(RUN, 60, ("ann", "cid"))) if place < 60 or place >= 100]
     judge, people = calibrate_judge(RUN, rows).agreements
-    assert split > 0
-    assert (judge.n, judge.n_split, people.n) == (60 - split, split, 60)
+    right = [row["label"] == JUDGED[int(row["item_id"][1:])] for row in rows]
+    assert (len(rows), judge.n, people.n) == (80, 60, 20)
+    assert values(judge)["raw_agreement"] == pytest.approx(np.mean(right))
     assert "cohen_kappa" in values(people)  # of two raters
+
+
+def test_intervals_draw_answers_and_not_ratings():
+    """Three raters who always agree know no more than one: the interval is as wide."""
+    one = rows_of(RUN, 60)
+    three = [{**row, "rater": rater} for rater in "abc" for row in one]
+    found = [calibrate_judge(RUN, rows).agreements[0].coefficients for rows in (one, three)]
+    for single, several in zip(*found, strict=True):
+        assert several.value == pytest.approx(single.value, abs=1e-12)
+        assert several.interval == pytest.approx(single.interval, abs=1e-9)
 
 
 def test_grades_are_weighted_by_the_square_of_the_miss():
@@ -139,7 +152,7 @@ def test_scores_that_are_any_numbers_have_no_kappa():
     assert calibration.suts[0].scores[2].value == pytest.approx(expected.value, abs=1e-12)
 
 
-def test_a_panel_of_judges_is_one_judge_for_each_answer():
+def test_a_panel_of_judges_gives_one_score_for_each_answer():
     rng = np.random.default_rng(7)
     panel = {f"n{i}": {f"j{k}": float(TRUE[i] ^ (rng.random() < 0.2)) for k in range(3)} for i in range(300)}
     run = measured_run("a", panel)
@@ -147,7 +160,7 @@ def test_a_panel_of_judges_is_one_judge_for_each_answer():
     judge, judges = calibration.agreements
     assert (judge.n, judges.between, judges.n) == (100, "judges", 100)
     assert "fleiss_kappa" in values(judges)
-    assert values(judge)["raw_agreement"] > 0.85  # 0.9 by majority, each judge 0.8
+    assert values(judge)["raw_agreement"] == pytest.approx(0.8, abs=0.08)
     means = {item: np.mean([*each.values()]) for item, each in panel.items()}
     assert calibration.suts[0].scores[0].value == pytest.approx(np.mean([*means.values()]))
     drawn = {row["item_id"] for row in rows_of(run, 100)}
