@@ -168,9 +168,10 @@ class PromptResponseSUT(Identified, Generic[Request, Response]):
         return None
 
     @interface_method
-    async def list_models(self) -> Sequence[str]:
-        """Name the models that the SUT's server has, for `modelgauge run-sut --check`; called while the SUT is open."""
-        return ()
+    def list_models(self) -> Awaitable[Sequence[str]]:
+        """Name the models that the SUT's server has, for `modelgauge run-sut --check`. An `async def`; optional; called
+        while the SUT is open."""
+        raise NotImplementedError
 
     @interface_method
     async def open(self) -> None:
