@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from modelgauge.comparison.result import Comparison, MeasurementComparison
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.conditions import Condition
-from modelgauge.data.figures import exact, figure, p_text
+from modelgauge.data.figures import exact, figure, p_phrase
 from modelgauge.errors import InvalidOptionError
 
 
@@ -101,7 +101,7 @@ def _not_worse(gate: str, row: MeasurementComparison, alpha: float) -> GateOutco
         return _outcome(gate, row, f"no item of {row.candidate} was paired that could show it", passed=False)
     passed = bool(found.not_worse)
     said = f"{row.candidate} {'is not' if passed else 'may be'} worse by {exact(found.margin)} or more"
-    return _outcome(gate, row, f"{said}, one-sided p = {p_text(found.p_not_worse, alpha)}", passed=passed)
+    return _outcome(gate, row, f"{said}, one-sided {p_phrase(found.p_not_worse, alpha)}", passed=passed)
 
 
 def _unless(condition: Condition, row: MeasurementComparison) -> GateOutcome:

@@ -58,6 +58,12 @@ def p_text(value: float, alpha: float) -> str:
     return f"{value:.3g}"
 
 
+def p_phrase(value: float, alpha: float) -> str:
+    """A p value in a sentence: `p = 0.032`, or `p < 0.001`; see `p_text`."""
+    shown = p_text(value, alpha)
+    return f"p < {shown[1:]}" if shown.startswith("<") else f"p = {shown}"
+
+
 def limit(threshold: float | None, *, higher_is_better: bool, symbols: bool) -> str:
     """Format the values that pass a threshold, with all digits: `≥ 0.7`; empty where there is no threshold.
 

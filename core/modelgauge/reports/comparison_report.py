@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from modelgauge.comparison.result import Comparison, MarginTest, MeasurementComparison
-from modelgauge.data.figures import figure, p_text
+from modelgauge.data.figures import figure, p_phrase
 from modelgauge.data.results import GIVEN
 from modelgauge.reports.comparison_tables import add_differences, add_leaderboards, add_matrix
 from modelgauge.reports.comparison_words import METHODS, VERDICTS, listed, short_json, unit_of
@@ -202,7 +202,7 @@ def _margin(found: MarginTest, row: MeasurementComparison, alpha: float) -> str:
     margin = f"{figure(unit.scale * found.margin)} {unit.name}".strip()
     interval = f"{100 * (1 - 2 * alpha):.0f} % interval {unit.between(found.interval, row.stderr)}"
     p_values = {"not worse": found.p_not_worse, "no larger difference": found.p_equivalent}
-    shown = [f"{what} p = {p_text(p, alpha)}" for what, p in p_values.items() if p is not None]
+    shown = [f"{what} {p_phrase(p, alpha)}" for what, p in p_values.items() if p is not None]
     return "; ".join([margin, *([interval] if found.interval else []), *shown])
 
 

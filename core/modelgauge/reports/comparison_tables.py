@@ -198,7 +198,7 @@ def _mark(told: bool | None, page: Page) -> str:
 
 
 def _caption(lines: Sequence[_Line], unit: Unit, direction: Direction | None, page: Page) -> str:
-    better = f"{direction} is better" if direction else "which values are better is not known"
+    better = f", {direction} is better" if direction else "; which values are better is not known"
     marks = {True: "", False: "cannot tell", None: "untested"}
     legend = [
         f"{_mark(told, page)} {word}"
@@ -206,7 +206,7 @@ def _caption(lines: Sequence[_Line], unit: Unit, direction: Direction | None, pa
         if word and any(one.told is told for one in lines)
     ]
     points = f" in {unit.name}" if unit.name else ""
-    return ". ".join(filter(None, [f"Candidate less baseline{points}, {better}", ", ".join(legend)]))
+    return ". ".join(filter(None, [f"Candidate less baseline{points}{better}", ", ".join(legend)]))
 
 
 def _named(lines: Sequence[_Line]) -> _Table:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.data.figures import decimals_for, duration, exact, figure, limit, p_text, size
+from modelgauge.data.figures import decimals_for, duration, exact, figure, limit, p_phrase, p_text, size
 from modelgauge.data.results import reaches
 
 
@@ -190,3 +190,8 @@ def test_sizes(count, shown):
 )
 def test_a_p_value_stays_on_its_side_of_alpha(value, alpha, shown):
     assert p_text(value, alpha) == shown
+
+
+def test_a_p_value_in_a_sentence_has_one_sign():
+    assert p_phrase(0.032, 0.05) == "p = 0.032"
+    assert p_phrase(1e-9, 0.05) == "p < 0.001"
