@@ -101,8 +101,9 @@ def _common_tests(
 
 
 def _of_same_data(one: TestRecord, other: TestRecord) -> bool:
-    datasets = (one.dataset, other.dataset)
-    return None not in datasets and len({each.digest for each in datasets if each is not None}) == 1
+    return (
+        one.dataset is not None and other.dataset is not None and one.dataset.digest == other.dataset.digest
+    )
 
 
 def _one_sided(systems: Sequence[MeasuredSystem], labels: Sequence[str]) -> Iterator[str]:
@@ -160,11 +161,11 @@ class _Sides:
 def _unfinished(side: Side) -> Iterator[str]:
     """Say of a run that did not come to its end what its items are worth."""
     run, record = side.run, side.run.record
-    failure, left = record.failure, record.counts.not_begun
-    is_whole = left == 0 or (failure is not None and failure.stage == "aggregate")
-    if not record.cancelled and (failure is None or is_whole):
+    failure, items, left = record.failure, record.counts.items, record.counts.not_begun
+    came_to_its_end = not record.cancelled and (failure is None or failure.stage == "aggregate")
+    if came_to_its_end or (left == 0 and items == len(side)):
         return
-    of = f" of {len(side) + left:,}" if left else ""
+    of = "" if left is None else f" of {items + left:,}"
     if run.going_on:
         became = "is going on"
     elif not run.ended:

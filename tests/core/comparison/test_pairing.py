@@ -228,10 +228,21 @@ def test_a_run_that_stopped_is_compared_as_far_as_it_is(fields, note):
     )
 
 
-def test_a_run_that_only_failed_to_aggregate_is_whole():
-    failure = RunFailure(stage="aggregate", error_type="E", message="m")
-    whole = record("b", item(0), counts=Counts(items=1, scored=1, not_begun=0), failure=failure)
-    assert paired_runs(record("a", item(0)), [whole]).notes == ()
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"failure": RunFailure(stage="aggregate", error_type="E", message="m")},
+        {"cancelled": True, "counts": Counts(items=1, scored=1, not_begun=0)},
+    ],
+)
+def test_a_run_with_all_its_items_is_whole(fields):
+    assert paired_runs(record("a", item(0)), [record("b", item(0), **fields)]).notes == ()
+
+
+def test_items_that_were_under_way_are_missing():
+    stopped = record("b", item(0), cancelled=True, counts=Counts(items=3, scored=1, not_begun=0))
+    (note,) = paired_runs(record("a", item(0)), [stopped]).notes
+    assert "its first 1 items of 3" in note
 
 
 def test_a_killed_run_is_compared_as_far_as_it_is(tmp_path):
