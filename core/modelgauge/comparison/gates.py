@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from modelgauge.comparison.result import Comparison, MeasurementComparison
+from modelgauge.comparison.result import Comparison, MacroComparison, MeasurementComparison
 from modelgauge.data.base import Frozen, Text
 from modelgauge.data.conditions import Condition
 from modelgauge.data.figures import exact, figure, p_phrase
@@ -35,7 +35,7 @@ class Gates:
     """What is demanded of every test, measurement and candidate of a comparison.
 
     Args:
-        fail_if_worse: none is significantly worse, after adjustment.
+        fail_if_worse: none is significantly worse, after adjustment; nor on average over tests.
         require_not_worse: each is shown to be worse by less than this, in units of the measurement. The comparison
             must have been made with it as its margin.
         fail_if: none of these is true of a candidate's value.
@@ -59,7 +59,11 @@ class Gates:
         for condition in self.fail_if:
             condition.check_name((row.measurement for row in rows), "measurements that were compared")
         self._check_directions(rows)
-        return [one for row in rows for one in self._of_row(row, comparison.alpha)]
+        means = comparison.macro if self.fail_if_worse else ()
+        return [
+            *(one for row in rows for one in self._of_row(row, comparison.alpha)),
+            *map(_not_worse_on_average, means),
+        ]
 
     def _check_directions(self, rows: Iterable[MeasurementComparison]) -> None:
         names = [
@@ -102,6 +106,18 @@ def _not_worse(gate: str, row: MeasurementComparison, alpha: float) -> GateOutco
     passed = bool(found.not_worse)
     said = f"{row.candidate} {'is not' if passed else 'may be'} worse by {exact(found.margin)} or more"
     return _outcome(gate, row, f"{said}, one-sided {p_phrase(found.p_not_worse, alpha)}", passed=passed)
+
+
+def _not_worse_on_average(mean: MacroComparison) -> GateOutcome:
+    """Whether a loss was found over all tests, each of which may be too small to show it."""
+    return GateOutcome(
+        gate="--fail-if-worse",
+        test=f"mean of {len(mean.tests):,} tests",
+        measurement=mean.measurement,
+        candidate=mean.candidate,
+        passed=mean.verdict != "worse",
+        why=mean.verdict_text,
+    )
 
 
 def _unless(condition: Condition, row: MeasurementComparison) -> GateOutcome:

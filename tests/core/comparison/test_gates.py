@@ -4,7 +4,7 @@ import pytest
 from comparisons import cannot_tell, comparison, row, unpaired, worse
 
 from modelgauge.comparison.gates import Gates
-from modelgauge.comparison.result import MarginTest
+from modelgauge.comparison.result import MacroComparison, MarginTest
 from modelgauge.data.conditions import Condition
 from modelgauge.errors import InvalidOptionError
 
@@ -48,6 +48,21 @@ def test_every_test_and_candidate_is_judged():
         ("gsm8k", "C", False),
         ("bbh", "B", False),
     ]
+
+
+def test_a_loss_that_only_all_tests_together_show_fails():
+    said = {"verdict": "worse", "verdict_text": "B is worse than A by 2.0 points, on average over 2 tests."}
+    mean = MacroComparison(
+        measurement="accuracy", candidate="B", tests=("gsm8k", "bbh"), difference=-0.02, **said
+    )
+    rows = cannot_tell(), cannot_tell(test="bbh")
+    *_, found = Gates(fail_if_worse=True).outcomes(comparison(*rows, macro=[mean]))
+    assert (found.test, found.passed, found.why) == ("mean of 2 tests", False, said["verdict_text"])
+    better = mean.replaced(verdict="better")
+    assert all(one.passed for one in Gates(fail_if_worse=True).outcomes(comparison(*rows, macro=[better])))
+    assert (
+        len(Gates(fail_if=(Condition.parse("accuracy < 0"),)).outcomes(comparison(*rows, macro=[mean]))) == 2
+    )
 
 
 def margin_test(p_value, not_worse):
