@@ -21,7 +21,7 @@ from modelgauge.reports.layout import Page, cells, counted, one_line
 _MOST_OF_A_LINE = 500
 _MANY = 12  # rows, from which on each must do with one line
 _MOST_BOARDS = 3  # leaderboards that are shown in full
-_LABEL = 14  # characters of a system's name that fit over a column of values
+_LABEL = 18  # characters of a system's name that fit over a column of values
 _KEPT = 3  # columns beside the drawing that are shown however little room there is
 _LEAST_CHART, _GOOD_CHART, _MOST_CHART = 13, 21, 41
 _WIDE_NAME = 20
