@@ -5,10 +5,12 @@ texts.
 """
 
 import base64
-import gzip
 import json
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from modelgauge.data.prompts import ChatPrompt
@@ -34,12 +36,14 @@ class ItemTable:
         redact: whether prompts, answers and contexts are left out.
         rows: one for each item.
         names: of all measurements, in the order in which they came.
+        common: what the questions begin with, as the first ones show: instructions and examples.
     """
 
     number: int
     redact: bool = False
     rows: list[dict[str, Any]] = field(default_factory=list)
     names: dict[str, None] = field(default_factory=dict)
+    common: str = ""
 
     def parts(self, records: Iterable[ItemRecord]) -> Iterator[str]:
         """Take in records, and return them in parts of `PART` as base64 of gzipped JSON.
@@ -47,16 +51,14 @@ class ItemTable:
         Args:
             records: in the order of the test.
         """
-        part: list[str] = []
-        for record in records:
-            self.rows.append(self._row(record))
-            self.names.update(dict.fromkeys(record.measurements))
-            part.append(self._whole(record))
-            if len(part) == PART:
-                yield packed(f"[{','.join(part)}]")
-                part.clear()
-        if part:
-            yield packed(f"[{','.join(part)}]")
+        left = iter(records)
+        while part := list(islice(left, PART)):
+            if not self.rows and not self.redact:
+                self.common = _common_beginning([_question(record) for record in part])
+            for record in part:
+                self.rows.append(self._row(record))
+                self.names.update(dict.fromkeys(record.measurements))
+            yield packed(_list(map(self._whole, part)))
 
     def measured(self, name: str) -> list[float]:
         """The values of a measurement, of the items that have it."""
@@ -64,26 +66,18 @@ class ItemTable:
 
     def packed(self) -> str:
         """The rows as columns: base64 of gzipped JSON; see `static/items.js` for what it does with each."""
-        questions = [row["question"] for row in self.rows]
-        common = _common_beginning(questions)
-        columns: dict[str, Any] = {
-            name: [row[name] for row in self.rows] for name in ("id", "answer", "expected", "search", "state")
+        columns: dict[str, Iterable[Any]] = {
+            name: map(itemgetter(name), self.rows)
+            for name in ("id", "question", "answer", "expected", "search", "state")
         }
-        columns["question"] = [one.removeprefix(common)[:_SNIPPET] for one in questions]
         measured = {name: [row["measured"].get(name) for row in self.rows] for name in self.names}
-        return packed(
-            json.dumps(
-                {
-                    "part": PART,
-                    "common": common.strip(),
-                    "measured": measured,
-                    "facets": dict(_facets([row["facets"] for row in self.rows])),
-                    **columns,
-                },
-                ensure_ascii=False,
-                separators=(",", ":"),
-            )
-        )
+        others = {
+            "part": PART,
+            "common": self.common.strip(),
+            "measured": measured,
+            "facets": dict(_facets([row["facets"] for row in self.rows])),
+        }
+        return packed(_object(others, columns))
 
     def _row(self, record: ItemRecord) -> dict[str, Any]:
         row = {
@@ -100,7 +94,7 @@ class ItemTable:
         most = min(_SEARCHED, max(_SNIPPET, _SEARCHED_IN_ALL // max(self.number, 1)))
         searched = "\n".join([record.test_item.id or "", answer[:most], expected, question[-most:]])
         row.update(
-            question=question[:8000],
+            question=question.removeprefix(self.common)[:_SNIPPET],
             answer=_ending(answer),
             expected=expected[:_SNIPPET],
             search=searched[: 2 * most].lower(),
@@ -115,10 +109,29 @@ class ItemTable:
         return record.model_dump_json(include=kept)
 
 
-def packed(text: str) -> str:
-    """A text as base64 of its gzipped UTF-8; the same text gives the same bytes."""
-    data = gzip.compress(text.encode("utf-8"), _LEVEL, mtime=0)
-    return base64.b64encode(data).decode("ascii")
+def packed(texts: Iterable[str]) -> str:
+    """Texts behind each other as base64 of their gzipped UTF-8; the same texts give the same bytes."""
+    compressor = zlib.compressobj(
+        _LEVEL, wbits=zlib.MAX_WBITS | 16
+    )  # with the header of gzip, without a time
+    data = b"".join(compressor.compress(text.encode("utf-8")) for text in texts)
+    return base64.b64encode(data + compressor.flush()).decode("ascii")
+
+
+def _list(elements: Iterable[str]) -> Iterator[str]:
+    yield "["
+    for place, element in enumerate(elements):
+        yield f",{element}" if place else element
+    yield "]"
+
+
+def _object(values: Mapping[str, Any], lists: Mapping[str, Iterable[Any]]) -> Iterator[str]:
+    """A JSON object in pieces, so that long lists are never one text."""
+    yield json.dumps(values, ensure_ascii=False)[:-1]
+    for name, elements in lists.items():
+        yield f",{json.dumps(name)}:"
+        yield from _list(json.dumps(element, ensure_ascii=False) for element in elements)
+    yield "}"
 
 
 def _question(record: ItemRecord) -> str:

@@ -17,7 +17,7 @@ from modelgauge.runs.recorded_run import RecordedRun
 
 MOST_ITEMS = 100_000
 """Items of a run that a page holds: more make a file that browsers do not open."""
-_HELD = 32 << 20  # characters of items that are held in memory until the first screen is written
+_HELD = 4 << 20  # characters of items that are held in memory until the first screen is written
 _CHUNK = 1 << 20
 _POLICY = (
     "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{style}'; script-src '{script}'"
