@@ -80,7 +80,8 @@ def macro_means(rows: Sequence[MeasurementComparison]) -> list[MacroComparison]:
             for row in rows
             if (row.measurement, row.candidate) == (name, candidate) and row.difference is not None
         ]
-        if len(of_tests) < 2 or len({(row.value_range, row.direction) for row in of_tests}) > 1:
+        ranges = {row.value_range for row in of_tests} - {None}  # unknown where all values are equal, say
+        if len(of_tests) < 2 or len(ranges) > 1 or len({row.direction for row in of_tests}) > 1:
             continue
         found = macro_mean([row.difference or 0.0 for row in of_tests], [*map(_stderr, of_tests)])
         means.append(
@@ -93,7 +94,7 @@ def macro_means(rows: Sequence[MeasurementComparison]) -> list[MacroComparison]:
                 interval=found.interval,
                 p_value=math.erfc(abs(found.value) / found.stderr / math.sqrt(2)) if found.stderr else None,
                 direction=of_tests[0].direction,
-                value_range=of_tests[0].value_range,
+                value_range=next(iter(ranges), None),
                 verdict="cannot_tell",
                 verdict_text="",
             )

@@ -143,12 +143,16 @@ def test_a_test_without_a_spread_has_the_error_of_its_interval():
 
 
 def test_no_mean_is_taken_of_other_units_or_directions():
-    share, stars = items_of([0, 1, 0], [1, 1, 0], test="a"), items_of([1, 5, 2], [4, 4, 3], test="b")
+    share = items_of([0, 1, 0], [1, 1, 0], test="a")
+    stars = items_of([1, 5, 2], [4, 4, 3], test="b", ranges={"accuracy": (1, 5)})
     assert compare_pairs(runs_of(share, stars), CompareOptions()).macro == ()
     lower = items_of([0, 1, 0], [1, 1, 0], test="b", directions={"accuracy": "lower"})
     assert compare_pairs(runs_of(share, lower), CompareOptions()).macro == ()
     assert compare_pairs(runs_of(share, lower), CompareOptions(lower_is_better=("accuracy",))).macro != ()
     assert compare_pairs(runs_of(share), CompareOptions()).macro == ()
+    all_right = items_of([1, 1, 1], [1, 1, 1], test="b")
+    (mean,) = compare_pairs(runs_of(all_right, share), CompareOptions()).macro
+    assert mean.value_range == (0, 1)
 
 
 # --- leaderboards -------------------------------------------------------------------------------------------
