@@ -5,6 +5,7 @@ from pathlib import Path
 
 from modelgauge.config.settings import load_settings
 from modelgauge.data.records import TestRecord
+from modelgauge.engine.run_files.folder import RUNS, RunFolder
 from modelgauge.errors import RecordError, UnknownNameError
 from modelgauge.runs.naming import recorded_runs
 from modelgauge.runs.recorded_run import RecordedRun
@@ -27,15 +28,24 @@ def named_runs(given: GivenRuns, data_dir: str | Path | None = None) -> list[Rec
     Raises:
         RecordError: there is none, or one of them cannot be read.
     """
-    if isinstance(given, TestRecord):
-        return [RecordedRun(given)]
-    if not isinstance(given, str | Path):
-        return [RecordedRun(one) for one in given]
     folder = Path(data_dir) if data_dir is not None else load_settings().data_dir
+    if isinstance(given, TestRecord):
+        return [_of_record(given, folder)]
+    if not isinstance(given, str | Path):
+        return [_of_record(one, folder) for one in given]
     found, damaged = recorded_runs(folder, str(given))
     if damaged:
         raise damaged[0]
     return [*found]
+
+
+def _of_record(record: TestRecord, data_dir: Path) -> RecordedRun:
+    """The run of a record; with its folder where that holds this very record, whose items are then read from there."""
+    folder = RunFolder(data_dir / RUNS / record.run_id)
+    try:
+        return RecordedRun(record, folder if folder.read_record() == record else None)
+    except RecordError:  # it lies elsewhere, or was made by hand
+        return RecordedRun(record)
 
 
 def named_run(given: Given, data_dir: str | Path | None = None) -> RecordedRun:

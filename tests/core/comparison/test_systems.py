@@ -3,6 +3,7 @@
 import pytest
 from recorded import folder, item, record
 
+from modelgauge import load_record
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.pairing import paired_runs
 from modelgauge.data.records import DatasetReference
@@ -122,3 +123,13 @@ def test_long_names_of_suts_are_shortened_to_what_differs():
         "c.jsonl",
     ]
     assert found.baseline.sut_uid == made[0].sut_uid
+
+
+def test_the_items_of_a_record_are_read_from_its_folder_where_that_holds_it(data_dir):
+    def not_read():
+        raise AssertionError
+
+    before, after = (load_record(f"exam-{sut}", data_dir).with_items(not_read) for sut in "ab")
+    assert said(data_dir, before, after) == ("a", [("exam", "b")])
+    with pytest.raises(AssertionError):
+        said(data_dir, before, after.replaced(seconds=1.0).with_items(not_read))
