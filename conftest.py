@@ -43,12 +43,16 @@ settings.load_profile("fixed")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Search for garbage neither while tests are collected, nor later in what was there before the first of them."""
+    """Search for garbage neither while tests are collected, nor later in what was there before the first of them.
+
+    The rest is searched as seldom as while a run goes on.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.enable()
+        gc.set_threshold(10_000, *gc.get_threshold()[1:])
         gc.collect()
         gc.freeze()
 
