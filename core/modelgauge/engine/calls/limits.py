@@ -75,7 +75,7 @@ class AdaptiveLimiter(Limiter):
 
     Growth must pay: where half as many places again bring no higher rate of answers, calls only wait in the server, and
     would time out there in the end. Then the places go back to what they were, and growth is tried again after a rest.
-    Where they bring all that was to be hoped for, twice in a row, they grow fourfold.
+    Where they bring all that was to be hoped for, they grow fourfold.
 
     Some servers refuse a share of all calls, however few are under way, since others use up their machines. Cuts do
     not help there, and would end at one call at a time. So each cut is on trial: where the share of refusals is not
@@ -102,15 +102,13 @@ class AdaptiveLimiter(Limiter):
         self._slow_start = True
         self._accepted = 0.0  # the share of refusals that cuts do not lower
         self._before_cut = _BeforeCut(self.limit, slow_start=True)
-        self._paid_fully = (
-            0  # how often growth has brought all that was to be hoped for, one time after the other
-        )
+        self._paid_fully = False  # whether growth has brought all that was to be hoped for, the last time
         self._shortest = math.inf  # latency
         self._latency = math.inf  # of late, of calls that were answered
         self._known: tuple[int, _Speed] | None = None  # places, and what they bring
         self._rest = 0  # attempts until places may grow again
         self._next_rest = _REST
-        self._round = _Round(self.limit, begun=self._begun)
+        self._begin()
 
     async def acquire(self) -> None:
         """Wait for a place."""
@@ -221,7 +219,7 @@ class AdaptiveLimiter(Limiter):
     def _grown(self) -> int:
         if not self._slow_start:
             return self.limit + max(1, self.limit // 10)
-        return self.limit * (4 if self._paid_fully > 1 else 2)
+        return self.limit * (4 if self._paid_fully else 2)
 
     def _has_paid(self, ended: "_Round") -> bool:
         """Whether the places are known to bring their share of answers, or too few are new to tell."""
@@ -237,7 +235,7 @@ class AdaptiveLimiter(Limiter):
         gain = speed.gain(known, self.limit / places)
         if gain >= _LEAST_GAIN:
             self._known, self._next_rest = (self.limit, speed), _REST
-            self._paid_fully = self._paid_fully + 1 if gain >= _FULL_GAIN else 0
+            self._paid_fully = gain >= _FULL_GAIN
         return gain >= _LEAST_GAIN
 
     def _measure_again_or_shrink(self, ended: "_Round") -> None:
@@ -247,7 +245,7 @@ class AdaptiveLimiter(Limiter):
             return
         if self._known is not None:
             self._change(self._known[0], "no faster")
-        self._slow_start, self._paid_fully = True, 0
+        self._slow_start, self._paid_fully = True, False
         self._take_rest()
         self._begin()
 
@@ -255,7 +253,8 @@ class AdaptiveLimiter(Limiter):
         self._rest, self._next_rest = self._next_rest, 2 * self._next_rest
 
     def _begin(self) -> None:
-        attempts, allowed = self.limit, 0
+        # While places grow fast, the slowest calls of a round are not waited for: they would cost as long as it took.
+        attempts, allowed = max(1, self.limit * 3 // 4 if self._slow_start else self.limit), 0
         if self._accepted:
             attempts = self._enough(self._accepted)
             allowed = int(attempts * min(2 * self._accepted, _MOST_ACCEPTED))
