@@ -75,7 +75,7 @@ class AdaptiveLimiter(Limiter):
 
     Growth must pay: where half as many places again bring no higher rate of answers, calls only wait in the server, and
     would time out there in the end. Then the places go back to what they were, and growth is tried again after a rest.
-    Where they bring all that was to be hoped for, they grow fourfold.
+    Where they bring all that was to be hoped for, and at first where no call waits in the server, they grow fourfold.
 
     Some servers refuse a share of all calls, however few are under way, since others use up their machines. Cuts do
     not help there, and would end at one call at a time. So each cut is on trial: where the share of refusals is not
@@ -203,7 +203,7 @@ class AdaptiveLimiter(Limiter):
         if self._rest > 0:
             self._rest -= ended.seen
         elif grows and not self._would_time_out(ended) and ended.errors <= ended.seen * _MOST_ERRORS:
-            self._change(min(self.most, self._grown()), "saturated")
+            self._change(min(self.most, self._grown(ended)), "saturated")
         # Never upwards: the places that it grows by would be taken for the server's way.
         self._accepted -= max(0.0, self._accepted - ended.share) / 10
         if self._accepted < _LEAST_ACCEPTED:
@@ -212,14 +212,18 @@ class AdaptiveLimiter(Limiter):
 
     def _would_time_out(self, ended: "_Round") -> bool:
         """Whether calls wait in the server already, and would wait too long if there were more."""
-        latency = ended.seconds / ended.answered if ended.answered else 0.0
-        waits = latency > _WAITING * self._shortest
-        return waits and latency * self._grown() / self.limit > self._patience
+        return self._waits(ended) and ended.latency * self._grown(ended) / self.limit > self._patience
 
-    def _grown(self) -> int:
+    def _waits(self, ended: "_Round") -> bool:
+        """Whether calls wait in the server."""
+        return ended.latency > _WAITING * self._shortest
+
+    def _grown(self, ended: "_Round") -> int:
         if not self._slow_start:
             return self.limit + max(1, self.limit // 10)
-        return self.limit * (4 if self._paid_fully else 2)
+        # In time even for a server that works on one call at a time, for all that the first calls show.
+        in_time = 0 < 4 * self.limit * self._shortest <= self._patience / 2
+        return self.limit * (4 if self._paid_fully or (in_time and not self._waits(ended)) else 2)
 
     def _has_paid(self, ended: "_Round") -> bool:
         """Whether the places are known to bring their share of answers, or too few are new to tell."""
@@ -342,6 +346,11 @@ class _Round:
         self.refused += outcome.is_overload
         self.timed_out += outcome is Outcome.timed_out
         self.errors += outcome is Outcome.server_error
+
+    @property
+    def latency(self) -> float:
+        """Seconds of an answer, on average; 0 without answers."""
+        return self.seconds / self.answered if self.answered else 0.0
 
     @property
     def share(self) -> float:
