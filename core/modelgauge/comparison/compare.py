@@ -11,8 +11,8 @@ from modelgauge.comparison.families import adjusted, leaderboards, macro_means, 
 from modelgauge.comparison.flips import Flips
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions, CompareOptionsDict
-from modelgauge.comparison.paired_items import PairedItems, PairedRuns
-from modelgauge.comparison.pairing import paired_runs
+from modelgauge.comparison.pairing.paired_items import PairedItems, PairedRuns
+from modelgauge.comparison.pairing.paired_runs import paired_runs
 from modelgauge.comparison.result import Comparison, MeasurementComparison
 from modelgauge.comparison.verdicts import Verdicts
 from modelgauge.data.base import items_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.paired_items import PairedItems
+from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.result import (
     GroupDifference,
     Interval,

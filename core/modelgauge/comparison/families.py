@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.paired_items import PairedItems
+from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.result import (
     LeaderboardTable,
     MacroComparison,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from modelgauge.comparison.paired_items import PairedItems
+from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.result import FlippedItem
 from modelgauge.data.annotations import SUTCompletionAnnotations
 from modelgauge.data.prompts import prompt_text

@@ -4,7 +4,7 @@ import pytest
 from recorded import item, record
 
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.pairing import paired_runs
+from modelgauge.comparison.pairing.paired_runs import paired_runs
 from modelgauge.data.records import DatasetReference
 from modelgauge.data.results import Sample, Threshold
 from modelgauge.errors import RecordError

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelgauge.comparison.flips import Flips
-from modelgauge.comparison.paired_items import PairedItems
+from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.data.annotations import (
     PromptInteractionAnnotations,
     SUTCompletionAnnotations,

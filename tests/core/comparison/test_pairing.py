@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recorded import folder, item, record
 
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.pairing import paired_runs
+from modelgauge.comparison.pairing.paired_runs import paired_runs
 from modelgauge.data.results import GIVEN, Counts, RunFailure, Sample, Threshold
 from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.errors import RecordError

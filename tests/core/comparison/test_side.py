@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded import folder, item, record
 
-from modelgauge.comparison.side import Side
+from modelgauge.comparison.pairing.side import Side
 from modelgauge.data.prompts import ChatPrompt, SUTOptions, TextPrompt
 from modelgauge.data.records import RepeatFailure
 from modelgauge.data.results import GIVEN

@@ -5,7 +5,7 @@ from recorded import folder, item, record
 
 from modelgauge import load_record
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.pairing import paired_runs
+from modelgauge.comparison.pairing.paired_runs import paired_runs
 from modelgauge.data.records import DatasetReference
 from modelgauge.errors import RecordError
 

@@ -13,7 +13,7 @@ from pydantic import FiniteFloat
 
 from modelgauge.comparison.named_runs import Given, chosen_measurements, named_run
 from modelgauge.comparison.options import ALLOWED, CompareOptions
-from modelgauge.comparison.pairing import paired_runs
+from modelgauge.comparison.pairing.paired_runs import paired_runs
 from modelgauge.comparison.planning.options import PlanOptions
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.records import TestRecord

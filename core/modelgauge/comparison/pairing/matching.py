@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from modelgauge.comparison.item_columns import ABSENT
-from modelgauge.comparison.side import Side
+from modelgauge.comparison.pairing.item_columns import ABSENT
+from modelgauge.comparison.pairing.side import Side
 from modelgauge.data.base import items_of
 from modelgauge.data.results import Sample
 from modelgauge.engine.source import fields_of

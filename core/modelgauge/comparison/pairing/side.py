@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic_core import from_json
 
-from modelgauge.comparison.item_columns import ItemColumns, RepeatsOfItems
+from modelgauge.comparison.pairing.item_columns import ItemColumns, RepeatsOfItems
 from modelgauge.data.records import ItemRecord, item_from_json
 from modelgauge.engine.run_files.folder import RunFolder, whole_lines
 from modelgauge.files.regular import opened

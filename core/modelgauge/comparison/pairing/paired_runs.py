@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from modelgauge.comparison.comparability import check_comparable, differences
-from modelgauge.comparison.matching import KEYS, pairing
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.paired_items import PairedItems, PairedRuns
+from modelgauge.comparison.pairing.comparability import check_comparable, differences
+from modelgauge.comparison.pairing.matching import KEYS, pairing
+from modelgauge.comparison.pairing.paired_items import PairedItems, PairedRuns
+from modelgauge.comparison.pairing.side import Side
+from modelgauge.comparison.pairing.systems import MeasuredSystem, labels_of, measured_systems
 from modelgauge.comparison.result import Differing
-from modelgauge.comparison.side import Side
-from modelgauge.comparison.systems import MeasuredSystem, labels_of, measured_systems
 from modelgauge.data.base import items_of
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import Direction, known_directions
