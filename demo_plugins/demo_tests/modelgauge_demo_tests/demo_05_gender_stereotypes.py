@@ -3,7 +3,7 @@
 Each item is one question, asked of somebody in a profession, of a man and of a woman: three prompts. A Yes
 repeats a stereotype, and the measurement counts them: 0 to 3. `measurement_ranges` says so; with it the
 Result can also tell what it would be at worst and at best where items failed. `measurement_directions` says that
-less is better, so that `modelgauge compare` can call a SUT better or worse.
+less is better, so that a comparison of two runs can call a SUT better or worse.
 
 The Result holds the mean count over all items and that of each profession: `grouped` makes one value for each
 value that a key of the context has. The model gives types to whoever reads a record later:
