@@ -66,3 +66,9 @@ def config_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         yield
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are processors: tests wait for disks, servers and clocks."""
+    known = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return (known or 1) + 1
