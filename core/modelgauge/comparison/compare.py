@@ -92,7 +92,7 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
         family=family,
         comparisons=tuple(verdicts.of(row) for row in rows),
         macro=tuple(verdicts_of_means.of_mean(mean) for mean in means),
-        leaderboards=tuple(leaderboards(all_items, runs.baseline.label, names, options)),
+        leaderboard=tuple(leaderboards(all_items, runs.baseline.label, names, options)),
         differs=runs.differs,
         notes=(*runs.notes, *_notes(all_items, runs.baseline.label, names, rows, options)),
     )

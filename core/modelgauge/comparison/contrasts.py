@@ -105,7 +105,7 @@ def contrast(items: PairedItems, name: str, options: CompareOptions) -> Measurem
         wins=wins,
         losses=losses,
         ties=len(values.before) - wins - losses,
-        margin_test=_margin_test(values, name, direction, options),
+        equivalence=_margin_test(values, name, direction, options),
         repeats=_repeats(items, name, scored),
         **_by_group(values, items, scored),
     )

@@ -100,7 +100,7 @@ def _is_worse(row: MeasurementComparison, alpha: float) -> bool:
 
 def _not_worse(gate: str, row: MeasurementComparison, alpha: float) -> GateOutcome:
     """Whether non-inferiority is shown: without adjustment, since the gate passes only where all are shown."""
-    found = row.margin_test
+    found = row.equivalence
     if found is None or found.p_not_worse is None:
         return _outcome(gate, row, f"no item of {row.candidate} was paired that could show it", passed=False)
     passed = bool(found.not_worse)

@@ -126,7 +126,7 @@ class MeasurementComparison(Frozen):
         n_clusters: how many independent clusters the items form; None where every item stands for itself.
         direction: which values are the better ones; None where the run does not say.
         value_range: the lowest and the highest possible value; None where they are not known.
-        margin_test: equivalence and non-inferiority; None where no margin was given.
+        equivalence: equivalence and non-inferiority; None where no margin was given.
         groups: the differences by group, where groups were asked for.
         p_interaction: that the difference is the same in all groups that have a standard error; None where fewer than
             two have, or where clusters reach over several groups.
@@ -168,7 +168,7 @@ class MeasurementComparison(Frozen):
     n_clusters: Count | None = None
     direction: Direction | None = None
     value_range: Interval | None = None
-    margin_test: MarginTest | None = None
+    equivalence: MarginTest | None = None
     groups: tuple[GroupDifference, ...] = ()
     p_interaction: FiniteFloat | None = None
     p_interaction_adjusted: FiniteFloat | None = None
@@ -319,7 +319,7 @@ class Comparison(Frozen):
             with equal values on all items count once.
         comparisons: one for each test, measurement and candidate.
         macro: means over tests, where there are two tests or more.
-        leaderboards: one for each test and measurement, where there are three systems or more.
+        leaderboard: one for each test and measurement, where there are three systems or more.
         differs: in what else the runs differ.
         notes: what a reader should know besides.
     """
@@ -331,7 +331,7 @@ class Comparison(Frozen):
     family: Count
     comparisons: tuple[MeasurementComparison, ...]
     macro: tuple[MacroComparison, ...] = ()
-    leaderboards: tuple[LeaderboardTable, ...] = ()
+    leaderboard: tuple[LeaderboardTable, ...] = ()
     differs: tuple[Differing, ...] = ()
     notes: tuple[Text, ...] = ()
     _flips: Sequence[ReadFlips] = PrivateAttr(default=())

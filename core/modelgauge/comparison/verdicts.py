@@ -64,15 +64,15 @@ class Verdicts:
         finding = self._finding(row)
         if finding is not None:
             return finding
-        if row.margin_test is not None and row.margin_test.equivalent:
+        if row.equivalence is not None and row.equivalence.equivalent:
             return "equivalent"
-        return "not_worse" if row.margin_test is not None and row.margin_test.not_worse else "cannot_tell"
+        return "not_worse" if row.equivalence is not None and row.equivalence.not_worse else "cannot_tell"
 
     def _is_finding(self, p_adjusted: float | None) -> bool:
         return p_adjusted is not None and p_adjusted < self.alpha
 
     def _sentence(self, row: MeasurementComparison, verdict: Verdict) -> str:
-        amounts, margin = _Amounts(row), row.margin_test
+        amounts, margin = _Amounts(row), row.equivalence
         if verdict == "cannot_tell" or row.difference is None:
             return self._cannot_tell(row, amounts)
         if margin is not None and verdict == "equivalent":
@@ -124,7 +124,7 @@ class Verdicts:
         if too_few or mde > width:
             found = "with so few items hardly any difference would be found"
         said += f" ({amounts.observed(row.difference, row.interval)}): {found}."
-        margin = "" if row.margin_test is None else amounts.in_full(row.margin_test.margin)
+        margin = "" if row.equivalence is None else amounts.in_full(row.equivalence.margin)
         return f"{said}{self._of_p_value(row)}{margin and f' That it is less than {margin} is not shown.'}"
 
     def _of_p_value(self, row: MeasurementComparison) -> str:

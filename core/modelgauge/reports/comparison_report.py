@@ -180,8 +180,8 @@ def _precision(row: MeasurementComparison, alpha: float) -> Facts:
             "finds",
             f"a true difference of {figure(unit.scale * row.mde, unit.scale * row.mde)}{named} 4 times in 5",
         )
-    if row.margin_test is not None:
-        yield "margin", _margin(row.margin_test, row, alpha)
+    if row.equivalence is not None:
+        yield "margin", _margin(row.equivalence, row, alpha)
     if row.repeats is not None and row.repeats.between + row.repeats.within:
         share = 100 * row.repeats.within / (row.repeats.between + row.repeats.within)
         yield (

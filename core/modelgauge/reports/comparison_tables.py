@@ -279,10 +279,10 @@ def add_matrix(comparison: Comparison, page: Page) -> bool:
 
 def add_leaderboards(comparison: Comparison, page: Page) -> None:
     """Add the systems by rank, with who cannot be told apart; of many tests and measurements the ranks alone."""
-    if len(comparison.leaderboards) > _MOST_BOARDS:
+    if len(comparison.leaderboard) > _MOST_BOARDS:
         _add_ranks(comparison, page)
         return
-    for board in comparison.leaderboards:
+    for board in comparison.leaderboard:
         page.add(
             f"{board.test}, {board.measurement}: {counted(board.n, 'item')} that all systems have", "bold"
         )
@@ -301,7 +301,7 @@ def add_leaderboards(comparison: Comparison, page: Page) -> None:
 
 def _add_ranks(comparison: Comparison, page: Page) -> None:
     labels = [comparison.baseline.label, *(one.label for one in comparison.candidates)]
-    boards = comparison.leaderboards
+    boards = comparison.leaderboard
     several = len({board.measurement for board in boards}) > 1
     by_label = [{one.system: _ranks(one) for one in board.systems} for board in boards]
     table: _Table = [("Test", [board.test for board in boards])]

@@ -79,4 +79,4 @@ def test_without_a_direction_nothing_is_better():
 def test_three_systems_have_a_leaderboard():
     found = compare(small(), large(), run("none", lambda _: "No idea"), measurements="right")
     assert [row.verdict for row in found.comparisons] == ["better", "worse"]
-    assert [one.system for one in found.leaderboards[0].systems] == ["large", "small", "none"]
+    assert [one.system for one in found.leaderboard[0].systems] == ["large", "small", "none"]

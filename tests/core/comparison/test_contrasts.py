@@ -232,9 +232,9 @@ def test_a_difference_that_is_the_same_everywhere_is_judged_by_its_signs():
     assert (row.p_kind, row.p_value, row.interval) == ("permutation", 2 * 0.5**6, None)
     assert (row.verdict, row.verdict_text) == ("better", "B is better than A by 0.1.")
     assert compared([1, 2], [2, 3]).verdict == "cannot_tell"
-    margin = compared([0.3] * 6, [0.3] * 6, options={"margin": 0.1}).margin_test
+    margin = compared([0.3] * 6, [0.3] * 6, options={"margin": 0.1}).equivalence
     assert (margin.p_equivalent, margin.equivalent, margin.not_worse) == (0.5**6, True, True)
-    assert not compared([0.3] * 6, [0.1] * 6, options={"margin": 0.1}).margin_test.equivalent
+    assert not compared([0.3] * 6, [0.1] * 6, options={"margin": 0.1}).equivalence.equivalent
 
 
 def test_wilcoxon_is_not_used_where_it_would_not_speak_of_means():
@@ -255,7 +255,7 @@ def test_margins_are_tested_as_statsmodels_does():
     p_both, (_, p_above, _), (_, p_below, _) = ttost_paired(candidate, baseline, -0.3, 0.3)
     for direction, p_not_worse in (("higher", p_above), ("lower", p_below), (None, None)):
         directions = {"accuracy": direction} if direction else {}
-        found = compared(baseline, candidate, directions=directions, options={"margin": 0.3}).margin_test
+        found = compared(baseline, candidate, directions=directions, options={"margin": 0.3}).equivalence
         assert found.p_equivalent == pytest.approx(p_both, **near)
         assert found.p_not_worse == (p_not_worse and pytest.approx(p_not_worse, **near))
         assert found.not_worse == (p_not_worse and p_not_worse < 0.05)
@@ -332,7 +332,7 @@ def test_swapping_the_systems_mirrors_everything(rows, method, direction, cluste
     assert (there.p_kind, there.interval_kind) == (back.p_kind, back.interval_kind)
     if there.difference is not None:
         assert there.difference == pytest.approx(-back.difference, **same)
-        assert there.margin_test.equivalent == back.margin_test.equivalent
+        assert there.equivalence.equivalent == back.equivalence.equivalent
     for one, other in zip(there.groups, back.groups, strict=True):
         assert (one.group, one.interval) == (other.group, turned(other.interval))
     if "not_worse" not in (there.verdict, back.verdict):

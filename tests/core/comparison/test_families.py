@@ -166,7 +166,7 @@ def test_three_systems_are_ranked_on_the_items_that_all_have():
         items_of(baseline, second, label="B"),
         items_of(baseline[shuffled], third[shuffled], label="C", baseline_places=shuffled),
     ]
-    (table,) = compare_pairs(runs_of(*items), CompareOptions(seed=3)).leaderboards
+    (table,) = compare_pairs(runs_of(*items), CompareOptions(seed=3)).leaderboard
     common = np.setdiff1d(shuffled, [4])
     values = np.stack([baseline, second, third], axis=1)[common]
     expected = compare_systems(values, seed=3)
@@ -188,22 +188,22 @@ def test_three_systems_are_ranked_on_the_items_that_all_have():
 def test_lower_is_better_ranks_the_other_way():
     values = [generator.normal(shift, 0.1, 40) for shift in (1, 2, 3)]
     items = [items_of(values[0], one, label=label) for label, one in zip("BC", values[1:], strict=True)]
-    (table,) = compare_pairs(runs_of(*items), CompareOptions(lower_is_better=("accuracy",))).leaderboards
+    (table,) = compare_pairs(runs_of(*items), CompareOptions(lower_is_better=("accuracy",))).leaderboard
     assert [(one.system, one.ranks) for one in table.systems] == [("A", (1, 1)), ("B", (2, 2)), ("C", (3, 3))]
     assert table.direction == "lower"
 
 
 def test_what_cannot_be_ranked_has_no_leaderboard():
     pair = [items_of([0, 1, 1], [1, 1, 0], label=label) for label in "BC"]
-    assert compare_pairs(runs_of(pair[0]), CompareOptions()).leaderboards == ()
+    assert compare_pairs(runs_of(pair[0]), CompareOptions()).leaderboard == ()
     single = [items_of([1], [0], label=label) for label in "BC"]
-    assert compare_pairs(runs_of(*single), CompareOptions()).leaderboards == ()
+    assert compare_pairs(runs_of(*single), CompareOptions()).leaderboard == ()
     cluster = [items_of([0, 1], [1, 1], label=label, clusters=np.zeros(2, int)) for label in "BC"]
-    assert compare_pairs(runs_of(*cluster), CompareOptions()).leaderboards == ()
+    assert compare_pairs(runs_of(*cluster), CompareOptions()).leaderboard == ()
     nothing = [items_of([0, 1], [math.nan, math.nan], label=label) for label in "BC"]
-    assert compare_pairs(runs_of(*nothing), CompareOptions()).leaderboards == ()
+    assert compare_pairs(runs_of(*nothing), CompareOptions()).leaderboard == ()
     failed = items_of([0, 1, 1], [math.nan] * 3, label="D")
-    (table,) = compare_pairs(runs_of(*pair, failed), CompareOptions()).leaderboards
+    (table,) = compare_pairs(runs_of(*pair, failed), CompareOptions()).leaderboard
     assert {one.system for one in table.systems} == {"A", "B", "C"}
     assert len(table.intervals) == 2  # B and C are alike on each item
 
@@ -265,7 +265,7 @@ def test_three_systems_on_gsm8k():
     items = [items_of(small, large, label="large"), items_of(small, both, label="both")]
     found = compare_pairs(runs_of(*items, baseline="small"), CompareOptions())
     assert [row.verdict for row in found.comparisons] == ["better", "better"]
-    (table,) = found.leaderboards
+    (table,) = found.leaderboard
     assert [(one.system, one.ranks) for one in table.systems] == [
         ("both", (1, 1)),
         ("large", (2, 2)),
@@ -279,4 +279,4 @@ def test_many_tests_of_many_systems_take_seconds():
     began = time.process_time()
     found = compare_pairs(runs_of(*items), CompareOptions())
     assert time.process_time() - began < 8
-    assert (len(found.comparisons), found.family, len(found.leaderboards)) == (108, 108, 27)
+    assert (len(found.comparisons), found.family, len(found.leaderboard)) == (108, 108, 27)

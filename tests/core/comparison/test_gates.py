@@ -65,7 +65,7 @@ def test_a_loss_that_only_all_tests_together_show_fails():
     )
 
 
-def margin_test(p_value, not_worse):
+def equivalence(p_value, not_worse):
     return MarginTest(margin=0.02, interval=(-0.01, 0.03), p_not_worse=p_value, not_worse=not_worse)
 
 
@@ -73,17 +73,17 @@ def margin_test(p_value, not_worse):
     ("made", "passed", "why"),
     [
         (
-            cannot_tell(margin_test=margin_test(0.0123, True)),
+            cannot_tell(equivalence=equivalence(0.0123, True)),
             True,
             "B is not worse by 0.02 or more, one-sided p = 0.012",
         ),
         (
-            cannot_tell(margin_test=margin_test(0.23, False)),
+            cannot_tell(equivalence=equivalence(0.23, False)),
             False,
             "B may be worse by 0.02 or more, one-sided p = 0.23",
         ),
         (
-            cannot_tell(margin_test=margin_test(None, None)),
+            cannot_tell(equivalence=equivalence(None, None)),
             False,
             "no item of B was paired that could show it",
         ),

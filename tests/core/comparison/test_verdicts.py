@@ -12,7 +12,7 @@ def judged(*, family=1, alpha=0.05, **other):
     return Verdicts("A", family, alpha).of(row(**{"n_failed": 0, **other}))
 
 
-def margin_test(**other):
+def equivalence(**other):
     known = {"margin": 0.05, "interval": (-0.01, 0.03), "p_equivalent": 0.5, "p_not_worse": 0.5}
     return {**known, "equivalent": False, "not_worse": False, **other}
 
@@ -48,7 +48,7 @@ NOTHING = {"difference": 0.01, "interval": (-0.018, 0.038), "p_value": 0.5, "p_a
             "B is better than A by 12 (1 to 23).",
         ),
         (
-            {"margin_test": margin_test(equivalent=True, not_worse=True)},
+            {"equivalence": equivalence(equivalent=True, not_worse=True)},
             "better",
             "B is better than A by 4.3 points (1.5 to 7.1). That is less than the margin of 5 points.",
         ),
@@ -85,17 +85,17 @@ NOTHING = {"difference": 0.01, "interval": (-0.018, 0.038), "p_value": 0.5, "p_a
             ),
         ),
         (
-            {**NOTHING, "margin_test": margin_test(equivalent=True, not_worse=True)},
+            {**NOTHING, "equivalence": equivalence(equivalent=True, not_worse=True)},
             "equivalent",
             "There is no difference larger than 5 points between B and A (-1.0 to 3.0).",
         ),
         (
-            {**NOTHING, "margin_test": margin_test(margin=0.01, not_worse=True)},
+            {**NOTHING, "equivalence": equivalence(margin=0.01, not_worse=True)},
             "not_worse",
             "B is not worse than A by 1 point or more (-1.0 to 3.0); whether it is better cannot be told.",
         ),
         (
-            {**NOTHING, "margin_test": margin_test(margin=0.01)},
+            {**NOTHING, "equivalence": equivalence(margin=0.01)},
             "cannot_tell",
             (
                 f"{UNSURE} (difference 1.0 points, -1.8 to 3.8): a difference of 4.0 "
@@ -163,5 +163,5 @@ def test_no_difference_is_shown_where_it_was_tested():
     assert compared(before, after).verdict == "cannot_tell"
     assert compared(before, after, options={"margin": 0.02}).verdict == "equivalent"
     lower = compared(before, before - 0.015 * (generator.random(2000) < 0.9), options={"margin": 0.02})
-    assert (lower.verdict, lower.margin_test.not_worse) == ("worse", True)
+    assert (lower.verdict, lower.equivalence.not_worse) == ("worse", True)
     assert lower.verdict_text.endswith("That is less than the margin of 0.02.")

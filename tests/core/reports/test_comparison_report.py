@@ -50,7 +50,7 @@ def test_margins_repeats_and_clusters_are_said_of_one_comparison():
         margin=0.01, interval=(-0.004, 0.008), p_equivalent=0.03, p_not_worse=0.002, not_worse=True
     )
     made = row(
-        margin_test=margin, repeats=RepeatShares(between=0.3, within=0.1), n_clusters=200, p_kind="cr2_t"
+        equivalence=margin, repeats=RepeatShares(between=0.3, within=0.1), n_clusters=200, p_kind="cr2_t"
     )
     shown = render(comparison(made), Style(width=120))
     assert (
@@ -235,7 +235,7 @@ def test_a_leaderboard_shows_ranges_of_ranks_and_who_cannot_be_told_apart():
         ],
         groups=[("B", "C"), ("A",)],
     )
-    shown = lines_of(comparison(row(), row(candidate="C"), leaderboards=[board]))
+    shown = lines_of(comparison(row(), row(candidate="C"), leaderboard=[board]))
     head = shown.index("gsm8k, accuracy: 1,300 items that all systems have")
     assert [line.split() for line in shown[head + 3 : head + 6]] == [
         ["1", "to", "2", "B", "0.610", "a"],
@@ -279,7 +279,7 @@ def test_hostile_labels_are_shown_and_not_obeyed():
         candidates=[B.replaced(label=HOSTILE)],
         differs=[Differing(test=HOSTILE, candidate=HOSTILE, kind="sut", name=HOSTILE, baseline=HOSTILE)],
         notes=[HOSTILE],
-        leaderboards=[
+        leaderboard=[
             LeaderboardTable(
                 test=HOSTILE,
                 measurement=HOSTILE,
@@ -313,7 +313,7 @@ def test_of_many_leaderboards_the_ranks_stand_in_one_table():
         )
         for place in range(4)
     ]
-    shown = lines_of(comparison(*many(4, "BC"), leaderboards=boards))
+    shown = lines_of(comparison(*many(4, "BC"), leaderboard=boards))
     head = shown.index("Ranks that each system may have")
     assert shown[head + 1].split() == ["Test", "A", "B", "C"]
     assert shown[head + 3].split() == ["task_0", "2", "1", "to", "2"]
