@@ -51,7 +51,7 @@ class _Values(NamedTuple):
         return (low, high) if low < high < math.inf and low > -math.inf else None
 
     def at(self, places: "NDArray[np.bool_] | NDArray[np.int64]") -> "_Values":
-        """Those of some items."""
+        """Select the values and clusters of some items."""
         clusters = None if self.clusters is None else joined_clusters(self.clusters[places])
         return self._replace(before=self.before[places], after=self.after[places], clusters=clusters)
 

@@ -92,7 +92,12 @@ class Gates:
 
 
 def _is_worse(row: MeasurementComparison, alpha: float) -> bool:
-    """Whether the candidate is significantly worse, also where the verdict speaks of a margin."""
+    """Whether the candidate is significantly worse, also where the verdict speaks of a margin.
+
+    A candidate that failed on every item, and on more than the baseline did, has no value to be tested: it is worse.
+    """
+    if not row.n_paired and row.n_failed_candidate > row.n_failed_baseline:
+        return True
     if row.p_adjusted is None or row.difference is None or row.p_adjusted >= alpha:
         return False
     return row.difference > 0 if row.direction == "lower" else row.difference < 0

@@ -78,7 +78,7 @@ def whole_number(least: int | None = None) -> Values:
 
 
 def one_of(*words: str) -> Values:
-    """Some words."""
+    """The values of an option that takes one of a few words."""
     return Values(f"one of: {', '.join(words)}", lambda value: value in words)
 
 

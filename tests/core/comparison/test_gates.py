@@ -23,7 +23,11 @@ def test_no_gate_says_nothing():
     [
         (row(), True),
         (cannot_tell(), True),
-        (unpaired(direction="higher"), True),
+        (unpaired(direction="higher", n_failed_baseline=9, n_failed_candidate=9), True),
+        (
+            unpaired(direction="higher", n_failed_baseline=0, n_failed_candidate=9),
+            False,
+        ),  # it failed on every item
         (worse(), False),
         (worse(p_adjusted=0.05), True),
         (worse(p_value=0.003, p_adjusted=0.08), True),

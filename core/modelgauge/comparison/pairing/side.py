@@ -61,7 +61,7 @@ class Side:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The measurements."""
+        """The names of the measurements that any item of the run has."""
         return self._columns.measurements.names
 
     @property

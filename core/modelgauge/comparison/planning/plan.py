@@ -57,7 +57,7 @@ class ComparisonDesign(Frozen):
 
 
 class RepeatedDesign(Frozen):
-    """The same items for both systems, asked several times.
+    """A design that asks both systems the same items several times, and the difference that it finds.
 
     Args:
         items: how many items each system is asked.

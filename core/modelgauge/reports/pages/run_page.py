@@ -47,7 +47,7 @@ def write_page(
         views = []
         for number, run in enumerate(runs):
             table = _write_blocks(number, run, blocks.write, without_texts=without_texts)
-            views.append(run_view(number, run, table))
+            views.append(run_view(number, run, table, without_texts=without_texts))
         title = views[0]["title"] if len(runs) == 1 else f"{len(runs):,} runs"
         page = {"policy": policy, "style": style, "title": title, "runs": views, "overview": overview(runs)}
         for piece in environment.get_template("runs.html.j2").stream(page):

@@ -46,13 +46,14 @@ class ResultRow:
     passed: str = ""
 
 
-def run_view(number: int, run: RecordedRun, table: ItemTable) -> dict[str, Any]:
+def run_view(number: int, run: RecordedRun, table: ItemTable, *, without_texts: bool) -> dict[str, Any]:
     """What the template shows of a run.
 
     Args:
         number: its place on the page.
         run: its record and where it is.
         table: its items.
+        without_texts: leave out the messages of errors too, since they may quote prompts and answers.
     """
     record, about = run.record, list(facts(run, _STYLE))
     return {
@@ -70,7 +71,7 @@ def run_view(number: int, run: RecordedRun, table: ItemTable) -> dict[str, Any]:
         ],
         "left_out": record.counts.scored + record.counts.failed - len(table.rows),
         "facts": [one for one in about if one[0] not in (*_TROUBLES, "note")],
-        "troubles": [one for one in about if one[0] in _TROUBLES],
+        "troubles": [one for one in about if one[0] in _TROUBLES and not without_texts],
         "notes": [text for label, text, _ in about if label == "note"],
         "command": _command(run),
         "show": run.command("show"),

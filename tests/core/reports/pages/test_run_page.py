@@ -93,6 +93,14 @@ def test_a_run_without_texts_says_what_came_out_and_nothing_that_was_said(tmp_pa
     assert _block(page, "rows")["measured"]["right"] == [0.0, 1.0, 0.0]
 
 
+def test_messages_of_errors_are_left_out_with_the_texts(tmp_path):
+    run = _run(tmp_path, 3, ValueError("it said: confidential"))
+    assert "confidential" in _page(run)
+    page = _page(run, without_texts=True)
+    assert "confidential" not in page + json.dumps(_block(page, "part-0"))
+    assert "3 failed" in page
+
+
 def test_the_command_writes_beside_the_run_or_where_it_is_told(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = _run(tmp_path / "data", 3)
