@@ -106,9 +106,9 @@ def show_comparison(app: App, comparison: Comparison, *, flips: int = 0, next_co
         flips: how many of each measurement and candidate.
         next_command: what shows more.
     """
-    from modelgauge.reports.comparison_report import render
-    from modelgauge.reports.flip_report import render_flips
-    from modelgauge.reports.github import without_commands
+    from modelgauge.reports.comparisons.flips import render_flips
+    from modelgauge.reports.comparisons.github import without_commands
+    from modelgauge.reports.comparisons.report import render
     from modelgauge.reports.layout import Style
 
     style = Style.of(sys.stdout)
@@ -126,7 +126,7 @@ def show_for_github(app: App, comparison: Comparison, outcomes: Sequence[GateOut
         InputFileError: the file of the page cannot be written.
     """
     from modelgauge.errors import InputFileError
-    from modelgauge.reports.github import annotations, markdown, without_commands
+    from modelgauge.reports.comparisons.github import annotations, markdown, without_commands
 
     for line in annotations(outcomes, app.redact):
         click.echo(line)

@@ -106,14 +106,14 @@ def compare(
 
 
 def _write_junit(app: App, file: OutputFile, comparison: Comparison, outcomes: Sequence[GateOutcome]) -> None:
-    from modelgauge.reports.junit import junit_xml
+    from modelgauge.reports.comparisons.junit import junit_xml
 
     with file.writing() as opened:
         opened.write(junit_xml(comparison, outcomes, app.redact))
 
 
 def _show_json(app: App, comparison: Comparison, outcomes: Sequence[GateOutcome]) -> None:
-    from modelgauge.reports.comparison_json import comparison_as_json
+    from modelgauge.reports.comparisons.as_json import comparison_as_json
 
     app.show_pieces(comparison_as_json(comparison, outcomes, app.redact_json))
 

@@ -92,7 +92,7 @@ def calibrate_judge(
       modelgauge calibrate-judge latest --labels ann.csv --labels ben.csv --measurement helpful
     """
     from modelgauge.comparison.judges.calibration import calibrate_judge as calibrate
-    from modelgauge.reports.calibration import render_calibration
+    from modelgauge.reports.comparisons.calibration import render_calibration
     from modelgauge.reports.layout import Style
 
     found = calibrate(runs, labels, data_dir=app.settings.data_dir, **options)

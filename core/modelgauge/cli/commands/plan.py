@@ -39,7 +39,7 @@ def plan(app: App, /, *, runs: tuple[str, str] | None, as_json: bool, **options:
       modelgauge plan --stddev 0.3 --effect 0.05 --comparisons 5 --failure-rate 0.02
     """
     from modelgauge.comparison.planning.plan import plan_comparison
-    from modelgauge.reports.comparison_plan import render_comparison_plan
+    from modelgauge.reports.comparisons.plan import render_comparison_plan
     from modelgauge.reports.layout import Style
 
     given = {name: value for name, value in options.items() if value is not None}

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 
 from modelgauge.comparison.judges.agreements import Agreement
 from modelgauge.comparison.judges.calibration import CalibratedSUT, Calibration
-from modelgauge.comparison.judges.scores import Interval, ScoreEstimate
+from modelgauge.comparison.judges.scores import ScoreEstimate
 from modelgauge.data.figures import figure
 from modelgauge.reports.layout import Page, Style, counted
+from modelgauge.reports.run_report import between
 
 _COEFFICIENTS = {
     "raw_agreement": "same label",
@@ -65,7 +66,7 @@ def _agreement_rows(found: Agreement, *, several: bool) -> Iterator[list[str]]:
     whose = f"{found.between}, {found.sut}" if found.sut else found.between + ", all" * several
     for one in found.coefficients:
         value = "" if one.value is None else f"{one.value:.2f}"
-        yield [whose, _COEFFICIENTS[one.name], value, _interval(one.interval, 0.1), f"{found.n:,}"]
+        yield [whose, _COEFFICIENTS[one.name], value, between(one.interval, 0.1), f"{found.n:,}"]
         whose = ""
 
 
@@ -85,7 +86,7 @@ def _score_rows(sut: CalibratedSUT, style: Style) -> Iterator[list[str]]:
     name = sut.sut
     for one in sut.scores:
         if one.value is not None:
-            yield [name, _METHODS[one.method], _value(one, style), _interval(one.interval), f"{one.n:,}"]
+            yield [name, _METHODS[one.method], _value(one, style), between(one.interval, 0.01), f"{one.n:,}"]
             name = ""
 
 
@@ -93,7 +94,3 @@ def _value(one: ScoreEstimate, style: Style) -> str:
     value, stderr = one.value or 0.0, one.stderr
     spread = stderr or (one.interval and (one.interval[1] - one.interval[0]) / 4) or 0.01
     return figure(value, spread) + (f" {style.plus_minus} {figure(stderr, stderr)}" if stderr else "")
-
-
-def _interval(interval: Interval | None, error: float = 0.01) -> str:
-    return "" if interval is None else " to ".join(figure(end, error) for end in interval)

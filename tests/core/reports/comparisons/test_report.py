@@ -14,7 +14,7 @@ from modelgauge.comparison.result import (
     RankedSystem,
     RepeatShares,
 )
-from modelgauge.reports.comparison_report import render
+from modelgauge.reports.comparisons.report import render
 from modelgauge.reports.layout import Style
 
 HOSTILE = "\x1b[2J\x07\u202eevil\u2066\r\n::error::x\n\x00| `x` <b>&"

@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from modelgauge.comparison.gates import GateOutcome
 from modelgauge.comparison.result import Comparison, MeasurementComparison
 from modelgauge.data.figures import figure, p_text
-from modelgauge.reports.comparison_report import answers, differing, question
-from modelgauge.reports.comparison_words import VERDICTS, unit_of
+from modelgauge.reports.comparisons.report import answers, differing, question
+from modelgauge.reports.comparisons.words import VERDICTS, unit_of
 from modelgauge.reports.layout import visible
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&@$]|:(?=[\w/])|(?<=www)\.|^[-+=](?=[-+=\s]|$)")
 """What GitHub's Markdown may read as more than text: anywhere, in addresses, and at the beginning."""
-_NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
-_AS_ENTITY = "<>&@"
 _HEAD = ("Test", "Measurement", "Candidate", "Values", "Difference", "95 % interval", "Adjusted p", "Verdict")
 _MOST_ROWS = 500  # GitHub takes a summary of 1 MiB
 _MOST = 10_000  # characters of a text
@@ -82,10 +80,6 @@ def markdown(
     lines += ["", "Also differs:", "", *differs] if differs else []
     lines += ["", "Notes:", "", *notes] if notes else []
     return "\n".join([*lines, ""])
-
-
-def _plain(found: re.Match[str]) -> str:
-    return f"&#{ord(found[0])};" if found[0] in _AS_ENTITY else rf"\{found[0]}"
 
 
 def _gate(outcome: GateOutcome, plain: Callable[[str], str]) -> str:

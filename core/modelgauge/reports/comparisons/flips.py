@@ -5,9 +5,9 @@ from itertools import groupby, zip_longest
 
 from modelgauge.comparison.result import Comparison, FlippedItem
 from modelgauge.data.figures import exact
-from modelgauge.reports.comparison_words import short_json
+from modelgauge.reports.comparisons.text_difference import Kind, Piece, text_difference
+from modelgauge.reports.comparisons.words import short_json
 from modelgauge.reports.layout import Page, Style, folded, one_line, visible
-from modelgauge.reports.text_difference import Kind, Piece, text_difference
 from modelgauge.wording.phrases import ends
 
 _MOST = 1200  # characters of a prompt or an answer

@@ -7,7 +7,7 @@ import pytest
 from comparisons import comparison, row
 
 from modelgauge.comparison.result import FlippedItem
-from modelgauge.reports.flip_report import render_flips
+from modelgauge.reports.comparisons.flips import render_flips
 from modelgauge.reports.layout import Style
 
 FLIP = FlippedItem(

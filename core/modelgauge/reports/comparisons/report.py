@@ -1,6 +1,6 @@
 """The text that a person reads of a comparison: the answer in words, then the numbers with their intervals drawn.
 
-`render` makes a text and prints nothing. The tables are in `comparison_tables.py`.
+`render` makes a text and prints nothing. The tables are in `tables.py`.
 """
 
 from collections import Counter
@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from modelgauge.comparison.result import Comparison, MarginTest, MeasurementComparison
 from modelgauge.data.figures import figure, p_phrase
 from modelgauge.data.results import GIVEN
-from modelgauge.reports.comparison_tables import add_differences, add_leaderboards, add_matrix
-from modelgauge.reports.comparison_words import METHODS, VERDICTS, listed, short_json, unit_of
+from modelgauge.reports.comparisons.tables import add_differences, add_leaderboards, add_matrix
+from modelgauge.reports.comparisons.words import METHODS, VERDICTS, listed, short_json, unit_of
 from modelgauge.reports.layout import Page, Style, counted, one_line
 
 _DETAILED = 6  # comparisons that are answered one by one

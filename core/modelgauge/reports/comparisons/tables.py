@@ -14,8 +14,8 @@ from modelgauge.comparison.result import (
 )
 from modelgauge.data.figures import figure, p_text
 from modelgauge.data.results import Direction
-from modelgauge.reports.comparison_words import VERDICTS, Unit, unit_of
-from modelgauge.reports.interval_chart import Axis
+from modelgauge.reports.comparisons.interval_chart import Axis
+from modelgauge.reports.comparisons.words import VERDICTS, Unit, unit_of
 from modelgauge.reports.layout import Page, cells, counted, one_line
 
 _MOST_OF_A_LINE = 500

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.reports.interval_chart import Axis
+from modelgauge.reports.comparisons.interval_chart import Axis
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from markdown_it import MarkdownIt
 from modelgauge.comparison.gates import Gates
 from modelgauge.comparison.result import Comparison, Differing, FlippedItem
 from modelgauge.data.conditions import Condition
-from modelgauge.reports.comparison_json import comparison_as_json
-from modelgauge.reports.github import annotations, markdown, without_commands
-from modelgauge.reports.junit import junit_xml
+from modelgauge.reports.comparisons.as_json import comparison_as_json
+from modelgauge.reports.comparisons.github import annotations, markdown, without_commands
+from modelgauge.reports.comparisons.junit import junit_xml
 
 FIXED = ["schema_version", "baseline", "family", "comparisons", "differs", "flips"]
 FIXED_OF_ROW = [
