@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from modelgauge.data.annotations import TestItemAnnotations as TestItemAnnotations
     from modelgauge.data.estimates import Estimate as Estimate
     from modelgauge.data.estimates import Score as Score
+    from modelgauge.data.item_records import TestItemExceptionRecord as TestItemExceptionRecord
+    from modelgauge.data.item_records import TestItemRecord as TestItemRecord
     from modelgauge.data.items import PromptWithContext as PromptWithContext
     from modelgauge.data.items import TestItem as TestItem
     from modelgauge.data.prompts import ChatMessage as ChatMessage
@@ -38,8 +40,6 @@ if TYPE_CHECKING:
     from modelgauge.data.prompts import Prompt as Prompt
     from modelgauge.data.prompts import SUTOptions as SUTOptions
     from modelgauge.data.prompts import TextPrompt as TextPrompt
-    from modelgauge.data.records import TestItemExceptionRecord as TestItemExceptionRecord
-    from modelgauge.data.records import TestItemRecord as TestItemRecord
     from modelgauge.data.records import TestRecord as TestRecord
     from modelgauge.data.responses import SUTCompletion as SUTCompletion
     from modelgauge.data.responses import SUTResponse as SUTResponse

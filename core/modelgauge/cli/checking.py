@@ -8,9 +8,9 @@ from typing import Any
 
 from modelgauge.api import Runner
 from modelgauge.cli.single_call import throwaway_runner
+from modelgauge.data.item_records import TestItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, SUTOptions, TextPrompt
-from modelgauge.data.records import TestItemRecord
 from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import Spent
 from modelgauge.interfaces.identity import overrides

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from modelgauge.cli.app import App
     from modelgauge.cli.comparing import BaselineCheck
-    from modelgauge.data.records import ItemRecord, TestRecord
+    from modelgauge.data.item_records import ItemRecord
+    from modelgauge.data.records import TestRecord
     from modelgauge.runs.recorded_run import RecordedRun
 
 log = logging.getLogger(__name__)

@@ -13,9 +13,9 @@ from typing import Any
 from modelgauge.api import Runner
 from modelgauge.cache.explaining import Explanation, explain
 from modelgauge.cache.store import existing_cache
+from modelgauge.data.item_records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt, ChatPrompt, TextPrompt
-from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.engine.calls.splitting import single_prompts
 from modelgauge.engine.calls.traits import JudgeSUTs, Owner, keys_of, learn_secrets, why_unkept

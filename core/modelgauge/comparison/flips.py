@@ -12,8 +12,8 @@ import numpy as np
 from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.result import FlippedItem
 from modelgauge.data.annotations import SUTCompletionAnnotations
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.prompts import prompt_text
-from modelgauge.data.records import ItemRecord
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

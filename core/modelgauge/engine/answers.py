@@ -13,9 +13,9 @@ from modelgauge.data.annotations import (
     SUTResponseAnnotations,
 )
 from modelgauge.data.base import of_valid
+from modelgauge.data.item_records import ItemRecord, RepeatFailure
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import SUTOptions
-from modelgauge.data.records import ItemRecord, RepeatFailure
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.bookkeeping.failures import AtStage, StageError, add_note, as_exception, repeat_failure
 from modelgauge.engine.bookkeeping.tally import CallTally

@@ -10,14 +10,14 @@ from typing import Any
 
 from modelgauge.cache.keys import was_redacted
 from modelgauge.data.annotations import PromptInteractionAnnotations
-from modelgauge.data.items import TestItem, hex_digest
-from modelgauge.data.records import (
+from modelgauge.data.item_records import (
     ItemRecord,
     RepeatFailure,
     TestItemExceptionRecord,
     TestItemRecord,
     item_from_json,
 )
+from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import ConcurrencyChange
 from modelgauge.engine.answers import Answered, Answerer, Failed

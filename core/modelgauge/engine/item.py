@@ -6,9 +6,9 @@ from typing import Any
 
 from modelgauge.data.annotations import PromptInteractionAnnotations, TestItemAnnotations
 from modelgauge.data.base import of_valid
+from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import check_exact
-from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, TestItemRecord
 from modelgauge.engine.answers import Answered, Answerer, Failed, note_failed
 from modelgauge.engine.bookkeeping.failures import (
     AtStage,

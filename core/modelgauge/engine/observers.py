@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from modelgauge.data.records import ItemRecord, TestRecord
+from modelgauge.data.item_records import ItemRecord
+from modelgauge.data.records import TestRecord
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelgauge.config.run_options import RunOptions
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import TestItem
-from modelgauge.data.records import SCHEMA_VERSION, ItemRecord, TestRecord, record_from_json
+from modelgauge.data.records import SCHEMA_VERSION, TestRecord, record_from_json
 from modelgauge.data.results import (
     ConcurrencyChange,
     RunFailure,

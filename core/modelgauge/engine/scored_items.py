@@ -11,9 +11,9 @@ from pydantic import BaseModel
 
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.annotations import MeasuredTestItem
+from modelgauge.data.item_records import ItemRecord, TestItemRecord, item_from_json
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import TextPrompt, asks_nothing
-from modelgauge.data.records import ItemRecord, TestItemRecord, item_from_json
 from modelgauge.engine.measurement_columns import MeasurementColumns
 from modelgauge.engine.source import field_of
 from modelgauge.files.regular import opened

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from modelgauge.api import Runner
-from modelgauge.data.records import ItemRecord, TestRecord
+from modelgauge.data.item_records import ItemRecord
+from modelgauge.data.records import TestRecord
 from modelgauge.datasets.differences import link_to
 from modelgauge.engine.bookkeeping.failures import add_note
 from modelgauge.engine.loop.blocking import blocking

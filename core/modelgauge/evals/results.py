@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelgauge.data.estimates import Score
-from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, TestItemRecord, TestRecord
+from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
+from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED
 from modelgauge.data.spans import Span
 from modelgauge.evals.given_test import GivenTest

@@ -19,9 +19,9 @@ from pydantic_core import to_json
 from modelgauge.api import Runner
 from modelgauge.config.secrets import SecretDescription, SecretStore
 from modelgauge.config.settings import load_settings
+from modelgauge.data.item_records import ItemRecord, Stage
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import TextPrompt
-from modelgauge.data.records import ItemRecord, Stage
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.datasets.dataset_test import prompt_of
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record

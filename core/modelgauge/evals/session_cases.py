@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord, TestItemRecord
+from modelgauge.data.item_records import ItemRecord, RepeatFailure, TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.results import PASSED, Counts
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.totals import Totals

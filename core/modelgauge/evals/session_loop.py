@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from modelgauge.config.run_options import RunOptions
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.items import TestItem
-from modelgauge.data.records import ItemRecord
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.traits import is_cached

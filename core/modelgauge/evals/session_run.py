@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from pydantic_core import to_json
 
-from modelgauge.data.records import ItemRecord
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.results import normalized_result, recorded_ranges
 from modelgauge.engine.run_files.folder import (
     JOURNAL,

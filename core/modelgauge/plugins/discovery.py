@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from pluggy import HookImpl, HookimplOpts
 
     from modelgauge.config.entry_points import PluginEntryPoint
-    from modelgauge.data.records import ItemRecord, TestRecord
+    from modelgauge.data.item_records import ItemRecord
+    from modelgauge.data.records import TestRecord
     from modelgauge.plugins.construction import Kind, Servers
 
 _HOOK_PREFIX = f"{PROJECT_NAME}_"

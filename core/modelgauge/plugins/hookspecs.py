@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     import click
 
-    from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord, TestRecord
+    from modelgauge.data.item_records import TestItemExceptionRecord, TestItemRecord
+    from modelgauge.data.records import TestRecord
     from modelgauge.plugins.registry import Register
 
 PROJECT_NAME = "modelgauge"

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord
+from modelgauge.data.item_records import ItemRecord, RepeatFailure, TestItemExceptionRecord
 
 _DIFFERING = re.compile(
     r"'[^'\n]{0,10000}'|\"[^\"\n]{0,10000}\"|(?<![\w-])[\w-]*\d[\w-]*(?:\.\d+)?"

@@ -4,7 +4,8 @@ import math
 
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.figures import figure, limit
-from modelgauge.data.records import TestItemRecord, TestRecord
+from modelgauge.data.item_records import TestItemRecord
+from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED, judged
 from modelgauge.reports.layout import Style
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from modelgauge.data.records import ItemRecord
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.runs.recorded_run import RecordedRun
 
 

@@ -8,7 +8,8 @@ from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
-from modelgauge.data.records import ItemRecord, TestRecord, item_from_json
+from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.data.records import TestRecord
 from modelgauge.engine.run_files.folder import whole_lines
 from modelgauge.errors import RecordError
 from modelgauge.files.regular import opened

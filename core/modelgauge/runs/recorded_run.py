@@ -4,7 +4,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from modelgauge.data.records import ItemRecord, TestRecord, item_from_json
+from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN, failing
 from modelgauge.engine.run_files.folder import RunFolder, whole_lines
 from modelgauge.errors import NewRunNeededError

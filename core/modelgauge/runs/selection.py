@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from modelgauge.data.conditions import Condition
-from modelgauge.data.records import ItemRecord, TestItemRecord
+from modelgauge.data.item_records import ItemRecord, TestItemRecord
 from modelgauge.data.results import failing
 from modelgauge.errors import UnknownNameError
 from modelgauge.runs.recorded_run import RecordedRun

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 from unittest import SkipTest
 
 from modelgauge.data.base import typed
+from modelgauge.data.item_records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.json_values import check_exact
 from modelgauge.data.prompts import AnyPrompt
-from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord, TestRecord
+from modelgauge.data.records import TestRecord
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.dependencies import WebData
 from modelgauge.errors import DefinitionError, InvalidDataError

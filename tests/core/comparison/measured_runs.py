@@ -5,8 +5,9 @@ from modelgauge.data.annotations import (
     SUTCompletionAnnotations,
     SUTResponseAnnotations,
 )
+from modelgauge.data.item_records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.items import TestItem
-from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord, TestRecord
+from modelgauge.data.records import TestRecord
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.results import CallCounts, Counts, Spent
 

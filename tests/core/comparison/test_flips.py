@@ -16,9 +16,9 @@ from modelgauge.data.annotations import (
     SUTCompletionAnnotations,
     SUTResponseAnnotations,
 )
+from modelgauge.data.item_records import TestItemRecord
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import ChatPrompt
-from modelgauge.data.records import TestItemRecord
 from modelgauge.data.responses import SUTCompletion
 
 

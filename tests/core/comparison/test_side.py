@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from recorded import folder, item, record
 
 from modelgauge.comparison.pairing.side import Side
+from modelgauge.data.item_records import RepeatFailure
 from modelgauge.data.prompts import ChatPrompt, SUTOptions, TextPrompt
-from modelgauge.data.records import RepeatFailure
 from modelgauge.data.results import GIVEN
 from modelgauge.errors import RecordError
 from modelgauge.runs.recorded_run import RecordedRun

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from modelgauge.data.annotations import MeasuredTestItem, measurement
+from modelgauge.data.item_records import TestItemRecord
 from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.records import TestItemRecord
 from modelgauge.errors import InvalidDataError
 
 

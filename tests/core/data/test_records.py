@@ -6,15 +6,9 @@ import sys
 
 import pytest
 
+from modelgauge.data.item_records import TestItemExceptionRecord, TestItemRecord, item_from_json
 from modelgauge.data.items import TestItem
-from modelgauge.data.records import (
-    SCHEMA_VERSION,
-    TestItemExceptionRecord,
-    TestItemRecord,
-    TestRecord,
-    item_from_json,
-    record_from_json,
-)
+from modelgauge.data.records import SCHEMA_VERSION, TestRecord, record_from_json
 from modelgauge.errors import InvalidDataError, RecordError
 
 OWN = {

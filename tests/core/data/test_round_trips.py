@@ -16,9 +16,10 @@ from modelgauge.data.annotations import (
 )
 from modelgauge.data.base import Frozen, UnknownFields
 from modelgauge.data.estimates import Estimate, Score
+from modelgauge.data.item_records import TestItemExceptionRecord, TestItemRecord, item_from_json
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import ChatMessage, ChatPrompt, ChatRole, SUTOptions, TextPrompt
-from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord, TestRecord, item_from_json
+from modelgauge.data.records import TestRecord
 from modelgauge.data.responses import (
     SUTCompletion,
     SUTResponse,

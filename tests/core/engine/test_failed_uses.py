@@ -16,7 +16,7 @@ from modelgauge import (
     load_record,
 )
 from modelgauge.config.secrets import SecretStore
-from modelgauge.data.records import item_from_json
+from modelgauge.data.item_records import item_from_json
 from modelgauge.evals import observe, update_current_trace
 from modelgauge.interfaces.sut import Fatal, Retry
 

@@ -7,7 +7,7 @@ import pytest
 
 from modelgauge import PromptWithContext, TestItem, load_record, rescore, resume
 from modelgauge.cache.store import DiskCache
-from modelgauge.data.records import item_from_json
+from modelgauge.data.item_records import item_from_json
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.errors import RecordError
 from modelgauge.plugins.discovery import Plugins

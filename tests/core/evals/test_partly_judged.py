@@ -10,7 +10,7 @@ from pytest_sessions import records, summary_of
 
 from modelgauge import FunctionSUT, Score, load_record, rescore, resume, run_test
 from modelgauge.cli.main import cli
-from modelgauge.data.records import TestItemExceptionRecord
+from modelgauge.data.item_records import TestItemExceptionRecord
 from modelgauge.evals import DatasetTest, Golden, LLMTestCase, evaluate, observe
 from modelgauge.metrics import Metric
 from modelgauge.reports.thresholds import why_not_passed

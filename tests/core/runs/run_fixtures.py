@@ -2,8 +2,9 @@
 
 import pytest
 
+from modelgauge.data.item_records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.items import TestItem
-from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord, TestRecord
+from modelgauge.data.records import TestRecord
 from modelgauge.engine.run_files.folder import RunFolder
 
 

@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from modelgauge.data.records import RepeatFailure, record_from_json
+from modelgauge.data.item_records import RepeatFailure
+from modelgauge.data.records import record_from_json
 from modelgauge.data.results import Counts, RunFailure
 from modelgauge.errors import RecordError
 from modelgauge.reports.failures import group_failures, without_our_frames

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from modelgauge.data.records import RepeatFailure
+from modelgauge.data.item_records import RepeatFailure
 from modelgauge.data.results import CallCounts, RunFailure, Spent
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.run_files.journal import JournalFile

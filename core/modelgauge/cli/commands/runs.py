@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from modelgauge.cli.app import App
+    from modelgauge.data.item_records import ItemRecord, RepeatFailure, TestItemExceptionRecord
     from modelgauge.data.items import PromptWithContext
-    from modelgauge.data.records import ItemRecord, RepeatFailure, TestItemExceptionRecord, TestRecord
+    from modelgauge.data.records import TestRecord
     from modelgauge.engine.run_files.folder import RunFolder
     from modelgauge.runs.recorded_run import RecordedRun
     from modelgauge.runs.selection import Selection
@@ -348,7 +349,7 @@ def _show_not_passed(app: App, run: RecordedRun) -> int:
 def _item_lines(record: ItemRecord) -> Iterator[str]:
     from modelgauge.cli.commands.run_one import shown
     from modelgauge.data.figures import exact
-    from modelgauge.data.records import TestItemRecord
+    from modelgauge.data.item_records import TestItemRecord
 
     yield f"{record.index + 1}. {record.test_item.id}"
     for interaction in record.interactions:
@@ -391,7 +392,7 @@ def _known_lines(context: Any) -> Iterator[str]:
 
 
 def _failed(record: TestItemExceptionRecord | RepeatFailure) -> str:
-    from modelgauge.data.records import RepeatFailure
+    from modelgauge.data.item_records import RepeatFailure
 
     which = f" (repeat {record.repeat + 1})" if isinstance(record, RepeatFailure) else ""
     return f"  FAILED at {record.stage} ({record.source_uid}){which}: {record.error_type}: {record.message}"

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from modelgauge.comparison.named_runs import Given, named_runs
+from modelgauge.data.item_records import ItemRecord, TestItemRecord
 from modelgauge.data.prompts import prompt_text
-from modelgauge.data.records import ItemRecord, TestItemRecord, TestRecord
+from modelgauge.data.records import TestRecord
 from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.files.tables import Table, csv_text, read_table, table_of_rows
 from modelgauge.runs.recorded_run import RecordedRun

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from modelgauge.comparison.result import Differing, System
-from modelgauge.data.records import ItemRecord
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.results import Direction
 
 if TYPE_CHECKING:

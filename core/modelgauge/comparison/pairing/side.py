@@ -8,7 +8,7 @@ import numpy as np
 from pydantic_core import from_json
 
 from modelgauge.comparison.pairing.item_columns import ItemColumns, RepeatsOfItems
-from modelgauge.data.records import ItemRecord, item_from_json
+from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.engine.run_files.folder import RunFolder, whole_lines
 from modelgauge.files.regular import opened
 from modelgauge.runs.recorded_run import RecordedRun

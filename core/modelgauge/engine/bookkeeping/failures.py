@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from modelgauge.data.annotations import PromptInteractionAnnotations
+from modelgauge.data.item_records import RepeatFailure, Stage, TestItemExceptionRecord
 from modelgauge.data.items import TestItem
-from modelgauge.data.records import RepeatFailure, Stage, TestItemExceptionRecord
 from modelgauge.data.results import RunFailure, RunStage
 from modelgauge.engine.bookkeeping.app_trace import traces_of
 from modelgauge.errors import RedactedAnswerError, RunStoppedError

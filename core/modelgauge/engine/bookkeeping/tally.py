@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from modelgauge.data.base import of_valid
-from modelgauge.data.records import ItemRecord, TestItemRecord
+from modelgauge.data.item_records import ItemRecord, TestItemRecord
 from modelgauge.data.results import CallCounts, Counts, Spent
 from modelgauge.data.spans import Trace
 

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.config.settings import load_settings
+from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.json_values import finite, is_exact
-from modelgauge.data.records import ItemRecord, TestRecord, item_from_json, record_from_json
+from modelgauge.data.records import TestRecord, record_from_json
 from modelgauge.engine.run_files.manifest import is_signed, signed
 from modelgauge.errors import RecordError, RunStoppedError, SettingsError
 from modelgauge.files.lock import lock

@@ -11,8 +11,8 @@ from pydantic_core import to_json
 
 from modelgauge.cache.keys import was_redacted
 from modelgauge.data.annotations import PromptInteractionAnnotations
+from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, item_from_json
 from modelgauge.data.items import Digests, PromptWithContext, TestItem, hex_digest
-from modelgauge.data.records import ItemRecord, TestItemExceptionRecord, item_from_json
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record, message_of
 from modelgauge.engine.run_files.folder import refused, whole_lines
 from modelgauge.errors import InvalidDataError, RecordError

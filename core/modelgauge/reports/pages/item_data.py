@@ -13,8 +13,8 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any
 
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.prompts import ChatPrompt
-from modelgauge.data.records import ItemRecord
 from modelgauge.reports.item_texts import expected_text
 from modelgauge.runs.selection import outcome_of
 

@@ -14,9 +14,9 @@ from modelgauge.data.annotations import (
     SUTCompletionAnnotations,
     SUTResponseAnnotations,
 )
+from modelgauge.data.item_records import RepeatFailure, TestItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import ChatMessage, ChatPrompt
-from modelgauge.data.records import RepeatFailure, TestItemRecord
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.errors import InputFileError, InvalidOptionError
 

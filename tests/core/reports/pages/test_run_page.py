@@ -10,7 +10,7 @@ import pytest
 
 from modelgauge import PromptWithContext, TestItem, run_test
 from modelgauge.cli.main import cli
-from modelgauge.data.records import TestItemExceptionRecord, TestItemRecord
+from modelgauge.data.item_records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.reports.pages.run_page import write_page
 from modelgauge.runs.state import recorded_run

@@ -1,0 +1,168 @@
+"""What a run leaves behind of each item: its record, scored or failed, as a line of the journal has it."""
+
+import json
+from collections.abc import Iterable
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, ValidationError
+
+from modelgauge.data.annotations import Interactions, Measurements, PromptInteractionAnnotations
+from modelgauge.data.base import Count, Frozen
+from modelgauge.data.items import Digests, TestItem
+from modelgauge.data.json_values import is_exact
+from modelgauge.data.spans import TRACE, Span, Trace
+from modelgauge.errors import InvalidDataError, RecordError
+
+Stage = Literal["sut", "annotator", "measure"]
+
+
+class RepeatFailure(Frozen):
+    """A repeat of an item that failed, where the item was scored by its other repeats.
+
+    Args:
+        repeat: which one, from 0.
+        stage: where it failed.
+        source_uid: the uid of the SUT, annotator or test that failed.
+        error_type: the class of the exception.
+        message: what it says.
+        traceback: where it was raised.
+        traces: what an observed app did until it failed.
+    """
+
+    repeat: Count
+    stage: Stage
+    source_uid: str
+    error_type: str
+    message: str
+    traceback: str
+    traces: tuple[Trace, ...] = ()
+
+
+class TestItemRecord(Frozen):
+    """An item that was scored.
+
+    Args:
+        kind: always "item": what a line of the journal is of.
+        index: its place in the test, from 0.
+        test_item: the item, with its id.
+        interactions: prompts with annotated responses.
+        measurements: what `measure_quality` returned, reduced over repeats where there were several.
+        binary: the measurements that were given as bool; their range is 0 to 1.
+        repeat_measurements: those of each repeat that was measured, where each prompt was asked several times.
+        failed_repeats: the other repeats.
+        digests: of the item as it was before secrets were taken out of the record; None where none were.
+        redacted: whether a secret was taken out of the responses, so that they cannot be measured again.
+    """
+
+    __test__: ClassVar[bool] = False
+
+    kind: Literal["item"] = "item"
+    index: Count
+    test_item: TestItem
+    interactions: Interactions
+    measurements: Measurements
+    binary: tuple[str, ...] = ()
+    repeat_measurements: tuple[dict[str, float], ...] = ()
+    failed_repeats: Annotated[tuple[RepeatFailure, ...], Field(exclude_if=lambda value: not value)] = ()
+    digests: Digests | None = None
+    redacted: bool = False
+
+    @property
+    def failures(self) -> tuple[RepeatFailure, ...]:
+        """What failed of it."""
+        return self.failed_repeats
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """What the app did while it answered, where it is an observed one."""
+        return _spans(self.interactions)
+
+
+class TestItemExceptionRecord(Frozen):
+    """An item that could not be scored, and why.
+
+    Args:
+        kind: always "exception": what a line of the journal is of.
+        index: its place in the test, from 0.
+        test_item: the item, with its id.
+        interactions: those that were completed before the failure; they are kept, since they are paid.
+        stage: where it failed.
+        source_uid: the uid of the SUT, annotator or test that failed.
+        error_type: the class of the exception.
+        message: what it says.
+        traceback: where it was raised.
+        traces: what an observed app did until it failed: the last attempt of each use of it that did.
+        measurements: what the test could measure all the same, where only some of its annotators failed.
+        binary: those of them that were given as bool.
+        digests: of the item as it was before secrets were taken out of the record; None where none were.
+        redacted: whether a secret was taken out of the responses, so that they cannot be measured again.
+    """
+
+    __test__: ClassVar[bool] = False
+
+    kind: Literal["exception"] = "exception"
+    index: Count
+    test_item: TestItem
+    interactions: Interactions = ()
+    stage: Stage
+    source_uid: str
+    error_type: str
+    message: str
+    traceback: str
+    traces: tuple[Trace, ...] = ()
+    measurements: Measurements = Field(default_factory=dict)
+    binary: tuple[str, ...] = ()
+    digests: Digests | None = None
+    redacted: bool = False
+
+    @property
+    def failures(self) -> tuple["TestItemExceptionRecord"]:
+        """What failed of it: all."""
+        return (self,)
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """What the app did, where it is an observed one: first in the uses that were completed."""
+        failed = (span for trace in self.traces for span in trace.spans)
+        return (*_spans(self.interactions), *failed)
+
+
+def _spans(interactions: Iterable[PromptInteractionAnnotations]) -> tuple[Span, ...]:
+    """The spans of the traces that the completions hold."""
+    metadata = [each.completion.metadata for one in interactions for each in one.response.completions]
+    return tuple([span for one in metadata if TRACE in one for span in Trace.load(one[TRACE]).spans])
+
+
+ItemRecord = TestItemRecord | TestItemExceptionRecord
+_KINDS: dict[str, type[ItemRecord]] = {"item": TestItemRecord, "exception": TestItemExceptionRecord}
+
+
+def item_from_json(line: bytes, where: str) -> ItemRecord:
+    """Read a line of a journal.
+
+    Args:
+        line: JSON.
+        where: file and line, for messages.
+
+    Raises:
+        RecordError: it is none; the message names file and line.
+    """
+    try:  # the quick way, for all but damaged lines and those of other versions
+        cls = TestItemRecord if line.startswith(b'{"kind":"item",') else TestItemExceptionRecord
+        return cls.model_validate_json(line)
+    except ValidationError:
+        pass
+    try:
+        data = json.loads(line)
+        if not is_exact(data):
+            raise ValueError("it holds what no JSON can")  # noqa: TRY301  described like what cannot be read
+        return _KINDS[data["kind"]].load(data)
+    except InvalidDataError as error:
+        why = error.problem.rstrip(".")
+    except (ValueError, RecursionError) as error:
+        why = str(error)
+    except (KeyError, TypeError):
+        why = "it says of no item that it was scored or failed"
+    raise RecordError(
+        f"{where} is not an item record: {why}.", fix="Remove the line, then run `modelgauge resume`."
+    )
