@@ -65,7 +65,7 @@ class ItemTable:
         return [row["measured"][name] for row in self.rows if name in row["measured"]]
 
     def packed(self) -> str:
-        """The rows as columns: base64 of gzipped JSON; see `static/items.js` for what it does with each."""
+        """The rows as columns: base64 of gzipped JSON; see `static/run_items.js` for what it does with each."""
         columns: dict[str, Iterable[Any]] = {
             name: map(itemgetter(name), self.rows)
             for name in ("id", "question", "answer", "expected", "search", "state")

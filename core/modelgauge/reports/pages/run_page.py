@@ -17,6 +17,7 @@ from modelgauge.runs.recorded_run import RecordedRun
 
 MOST_ITEMS = 100_000
 """Items of a run that a page holds: more make a file that browsers do not open."""
+_SCRIPTS = ("elements.js", "item_view.js", "items.js", "run_items.js", "start.js")
 _HELD = 4 << 20  # characters of items that are held in memory until the first screen is written
 _CHUNK = 1 << 20
 _POLICY = (
@@ -39,7 +40,7 @@ def write_page(
         redact: takes secrets out of a text.
         without_texts: leave out prompts, answers and contexts.
     """
-    style, script = _asset("page.css"), _asset("items.js")
+    style, script = _asset("page.css"), "\n".join(map(_asset, _SCRIPTS))
     policy = _POLICY.format(style=_hash(style), script=_hash(script))
     environment = _environment()
     environment.filters["shown"] = lambda text: visible(redact(str(text)))

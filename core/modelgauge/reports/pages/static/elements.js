@@ -1,0 +1,69 @@
+"use strict";
+// What all views are made of. All texts become text nodes, never markup.
+
+const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+const MOST_SHOWN = 20000;
+
+function make(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name in element) element[name] = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+// A text with its invisible characters shown as U+200B.
+function shown(text) {
+  const fragment = document.createDocumentFragment();
+  let end = 0;
+  for (const match of text.matchAll(INVISIBLE)) {
+    const code = match[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+    fragment.append(text.slice(end, match.index), make("span", { className: "invisible" }, `U+${code}`));
+    end = match.index + match[0].length;
+  }
+  fragment.append(text.slice(end));
+  return fragment;
+}
+
+// A text in a box of its own; of a very long one the beginning, and a button for the rest.
+function box(text, className = "") {
+  const content = make("pre", { className: `text ${className}`, dir: "auto" }, shown(text.slice(0, MOST_SHOWN)));
+  if (text.length <= MOST_SHOWN) return content;
+  const more = make("button", { type: "button" }, `Show all ${counted(text.length)} characters`);
+  more.onclick = () => { content.replaceChildren(shown(text)); more.remove(); };
+  return make("div", {}, content, more);
+}
+
+const asText = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
+const counted = (value) => value.toLocaleString("en");
+const number = (value) => (Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4))));
+
+function section(title, ...content) {
+  return make("section", {}, make("h3", {}, shown(title)), ...content);
+}
+
+function folded(summary, ...content) {
+  return make("details", {}, make("summary", {}, shown(summary)), ...content);
+}
+
+async function unpack(text) {
+  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+// The items that stand in this very file, as blocks with ids.
+function embedded(run) {
+  const block = (name) => unpack(document.getElementById(`run-${run}-${name}`).textContent);
+  const parts = new Map();
+  return {
+    block,
+    rows: () => block("rows"),
+    part(place) {
+      if (!parts.has(place)) parts.set(place, block(`part-${place}`));
+      return parts.get(place);
+    },
+  };
+}

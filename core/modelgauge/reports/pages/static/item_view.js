@@ -1,0 +1,104 @@
+// One item: its prompts, answers, annotations, failures and spans.
+
+function promptView(one) {
+  const turns = one.prompt.messages ?? [{ role: "user", text: one.prompt.text }];
+  const chat = make("div", { className: "chat" });
+  for (const turn of turns) {
+    chat.append(make("div", { className: `turn ${turn.role}` }, make("b", {}, turn.role), box(turn.text)));
+  }
+  return chat;
+}
+
+function annotationView(name, value) {
+  const score = value?.value ?? value?.score;
+  const reason = value?.reason;
+  if (typeof score !== "number") return section(name, box(asText(value)));
+  const rest = reason ? [box(reason)] : [];
+  return section(`${name}: ${number(score)}`, ...rest, folded("all of it", box(asText(value))));
+}
+
+function completionView({ completion, annotations }, answerBox) {
+  const parts = [answerBox(completion.text)];
+  const words = (completion.reasoning ?? "").split(/\s+/).filter(Boolean).length;
+  if (completion.reasoning) parts.unshift(folded(`reasoning, ${counted(words)} words`, box(completion.reasoning)));
+  if (completion.finish_reason) parts.push(make("p", { className: "note" }, "ended: ", shown(completion.finish_reason)));
+  for (const call of completion.tool_calls ?? []) parts.push(section(`tool ${call.name}`, box(asText(call))));
+  const metadata = Object.entries(completion.metadata ?? {}).filter(([name]) => name !== "trace");
+  if (metadata.length) parts.push(folded("metadata", box(asText(Object.fromEntries(metadata)))));
+  for (const [name, value] of Object.entries(annotations ?? {})) parts.push(annotationView(name, value));
+  return make("div", {}, ...parts);
+}
+
+function usageText(usage) {
+  if (!usage) return "";
+  const tokens = [usage.input_tokens, usage.output_tokens].filter((one) => one != null).join(" → ");
+  return [tokens && `${tokens} tokens`, usage.cost_usd != null && `$${usage.cost_usd}`].filter(Boolean).join(" · ");
+}
+
+function traceView(trace) {
+  const whole = Math.max(trace.seconds ?? 0, 1e-9);
+  const depth = new Map([[null, -1], [undefined, -1]]);
+  const tree = make("ul", { className: "spans" });
+  for (const span of trace.spans) {
+    depth.set(span.id, depth.get(span.parent ?? null) + 1);
+    const bar = make("span", { className: "time" }, make("span"));
+    bar.firstChild.style.marginLeft = `${(100 * span.start) / whole}%`;
+    bar.firstChild.style.width = `${Math.max(1, (100 * (span.seconds ?? 0)) / whole)}%`;
+    const about = `${span.name} (${span.type}) ${span.seconds == null ? "not ended" : `${number(span.seconds)} s`}`;
+    const line = folded(about, ...["input", "output", "error", "metadata"].filter((name) => span[name] != null)
+      .map((name) => section(name, box(asText(span[name])))));
+    const row = make("li", {}, line, bar);
+    row.style.paddingLeft = `${depth.get(span.id)}rem`;
+    tree.append(row);
+  }
+  return section(`Spans of ${trace.name}, ${number(trace.seconds ?? 0)} s`, tree);
+}
+
+function failureView(failure) {
+  const title = `Failed at ${failure.stage} (${failure.source_uid}): ${failure.error_type}`;
+  return section(title, box(failure.message ?? ""), folded("traceback", box(failure.traceback ?? "")));
+}
+
+const contextOf = (value) => (value == null ? [] : [folded("context, which the SUT does not see", box(asText(value)))]);
+
+const failuresOf = (record) => (record.kind === "exception" ? [record] : record.failed_repeats ?? []);
+
+// Why an item failed, and what was measured of it.
+function outcomeView(record, expected) {
+  const measured = Object.entries(record.measurements ?? {}).map(([name, value]) => `${name} = ${number(value)}`);
+  if (expected) measured.push(`expected: ${expected}`);
+  const line = make("p", { className: "measured" }, shown(measured.join(" · ") || "nothing measured"));
+  return [...failuresOf(record).map(failureView), line];
+}
+
+const promptsOf = (record) => record.test_item?.prompts ?? [];
+
+// A prompt of an item with its context; the first with that of the item too.
+function questionView(record, place) {
+  const prompt = promptsOf(record)[place];
+  return [section("Prompt", promptView(prompt)), ...contextOf(prompt.context), ...(place ? [] : contextOf(record.test_item.context))];
+}
+
+// The answers to a prompt of an item, with their judgements and spans; `answerBox` shows the text of a completion.
+function answersView(record, place, answerBox = (text) => box(text, "answer")) {
+  const asked = record.interactions ?? [];
+  const same = JSON.stringify(promptsOf(record)[place].prompt);
+  const parts = [];
+  for (const one of asked.filter((each) => JSON.stringify(each.prompt.prompt) === same)) {
+    const repeat = asked.length > 1 && one.repeat ? `, repeat ${one.repeat + 1}` : "";
+    const title = [`Answer${repeat}`, usageText(one.response.usage)].filter(Boolean).join(" · ");
+    parts.push(section(title, ...one.response.completions.map((completion) => completionView(completion, answerBox))));
+    for (const { completion } of one.response.completions) {
+      const trace = completion.metadata?.trace;
+      if (trace?.spans) parts.push(traceView(trace));
+    }
+  }
+  return parts;
+}
+
+const failedTraces = (record) => failuresOf(record).flatMap((failure) => (failure.traces ?? []).map(traceView));
+
+function itemView(record, expected) {
+  const asked = promptsOf(record).flatMap((_, place) => [...questionView(record, place), ...answersView(record, place)]);
+  return [...outcomeView(record, expected), ...asked, ...failedTraces(record)];
+}

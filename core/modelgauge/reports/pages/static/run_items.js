@@ -1,0 +1,59 @@
+// The items of a run, as a model of their table. A `source` gives the data: `rows()` the columns of all items, `part(n)`
+// the records of a part.
+
+// The filter by what became of items.
+function stateFilter(states) {
+  const counts = {};
+  for (const state of states) counts[state] = (counts[state] ?? 0) + 1;
+  const named = Object.keys(counts).filter((state) => state !== "ok").sort();
+  return {
+    name: "show",
+    title: "Show",
+    options: [["", `all ${counted(states.length)}`], ...named.map((state) => [state, `${state} ${counted(counts[state])}`])],
+    keeps: (value) => value && ((place) => states[place] === value),
+  };
+}
+
+// The filters by labels that few items share; `at` gives the place of an item among those that were labelled.
+function facetFilters(facets, at = (place) => place) {
+  return Object.entries(facets).map(([name, facet]) => ({
+    name: `is-${name}`,
+    title: name,
+    options: [["", "all"], ...facet.values.map((value) => [value, value])],
+    keeps(value) {
+      const wanted = facet.values.indexOf(value);
+      return wanted >= 0 && ((place) => facet.of[at(place)] === wanted);
+    },
+  }));
+}
+
+// Two ways to sort by numbers; items without one stand last.
+function sortsBy(name, values) {
+  const key = (sign) => (place) => (values[place] == null ? Infinity : sign * values[place]);
+  return [{ value: `${name}<`, title: `${name}, lowest first`, key: key(1) }, { value: `${name}>`, title: `${name}, highest first`, key: key(-1) }];
+}
+
+const recordAt = async (source, rows, place) => (await source.part(Math.floor(place / rows.part)))[place % rows.part];
+
+async function runItems(run, source) {
+  const rows = await source.rows();
+  const names = Object.keys(rows.measured).filter((name) => !/(^|\.)passed$/.test(name)); // the filter has these
+  const measured = names.map((name) => ({
+    title: name,
+    number: true,
+    text(place) {
+      const value = rows.measured[name][place];
+      return value == null ? (rows.state[place] === "failed" ? "failed" : "") : number(value);
+    },
+  }));
+  return {
+    address: { run },
+    ids: rows.id,
+    columns: [...["question", "answer", "expected"].map((title) => ({ title, text: (place) => rows[title][place] })), ...measured],
+    filters: [stateFilter(rows.state), ...facetFilters(rows.facets)],
+    sorts: names.flatMap((name) => sortsBy(name, rows.measured[name])),
+    search: (place) => rows.search[place],
+    look: (place) => rows.state[place].replaceAll(" ", "-"),
+    view: async (place) => itemView(await recordAt(source, rows, place), rows.expected[place]),
+  };
+}
