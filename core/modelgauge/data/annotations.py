@@ -66,6 +66,8 @@ class PromptInteractionAnnotations(Frozen):
         key: of the answer in the cache, which the journal holds and other JSON does not; None where it is not cached.
         annotation_keys: for each completion the cache keys of its annotations by name, where any is cached; the
             journal holds them and other JSON does not.
+        other_keys: the cache keys of further completions that took a call each, and of what judges were answered; they
+            stand in the journal only, too.
     """
 
     prompt: PromptWithContext
@@ -73,6 +75,7 @@ class PromptInteractionAnnotations(Frozen):
     repeat: Count = 0
     key: str | None = Field(default=None, exclude=True, repr=False)
     annotation_keys: tuple[dict[str, str], ...] = Field(default=(), exclude=True, repr=False)
+    other_keys: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
 
 
 def _with_prompts(value: Any, info: ValidationInfo) -> Any:

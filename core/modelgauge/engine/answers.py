@@ -41,6 +41,7 @@ class Answered:
         key: of the answer in the cache, where it is there.
         annotations: of each completion, by the annotators' names; none at first.
         annotation_keys: the keys of annotations that are in the cache, by the annotators' names, for each completion.
+        other_keys: those of further completions that took a call each, and of what judges were answered.
     """
 
     prompt: PromptWithContext
@@ -49,6 +50,7 @@ class Answered:
     key: str | None = None
     annotations: list[dict[str, Any]] = field(default_factory=list)
     annotation_keys: list[dict[str, str]] = field(default_factory=list)
+    other_keys: list[str] = field(default_factory=list)
 
     def recorded(self) -> PromptInteractionAnnotations:
         """The answer as records have it."""
@@ -66,6 +68,7 @@ class Answered:
             repeat=self.repeat,
             key=self.key,
             annotation_keys=tuple(self.annotation_keys) if any(self.annotation_keys) else (),
+            other_keys=tuple(dict.fromkeys(self.other_keys)),
         )
 
 
@@ -176,8 +179,8 @@ def asking_sut(
 
     async def ask(prompt: PromptWithContext, repeat: int) -> Answered:
         sent: Any = prompt.prompt if is_plain else prompt.prompt.with_options(options)
-        response, key = await ask_sut(sut, sent, calls, repeat)
-        return Answered(prompt, response, repeat, key)
+        response, [key, *others] = await ask_sut(sut, sent, calls, repeat)
+        return Answered(prompt, response, repeat, key, other_keys=[one for one in others if one is not None])
 
     return ask
 

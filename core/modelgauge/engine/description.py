@@ -11,6 +11,9 @@ from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.records import DatasetReference, TestRecord
 from modelgauge.data.results import Direction, RecordedRange, Threshold, known_directions, recorded_ranges
 from modelgauge.engine.work import Work
+from modelgauge.interfaces.test import PromptResponseTest
+
+_METHODS = ("choose_annotators", "aggregate_measurements")
 
 
 class Inputs(Frozen):
@@ -72,6 +75,8 @@ class WorkDescription(Frozen):
         thresholds: of the test.
         ranges: of measurements, as the test declares them; None where an older version wrote it.
         directions: of measurements, as far as they are known; None where an older version wrote it.
+        own_methods: those of `choose_annotators` and `aggregate_measurements` that the test defines itself; None where
+            an older version wrote it.
         options: of the run, as `RunOptions.recorded` gives them.
         inputs: what the objects were made of.
     """
@@ -89,6 +94,7 @@ class WorkDescription(Frozen):
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
     ranges: dict[str, RecordedRange] | None = None
     directions: dict[str, Direction] | None = None
+    own_methods: Annotated[tuple[str, ...] | None, Field(strict=False)] = None
     options: Annotated[dict[str, Any], AfterValidator(_checked_options)]
     inputs: Inputs = Inputs()
 
@@ -106,6 +112,7 @@ class WorkDescription(Frozen):
             thresholds=dict(test.thresholds),
             ranges=recorded_ranges(test.measurement_ranges),
             directions=known_directions(test.measurement_directions, test.thresholds),
+            own_methods=tuple([name for name in _METHODS if _defines(type(test), name)]),
             options=options.recorded(),
             **annotators_of(work),
         )
@@ -147,3 +154,7 @@ def annotators_of(work: Work) -> dict[str, Any]:
 def _made(owner: Any) -> dict[str, Any]:
     made: dict[str, Any] = owner.initialization.model_dump(mode="json")
     return made
+
+
+def _defines(cls: type[PromptResponseTest], method: str) -> bool:
+    return getattr(cls, method) is not getattr(PromptResponseTest, method)

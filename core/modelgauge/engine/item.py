@@ -19,7 +19,7 @@ from modelgauge.engine.bookkeeping.failures import (
     is_from_outside,
     message_of,
 )
-from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.bookkeeping.tally import Tally, judge_keys
 from modelgauge.engine.calls.ask_sut import note_kept_answer
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.services import Turns
@@ -155,6 +155,7 @@ class ItemWorker:
     async def _annotate(self, answered: Answered, place: int, name: str) -> tuple[Any, str | None]:
         target = self.annotators[name]
         annotator: Any = target.owner
+        judge_keys.set(answered.other_keys)
         with AtStage("annotator", annotator.uid):
             completions = answered.response.completions
             cost = cost_of_each(answered.response.usage, len(completions))

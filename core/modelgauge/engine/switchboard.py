@@ -16,7 +16,7 @@ from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTResponse
 from modelgauge.engine.answers import Answerer, Asking, asking_cases, asking_sut
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
-from modelgauge.engine.bookkeeping.tally import Tally, current_tally
+from modelgauge.engine.bookkeeping.tally import Tally, current_tally, judge_keys
 from modelgauge.engine.calls.ask_sut import ask_sut
 from modelgauge.engine.calls.budget import Budget
 from modelgauge.engine.calls.call import Target
@@ -97,7 +97,7 @@ class Switchboard:
             )
         with self.services.deadlines.paused():
             try:
-                return (await ask_sut(target, prompt, current_tally.get(Tally()).judge_calls))[0]
+                response, keys = await ask_sut(target, prompt, current_tally.get(Tally()).judge_calls)
             except (RunStoppedError, DefinitionError):
                 raise
             except Exception as error:
@@ -107,6 +107,8 @@ class Switchboard:
                     f"{type(error).__name__}: {message_of(error).rstrip('.')}.",
                     fix="See why it failed in the traceback.",
                 ) from error
+        judge_keys.get([]).extend([key for key in keys if key is not None])
+        return response
 
     def asked_sut(self, annotator: CompletionAnnotator[Any], name: str) -> PromptResponseSUT[Any, Any]:
         """The SUT that a judge asks under a name."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from modelgauge import PromptWithContext, TestItem, load_record, rescore, resume
+from modelgauge import PromptWithContext, SUTOptions, TestItem, load_record, rescore, resume
 from modelgauge.cache.store import DiskCache
 from modelgauge.data.item_records import item_from_json
 from modelgauge.engine.run_files.journal import line_of
@@ -52,7 +52,52 @@ def test_what_is_not_cached_has_no_key(make_test, make_sut, make_annotator, run,
     record = run(make_test(TWICE, annotators={"one": annotator}), make_sut(), caching=False)
     [line] = lines(run_folder / "runs" / record.run_id)
     assert [one["key"] for one in line["interactions"]] == [None, None]
-    assert not any("annotation_keys" in one for one in line["interactions"])
+    assert not any({"annotation_keys", "other_keys"} & one.keys() for one in line["interactions"])
+
+
+def test_a_line_has_the_keys_of_further_completions_and_of_what_judges_were_answered(
+    make_test, make_sut, judged_class, run, run_folder
+):
+    class Judge(judged_class):
+        is_cheap = True  # as metrics are
+
+        def get_suts(self):
+            return {"judge": make_sut("sound", uid="judge")}
+
+        async def annotate(self, request):
+            return (await self.ask("judge", f"Judge: {request[1]}")).completions[0].text
+
+    one_a_call = make_sut(lambda text: f"answer {len(one_a_call.asked)}")
+    one_a_call.completions = "many_calls"
+    test = make_test(["two"], annotators={"judged": Judge("judged", None)}, measure=lambda item: {"n": 1})
+    record = run(test, one_a_call, sut_options=SUTOptions(num_completions=2))
+    [line] = lines(run_folder / "runs" / record.run_id)
+    [one] = line["interactions"]
+    cache = DiskCache(run_folder / "cache")
+    kept = cache.get_many([one["key"], *one["other_keys"]])
+    assert {*kept.values()} == {'"answer 1"', '"answer 2"', '"sound"'}
+    assert len(cache) == len(one["other_keys"]) + 1
+    cache.close()
+    cache.leave()
+
+
+def test_a_judges_answers_have_their_keys_where_the_item_failed(
+    make_test, make_sut, judged_class, run, run_folder
+):
+    class Judge(judged_class):
+        is_cheap = True
+
+        def get_suts(self):
+            return {"judge": make_sut("no verdict", uid="judge")}
+
+        async def annotate(self, request):
+            raise ValueError((await self.ask("judge", "Judge.")).completions[0].text)
+
+    test = make_test(1, annotators={"judged": Judge("judged", None)})
+    record = run(test, make_sut(), max_retries=0)
+    [line] = lines(run_folder / "runs" / record.run_id)
+    assert line["kind"] == "exception"
+    assert len(line["interactions"][0]["other_keys"]) == 1
 
 
 def test_records_and_their_files_have_the_prompts_and_no_keys(journal):

@@ -122,3 +122,6 @@ class Tally:
 
 current_tally: ContextVar[Tally] = ContextVar("modelgauge_tally")
 """The counts of the pair whose item is being worked on: a judge's question finds them here."""
+
+judge_keys: ContextVar[list[str]] = ContextVar("modelgauge_judge_keys")
+"""The cache keys of what judges were answered while they annotate; the one list for all questions of a prompt."""

@@ -19,8 +19,8 @@ from modelgauge.wording.phrases import a_thing
 
 async def ask_sut(
     target: Target, prompt: AnyPrompt, tally: CallTally, repeat: int = 0
-) -> tuple[SUTResponse, str | None]:
-    """Ask a SUT one prompt; with the response comes its key in the cache.
+) -> tuple[SUTResponse, list[str | None]]:
+    """Ask a SUT one prompt; with the response come the keys of its calls in the cache, None for one that is not there.
 
     Args:
         target: the SUT.
@@ -37,16 +37,17 @@ async def ask_sut(
         raise TypeError(sut)
     number = target.services.options.first_repeat + repeat
     if sut.completions == "one_call" or (prompt.options.num_completions or 1) == 1:
-        return await _ask(target, sut, prompt, tally, number)
+        response, key = await _ask(target, sut, prompt, tally, number)
+        return response, [key]
     singles = list(single_prompts(prompt, number))
     split = _split(target, sut, *singles[0])
     answers: list[tuple[SUTResponse, str | None]] = []
     with suppress(SingleCompletionError):
         answers.append(await _ask(target, sut, prompt, tally, number, split=split))
         if len(answers[0][0].completions) > 1:
-            return answers[0]
+            return answers[0][0], [answers[0][1]]
     answers += await all_of([_ask(target, sut, one, tally, its) for its, one in singles[len(answers) :]])
-    return joined([response for response, _ in answers]), answers[0][1]
+    return joined([response for response, _ in answers]), [key for _, key in answers]
 
 
 def _split(target: Target, sut: PromptResponseSUT[Any, Any], number: int, prompt: AnyPrompt) -> Split:
