@@ -116,6 +116,16 @@ data_dir_option = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     help=f"{OPTIONS['data_dir'].help}  [default: run_data]",
 )
+no_report_option = click.option(
+    "--no-report",
+    "report",
+    flag_value=False,
+    type=bool,
+    default=None,
+    expose_value=False,
+    callback=_configure,
+    help="Write no report.html, the page of a run, into its folder.",
+)
 judge_option = click.option(
     "--judge", metavar="UID", help="The SUT that judges for metrics that name none of their own."
 )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import together
+from modelgauge.cli.command_options import no_report_option, together
 from modelgauge.cli.program import FAILED, INTERRUPTED, STOPPED, TOO_MANY_ERRORS
 from modelgauge.errors import InputFileError, RunStoppedError
 from modelgauge.files.whole import replacing
@@ -86,9 +86,10 @@ report_options = together(
         metavar="FILE",
         help="Also write one JSON file with the records and all their items.",
     ),
+    no_report_option,
     click.option("--no-progress-bar", is_flag=True, help="Show no progress."),
 )
-"""What becomes of the records: `--max-errors`, `--output-file`, `--no-progress-bar`."""
+"""What becomes of the records: `--max-errors`, `--output-file`, `--no-report`, `--no-progress-bar`."""
 
 
 class OutputFile:
@@ -229,12 +230,15 @@ def run_and_report(
         interrupted, records = True, sorted(watch.records, key=lambda record: record.run_id)
     app.exit_code = _exit_code(records, allowed, interrupted=interrupted)
     shown = [RecordedRun(record, RunFolder(runs / record.run_id)) for record in records]
+    unwritten = [] if interrupted or not app.settings.report else _write_reports(app, shown)
     compared = baseline if records and not interrupted else None
     if compared is not None:
         compared.compare(records)
     try:
         _show(app, shown, output, compared, as_json=given["as_json"], again=again)
     finally:  # also where stdout takes no more: Ctrl-C ends all that stands in a pipe
+        for problem in unwritten:
+            app.note(f"Warning: {problem}")
         for failure in app.plugins.failures[broken:]:
             app.note(f"Warning: the plugin {failure.name} failed while it watched: {failure.cause}")
         _print_reason(app, shown, allowed, in_tables=not given["as_json"] and _has_one_reader())
@@ -246,6 +250,13 @@ def run_and_report(
         _print_next_command(app, unfinished, shown, again, interrupted=interrupted)
         if compared is not None:
             compared.show(in_words=not given["as_json"])
+
+
+def _write_reports(app: App, runs: Sequence[RecordedRun]) -> list[str]:
+    """Write the pages of runs, and return why some could not be written."""
+    from modelgauge.reports import write_reports
+
+    return list(write_reports(runs, redact=app.redact))
 
 
 def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted: bool) -> int:

@@ -125,6 +125,9 @@ class Settings:
     plugins: tuple[str, ...] = _setting(
         (), _plugins, "Plugin files or modules; all layers count.", adds_up=True
     )
+    report: bool = _setting(
+        True, _yes_no, "Write the page of each run into its folder, as report.html, up to 10,000 items."
+    )
     concurrency: int | None = _of_run("concurrency")
     max_retries: int | None = _of_run("max_retries")
     timeout: float | None = _of_run("attempt_timeout")

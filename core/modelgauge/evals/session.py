@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
+from modelgauge import reports
 from modelgauge.api import Runner
 from modelgauge.config.secrets import SecretDescription, SecretStore
 from modelgauge.config.settings import load_settings
@@ -44,6 +45,7 @@ from modelgauge.evals.session_run import SessionRun
 from modelgauge.metrics.judged_cases import title_of
 from modelgauge.plugins.discovery import Plugins, discover
 from modelgauge.plugins.resolution import Resolver
+from modelgauge.runs.state import recorded_run
 
 
 class SessionSecrets(SecretStore):
@@ -327,6 +329,10 @@ class Session:
         for one in cases.listed:
             one.test = self._secrets.redact(one.test)
         self.summary = self._run.finish(cases, notes, collected)
+        if self._settings.report and collected is None:
+            ended = [recorded_run(self._run.folder)]
+            for problem in reports.write_reports(ended, redact=self._secrets.redact):
+                self.summary += f"\nWarning: {problem}"
         if self.options.folder_file is not None:
             Path(self.options.folder_file).write_text(str(self._run.folder.path), encoding="utf-8")
 

@@ -12,6 +12,7 @@ from modelgauge.data.estimates import Estimate
 from modelgauge.data.figures import duration, figure
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED, Spent
+from modelgauge.engine.run_files.folder import REPORT
 from modelgauge.reports.failures import group_failures
 from modelgauge.reports.layout import Page, Style, cells, counted, ends_of
 from modelgauge.reports.thresholds import have_all_passed, label_of, name_of, passed_of
@@ -197,6 +198,8 @@ def _add_where(run: RecordedRun, path: Path, page: Page, wide: int, shown_by: st
     """Add the path of the run, and the commands that show more of it or continue it."""
     record = run.record
     page.add_line(_RECORD, str(path), indent=wide)
+    if (path / REPORT).exists():
+        page.add_line("report", str(path / REPORT), indent=wide)
     failed = record.counts.failed or record.counts.partial or not have_all_passed(record)
     options = " --failures" if failed else " --items" if shown_by == "show" else ""
     advice = [f"{run.command('show')}{options}"]

@@ -310,7 +310,7 @@ def test_the_manifest_of_a_session_says_what_judged_its_cases(session, project):
     assert manifest["judges"] == {}
     assert manifest["inputs"] == {"plugins": [], "dependencies": {}, "judge": None}
     assert sorted(path.name for path in folder.iterdir()) == [
-        *("items.jsonl", "record.json", "run.json", "totals.json"),
+        *("items.jsonl", "record.json", "report.html", "run.json", "totals.json"),
     ]
     totals = read_totals(RunFolder(folder))
     assert (totals.ended, totals.annotator_calls.paid) == (True, 7)
@@ -403,3 +403,13 @@ def test_repeats_are_told_from_parameters_whatever_their_order(session, here):
     (record,) = records(here)
     names = [item.test_item.id.partition("::")[2] for item in record.test_item_records]
     assert names == ["test_plain", "test_before[x]", "test_after[y]", "test_around[x-y]"]
+
+
+def test_a_session_has_a_page_unless_none_is_wanted(session, project, monkeypatch):
+    session()
+    (page,) = project.glob("run_data/runs/*/report.html")
+    assert "pytest on given_outputs" in page.read_text(encoding="utf-8")
+    page.unlink()
+    monkeypatch.setenv("MODELGAUGE_REPORT", "no")
+    session()
+    assert not list(project.glob("run_data/runs/*/report.html"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import data_dir_option, judge_option, shared_options
+from modelgauge.cli.command_options import data_dir_option, judge_option, no_report_option, shared_options
 from modelgauge.cli.program import FAILED, INTERNAL, INTERRUPTED, USAGE, LazyGroup, when_terminated
 from modelgauge.errors import UsageError
 
@@ -68,6 +68,7 @@ def test() -> None:
     help="Which test cases are listed at the end.",
 )
 @click.option("--identifier", metavar="NAME", help="What you call this run.")
+@no_report_option
 @judge_option
 @data_dir_option
 @shared_options
@@ -153,6 +154,8 @@ def _environment(app: App, options: TestRunOptions) -> dict[str, str]:
         OPTIONS: options.as_json(),
         "MODELGAUGE_DATA_DIR": str(settings.data_dir.absolute()),
     }
+    if not settings.report:
+        made["MODELGAUGE_REPORT"] = "false"
     if settings.judge is not None:
         made["MODELGAUGE_JUDGE"] = settings.judge
     if settings.plugins:

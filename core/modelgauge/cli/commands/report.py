@@ -50,11 +50,12 @@ def report(
     """
     from modelgauge.cli.commands.runs import shown_runs
     from modelgauge.cli.running import OutputFile
-    from modelgauge.reports.pages.run_page import write_page
+    from modelgauge.engine.run_files.folder import REPORT
+    from modelgauge.reports import write_page
 
     found = [one for run in runs for one in shown_runs(app, run)]
     folder = found[0].folder if len(found) == 1 else None
-    path = output or (Path() if folder is None else folder.path) / "report.html"
+    path = output or (Path() if folder is None else folder.path) / REPORT
     kept = app.settings.data_dir if output is not None else None
     with OutputFile(path, kept, "--output").writing() as file:
         write_page(found, file.write, redact=app.redact, without_texts=redact)

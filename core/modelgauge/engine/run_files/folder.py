@@ -25,6 +25,8 @@ from modelgauge.files.whole import replacing
 
 RUNS = "runs"
 MANIFEST, JOURNAL, RECORD, TOTALS = "run.json", "items.jsonl", "record.json", "totals.json"
+REPORT = "report.html"
+"""The page of the run, which `modelgauge.reports` writes."""
 
 
 def new_id(now: datetime | None = None, mark: str | None = None) -> str:

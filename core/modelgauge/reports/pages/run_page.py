@@ -3,13 +3,15 @@
 import base64
 import hashlib
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
+from modelgauge.engine.run_files.folder import REPORT
+from modelgauge.files.whole import replacing
 from modelgauge.reports.layout import visible
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_view import overview, run_view
@@ -18,11 +20,34 @@ from modelgauge.runs.recorded_run import RecordedRun
 MOST_ITEMS = 100_000
 """Items of a run that a page holds: more make a file that browsers do not open."""
 _SCRIPTS = ("elements.js", "item_view.js", "items.js", "run_items.js", "start.js")
+_MOST_AT_END = 10_000  # items of a run that gets its page without being asked
 _HELD = 4 << 20  # characters of items that are held in memory until the first screen is written
 _CHUNK = 1 << 20
 _POLICY = (
     "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{style}'; script-src '{script}'"
 )
+
+
+def write_reports(runs: Iterable[RecordedRun], *, redact: Callable[[str], str] = str) -> Iterator[str]:
+    """Write the page of each run into its folder, as commands do when runs end; runs of many items get none.
+
+    Args:
+        runs: with their folders.
+        redact: takes secrets out of a text.
+
+    Yields:
+        A sentence for each page that could not be written: the run is kept all the same.
+    """
+    for run in runs:
+        counts = run.record.counts
+        if run.folder is None or counts.scored + counts.failed > _MOST_AT_END:
+            continue
+        path = run.folder.path / REPORT
+        try:
+            with replacing(path) as written, written.open("w", encoding="utf-8", newline="\n") as file:
+                write_page([run], file.write, redact=redact)
+        except Exception as error:  # noqa: BLE001  no run is lost for the sake of its page
+            yield f"{path} was not written: {type(error).__name__}: {error}. Write it by: {run.command('report')}"
 
 
 def write_page(
@@ -42,8 +67,6 @@ def write_page(
     """
     style, script = _asset("page.css"), "\n".join(map(_asset, _SCRIPTS))
     policy = _POLICY.format(style=_hash(style), script=_hash(script))
-    environment = _environment()
-    environment.filters["shown"] = lambda text: visible(redact(str(text)))
     with SpooledTemporaryFile(_HELD, "w+", encoding="ascii", newline="\n") as blocks:
         views = []
         for number, run in enumerate(runs):
@@ -51,7 +74,7 @@ def write_page(
             views.append(run_view(number, run, table, without_texts=without_texts))
         title = views[0]["title"] if len(runs) == 1 else f"{len(runs):,} runs"
         page = {"policy": policy, "style": style, "title": title, "runs": views, "overview": overview(runs)}
-        for piece in environment.get_template("runs.html.j2").stream(page):
+        for piece in _template().stream(page, redact=redact):
             write(piece)
         blocks.seek(0)
         while chunk := blocks.read(_CHUNK):
@@ -75,15 +98,20 @@ def _write_blocks(
 # --- files of this package -----------------------------------------------------------------------------
 
 
-def _environment() -> Any:
-    jinja2 = importlib.import_module("jinja2")  # lazily: of all commands, only this one needs it
-    return jinja2.Environment(
+@cache
+def _template() -> Any:
+    jinja2 = importlib.import_module("jinja2")  # lazily: nothing but pages needs it
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("modelgauge.reports.pages"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["shown"] = jinja2.pass_context(
+        lambda context, text: visible(context["redact"](str(text)))
+    )
+    return environment.get_template("runs.html.j2")
 
 
 @cache
