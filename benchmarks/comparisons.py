@@ -11,7 +11,8 @@ import numpy as np
 
 from modelgauge.comparison.compare import compare_pairs
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.pairing.paired_items import PairedItems, PairedRuns
+from modelgauge.comparison.pairing.paired_items import PairedItems
+from modelgauge.comparison.pairing.paired_runs import PairedRuns
 from modelgauge.comparison.result import Comparison, System
 from modelgauge.stats import (
     agreement_interval,

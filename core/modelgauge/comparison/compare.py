@@ -11,8 +11,8 @@ from modelgauge.comparison.families import adjusted, leaderboards, macro_means, 
 from modelgauge.comparison.flips import Flips
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions, CompareOptionsDict
-from modelgauge.comparison.pairing.paired_items import PairedItems, PairedRuns
-from modelgauge.comparison.pairing.paired_runs import paired_runs
+from modelgauge.comparison.pairing.paired_items import PairedItems
+from modelgauge.comparison.pairing.paired_runs import PairedRuns, paired_runs
 from modelgauge.comparison.result import Comparison, MeasurementComparison
 from modelgauge.comparison.verdicts import Verdicts
 from modelgauge.data.base import items_of
@@ -96,7 +96,9 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
         differs=runs.differs,
         notes=(*runs.notes, *_notes(all_items, runs.baseline.label, names, rows, options)),
     )
-    return comparison.with_flips([Flips(items, name).read for items, name in pairs])
+    return comparison.with_items(
+        [Flips(items, name).read for items, name in pairs], [items for items, _ in pairs]
+    )
 
 
 def _names(runs: PairedRuns, options: CompareOptions) -> list[str]:

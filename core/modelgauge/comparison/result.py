@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import FiniteFloat, PrivateAttr
 
+from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.responses import JsonValue
 from modelgauge.data.results import Direction
@@ -335,17 +336,28 @@ class Comparison(Frozen):
     differs: tuple[Differing, ...] = ()
     notes: tuple[Text, ...] = ()
     _flips: Sequence[ReadFlips] = PrivateAttr(default=())
+    _paired: Sequence[PairedItems] = PrivateAttr(default=())
 
     def __str__(self) -> str:
         """The verdicts, a line for each comparison and each mean over tests."""
         rows = [f"{row.test}, {row.measurement}: {row.verdict_text}" for row in self.comparisons]
         return "\n".join([*rows, *(f"{mean.measurement}: {mean.verdict_text}" for mean in self.macro)])
 
-    def with_flips(self, flips: Sequence[ReadFlips]) -> "Comparison":
-        """Return a copy of the comparison that reads flipped items by these functions, one for each comparison."""
+    def with_items(self, flips: Sequence[ReadFlips], paired: Sequence[PairedItems] = ()) -> "Comparison":
+        """Return a copy of the comparison that knows its items.
+
+        Args:
+            flips: functions that read flipped items, one for each comparison.
+            paired: the paired items of each comparison.
+        """
         bound = self.model_copy()
-        bound._flips = flips  # noqa: SLF001  its own class
+        bound._flips, bound._paired = flips, paired  # noqa: SLF001  its own class
         return bound
+
+    @property
+    def paired(self) -> Sequence[PairedItems]:
+        """The paired items of each comparison; none where the comparison was read from JSON."""
+        return self._paired
 
     def iter_flips(self, most: int | None = None) -> Iterator[FlippedItem]:
         """The items on which the systems differ: for each comparison lost ones, then won ones, the worst first.

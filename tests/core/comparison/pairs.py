@@ -7,7 +7,8 @@ import numpy as np
 
 from modelgauge.comparison.compare import compare_pairs
 from modelgauge.comparison.options import CompareOptions
-from modelgauge.comparison.pairing.paired_items import PairedItems, PairedRuns
+from modelgauge.comparison.pairing.paired_items import PairedItems
+from modelgauge.comparison.pairing.paired_runs import PairedRuns
 from modelgauge.comparison.result import System
 
 GSM8K = Path(__file__).parents[4] / "shared" / "data" / "gsm8k"

@@ -1,12 +1,12 @@
-"""What pairing runs gives: `PairedItems`, columns of the items that two systems have in common, and `PairedRuns`."""
+"""`PairedItems`: columns of the items that the runs of two systems have in common."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from modelgauge.comparison.result import Differing, System
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.results import Direction
+from modelgauge.runs.recorded_run import RecordedRun
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,6 +48,8 @@ class PairedItems:
         candidate_failed: the same for the candidate's.
         baseline_items: reads records of the baseline's run.
         candidate_items: reads records of the candidate's run.
+        baseline_run: the baseline's run; None where it is not at hand.
+        candidate_run: the candidate's.
     """
 
     test: str
@@ -69,22 +71,5 @@ class PairedItems:
     candidate_failed: "NDArray[np.bool_] | None" = None
     baseline_items: ReadItems = no_items
     candidate_items: ReadItems = no_items
-
-
-@dataclass(frozen=True, slots=True)
-class PairedRuns:
-    """A baseline and its candidates, with the items that each candidate has in common with the baseline.
-
-    Args:
-        baseline: what the candidates are compared with.
-        candidates: in the order in which they were given.
-        items: for each candidate and test.
-        differs: in what else the runs differ.
-        notes: what a reader should know besides.
-    """
-
-    baseline: System
-    candidates: tuple[System, ...]
-    items: tuple[PairedItems, ...]
-    differs: tuple[Differing, ...] = ()
-    notes: tuple[str, ...] = ()
+    baseline_run: RecordedRun | None = None
+    candidate_run: RecordedRun | None = None

@@ -1,7 +1,8 @@
-"""From names of runs to paired items: `paired_runs`."""
+"""From names of runs to their paired items: `paired_runs`, which returns `PairedRuns`."""
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,10 +11,10 @@ from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.pairing.comparability import check_comparable, differences
 from modelgauge.comparison.pairing.matching import KEYS, pairing
-from modelgauge.comparison.pairing.paired_items import PairedItems, PairedRuns
+from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.pairing.side import Side
 from modelgauge.comparison.pairing.systems import MeasuredSystem, labels_of, measured_systems
-from modelgauge.comparison.result import Differing
+from modelgauge.comparison.result import Differing, System
 from modelgauge.data.base import items_of
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import Direction, known_directions
@@ -25,6 +26,25 @@ from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class PairedRuns:
+    """A baseline and its candidates, with the items that each candidate has in common with the baseline.
+
+    Args:
+        baseline: what the candidates are compared with.
+        candidates: in the order in which they were given.
+        items: for each candidate and test.
+        differs: in what else the runs differ.
+        notes: what a reader should know besides.
+    """
+
+    baseline: System
+    candidates: tuple[System, ...]
+    items: tuple[PairedItems, ...]
+    differs: tuple[Differing, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def paired_runs(
@@ -250,6 +270,8 @@ class _Pair:
             candidate_failed=candidate.failed[second],
             baseline_items=baseline.read,
             candidate_items=candidate.read,
+            baseline_run=baseline.run,
+            candidate_run=candidate.run,
         )
 
 

@@ -80,7 +80,7 @@ def hostile(text=HOSTILE):
 
 def test_json_has_the_fixed_keys_and_all_flips():
     plain = comparison(row(), unpaired(test="bbh"))
-    made = plain.with_flips([lambda most: [FLIP, FLIP][:most], lambda _: []])
+    made = plain.with_items([lambda most: [FLIP, FLIP][:most], lambda _: []])
     outcomes = Gates(fail_if=(Condition("accuracy", "<", 0.9),)).outcomes(made)
     data = json.loads("".join(comparison_as_json(made, outcomes)))
     assert [name for name in data if name in FIXED] == FIXED
@@ -104,7 +104,7 @@ def test_flips_are_written_as_they_are_read():
             yield FLIP
 
     seen = []
-    pieces = comparison_as_json(comparison(row()).with_flips([read]))
+    pieces = comparison_as_json(comparison(row()).with_items([read]))
     written = []
     for piece in pieces:
         written.append(piece)
