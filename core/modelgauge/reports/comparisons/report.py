@@ -43,9 +43,9 @@ def render(
     in_matrix = add_matrix(comparison, page)
     add_differences(comparison, page, only_means=in_matrix and len(comparison.comparisons) > _MANY)
     add_leaderboards(comparison, page)
-    facts = list(_facts(comparison))
-    wide = max(len(label) for label, _ in facts)
-    for label, text in facts:
+    said = list(facts(comparison))
+    wide = max(len(label) for label, _ in said)
+    for label, text in said:
         page.add_fact(label, text, indent=wide)
     if next_command:
         page.add_line("next", next_command, indent=wide)
@@ -92,7 +92,8 @@ def _about(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) ->
 # --- facts beside the tables ------------------------------------------------------------------------
 
 
-def _facts(comparison: Comparison) -> Facts:
+def facts(comparison: Comparison) -> Facts:
+    """What else a reader should know: labels with texts."""
     rows = comparison.comparisons
     for system in (comparison.baseline, *comparison.candidates):
         if len(system.label) < len(system.sut_uid) and system.sut_uid != GIVEN:

@@ -1,0 +1,220 @@
+"""The differences of a comparison in tables, one for each axis that can hold several: terminal and page show them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from modelgauge.comparison.result import (
+    Comparison,
+    GroupDifference,
+    Interval,
+    LeaderboardTable,
+    MacroComparison,
+    MeasurementComparison,
+    RankedSystem,
+)
+from modelgauge.data.figures import figure, p_text
+from modelgauge.data.results import Direction
+from modelgauge.reports.comparisons.words import Unit, unit_of
+from modelgauge.reports.layout import cells, counted
+
+NAMES = ("Test", "Measurement", "Candidate")
+_LABEL = 18  # characters of a system's name that fit over a column of values
+
+Columns = list[tuple[str, list[str]]]
+"""Heads with their cells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceLine:
+    """A row of a table of differences: a comparison, one of its groups, or a mean over tests.
+
+    Args:
+        names: the test, the measurement and the candidate.
+        place: of the comparison that it is, or is a group of, among all; None for a mean over tests.
+        group: the group with the number of its items; empty for no group.
+        difference: None where nothing was paired.
+        stderr: of the difference.
+        interval: of the difference.
+        told: whether it is a finding, of whatever kind; None where that was not tested.
+        other: its other cells, by the heads of their columns.
+    """
+
+    names: tuple[str, str, str]
+    place: int | None = None
+    group: str = ""
+    difference: float | None
+    stderr: float | None
+    interval: Interval | None
+    told: bool | None = None
+    other: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceTable:
+    """Differences of one unit and direction.
+
+    Args:
+        unit: of all of them.
+        direction: which values are the better ones; None where that is not known.
+        lines: its rows.
+    """
+
+    unit: Unit
+    direction: Direction | None
+    lines: list[DifferenceLine] = field(default_factory=list)
+
+    @property
+    def about(self) -> str:
+        """What its numbers are."""
+        better = (
+            f", {self.direction} is better" if self.direction else "; which values are better is not known"
+        )
+        points = f" in {self.unit.name}" if self.unit.name else ""
+        return f"Candidate less baseline{points}{better}"
+
+    @property
+    def ends(self) -> list[float]:
+        """The values that its axis must hold, in its unit."""
+        return [
+            self.unit.scale * end for one in self.lines for end in one.interval or (one.difference or 0.0,)
+        ]
+
+    def names(self) -> Columns:
+        """The columns of names, as far as they tell the rows apart; in the first of them the names of groups."""
+        lines = self.lines
+        found = [
+            (head, [one.names[place] for one in lines])
+            for place, head in enumerate(NAMES)
+            if len({one.names[place] for one in lines}) > 1
+            or (place == 0 and any(one.place is None for one in lines))
+        ] or [("Measurement", [one.names[1] for one in lines])]
+        for at in range(len(lines) - 1, 0, -1):
+            if len(found) > 1 and found[0][1][at] == found[0][1][at - 1]:
+                found[0][1][at] = ""
+        for at, one in enumerate(lines):
+            if one.group:
+                for _, column in found:
+                    column[at] = ""
+                found[0][1][at] = f"  {one.group}"
+        return found
+
+    def numbers(self) -> Columns:
+        """The columns of numbers that any row has."""
+        found: Columns = [
+            ("difference", [self.unit.signed(one.difference, one.stderr) for one in self.lines]),
+            ("95 % interval", [self.unit.between(one.interval, one.stderr) for one in self.lines]),
+        ]
+        for head in dict.fromkeys(name for one in self.lines for name in one.other):
+            column = [one.other.get(head, "") for one in self.lines]
+            found += [(head, column)] if any(column) else []
+        return found
+
+
+def difference_tables(
+    comparison: Comparison, arrow: str, *, only_means: bool = False
+) -> list[DifferenceTable]:
+    """The tables of a comparison, groups and means over tests included.
+
+    Args:
+        comparison: what was found.
+        arrow: between the baseline's value and the candidate's.
+        only_means: leave out the single comparisons.
+    """
+    tables: dict[object, DifferenceTable] = {}
+
+    def table_of(row: MeasurementComparison | MacroComparison) -> DifferenceTable:
+        unit = unit_of(row.value_range)
+        key = unit, "" if unit.name else row.measurement, row.direction
+        return tables.setdefault(key, DifferenceTable(unit, row.direction))
+
+    for place in () if only_means else _by_test(comparison.comparisons):
+        table_of(comparison.comparisons[place]).lines.extend(_lines(place, comparison, arrow))
+    for mean in comparison.macro:
+        table_of(mean).lines.append(_mean_line(mean, comparison))
+    return [*tables.values()]
+
+
+def _by_test(rows: Sequence[MeasurementComparison]) -> list[int]:
+    """The places of comparisons, those of each test together, in the order of the tests."""
+    tests = {test: place for place, test in enumerate(dict.fromkeys(row.test for row in rows))}
+    names = {name: place for place, name in enumerate(dict.fromkeys(row.measurement for row in rows))}
+    return sorted(
+        range(len(rows)), key=lambda place: (tests[rows[place].test], names[rows[place].measurement])
+    )
+
+
+def _lines(place: int, comparison: Comparison, arrow: str) -> Iterator[DifferenceLine]:
+    row = comparison.comparisons[place]
+    head, names = _values_head(comparison, arrow), (row.test, row.measurement, row.candidate)
+    missing = len(comparison.comparisons) > 1 and row.bounds is not None and row.bounds[0] < row.bounds[1]
+    yield DifferenceLine(
+        names=names,
+        place=place,
+        difference=row.difference,
+        stderr=row.stderr,
+        interval=row.interval,
+        told=row.verdict != "cannot_tell",
+        other={
+            _p_head(comparison): "" if row.p_adjusted is None else p_text(row.p_adjusted, comparison.alpha),
+            head: _values(row, arrow),
+            "won/lost/equal": f"{row.wins:,}/{row.losses:,}/{row.ties:,}",
+            "worst to best": unit_of(row.value_range).between(row.bounds, row.stderr) if missing else "",
+        },
+    )
+    for group in row.groups:
+        yield DifferenceLine(
+            names=names,
+            place=place,
+            group=f"{group.group} ({group.n_paired:,})",
+            difference=group.difference,
+            stderr=group.stderr,
+            interval=group.interval,
+            other={head: _values(group, arrow)},
+        )
+
+
+def _mean_line(mean: MacroComparison, comparison: Comparison) -> DifferenceLine:
+    p = "" if mean.p_adjusted is None else p_text(mean.p_adjusted, comparison.alpha)
+    return DifferenceLine(
+        names=(f"mean of {counted(len(mean.tests), 'test')}", mean.measurement, mean.candidate),
+        difference=mean.difference,
+        stderr=mean.stderr,
+        interval=mean.interval,
+        told=mean.verdict != "cannot_tell",
+        other={_p_head(comparison): p},
+    )
+
+
+def _p_head(comparison: Comparison) -> str:
+    return "adj. p" if comparison.family > 1 else "p"
+
+
+def _values_head(comparison: Comparison, arrow: str) -> str:
+    """The head of the column of values: the systems' names where they are short."""
+    labels = [comparison.baseline.label, *(one.label for one in comparison.candidates)]
+    short = len(labels) == 2 and max(map(cells, labels)) <= _LABEL
+    return arrow.join(labels if short else ("baseline", "candidate"))
+
+
+def _values(row: MeasurementComparison | GroupDifference, arrow: str) -> str:
+    values = row.baseline_value, row.candidate_value
+    return arrow.join(figure(value, row.stderr) for value in values if value is not None)
+
+
+# --- leaderboards -----------------------------------------------------------------------------------
+
+
+def ranks(one: RankedSystem) -> str:
+    """The ranks that a system may have."""
+    best, worst = one.ranks
+    return f"{best}" if best == worst else f"{best} to {worst}"
+
+
+def letters(board: LeaderboardTable, system: str) -> str:
+    """The letters of the groups of two or more that a system is in: those of one group cannot be told apart."""
+    several = [group for group in board.groups if len(group) > 1]
+    return " ".join(_letter(place) for place, group in enumerate(several) if system in group)
+
+
+def _letter(place: int) -> str:
+    return chr(ord("a") + place) if place < 26 else f"{_letter(place // 26 - 1)}{_letter(place % 26)}"
