@@ -346,12 +346,28 @@ def of_verdicts(samples: int) -> None:
                 false, found = [], []
                 for _ in range(samples):
                     pairs = [of_mean(name, n, 0.0) for _ in range(tests)]
-                    rows = compared(pairs).comparisons
-                    false.append(any(row.verdict != "cannot_tell" for row in rows))
-                    difference = min(0.25, needed_difference(rows[0].stderr or 1.0, tests))
+                    shown = compared(pairs)
+                    rows = shown.comparisons
+                    false.append(any(one.verdict != "cannot_tell" for one in (*rows, *shown.macro)))
+                    difference = min(0.25, needed_difference(rows[0].stderr or 1.0, shown.family))
                     far = compared([of_mean(name, n, difference), *pairs[1:]]).comparisons[0]
                     found.append(far.verdict == "better")
                 row(name, n, tests, f"{np.mean(false):.3f}", f"{np.mean(found):.3f}")
+
+
+def of_means(samples: int) -> None:
+    table("Means over tests", "values", "tests", "items of each", "interval", "test")
+    for name in ("normal", "right and wrong: 0.6", "right and wrong: 0.9"):
+        for tests in (2, 5, 20):
+            for n in (10, 50, 200):
+                found = [
+                    compared([of_mean(name, n, 0.0) for _ in range(tests)]).macro[0] for _ in range(samples)
+                ]
+                row(
+                    name, tests, n,
+                    coverage((one.interval for one in found), 0.0),
+                    errors(one.p_value for one in found),
+                )  # fmt: skip
 
 
 def needed_difference(stderr: float, family: int) -> float:
@@ -364,7 +380,8 @@ def of_mean(name: str, n: int, shift: float) -> tuple[np.ndarray, np.ndarray]:
     """Two systems whose means differ by this much."""
     if name == "normal":
         return np.zeros(n), generator.normal(shift, 0.3, n)
-    return right_and_wrong(n, (0.6, 0.6 + shift), 0.4)
+    rate = float(name.rpartition(" ")[2])
+    return right_and_wrong(n, (rate, rate + shift), 0.4)
 
 
 def main() -> None:
@@ -380,6 +397,7 @@ def main() -> None:
         of_corrections,
         of_interactions,
         of_verdicts,
+        of_means,
     )
     for part in parts:
         if part.__name__ in sys.argv[2:] or len(sys.argv) < 3:

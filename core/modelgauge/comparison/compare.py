@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 
 from modelgauge.comparison.contrasts import contrast
-from modelgauge.comparison.families import adjusted, leaderboards, macro_means, questions_of
+from modelgauge.comparison.families import adjusted, leaderboards, questions_of
 from modelgauge.comparison.flips import Flips
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions, CompareOptionsDict
@@ -81,17 +81,16 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
             + ".",
             fix="Compare runs of one test; where items failed, modelgauge show RUN --failures says why.",
         )
-    rows, family = adjusted([contrast(items, name, options) for items, name in pairs], questions_of(pairs))
-    means = macro_means(rows)
+    rows = [contrast(items, name, options) for items, name in pairs]
+    rows, means, family = adjusted(rows, questions_of(pairs))
     verdicts = Verdicts(runs.baseline.label, family, options.alpha)
-    verdicts_of_means = replace(verdicts, family=sum(mean.p_value is not None for mean in means))
     comparison = Comparison(
         baseline=runs.baseline,
         candidates=runs.candidates,
         alpha=options.alpha,
         family=family,
         comparisons=tuple(verdicts.of(row) for row in rows),
-        macro=tuple(verdicts_of_means.of_mean(mean) for mean in means),
+        macro=tuple(map(verdicts.of_mean, means)),
         leaderboard=tuple(leaderboards(all_items, runs.baseline.label, names, options)),
         differs=runs.differs,
         notes=(*runs.notes, *_notes(all_items, runs.baseline.label, names, rows, options)),

@@ -26,27 +26,39 @@ if TYPE_CHECKING:
 
 def adjusted(
     rows: Sequence[MeasurementComparison], questions: Sequence[int]
-) -> tuple[list[MeasurementComparison], int]:
-    """The comparisons with p values adjusted for all that are shown, those of groups too; and how many these are.
+) -> tuple[list[MeasurementComparison], list[MacroComparison], int]:
+    """The comparisons and their means over tests, with p values adjusted for all of them; and how many these are.
 
     Args:
         rows: the comparisons.
         questions: for each its question, see `questions_of`; equal answers to one question are one p value.
     """
+    means = _macro_means(rows, questions)
+    asked: list[tuple[MeasurementComparison | MacroComparison, object]] = [
+        *zip(rows, questions, strict=True),
+        *means,
+    ]
     p_values = {
         (name, question, p): p
-        for row, question in zip(rows, questions, strict=True)
+        for one, question in asked
         for name in ("p_value", "p_interaction")
-        if (p := getattr(row, name)) is not None
+        if (p := getattr(one, name, None)) is not None
     }
     found = dict(zip(p_values, holm([*p_values.values()]), strict=True))
-    return [
-        row.replaced(
-            p_adjusted=found.get(("p_value", question, row.p_value)),
-            p_interaction_adjusted=found.get(("p_interaction", question, row.p_interaction)),
-        )
-        for row, question in zip(rows, questions, strict=True)
-    ], len(found)
+    return (
+        [
+            row.replaced(
+                p_adjusted=found.get(("p_value", question, row.p_value)),
+                p_interaction_adjusted=found.get(("p_interaction", question, row.p_interaction)),
+            )
+            for row, question in zip(rows, questions, strict=True)
+        ],
+        [
+            mean.replaced(p_adjusted=found.get(("p_value", question, mean.p_value)))
+            for mean, question in means
+        ],
+        len(found),
+    )
 
 
 def questions_of(pairs: Sequence[tuple[PairedItems, str]]) -> list[int]:
@@ -68,39 +80,40 @@ def questions_of(pairs: Sequence[tuple[PairedItems, str]]) -> list[int]:
     ]
 
 
-def macro_means(rows: Sequence[MeasurementComparison]) -> list[MacroComparison]:
+def _macro_means(
+    rows: Sequence[MeasurementComparison], questions: Sequence[int]
+) -> list[tuple[MacroComparison, tuple[int, ...]]]:
     """The mean over tests of each measurement that two or more have in the same units and with the same direction.
 
-    Their p values are adjusted for each other; their verdicts wait for that.
+    With each come the questions of its tests. P values are not adjusted yet, and verdicts wait for that.
     """
     means = []
     for name, candidate in dict.fromkeys((row.measurement, row.candidate) for row in rows):
-        of_tests = [
-            row
-            for row in rows
+        asked = [
+            (row, question)
+            for row, question in zip(rows, questions, strict=True)
             if (row.measurement, row.candidate) == (name, candidate) and row.difference is not None
         ]
+        of_tests = [row for row, _ in asked]
         ranges = {row.value_range for row in of_tests} - {None}  # unknown where all values are equal, say
         if len(of_tests) < 2 or len(ranges) > 1 or len({row.direction for row in of_tests}) > 1:
             continue
         found = macro_mean([row.difference or 0.0 for row in of_tests], [*map(_stderr, of_tests)])
-        means.append(
-            MacroComparison(
-                measurement=name,
-                candidate=candidate,
-                tests=tuple(row.test for row in of_tests),
-                difference=found.value,
-                stderr=found.stderr,
-                interval=found.interval,
-                p_value=math.erfc(abs(found.value) / found.stderr / math.sqrt(2)) if found.stderr else None,
-                direction=of_tests[0].direction,
-                value_range=next(iter(ranges), None),
-                verdict="cannot_tell",
-                verdict_text="",
-            )
+        mean = MacroComparison(
+            measurement=name,
+            candidate=candidate,
+            tests=tuple(row.test for row in of_tests),
+            difference=found.value,
+            stderr=found.stderr,
+            interval=found.interval,
+            p_value=math.erfc(abs(found.value) / found.stderr / math.sqrt(2)) if found.stderr else None,
+            direction=of_tests[0].direction,
+            value_range=next(iter(ranges), None),
+            verdict="cannot_tell",
+            verdict_text="",
         )
-    p_values = iter(holm([mean.p_value for mean in means if mean.p_value is not None]))
-    return [mean if mean.p_value is None else mean.replaced(p_adjusted=next(p_values)) for mean in means]
+        means.append((mean, tuple(question for _, question in asked)))
+    return means
 
 
 def _stderr(row: MeasurementComparison) -> float | None:

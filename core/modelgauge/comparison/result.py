@@ -191,7 +191,7 @@ class MacroComparison(Frozen):
             that belongs to its interval.
         interval: its 95 % confidence interval, not adjusted.
         p_value: two-sided, that the true mean is 0, by the normal distribution.
-        p_adjusted: `p_value` adjusted for all means over tests, which are a family of their own, by Holm's method.
+        p_adjusted: `p_value` adjusted for the family by Holm's method.
         direction: which values are the better ones; None where the runs do not say.
         value_range: the lowest and the highest possible value; None where they are not known.
         verdict: what can be said of the candidate on average.
@@ -316,8 +316,8 @@ class Comparison(Frozen):
         baseline: what the candidates are compared with.
         candidates: in the order in which they were given.
         alpha: the level below which an adjusted p value is a finding.
-        family: how many p values were adjusted together: those of all comparisons, and of their groups; measurements
-            with equal values on all items count once.
+        family: how many p values were adjusted together: those of all comparisons, of their groups, and of means over
+            tests; measurements with equal values on all items count once.
         comparisons: one for each test, measurement and candidate.
         macro: means over tests, where there are two tests or more.
         leaderboard: one for each test and measurement, where there are three systems or more.

@@ -41,7 +41,7 @@ class Verdicts:
         verdict, amounts = self._finding(mean) or "cannot_tell", _Amounts(mean)
         average = f"on average over {len(mean.tests):,} tests"
         if verdict != "cannot_tell":
-            text = f"{self._found(mean, verdict, amounts)}, {average}."
+            text = f"{self._found(mean, verdict, amounts)}, {average}.{self._unadjusted(mean)}"
         else:
             text = f"{self._whether(mean)}, {average}"
             if mean.stderr is None:
@@ -50,7 +50,7 @@ class Verdicts:
                 needed = (
                     f"a difference of {amounts.of(self._mde(mean.stderr))} would have been found 4 times in 5"
                 )
-                text += f" ({amounts.observed(mean.difference, mean.interval)}): {needed}."
+                text += f" ({amounts.observed(mean.difference, mean.interval)}): {needed}.{self._of_p_value(mean)}"
         return mean.replaced(verdict=verdict, verdict_text=text)
 
     def _finding(self, row: MeasurementComparison | MacroComparison) -> Verdict | None:
@@ -88,9 +88,7 @@ class Verdicts:
         said = f"{self._found(row, verdict, amounts)}."
         if margin is not None and margin.equivalent:
             said += f" That is less than the margin of {amounts.in_full(margin.margin)}."
-        if self.family > 1 and row.interval is not None:
-            said += f" The interval is not adjusted for the {self.family:,} comparisons."
-        return said
+        return said + self._unadjusted(row)
 
     def _found(
         self, row: MeasurementComparison | MacroComparison, verdict: Verdict, amounts: "_Amounts"
@@ -127,7 +125,12 @@ class Verdicts:
         margin = "" if row.equivalence is None else amounts.in_full(row.equivalence.margin)
         return f"{said}{self._of_p_value(row)}{margin and f' That it is less than {margin} is not shown.'}"
 
-    def _of_p_value(self, row: MeasurementComparison) -> str:
+    def _unadjusted(self, row: MeasurementComparison | MacroComparison) -> str:
+        if self.family < 2 or row.interval is None:
+            return ""
+        return f" The interval is not adjusted for the {self.family:,} comparisons."
+
+    def _of_p_value(self, row: MeasurementComparison | MacroComparison) -> str:
         """Why there is no finding, where the p value or the interval alone looks like one."""
         if row.p_value is None or row.p_adjusted is None:
             return ""
