@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from threading import Barrier
+from time import sleep
 
 import pytest
 
@@ -34,6 +37,13 @@ class OneACall(PromptResponseSUT):
         self.how, self.completions, self.fails = how, completions, set(fails)
         self.sent = []
         self.numbers = count()
+
+    @classmethod
+    def like(cls, other):
+        """Another object for the same server."""
+        made = cls(other.uid, other.how)
+        made.sent, made.numbers = other.sent, other.numbers
+        return made
 
     def translate_text_prompt(self, prompt):
         options = prompt.options
@@ -124,6 +134,22 @@ def test_what_was_found_out_is_not_found_out_again(make_test, run):
     sut = OneACall(how="refuses")
     record = run(asking(make_test, 5), sut)
     assert (record.counts.sut_calls.paid, len(sut.sent)) == (16, 16)
+
+
+def test_runs_that_find_it_out_at_once_pay_each_completion_once(make_test, run, monkeypatch):
+    """As two processes do, on a slow disk: each run has leases of its own."""
+    sut, start, put = OneACall(), Barrier(2), DiskCache.put_many
+    monkeypatch.setattr(DiskCache, "put_many", lambda cache, entries: (sleep(0.3), put(cache, entries)))
+
+    def measured(items):
+        start.wait(60)
+        return texts(run(make_test(items, measure=lambda item: {"right": True}), OneACall.like(sut)))
+
+    items = [TestItem([TextPrompt(f"question {place}", FOUR)]) for place in range(8)]
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(measured, (items, items[::-1]))
+    assert len(sut.sent) == 8 * 4
+    assert first == second[::-1]
 
 
 def test_without_a_cache_it_is_found_out_in_each_run(make_test, run):

@@ -172,22 +172,21 @@ class Target:
         services = self.services
         flight = services.flights[key.digest] = Flight()
         report: AppReport | None = None
+        leased: Key | None = None
         try:
             text = await services.lookups.get(key.digest) if services.lookups else None
             paid = text is None
             if text is None:
+                first = self._key_of_first(split)
+                leased = first and await self.splitting.lease(first)
                 response, report = await self._unless_split(request, tally, split)
                 tally.paid += 1
                 text, response = self._stored(response)
                 text = with_report(text, report)
-                if (
-                    split is not None
-                    and self._keys is not None
-                    and self._is_first_of(split, request, response)
-                ):
+                if first is not None and self._is_first_of(split, request, response):
                     self._give_back(key)
                     flight.fail(self.splitting.error)
-                    key = self._keys.key(split.request, split.number)
+                    key, leased = first, None
                     flight = services.flights[key.digest] = Flight()
                 kept = self._keep(key, text, tally)
             else:
@@ -202,6 +201,9 @@ class Target:
             flight.fail(error)
             del flight  # the error that it holds holds this frame: what both hold is freed now, not some time
             raise
+        finally:
+            if leased is not None and services.lookups is not None:
+                services.lookups.give_back(leased.digest)
         flight.land(text)
         return Called(response, paid, report, key.digest if kept else None)
 
@@ -215,13 +217,16 @@ class Target:
         """
         if split is None:
             return await self._paid(request, tally)
-        await self.splitting.look_up()
         self.splitting.check()
         try:
             return await self._paid(request, tally, check=self.splitting.check)
         except SingleCompletionError:
             self.splitting.learn()
             raise
+
+    def _key_of_first(self, split: Split | None) -> Key | None:
+        """The key of the first of the completions, where each takes a call of its own."""
+        return None if split is None or self._keys is None else self._keys.key(split.request, split.number)
 
     def _is_first_of(self, split: Split | None, request: Any, response: Any) -> bool:
         """Whether a response has only the first of the completions that were asked for."""

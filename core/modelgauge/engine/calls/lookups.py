@@ -26,6 +26,7 @@ class _Lookup:
     digest: str
     future: "asyncio.Future[str | None] | None"
     begun: float = 0.0
+    leases: bool = True
     found: str | None = None
     asked_by: str | None = None
 
@@ -53,8 +54,19 @@ class Lookups:
             CallTimeoutError: another process pays, and the patience has ended.
             RunStoppedError: the database cannot be read, or the disk is full.
         """
+        return await self._find(digest, leases=True)
+
+    async def peek(self, digest: str) -> str | None:
+        """The stored text under a key; None where there is none, whoever may be paying for it.
+
+        Raises:
+            RunStoppedError: the database cannot be read.
+        """
+        return await self._find(digest, leases=False)
+
+    async def _find(self, digest: str, *, leases: bool) -> str | None:
         future: asyncio.Future[str | None] = self._loop.create_future()
-        self._thread.submit(_Lookup(digest, future, self._loop.time()))
+        self._thread.submit(_Lookup(digest, future, self._loop.time(), leases))
         return await future
 
     def give_back(self, digest: str) -> None:
@@ -72,7 +84,7 @@ class Lookups:
             cache.leases.give_back(returned)
         wanted = [lookup for lookup in group if lookup.future is not None]
         self._look(wanted)
-        misses = [lookup for lookup in wanted if lookup.found is None]
+        misses = [lookup for lookup in wanted if lookup.found is None and lookup.leases]
         if not misses:
             return
         others = cache.leases.take([lookup.digest for lookup in misses])

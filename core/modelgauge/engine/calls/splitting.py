@@ -4,7 +4,6 @@
 calls are made in `ask_sut.py` and `call.py`.
 """
 
-import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, get_args
@@ -55,18 +54,30 @@ class Splitting:
         self._uid, self._lookups, self._writer = owner.uid, lookups, writer
         self._key: Key | None = None
         self._is_needed = self._has_learnt = False
-        self._lock = asyncio.Lock()
         if isinstance(owner, PromptResponseSUT):
             self._is_needed = always_splits(owner)
             self._key = None if lookups is None or owner.completions != "auto" else note_key(owner)
 
-    async def look_up(self) -> None:
-        """Learn what earlier runs have found out."""
-        async with self._lock:
-            if not self._is_needed and self._lookups is not None and self._key is not None:
-                self._is_needed = await self._lookups.get(self._key.digest) is not None
-                self._lookups.give_back(self._key.digest)
-                self._lookups = None
+    async def lease(self, first: Key) -> Key | None:
+        """Lease the key of the first completion before all are asked for: the answer may turn out to be that one only.
+
+        Another process may be asking for it. Once its answer is there, so is what that process has found out.
+
+        Returns:
+            The key; None where it is not leased.
+        """
+        await self._look_up()
+        if self._is_needed or self._lookups is None:
+            return None
+        if await self._lookups.get(first.digest) is None:
+            return first
+        await self._look_up()
+        return None
+
+    async def _look_up(self) -> None:
+        """Learn what earlier runs have found out, or another process meanwhile."""
+        if not self._is_needed and self._lookups is not None and self._key is not None:
+            self._is_needed = await self._lookups.peek(self._key.digest) is not None
 
     def check(self) -> None:
         """Refuse to ask for several completions at once.
