@@ -329,6 +329,7 @@ def compared(pairs: list[tuple[np.ndarray, np.ndarray]]) -> Comparison:
             baseline_values={"score": before},
             candidate_values={"score": after},
             directions={"score": "higher"},
+            ranges={"score": (0.0, 1.0)} if set(before) | set(after) <= {0.0, 1.0} else {},
         )
         for number, (before, after) in enumerate(pairs)
     )
