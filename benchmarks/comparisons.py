@@ -135,14 +135,8 @@ def of_numbers(samples: int) -> None:
 def of_clusters(samples: int) -> None:
     table(
         "Clustered differences",
-        "clusters",
-        "sizes",
-        "differences",
-        "correlation",
-        "CR2",
-        "ignored",
-        "CR2 test",
-    )
+        "clusters", "sizes", "differences", "correlation", "CR2", "ignored", "CR2 test",
+    )  # fmt: skip
     for groups in (5, 20, 50):
         for kind in ("4", "1 to 20"):
             for name in ("normal", "right and wrong, 0.5", "right and wrong, 0.9"):
@@ -250,12 +244,8 @@ def of_agreement(samples: int) -> None:
     coefficients = (cohen_kappa, krippendorff_alpha, gwet_ac1)
     table(
         "Agreement, BCa bootstrap",
-        "share of one label",
-        "n",
-        "Cohen's kappa",
-        "Krippendorff's alpha",
-        "Gwet's AC1",
-    )
+        "share of one label", "n", "Cohen's kappa", "Krippendorff's alpha", "Gwet's AC1",
+    )  # fmt: skip
     for rate in (0.5, 0.9, 0.99):
         truths = [function(ratings_of(labels_of(1_000_000, rate, 0.9), [0, 1])) for function in coefficients]
         for n in (50, 200):
@@ -295,11 +285,8 @@ def of_corrections(samples: int) -> None:
 def of_interactions(samples: int) -> None:
     table(
         "Interaction, where all groups differ alike: found in (at most 0.05)",
-        "groups",
-        "sizes",
-        "differences",
-        "share",
-    )
+        "groups", "sizes", "differences", "share",
+    )  # fmt: skip
     for groups in (2, 5):
         for sizes in ((10,) * groups, (50,) * groups, (10, *(50,) * (groups - 1))):
             for name in ("normal", "skewed: exponential"):
