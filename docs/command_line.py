@@ -10,6 +10,7 @@ from docstrings import table
 
 from modelgauge.cli.app import App
 from modelgauge.cli.main import cli
+from modelgauge.cli.program import option_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,10 +45,8 @@ def _sections(command: click.Command, name: str, parent: click.Context | None) -
     yield f"{'#' * (depth + 1 if depth > 1 else 2)} {ctx.command_path}\n"
     yield f"```\n{ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}\n```\n"
     yield _help_as_markdown(command.help or "")
-    options = [param for param in command.get_params(ctx) if isinstance(param, click.Option)]
-    rows = [record for option in options if (record := option.get_help_record(ctx)) is not None]
-    if rows:
-        yield table(("option", "meaning"), [(f"`{names}`", meaning) for names, meaning in rows]) + "\n"
+    for heading, rows in option_groups(command, ctx).items():
+        yield table((heading, "meaning"), [(f"`{names}`", meaning) for names, meaning in rows]) + "\n"
     if isinstance(command, click.Group):
         # Those of the plugins that happen to be installed are in neither.
         for child in [*getattr(command, "lazy", ()), *command.commands]:

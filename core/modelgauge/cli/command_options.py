@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from modelgauge.cli.app import App, pass_app
+from modelgauge.cli.program import HEADING
 from modelgauge.cli.streams import LEVELS, reserved_stdout
 from modelgauge.config.run_options import OPTIONS, Group, options_of
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from modelgauge.data.prompts import SUTOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+MEASURED, CALLS, LIMITS, DATA, OUTPUT = "What to measure", "Calls and cache", "Limits", "Data", "Output"
+"""Headings of options in help."""
+_ITEMS = "Items, repeats and intervals"
+_OF_RUNS: dict[str, str] = {"sample": _ITEMS, "results": _ITEMS, "calls": CALLS, "limits": LIMITS}
 
 
 def _add_plugins(ctx: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:
@@ -40,12 +46,20 @@ def _configure(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     ctx.ensure_object(App).configure(**{str(param.name): value})
 
 
-def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """Several options as one decorator; help lists them in this order."""
+def together(*options: Callable[[Any], Any], heading: str = "") -> Callable[[F], F]:
+    """Several options as one decorator; help lists them in this order.
+
+    Args:
+        options: decorators.
+        heading: what a `GroupedCommand` lists them under, in place of headings of their own; empty for these.
+    """
 
     def decorated(command: F) -> F:
+        before = len(vars(command).get("__click_params__", ()))
         for option in reversed(options):
             command = option(command)
+        for each in vars(command)["__click_params__"][before:] if heading else ():
+            vars(each)[HEADING] = heading
         return command
 
     return decorated
@@ -95,13 +109,16 @@ def _keep_stdout(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
 
 
 shared_options = together(
-    click.option(
-        "--json",
-        "as_json",
-        is_flag=True,
-        is_eager=True,
-        callback=_keep_stdout,
-        help="Print one JSON object, and nothing else, on stdout.",
+    together(
+        click.option(
+            "--json",
+            "as_json",
+            is_flag=True,
+            is_eager=True,
+            callback=_keep_stdout,
+            help="Print one JSON object, and nothing else, on stdout.",
+        ),
+        heading=OUTPUT,
     ),
     plugin_option,
     program_options(hidden=True),
@@ -109,12 +126,15 @@ shared_options = together(
 )
 """What every command takes: `--json`, `--plugin`, `--debug`, `--log-level`; its first argument is the `App`."""
 
-data_dir_option = click.option(
-    "--data-dir",
-    expose_value=False,
-    callback=_configure,
-    type=click.Path(file_okay=False, path_type=Path),
-    help=f"{OPTIONS['data_dir'].help}  [default: run_data]",
+data_dir_option = together(
+    click.option(
+        "--data-dir",
+        expose_value=False,
+        callback=_configure,
+        type=click.Path(file_okay=False, path_type=Path),
+        help=f"{OPTIONS['data_dir'].help}  [default: run_data]",
+    ),
+    heading=OUTPUT,
 )
 no_report_option = click.option(
     "--no-report",
@@ -171,17 +191,30 @@ def _schema(_: click.Context, __: click.Parameter, file: Path | None) -> dict[st
     return schema
 
 
+_FROM_1 = click.IntRange(min=1)
 _SUT_OPTIONS: dict[str, dict[str, Any]] = {
-    "--num-completions": {"type": click.IntRange(min=1), "help": "How many completions to ask for."},
-    "--max-tokens": {"type": click.IntRange(min=1), "help": "Most tokens in a completion."},
-    "--temperature": {"type": click.FloatRange(min=0), "help": "Temperature of sampling; 0 for none."},
-    "--top-p": {"type": click.FloatRange(0, 1), "help": "Nucleus sampling."},
-    "--top-k top_k_per_token": {"type": click.IntRange(min=1), "help": "Choose among the K most likely."},
+    "--num-completions": {"type": _FROM_1, "metavar": "N", "help": "How many completions to ask for."},
+    "--max-tokens": {"type": _FROM_1, "metavar": "N", "help": "Most tokens in a completion."},
+    "--temperature": {
+        "type": click.FloatRange(min=0),
+        "metavar": "NUMBER",
+        "help": "Temperature of sampling; 0 for none.",
+    },
+    "--top-p": {"type": click.FloatRange(0, 1), "metavar": "NUMBER", "help": "Nucleus sampling."},
+    "--top-k top_k_per_token": {"type": _FROM_1, "metavar": "K", "help": "Choose among the K most likely."},
     "--stop stop_sequences": {"multiple": True, "help": "Where to stop; repeatable."},
-    "--presence-penalty": {"type": float, "help": "Penalty for tokens that occurred."},
-    "--frequency-penalty": {"type": float, "help": "Penalty for tokens by how often they occurred."},
+    "--presence-penalty": {"type": float, "metavar": "NUMBER", "help": "Penalty for tokens that occurred."},
+    "--frequency-penalty": {
+        "type": float,
+        "metavar": "NUMBER",
+        "help": "Penalty for tokens by how often they occurred.",
+    },
     "--random": {"metavar": "SEED", "help": "A seed, or any text: makes a request a different one."},
-    "--top-logprobs": {"type": click.IntRange(min=0), "help": "Log-probabilities of the N likeliest tokens."},
+    "--top-logprobs": {
+        "type": click.IntRange(min=0),
+        "metavar": "N",
+        "help": "Log-probabilities of the N likeliest tokens.",
+    },
     "--response-schema": {
         "type": click.Path(path_type=Path),
         "metavar": "FILE",
@@ -192,7 +225,8 @@ _SUT_OPTIONS: dict[str, dict[str, Any]] = {
 _SUT_OPTION_NAMES = [names.split()[-1].lstrip("-").replace("-", "_") for names in _SUT_OPTIONS]
 
 sut_options = together(
-    *(click.option(*names.split(), default=None, **settings) for names, settings in _SUT_OPTIONS.items())
+    *(click.option(*names.split(), default=None, **settings) for names, settings in _SUT_OPTIONS.items()),
+    heading="What SUTs are asked for",
 )
 """The options of `SUTOptions`, each under its field's name; `pop_sut_options` makes the object."""
 
@@ -256,6 +290,7 @@ data_options = together(
         metavar="KEY=HASH",
         help="Demand this version (SHA-256) of a test's data.",
     ),
+    heading=DATA,
 )
 
 
@@ -271,12 +306,25 @@ def _value(values: Values) -> Callable[[str], Any]:
 
 def run_options(*groups: Group) -> Callable[[F], F]:
     """The options of a run that commands take, by what they concern; `pop_run_options` hands them on."""
-    return declared_options({name: OPTIONS[name] for name in options_of(*groups)})
+    return declared_options({name: OPTIONS[name] for name in options_of(*groups)}, _OF_RUNS)
 
 
-def declared_options(options: Mapping[str, OptionInfo]) -> Callable[[F], F]:
-    """The options of a command that a class of options declares; what is not given is None, or empty if several."""
-    return together(*(_option(name, about) for name, about in options.items() if about.metavar is not None))
+def declared_options(
+    options: Mapping[str, OptionInfo], headings: Mapping[str, str] | None = None
+) -> Callable[[F], F]:
+    """The options of a command that a class of options declares; what is not given is None, or empty if several.
+
+    Args:
+        options: by name.
+        headings: by group.
+    """
+    return together(
+        *(
+            together(_option(name, about), heading=(headings or {}).get(about.group, ""))
+            for name, about in options.items()
+            if about.metavar is not None
+        )
+    )
 
 
 def _option(name: str, about: OptionInfo) -> Callable[[F], F]:

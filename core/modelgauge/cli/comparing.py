@@ -58,6 +58,7 @@ gate_options = together(
         metavar="CONDITION",
         help='Exit with 1 where this is true of a candidate, over the paired items: "accuracy < 0.9"; repeatable.',
     ),
+    heading="Gates",
 )
 """What a comparison must show for the exit code 0; `pop_gates` makes the object."""
 
@@ -157,6 +158,7 @@ baseline_options = together(
     ),
     gate_options,
     declared_options({name: OPTIONS[name] for name in _OF_BASELINE}),
+    heading="Comparison with a baseline",
 )
 """The options of `run-test` that compare its runs with a baseline; `pop_baseline` takes them."""
 

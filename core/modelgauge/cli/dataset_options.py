@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from modelgauge.cli.command_options import judge_option, together
+from modelgauge.cli.command_options import MEASURED, judge_option, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,6 +98,7 @@ dataset_options = together(
         "--metric", "metrics", multiple=True, metavar="UID", help="A metric for --dataset; repeatable."
     ),
     judge_option,
+    heading=MEASURED,
 )
 """Options of the tests that `pop_dataset_tests` makes."""
 other_dataset_options = together(
@@ -113,6 +114,7 @@ other_dataset_options = together(
         help="Measure by this metric of a data set; repeatable.  [default: the run's]",
     ),
     judge_option,
+    heading=MEASURED,
 )
 """Options of a run of a data set that is measured again; each replaces what the run had."""
 

@@ -10,6 +10,7 @@ import click
 
 from modelgauge.cli.command_options import plugin_option, program_options
 from modelgauge.cli.program import Lazy, Program
+from modelgauge.reports.layout import WIDEST
 
 COMMANDS = {
     name: Lazy(f"modelgauge.cli.commands.{target}", about, section)
@@ -72,7 +73,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     "modelgauge",
     cls=Program,
     lazy=COMMANDS,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
     epilog="Each command explains itself: modelgauge COMMAND --help",
 )
 @click.option(

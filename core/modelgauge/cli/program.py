@@ -53,6 +53,33 @@ class Lazy(NamedTuple):
     section: str = "Commands"
 
 
+HEADING = "heading"
+"""The attribute of an option that says what help lists it under; `together` of `command_options.py` sets it."""
+
+
+def option_groups(command: click.Command, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+    """What help says of each option of a command, by heading; last those without one."""
+    rest = "Other options" if isinstance(command, GroupedCommand) else "Options"
+    groups: dict[str, list[tuple[str, str]]] = {}
+    others: list[tuple[str, str]] = []
+    for param in command.get_params(ctx):
+        shown = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+        if shown is not None:
+            heading = vars(param).get(HEADING) if isinstance(command, GroupedCommand) else None
+            (others if heading is None else groups.setdefault(heading, [])).append(shown)
+    return {**groups, rest: others} if others else groups
+
+
+class GroupedCommand(click.Command):
+    """A command with many options, which help lists under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, group by group."""
+        for heading, shown in option_groups(self, ctx).items():
+            with formatter.section(heading):
+                formatter.write_dl(shown)
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are run; for an unknown name it suggests the nearest.
 

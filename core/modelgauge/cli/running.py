@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import no_report_option, together
+from modelgauge.cli.command_options import OUTPUT, no_report_option, together
 from modelgauge.cli.program import FAILED, INTERRUPTED, STOPPED, TOO_MANY_ERRORS
 from modelgauge.errors import InputFileError, RunStoppedError
 from modelgauge.files.whole import replacing
@@ -88,6 +88,7 @@ report_options = together(
     ),
     no_report_option,
     click.option("--no-progress-bar", is_flag=True, help="Show no progress."),
+    heading=OUTPUT,
 )
 """What becomes of the records: `--max-errors`, `--output-file`, `--no-report`, `--no-progress-bar`."""
 

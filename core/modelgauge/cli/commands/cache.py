@@ -14,8 +14,9 @@ from modelgauge.cli.command_options import (
     prompt_options,
     shared_options,
     sut_options,
+    together,
 )
-from modelgauge.cli.program import FAILED, LazyGroup
+from modelgauge.cli.program import FAILED, GroupedCommand, LazyGroup
 from modelgauge.data.figures import size
 from modelgauge.reports.layout import counted, one_line
 
@@ -142,12 +143,15 @@ def _quarantined(folder: Path) -> int:
 # --- explain ---
 
 
-@cache.command("explain")
-@click.option("--sut", metavar="UID", help="The SUT that would be asked.")
-@click.option("--annotator", metavar="UID", help="An annotator instead, that would judge --completion.")
-@prompt_options
-@click.option("--completion", metavar="TEXT", help="What the annotator would judge.")
-@context_option
+@cache.command("explain", cls=GroupedCommand)
+@together(
+    click.option("--sut", metavar="UID", help="The SUT that would be asked."),
+    click.option("--annotator", metavar="UID", help="An annotator instead, that would judge --completion."),
+    prompt_options,
+    click.option("--completion", metavar="TEXT", help="What the annotator would judge."),
+    context_option,
+    heading="What would be asked",
+)
 @data_dir_option
 @sut_options
 @shared_options

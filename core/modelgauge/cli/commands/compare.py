@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import data_dir_option, declared_options, shared_options
+from modelgauge.cli.command_options import (
+    OUTPUT,
+    data_dir_option,
+    declared_options,
+    shared_options,
+    together,
+)
 from modelgauge.cli.comparing import (
     FORMATS,
     compare_options,
@@ -18,6 +24,7 @@ from modelgauge.cli.comparing import (
     show_failed_gates,
     show_for_github,
 )
+from modelgauge.cli.program import GroupedCommand
 from modelgauge.cli.running import OutputFile
 from modelgauge.comparison.options import OPTIONS
 
@@ -29,29 +36,32 @@ if TYPE_CHECKING:
     from modelgauge.comparison.result import Comparison
 
 
-@click.command("compare")
+@click.command("compare", cls=GroupedCommand)
 @click.argument("baseline")
 @click.argument("candidates", nargs=-1, metavar="CANDIDATE...")
-@click.option(
-    "--flips",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Show N items of each measurement that a candidate lost, and N that it won; --json has all.",
-)
-@declared_options(OPTIONS)
+@declared_options(OPTIONS, {"items": "What to compare", "verdict": "Verdict"})
 @gate_options
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="github: annotations and a summary in Markdown, which is also appended to $GITHUB_STEP_SUMMARY.",
+@together(
+    click.option(
+        "--flips",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Show N items of each measurement that a candidate lost, and N that it won; --json has all.",
+    ),
+    click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(FORMATS),
+        default="text",
+        show_default=True,
+        help="github: annotations and a summary in Markdown, which is also appended to $GITHUB_STEP_SUMMARY.",
+    ),
+    click.option(
+        "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write the gates as JUnit XML."
+    ),
+    data_dir_option,
+    heading=OUTPUT,
 )
-@click.option(
-    "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write the gates as JUnit XML."
-)
-@data_dir_option
 @shared_options
 def compare(
     app: App,

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.command_options import (
+    CALLS,
+    DATA,
+    LIMITS,
+    MEASURED,
     data_dir_option,
     data_options,
     dependency_option,
@@ -27,6 +31,7 @@ from modelgauge.cli.dataset_options import (
     other_dataset_options,
     pop_dataset_tests,
 )
+from modelgauge.cli.program import GroupedCommand
 from modelgauge.cli.running import report_options, run_and_report
 
 if TYPE_CHECKING:
@@ -36,26 +41,36 @@ if TYPE_CHECKING:
     from modelgauge.data.records import TestRecord
 
 
-@click.command("run-test")
-@click.option("--test", "tests", multiple=True, metavar="UID", help="A test; repeatable.")
-@dataset_options
-@click.option(
-    "--sut",
-    "suts",
-    multiple=True,
-    required=True,
-    metavar="UID",
-    help="A SUT, its options behind a question mark (acme/model?key=value); repeatable.",
+@click.command("run-test", cls=GroupedCommand)
+@together(
+    click.option("--test", "tests", multiple=True, metavar="UID", help="A test; repeatable."),
+    click.option(
+        "--sut",
+        "suts",
+        multiple=True,
+        required=True,
+        metavar="UID",
+        help="A SUT, its options behind a question mark (acme/model?key=value); repeatable.",
+    ),
+    dataset_options,
+    heading=MEASURED,
 )
 @run_options("sample", "results")
-@click.option("--dry-run", is_flag=True, help="Say what the run would take, and send nothing.")
-@report_options
-@baseline_options
-@click.option("--no-caching", is_flag=True, help="Ask for every answer again, and keep none.")
-@data_dir_option
-@run_options("calls", "limits")
-@data_options
 @sut_options
+@together(
+    click.option("--dry-run", is_flag=True, help="Say what the run would take, and send nothing."),
+    run_options("limits"),
+    heading=LIMITS,
+)
+@together(
+    click.option("--no-caching", is_flag=True, help="Ask for every answer again, and keep none."),
+    run_options("calls"),
+    heading=CALLS,
+)
+@report_options
+@data_dir_option
+@baseline_options
+@data_options
 @shared_options
 def run_test(
     app: App, /, *, tests: Sequence[str], suts: Sequence[str], judge: str | None, dry_run: bool, **given: Any
@@ -125,8 +140,7 @@ _rerun_options = together(
     report_options,
     data_dir_option,
     run_options("calls", "limits"),
-    offline_option,
-    dependency_option,
+    together(offline_option, dependency_option, heading=DATA),
     shared_options,
 )
 """What does not change the results of a run."""
@@ -139,11 +153,12 @@ _names_again = together(
         "--metric", "metrics", multiple=True, metavar="UID", help="The run's metric, named again; repeatable."
     ),
     click.option("--judge", metavar="UID", help="The run's judge, named again."),
+    heading="Names, for a run of somebody else",
 )
 """The names that `resume` is given only for a run that is not known to be one's own."""
 
 
-@click.command("resume")
+@click.command("resume", cls=GroupedCommand)
 @click.argument("run")
 @_names_again
 @_rerun_options
@@ -175,10 +190,13 @@ def resume(app: App, /, *, run: str, **given: Any) -> None:
     _run_again(app, resumed, run, given, names)
 
 
-@click.command("rescore")
+@click.command("rescore", cls=GroupedCommand)
 @click.argument("run")
-@click.option("--test", metavar="UID", help="Measure with this test.  [default: the run's]")
-@other_dataset_options
+@together(
+    click.option("--test", metavar="UID", help="Measure with this test.  [default: the run's]"),
+    other_dataset_options,
+    heading=MEASURED,
+)
 @_rerun_options
 def rescore(app: App, /, *, run: str, **given: Any) -> None:
     """Measure the recorded answers of a run with the test and the annotators as they are now.

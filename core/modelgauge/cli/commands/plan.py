@@ -7,21 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import data_dir_option, declared_options, shared_options
+from modelgauge.cli.command_options import data_dir_option, declared_options, shared_options, together
+from modelgauge.cli.program import GroupedCommand
 from modelgauge.comparison.planning.options import OPTIONS
 
 if TYPE_CHECKING:
     from modelgauge.cli.app import App
 
+_SYSTEMS = "What the systems are like"
 
-@click.command("plan")
-@click.option(
-    "--runs",
-    nargs=2,
-    metavar="A B",
-    help="Two runs of one test, which say what to assume: ids, folders, latest.",
+
+@click.command("plan", cls=GroupedCommand)
+@together(
+    click.option(
+        "--runs",
+        nargs=2,
+        metavar="A B",
+        help="Two runs of one test, which say what to assume: ids, folders, latest.",
+    ),
+    heading=_SYSTEMS,
 )
-@declared_options(OPTIONS)
+@declared_options(OPTIONS, {"systems": _SYSTEMS, "goal": "What to find", "items": "Items and repeats"})
 @data_dir_option
 @shared_options
 def plan(app: App, /, *, runs: tuple[str, str] | None, as_json: bool, **options: Any) -> None:

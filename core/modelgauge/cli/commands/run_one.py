@@ -15,8 +15,9 @@ from modelgauge.cli.command_options import (
     run_options,
     shared_options,
     sut_options,
+    together,
 )
-from modelgauge.cli.program import TOO_MANY_ERRORS
+from modelgauge.cli.program import TOO_MANY_ERRORS, GroupedCommand
 from modelgauge.errors import InputFileError
 
 if TYPE_CHECKING:
@@ -28,11 +29,16 @@ if TYPE_CHECKING:
     from modelgauge.data.prompts import AnyPrompt
 
 
-@click.command("run-sut")
-@click.option("--sut", required=True, metavar="UID", help="The SUT to ask.")
-@prompt_options
-@click.option(
-    "--check", is_flag=True, help="Find out what the SUT can do, by some six questions in place of --prompt."
+@click.command("run-sut", cls=GroupedCommand)
+@together(
+    click.option("--sut", required=True, metavar="UID", help="The SUT to ask."),
+    prompt_options,
+    click.option(
+        "--check",
+        is_flag=True,
+        help="Find out what the SUT can do, by some six questions in place of --prompt.",
+    ),
+    heading="What to ask",
 )
 @sut_options
 @run_options("calls")
