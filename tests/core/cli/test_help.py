@@ -12,7 +12,9 @@ MOST_IN_A_GROUP = 12
 
 def commands(command: click.Command, parent: click.Context | None = None):
     """Every command of ModelGauge itself, with its context."""
-    ctx = click.Context(command, info_name=command.name, parent=parent, obj=App(), resilient_parsing=True)
+    # As the program makes it: click keeps a command's help option from the first context that it sees.
+    settings = command.context_settings if parent is None else {}
+    ctx = click.Context(command, info_name=command.name, parent=parent, obj=App(), **settings)
     yield command, ctx
     if isinstance(command, click.Group):
         for name in command.list_commands(ctx):
@@ -29,18 +31,11 @@ def test_no_list_of_options_is_long() -> None:
 
 
 def test_what_has_groups_leaves_nothing_but_plugins_and_help_to_the_rest() -> None:
-    grouped = {
-        ctx.command_path: option_groups(command, ctx)
-        for command, ctx in commands(cli)
-        if isinstance(command, GroupedCommand)
-    }
-    assert {"cli run-test", "cli compare"} <= {f"cli {path.split(' ', 1)[1]}" for path in grouped}
-    for groups in grouped.values():
+    grouped = [option_groups(*one) for one in commands(cli) if isinstance(one[0], GroupedCommand)]
+    assert len(grouped) >= 7
+    for groups in grouped:
         assert list(groups)[-1] == "Other options"
-        assert [names.split(" ")[0] for names, _ in groups["Other options"]] in (
-            ["--plugin"],
-            ["--plugin", "--help"],
-        )
+        assert [names.split(" ")[0] for names, _ in groups["Other options"]] == ["--plugin", "-h,"]
 
 
 def test_groups_of_run_test(run) -> None:
