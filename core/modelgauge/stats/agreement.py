@@ -4,7 +4,9 @@ Kappa, alpha and AC1 are 1 where raters always agree, and 0 where they agree as 
 differ in what they take chance to be. Correcting a judge's score lives in `correction`.
 """
 
+import math
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -81,13 +83,7 @@ def raw_agreement(ratings: Ratings) -> float | None:
     Args:
         ratings: of items, each with any number of labels; items with fewer than two are left out.
     """
-    counts = ratings.counts
-    raters = counts.sum(axis=1)
-    several = raters >= 2
-    if not several.any():
-        return None
-    pairs = (counts * (counts - 1)).sum(axis=1)[several]
-    return float((pairs / (raters * (raters - 1))[several]).mean())
+    return _of_all(_raw_agreement, ratings)
 
 
 def cohen_kappa(ratings: Ratings, *, weights: Literal["linear", "quadratic"] | None = None) -> float | None:
@@ -108,11 +104,7 @@ def cohen_kappa(ratings: Ratings, *, weights: Literal["linear", "quadratic"] | N
     Raises:
         InvalidDataError: there are not two raters.
     """
-    table = confusion_matrix(ratings).astype(np.float64)
-    steps = np.abs(np.subtract.outer(*2 * [np.arange(len(table), dtype=np.float64)]))
-    cost = steps > 0 if weights is None else steps if weights == "linear" else steps * steps
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) * cost
-    return _above_chance(float((table * cost).sum()) * float(table.sum()), float(expected.sum()))
+    return _of_all(_cohen_kappa, ratings, weights=weights)
 
 
 def confusion_matrix(ratings: Ratings) -> "NDArray[np.int64]":
@@ -124,13 +116,8 @@ def confusion_matrix(ratings: Ratings) -> "NDArray[np.int64]":
     Raises:
         InvalidDataError: there are not two raters.
     """
-    if ratings.codes.shape[1] != 2:
-        raise InvalidDataError(
-            f"{ratings.codes.shape[1]} raters cannot be compared as two.",
-            fix="Give two raters, or use fleiss_kappa, krippendorff_alpha or gwet_ac1.",
-        )
-    q = len(ratings.categories)
-    both = ratings.codes[(ratings.codes >= 0).all(axis=1)]
+    both = _pairs(ratings)
+    both, q = both[(both >= 0).all(axis=1)], len(ratings.categories)
     return np.bincount(both[:, 0] * q + both[:, 1], minlength=q * q).reshape(q, q)
 
 
@@ -147,7 +134,7 @@ def fleiss_kappa(ratings: Ratings) -> float | None:
     Returns:
         At most 1; None where no item has two labels, or only one label occurs.
     """
-    return _beyond_chance(ratings, float((_label_shares(ratings) ** 2).sum()))
+    return _of_all(_fleiss_kappa, ratings)
 
 
 def gwet_ac1(ratings: Ratings) -> float | None:
@@ -162,10 +149,7 @@ def gwet_ac1(ratings: Ratings) -> float | None:
     Returns:
         At most 1; None where no item has two labels, or there is one category only.
     """
-    shares = _label_shares(ratings)
-    if len(shares) < 2:
-        return None
-    return _beyond_chance(ratings, float((shares * (1 - shares)).sum()) / (len(shares) - 1))
+    return _of_all(_gwet_ac1, ratings)
 
 
 def krippendorff_alpha(ratings: Ratings, *, level: Level = "nominal") -> float | None:
@@ -186,14 +170,7 @@ def krippendorff_alpha(ratings: Ratings, *, level: Level = "nominal") -> float |
     Raises:
         InvalidDataError: labels are not numbers where they have to be.
     """
-    counts = ratings.counts
-    counts = counts[counts.sum(axis=1) >= 2]
-    weighted = counts / (counts.sum(axis=1, keepdims=True) - 1)
-    coincidences = counts.T @ weighted - np.diag(weighted.sum(axis=0))
-    totals = counts.sum(axis=0)
-    cost = _distances(ratings.categories, totals, level)
-    expected = float((np.outer(totals, totals) * cost).sum())
-    return _above_chance(float((coincidences * cost).sum()) * (float(totals.sum()) - 1), expected)
+    return _of_all(_krippendorff_alpha, ratings, level=level)
 
 
 def agreement_interval(
@@ -224,42 +201,153 @@ def agreement_interval(
     Raises:
         InvalidDataError: `resamples` or the confidence is outside its range.
     """
+    return bootstrapped(
+        statistic_of(coefficient), ratings, resamples=resamples, seed=seed, confidence=confidence
+    )[1]
+
+
+Statistic: TypeAlias = "Callable[[Ratings, NDArray[np.float64]], NDArray[np.float64]]"
+"""A coefficient of agreement of many samples of the same items.
+
+Its second argument is (b, n) float64, how often each item is in each sample. It returns (b,) float64, NaN where the
+coefficient does not exist.
+"""
+
+
+def bootstrapped(
+    statistic: Statistic,
+    ratings: Ratings,
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
+    confidence: float = CONFIDENCE,
+) -> tuple[float | None, Interval | None]:
+    """A coefficient and its interval; arguments and errors are those of `agreement_interval`."""
     if resamples < 100 or not 0 < confidence < 1:
         raise InvalidDataError(
             f"resamples={resamples} with confidence={confidence} give no interval.",
             fix="Give 100 or more, and a confidence of 0.95 for 95 %.",
         )
-    estimate, codes, generator = coefficient(ratings), ratings.codes, np.random.default_rng(seed)
-    drawn = (codes[generator.integers(len(codes), size=len(codes))] for _ in range(resamples))
-    values = (coefficient(ratings._replace(codes=one)) for one in drawn)
-    found = np.array([value for value in values if value is not None])
-    if estimate is None or len(found) < 0.95 * resamples:
-        return None
-    # The jackknife: items with the same labels are left out with the same effect.
-    _, first, same = np.unique(codes, axis=0, return_index=True, return_inverse=True)
-    without = [coefficient(ratings._replace(codes=np.delete(codes, place, axis=0))) for place in first]
-    jackknife = np.array([estimate if value is None else value for value in without])[same.ravel()]
-    return Bca(np.sort(found), estimate, jackknife).interval(confidence)
+    # Items with the same labels are one item that is there several times.
+    codes, place, times = np.unique(ratings.codes, axis=0, return_inverse=True, return_counts=True)
+    place, n, generator = place.ravel(), len(place), np.random.default_rng(seed)
+    drawn = [
+        np.bincount(place[generator.integers(n, size=n)], minlength=len(codes)) for _ in range(resamples)
+    ]
+    without = times - np.eye(len(codes))
+    values = statistic(ratings._replace(codes=codes), np.vstack([times, *drawn, without]))
+    estimate, found, jackknife = float(values[0]), values[1 : resamples + 1], values[resamples + 1 :]
+    found = found[~np.isnan(found)]
+    if math.isnan(estimate):
+        return None, None
+    if len(found) < 0.95 * resamples:
+        return estimate, None
+    jackknife = np.where(np.isnan(jackknife), estimate, jackknife)[place]
+    return estimate, Bca(np.sort(found), estimate, jackknife).interval(confidence)
 
 
-def _above_chance(observed: float, expected: float) -> float | None:
-    """One less the disagreement seen by that of chance; None where chance has none."""
-    return 1 - observed / expected if expected else None
+def statistic_of(coefficient: Callable[[Ratings], float | None]) -> Statistic:
+    """The statistic of a coefficient: quick for those of this module, also with their options by `partial`."""
+    function: Any = coefficient.func if isinstance(coefficient, partial) else coefficient
+    if function in _STATISTICS:
+        return partial(_STATISTICS[function], **getattr(coefficient, "keywords", {}))
+
+    def one_by_one(ratings: Ratings, times: "NDArray[np.float64]") -> "NDArray[np.float64]":
+        samples = (np.repeat(ratings.codes, one.astype(np.int64), axis=0) for one in times)
+        values = [coefficient(ratings._replace(codes=codes)) for codes in samples]
+        return np.array([math.nan if value is None else value for value in values])
+
+    return one_by_one
 
 
-def _beyond_chance(ratings: Ratings, chance: float) -> float | None:
-    agreement = raw_agreement(ratings)
-    return None if agreement is None else _above_chance(1 - agreement, 1 - chance)
-
-
-def _label_shares(ratings: Ratings) -> "NDArray[np.float64]":
-    """How often each label is given: (q,), each item that has a label counted once."""
-    counts = ratings.counts
-    counts = counts[counts.sum(axis=1) > 0]
-    shares: NDArray[np.float64] = (counts / counts.sum(axis=1, keepdims=True)).sum(axis=0) / max(
-        1, len(counts)
+def ratio(part: "NDArray[np.float64]", whole: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """One array by another; NaN where the other is 0."""
+    result: NDArray[np.float64] = np.divide(
+        part, whole, out=np.full(np.broadcast_shapes(part.shape, whole.shape), math.nan), where=whole != 0
     )
-    return shares
+    return result
+
+
+def _of_all(
+    statistic: Callable[..., "NDArray[np.float64]"], ratings: Ratings, **options: Any
+) -> float | None:
+    value = float(statistic(ratings, np.ones((1, len(ratings.codes))), **options)[0])
+    return None if math.isnan(value) else value
+
+
+def _raw_agreement(ratings: Ratings, times: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    counts, raters = ratings.counts, ratings.counts.sum(axis=1)
+    several = raters >= 2
+    pairs = (counts * (counts - 1)).sum(axis=1) / np.maximum(raters * (raters - 1), 1)
+    return ratio(times @ pairs, times @ several)
+
+
+def _cohen_kappa(
+    ratings: Ratings, times: "NDArray[np.float64]", weights: Literal["linear", "quadratic"] | None = None
+) -> "NDArray[np.float64]":
+    codes, places = _pairs(ratings), np.arange(len(ratings.categories))
+    both = (codes >= 0).all(axis=1)
+    codes, times = codes[both], times[:, both]
+    steps = np.abs(np.subtract.outer(places, places)).astype(np.float64)
+    cost = steps > 0 if weights is None else steps if weights == "linear" else steps * steps
+    first, second = (times @ (codes[:, [rater]] == places) for rater in (0, 1))
+    expected = ((first @ cost) * second).sum(axis=1)
+    return 1 - ratio((times @ cost[codes[:, 0], codes[:, 1]]) * times.sum(axis=1), expected)
+
+
+def _pairs(ratings: Ratings) -> "NDArray[np.int64]":
+    if ratings.codes.shape[1] != 2:
+        raise InvalidDataError(
+            f"{ratings.codes.shape[1]} raters cannot be compared as two.",
+            fix="Give two raters, or use fleiss_kappa, krippendorff_alpha or gwet_ac1.",
+        )
+    return ratings.codes
+
+
+def _fleiss_kappa(ratings: Ratings, times: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    return _beyond_chance(ratings, times, (_label_shares(ratings, times) ** 2).sum(axis=1))
+
+
+def _gwet_ac1(ratings: Ratings, times: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    shares = _label_shares(ratings, times)
+    chance = (shares * (1 - shares)).sum(axis=1)
+    return _beyond_chance(ratings, times, ratio(chance, np.array(len(ratings.categories) - 1.0)))
+
+
+def _krippendorff_alpha(
+    ratings: Ratings, times: "NDArray[np.float64]", level: Level = "nominal"
+) -> "NDArray[np.float64]":
+    if level == "ordinal" and len(times) > 1:  # its distances are those of a sample
+        return np.concatenate([_krippendorff_alpha(ratings, one[np.newaxis], level) for one in times])
+    several = ratings.counts.sum(axis=1) >= 2
+    counts, times = ratings.counts[several], times[:, several]
+    totals = times @ counts
+    cost = _distances(ratings.categories, totals[0], level)
+    disagreement = ((counts @ cost) * counts).sum(axis=1) / (counts.sum(axis=1) - 1)
+    expected = ((totals @ cost) * totals).sum(axis=1)
+    return 1 - ratio((times @ disagreement) * (totals.sum(axis=1) - 1), expected)
+
+
+_STATISTICS: dict[Any, Callable[..., "NDArray[np.float64]"]] = {
+    raw_agreement: _raw_agreement,
+    cohen_kappa: _cohen_kappa,
+    fleiss_kappa: _fleiss_kappa,
+    gwet_ac1: _gwet_ac1,
+    krippendorff_alpha: _krippendorff_alpha,
+}
+
+
+def _beyond_chance(
+    ratings: Ratings, times: "NDArray[np.float64]", chance: "NDArray[np.float64]"
+) -> "NDArray[np.float64]":
+    return 1 - ratio(1 - _raw_agreement(ratings, times), 1 - chance)
+
+
+def _label_shares(ratings: Ratings, times: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """How often each label is given: (b, q), each item that has a label counted once."""
+    raters = ratings.counts.sum(axis=1)
+    shares = ratings.counts / np.maximum(raters, 1)[:, np.newaxis]
+    return ratio(times @ shares, (times @ (raters > 0))[:, np.newaxis])
 
 
 def _distances(

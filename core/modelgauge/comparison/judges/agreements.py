@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from pydantic import FiniteFloat
@@ -11,15 +11,21 @@ from pydantic import FiniteFloat
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.stats.agreement import (
     Ratings,
-    agreement_interval,
+    Statistic,
+    bootstrapped,
     cohen_kappa,
     confusion_matrix,
     fleiss_kappa,
     gwet_ac1,
     krippendorff_alpha,
     ratings_of,
+    ratio,
     raw_agreement,
+    statistic_of,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Interval = tuple[FiniteFloat, FiniteFloat]
 LabelKind = Literal["binary", "grades", "numbers"]
@@ -134,9 +140,12 @@ def _agreement(
         sut=sut,
         n=len(rows),
         coefficients=[
-            Coefficient(name=name, value=measure(ratings), interval=agreement_interval(measure, ratings))
+            Coefficient(name=name, value=value, interval=interval)
             for name, function in _coefficients(kind, 2 if judges else len(rows[0]))
-            for measure in [partial(_mean_of_pairs, function, judges) if judges else function]
+            for one in [statistic_of(function)]
+            for value, interval in [
+                bootstrapped(partial(_mean_of_pairs, one, judges) if judges else one, ratings)
+            ]
         ],
         categories=categories if kind != "numbers" else (),
         confusion=confusion,
@@ -164,13 +173,11 @@ def _pairs(ratings: Ratings, judges: int) -> Iterator[Ratings]:
 
 
 def _mean_of_pairs(
-    function: Callable[[Ratings], float | None], judges: int, ratings: Ratings
-) -> float | None:
+    statistic: Statistic, judges: int, ratings: Ratings, times: "NDArray[np.float64]"
+) -> "NDArray[np.float64]":
     """The mean of a coefficient over judges and raters, weighted by the answers that both labelled."""
-    found = [
-        (value, int((pair.codes >= 0).all(axis=1).sum()))
-        for pair in _pairs(ratings, judges)
-        if (value := function(pair)) is not None
-    ]
-    total = sum(n for _, n in found)
-    return sum(value * n for value, n in found) / total if total else None
+    pairs = [*_pairs(ratings, judges)]
+    values = np.array([statistic(pair, times) for pair in pairs])
+    answers = np.array([times @ (pair.codes >= 0).all(axis=1) for pair in pairs])
+    answers[np.isnan(values)] = 0
+    return ratio(np.nansum(values * answers, axis=0), answers.sum(axis=0))
