@@ -145,11 +145,12 @@ class Runner:
         """Run every test on every SUT; blocks, also inside a running event loop.
 
         Args:
-            tests: uids or objects.
-            suts: uids or objects.
+            tests: uids or objects; also names of groups, and patterns such as "bbh_*".
+            suts: uids or objects; also labels with uids, as in "small=openai/gpt-4o-mini".
 
         Returns:
-            A record for each pair, test by test.
+            A record for each pair, test by test. Pairs that do not fit are left out, with a warning, where a group or a
+            pattern named one of the two.
 
         Raises:
             UsageError: a name, a secret, data or a combination is wrong; raised before any call.

@@ -314,7 +314,7 @@ def _print_reason(app: App, shown: Iterable[RecordedRun], allowed: Allowance, *,
 
     for run in shown:
         record, counts = run.record, run.record.counts
-        pair = f"{record.test_uid} on {record.sut_uid}"
+        pair = f"{record.test_uid} on {record.sut_name}"
         if record.failure is not None:
             why = "" if in_tables else f": {record.failure.error_type}: {record.failure.message.rstrip('.')}"
             app.note(f"Error: {pair} stopped early{why}.")

@@ -56,6 +56,8 @@ class TestRecord(Frozen):
         test_uid: the test.
         test_initialization: its class, the arguments that it was made with, and its `cache_version`.
         sut_uid: the SUT.
+        sut_label: what tables call the SUT; None for its uid.
+        groups: the groups of tests that were measured together and have this test: how many members each has, by name.
         sut_initialization: the SUT's class, the arguments that it was made with, and its `cache_version`.
         dependency_versions: content hashes of the test's data, by the author's names.
         cancelled: whether the run was interrupted; what was finished until then is in it.
@@ -99,6 +101,8 @@ class TestRecord(Frozen):
     test_initialization: dict[str, Any]
     sut_uid: str
     sut_initialization: dict[str, Any]
+    sut_label: Text | None = None
+    groups: dict[str, Count] = Field(default_factory=dict)
     dependency_versions: dict[str, str] = Field(default_factory=dict)
     repeats: Count = 1
     reduction: str | None = None
@@ -131,6 +135,11 @@ class TestRecord(Frozen):
         bound = self.model_copy()
         bound._items = items  # noqa: SLF001  its own class
         return bound
+
+    @property
+    def sut_name(self) -> str:
+        """What tables call the SUT: its label, else its uid."""
+        return self.sut_label or self.sut_uid
 
     def iter_items(self) -> Iterator[ItemRecord]:
         """The item and exception records one by one, in the order in which they were finished."""

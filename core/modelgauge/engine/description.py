@@ -68,6 +68,8 @@ class WorkDescription(Frozen):
         test_initialization: how it was made.
         sut_uid: of the respondent.
         sut_initialization: how it was made.
+        sut_label: what tables call the respondent; None for its uid.
+        groups: the groups of tests that were measured together: how many members each has, by name.
         dependency_versions: content hashes of the test's data.
         dataset: the data set that the items are of.
         annotators: how they were made, by the test's names.
@@ -87,6 +89,8 @@ class WorkDescription(Frozen):
     test_initialization: dict[str, Any]
     sut_uid: str
     sut_initialization: dict[str, Any]
+    sut_label: str | None = None
+    groups: dict[str, int] = Field(default_factory=dict)
     dependency_versions: dict[str, str]
     dataset: DatasetReference | None = None
     annotators: dict[str, dict[str, Any]] = Field(default_factory=dict)
@@ -107,6 +111,8 @@ class WorkDescription(Frozen):
             test_initialization=_made(test),
             sut_uid=respondent.uid,
             sut_initialization=_made(respondent),
+            sut_label=respondent.label,
+            groups=dict(work.groups),
             dependency_versions=dict(work.dependency_versions),
             dataset=test.dataset,
             thresholds=dict(test.thresholds),

@@ -42,6 +42,7 @@ class Plan(Frozen):
     Args:
         test_uid: the test.
         sut_uid: the SUT.
+        sut_label: what tables call the SUT; None for its uid.
         items: how many items would be measured.
         sut_calls: answers of the SUT to be paid, and those that the cache has, or an earlier call of the same command.
         annotator_calls: those of annotators; where the SUT's answer is not known yet, one call for each completion
@@ -55,6 +56,7 @@ class Plan(Frozen):
 
     test_uid: str
     sut_uid: str
+    sut_label: str | None = None
     items: int
     sut_calls: CallCounts
     annotator_calls: CallCounts
@@ -245,6 +247,7 @@ class _Counting:
         return Plan(
             test_uid=self.work.test.uid,
             sut_uid=self.sut.uid,
+            sut_label=self.work.respondent.label,
             items=self.items,
             sut_calls=CallCounts(paid=self.asked.paid, cached=self.asked.cached),
             annotator_calls=CallCounts(

@@ -27,6 +27,7 @@ class Respondent:
         sut: is asked, by calls.
         given: returns the answer to a prompt.
         journal: the run whose recorded answers are measured.
+        label: what tables call it; None for its uid.
         again: the advice for a run that stopped, where `modelgauge resume` cannot continue it.
         left_out: how many further answers `max_test_items` left out before the run.
     """
@@ -36,13 +37,14 @@ class Respondent:
     sut: PromptResponseSUT[Any, Any] | None = None
     given: Callable[[PromptWithContext], SUTResponse] | None = None
     journal: RunFolder | None = None
+    label: str | None = None
     again: str | None = None
     left_out: int = 0
 
     @classmethod
-    def of(cls, sut: PromptResponseSUT[Any, Any]) -> "Respondent":
+    def of(cls, sut: PromptResponseSUT[Any, Any], label: str | None = None) -> "Respondent":
         """A SUT that is asked."""
-        return cls(uid=sut.uid, initialization=sut.initialization, sut=sut)
+        return cls(uid=sut.uid, initialization=sut.initialization, sut=sut, label=label)
 
 
 class Callee(NamedTuple):
@@ -63,6 +65,7 @@ class Work:
         judge_suts: for each of these names, the SUTs that the annotator asks.
         dependencies: where the test's data is.
         dependency_versions: content hashes of the data.
+        groups: the groups of tests that were chosen and have this test: how many members each has, by name.
         continues: the folder of a run that is done in part; None for a new run.
     """
 
@@ -72,6 +75,7 @@ class Work:
     judge_suts: Mapping[str, JudgeSUTs] = field(default_factory=dict)
     dependencies: Mapping[str, Path] = field(default_factory=dict)
     dependency_versions: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, int] = field(default_factory=dict)
     continues: RunFolder | None = None
 
     def called(self) -> list[Callee]:

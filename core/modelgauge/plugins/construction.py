@@ -46,6 +46,7 @@ class Entry:
         own_servers: further ones, which the user's settings name.
         options: those that hold where the name gives no other.
         table: the table of the settings that the name stands in.
+        groups: the groups that it is in.
     """
 
     kind: Kind
@@ -59,6 +60,7 @@ class Entry:
     own_servers: Servers = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     table: str = ""
+    groups: tuple[str, ...] = ()
 
     @property
     def owner(self) -> str:

@@ -41,13 +41,15 @@ def modelgauge_register_tests(register: Register) -> None:
     Args:
         register: `register(uid, target, *args, **kwargs)`, once for each test. The target is a class or
             `"module:Class"`, and is made as `target(uid, *args, **kwargs)`. A uid has no white space and no
-            `?`; one that another plugin has as well is an error when it is asked for.
+            `?`; one that another plugin has as well is an error when it is asked for. After
+            `register.group(name, uids)`, `--test name` measures all of these tests, and shows their mean too.
 
     Example:
         @hookimpl
         def modelgauge_register_tests(register):
             for language in ("en", "fr"):
                 register(f"my_trivia_{language}", "my_plugin.trivia:Trivia", language=language)
+            register.group("my_trivia", ["my_trivia_en", "my_trivia_fr"])
     """
 
 

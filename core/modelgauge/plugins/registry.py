@@ -40,7 +40,7 @@ FIRST_PARTY = (
     FirstParty("test", "demo_", "demo_plugins/demo_tests"),
     FirstParty("sut", "demo_", "demo_plugins/demo_suts"),
     FirstParty("annotator", "demo_", "demo_plugins/demo_annotators"),
-    FirstParty("test", "bbh_", "plugins/standard_tests"),
+    FirstParty("test", "bbh", "plugins/standard_tests"),
     FirstParty("test", "gsm8k", "plugins/standard_tests"),
     FirstParty("sut", "openai/", "plugins/openai"),
 )
@@ -99,6 +99,32 @@ class Register:
             self.kind, prefix, target, (), kwargs, self.distribution, is_provider=True, servers=servers or {}
         )
         self._add(entry, provider_problem(prefix))
+
+    def group(self, name: str, uids: Iterable[str], /) -> None:
+        """Register a group: its name stands for all of these uids, as in `run-test --test NAME`.
+
+        Of a group of tests, reports show the mean over the tests too.
+
+        Args:
+            name: a name without white space and without `?`.
+            uids: those of its members, which this call's `register` has registered before.
+
+        Raises:
+            PluginError: the name is not valid or is a uid, or a member was not registered.
+        """
+        problem = uid_problem(name)
+        if (name, False) in self._entries:
+            problem = f"{name!r} is a uid"
+        if problem:
+            raise PluginError(f"group {name!r} cannot be registered: {problem}.", fix="Choose another name.")
+        for uid in uids:
+            entry = self._entries.get((uid, False))
+            if entry is None:
+                raise PluginError(
+                    f"group {name!r} names {uid!r}, which is not registered.",
+                    fix=f"{did_you_mean(uid, (one.uid for one in self.entries))}Register it before the group.",
+                )
+            self._entries[uid, False] = replace(entry, groups=(*entry.groups, name))
 
     def _add(self, entry: Entry, problem: str | None) -> None:
         what = f"{'provider' if entry.is_provider else KIND_WORDS[self.kind]} {entry.uid!r}"
@@ -199,6 +225,15 @@ class Registry:
         return sorted(prefix for prefix, is_provider in self._claims if is_provider)
 
     @property
+    def groups(self) -> dict[str, list[Entry]]:
+        """The members of each group, by uid."""
+        found: dict[str, list[Entry]] = {}
+        for entry in self:
+            for name in entry.groups:
+                found.setdefault(name, []).append(entry)
+        return dict(sorted(found.items()))
+
+    @property
     def conflicts(self) -> dict[str, list[str]]:
         """The distributions that claim one name, for each name that more than one claims."""
         return {
@@ -258,7 +293,7 @@ class Registry:
             return UnknownNameError(
                 f"{prefix!r} is a provider and needs a model.", fix=f"Write {prefix}/MODEL."
             )
-        known = [*self.uids, *(f"{provider}/{model}" for provider in self.providers if model)]
+        known = [*self.uids, *self.groups, *(f"{provider}/{model}" for provider in self.providers if model)]
         suggestion = did_you_mean(base, known)
         if not suggestion and "/" not in base and self.providers:
             suggestion = (

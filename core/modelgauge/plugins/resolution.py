@@ -3,19 +3,28 @@
 Everything that the user must correct is reported at once, before the first call.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from modelgauge.config.secrets import SecretStore
 from modelgauge.dependencies import DependencyStore, ResolvedDependency
 from modelgauge.engine.run import check_work
 from modelgauge.engine.work import Respondent, Work
-from modelgauge.errors import DefinitionError, DependencyError, InputFileError, ModelGaugeError, UsageError
+from modelgauge.errors import (
+    DefinitionError,
+    DependencyError,
+    IncompatibleError,
+    InputFileError,
+    ModelGaugeError,
+    UsageError,
+)
 from modelgauge.interfaces.annotator import CompletionAnnotator, naming_the_asker
 from modelgauge.interfaces.identity import declared
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
 from modelgauge.interfaces.test import PromptResponseTest
+from modelgauge.plugins.chosen import check_labels, chosen
 from modelgauge.plugins.construction import Resolved
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.plugins.registry import Registry
@@ -47,30 +56,40 @@ class Resolver:
     _made: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     def works(self, tests: Sequence[TestName], suts: Sequence[SUTName]) -> list[Work]:
-        """Every test with every SUT, ready to run.
+        """Every test with every SUT, ready to run; names may be groups, patterns and labels (see `chosen`).
+
+        Pairs that do not fit are left out, with a warning, where a group or a pattern named one of the two.
 
         Raises:
             UsageError: a name is unknown, a secret or data is missing, a test and a SUT do not fit.
         """
         if not tests or not suts:
             raise UsageError("There is nothing to run.", fix="Name at least one test and one SUT.")
-        made_tests = self._tests(tests, suts)
-        made_suts = [self.sut(sut) for sut in suts]
+        chosen_tests = chosen(self.plugins().tests, tests)
+        chosen_suts = chosen(self.plugins().suts, suts)
+        made_tests = self._tests([one.name for one in chosen_tests], [one.name for one in chosen_suts])
+        made_suts = [self.sut(one.name) for one in chosen_suts]
+        check_labels([(sut.uid, one.label) for sut, one in zip(made_suts, chosen_suts, strict=True)])
         data = self._data([test for test, _ in made_tests])
-        # One object for all SUTs, with one limit.
-        judged_tests = [(test, self._annotators(names)) for test, names in made_tests]
-        works = [
-            self._work(test, Respondent.of(sut), data[_owner(test)], annotators)
-            for test, annotators in judged_tests
-            for sut in made_suts
-        ]
+        works: list[Work] = []
         failures: list[ModelGaugeError] = []
-        for work in works:
-            try:
-                check_work(work)
-            except UsageError as error:
-                failures.append(error)
-        _raise_together(failures)
+        left_out: dict[str, IncompatibleError] = {}
+        for (test, names), of_test in zip(made_tests, chosen_tests, strict=True):
+            annotators = self._annotators(names)  # one object for all SUTs, with one limit
+            for sut, of_sut in zip(made_suts, chosen_suts, strict=True):
+                respondent = Respondent.of(sut, of_sut.label)
+                work = self._work(test, respondent, data[_owner(test)], annotators)
+                try:
+                    check_work(work)
+                    works.append(replace(work, groups=of_test.groups))
+                except UsageError as error:
+                    named = of_test.is_named and of_sut.is_named
+                    if named or not isinstance(error, IncompatibleError):
+                        failures.append(error)
+                    else:
+                        left_out[f"{test.uid} on {of_sut.label or sut.uid}"] = error
+        _raise_together(failures or ([] if works else [*left_out.values()]))
+        _warn_of(left_out)
         return works
 
     def answered(self, test: TestName, respondent: Respondent) -> Work:
@@ -209,6 +228,18 @@ def _resolved(
                 yield name, registry.resolve(name)
             except UsageError as error:
                 failures.append(error)
+
+
+def _warn_of(left_out: Mapping[str, IncompatibleError]) -> None:
+    """Warn of pairs that do not fit."""
+    if left_out:
+        many = (
+            f"{len(left_out)} pairs that do not fit are"
+            if len(left_out) > 1
+            else "1 pair that does not fit is"
+        )
+        problem = next(iter(left_out.values())).problem
+        warnings.warn(f"{many} left out: {', '.join(left_out)}. {problem}", stacklevel=3)
 
 
 def _raise_together(failures: Sequence[ModelGaugeError]) -> None:

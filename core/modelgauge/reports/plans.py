@@ -29,14 +29,16 @@ def render_plans(plans: Sequence[Plan], style: Style, redact: Callable[[str], st
     head = ["Test", "SUT", *counts, *(["cost"] if priced else [])]
     rows = []
     for plan in plans:
-        row = [plan.test_uid, plan.sut_uid, f"{plan.items:,}", *_cells(plan.sut_calls)]
+        row = [plan.test_uid, plan.sut_label or plan.sut_uid, f"{plan.items:,}", *_cells(plan.sut_calls)]
         row += _cells(plan.annotator_calls) if judged else []
         rows.append([*row, *([dollars(plan.cost_usd)] if priced else [])])
     page.add_table(rows, head, folds={"Test": 8, "SUT": 8}, right=head[2:])
     page.add(_sum(plans))
     for plan in plans:
         if plan.failing:
-            page.add(f"{counted(plan.failing, 'item')} of {plan.test_uid} on {plan.sut_uid} will fail:")
+            page.add(
+                f"{counted(plan.failing, 'item')} of {plan.test_uid} on {plan.sut_label or plan.sut_uid} will fail:"
+            )
             for reason in plan.reasons:
                 page.add(f"  {one_line(reason, _MOST_OF_A_REASON)}")
     page.add(_NOTE)

@@ -52,7 +52,7 @@ def render(
         or (run.record.failure or run.record.cancelled or run.record.counts.failed)
     ]
     for run in detailed:
-        page.add(f"{run.record.test_uid} on {run.record.sut_uid}", "bold")
+        page.add(f"{run.record.test_uid} on {run.record.sut_name}", "bold")
         if run.record.result:
             _add_results(run.record, page)
         _add_facts(run, page, shown_by)
@@ -321,11 +321,11 @@ def _troubles(run: RecordedRun, style: Style) -> Iterator[tuple[str, str]]:
 
 def _add_matrix(runs: Sequence[RecordedRun], page: Page) -> None:
     """A row for each test and result, a column for each SUT; where these do not fit, a row for each pair."""
-    suts = list(dict.fromkeys(run.record.sut_uid for run in runs))
+    suts = list(dict.fromkeys(run.record.sut_name for run in runs))
     found: dict[tuple[str, str], dict[str, str]] = {}
     for run in runs:
         for name, shown in _headlines(run.record, page.style):
-            found.setdefault((run.record.test_uid, name), {})[run.record.sut_uid] = shown
+            found.setdefault((run.record.test_uid, name), {})[run.record.sut_name] = shown
     wide = [max(cells(sut), *(cells(by_sut.get(sut, "")) for by_sut in found.values())) for sut in suts]
     if _MATRIX_NAMES + sum(wide) + 3 * len(wide) <= page.style.width:
         table = [(*names, *(by_sut.get(sut, "") for sut in suts)) for names, by_sut in found.items()]

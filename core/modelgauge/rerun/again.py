@@ -187,7 +187,8 @@ def _ask_again(
         with original.explaining_objects("resume", known=names.test is not None and names.sut is not None):
             made = resolver.works([measuring], [names.sut or described.sut_uid])[0]
         original.check_unchanged(made, runner.options.redactor)
-        return replace(made, continues=continues)
+        respondent = replace(made.respondent, label=described.sut_label)
+        return replace(made, respondent=respondent, groups=described.groups, continues=continues)
 
     return _done(original, runner, names, goldens, work)
 
@@ -207,6 +208,7 @@ def _rescore_one(
     respondent = Respondent(
         uid=described.sut_uid,
         initialization=Initialization.load(described.sut_initialization),
+        label=described.sut_label,
         journal=original.folder,
     )
 
@@ -215,7 +217,7 @@ def _rescore_one(
             made = resolver.answered(measuring, respondent)
         if pinned:
             original.check_dataset(made.test.dataset)
-        return made
+        return made if names.test else replace(made, groups=described.groups)
 
     return _done(original, runner, names, goldens, work)
 

@@ -20,6 +20,8 @@ _KNOWN = (
     "test_initialization",
     "sut_uid",
     "sut_initialization",
+    "sut_label",
+    "groups",
     "dependency_versions",
     "dataset",
     "annotators",

@@ -42,7 +42,7 @@ def test_each_kind_has_a_list(run, command, key, uid):
     assert uid in run(command).out
     rows = run(command, "--json").json[key]
     (row,) = [row for row in rows if row["uid"] == uid]
-    assert row.keys() == {"uid", "provider", "class", "distribution"}
+    assert row.keys() == {"uid", "provider", "class", "distribution", "groups"}
     assert rows == run("list", "--json").json[key]
 
 

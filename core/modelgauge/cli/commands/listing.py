@@ -60,12 +60,20 @@ def _list_command(plural: str, about: str) -> click.Command:
     @click.command(f"list-{plural}", help=f"{about}\n\n\b\nExample:\n  modelgauge list-{plural} --json")
     @shared_options
     def list_kind(app: App, /, *, as_json: bool) -> None:
+        from modelgauge.plugins.registry import KIND_WORDS
+
         registry: Registry = getattr(app.plugins, plural)
         if as_json:
             app.show_json(_as_json([registry]))
             return
         rows = [(entry.label, entry.target_name, entry.distribution) for entry in registry]
         app.show(columns(rows, ("UID", "CLASS", "FROM")) or f"There are no {_HEADINGS[registry.kind]}.")
+        groups = [
+            (name, counted(len(members), KIND_WORDS[registry.kind]), members[0].distribution)
+            for name, members in registry.groups.items()
+        ]
+        if groups:
+            app.show(f"\n{columns(groups, ('GROUP', 'MEMBERS', 'FROM'))}")
         note_failures(app, app.plugins)
 
     return list_kind
@@ -99,7 +107,13 @@ def note_failures(app: App, plugins: Plugins) -> None:
 
 
 def _as_json(registries: Iterable[Registry]) -> dict[str, list[dict[str, Any]]]:
-    facts = {"uid": "uid", "provider": "is_provider", "class": "target_name", "distribution": "distribution"}
+    facts = {
+        "uid": "uid",
+        "provider": "is_provider",
+        "class": "target_name",
+        "distribution": "distribution",
+        "groups": "groups",
+    }
     return {
         f"{registry.kind}s": [
             {name: getattr(entry, held) for name, held in facts.items()} for entry in registry

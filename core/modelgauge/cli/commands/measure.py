@@ -43,14 +43,21 @@ if TYPE_CHECKING:
 
 @click.command("run-test", cls=GroupedCommand)
 @together(
-    click.option("--test", "tests", multiple=True, metavar="UID", help="A test; repeatable."),
+    click.option(
+        "--test",
+        "tests",
+        multiple=True,
+        metavar="UID",
+        help="A test, a group of tests, or a pattern such as 'bbh_*'; repeatable.",
+    ),
     click.option(
         "--sut",
         "suts",
         multiple=True,
         required=True,
         metavar="UID",
-        help="A SUT, its options behind a question mark (acme/model?key=value); repeatable.",
+        help="A SUT, its options behind a question mark (acme/model?key=value), its label in tables before an equals "
+        "sign (small=acme/model); a group or a pattern; repeatable.",
     ),
     dataset_options,
     heading=MEASURED,
@@ -77,6 +84,9 @@ def run_test(
 ) -> None:
     """Run tests on SUTs, every test on every SUT, and show what came out and how sure that is.
 
+    A pair that does not fit is an error; where a group or a pattern named the test or the SUT, it is left out and
+    listed. Of a group, the mean over its tests is shown too.
+
     What was answered is kept: the same command again pays for nothing, and `modelgauge resume` continues a
     run that was stopped. Items that fail are counted, never scored.
 
@@ -88,6 +98,7 @@ def run_test(
     Examples:
       modelgauge run-test --test demo_01 --sut demo_yes_no
       modelgauge run-test --test gsm8k --sut openai/gpt-4o --max-test-items 100 --temperature 0
+      modelgauge run-test --test bbh --sut small=openai/gpt-4o-mini --sut large=openai/gpt-4o
       modelgauge run-test --test gsm8k --sut openai/gpt-4o --repeats 5 --reduce pass@2 --dry-run
       modelgauge run-test --test gsm8k --sut replay/answers.jsonl --json > records.json
       modelgauge run-test --test gsm8k --sut openai/gpt-4o --baseline latest --fail-if-worse
@@ -103,7 +114,7 @@ def run_test(
     of_datasets, inputs = pop_dataset_tests(app, given, tests)
     if not tests and not of_datasets:
         raise click.UsageError("Missing option '--test', or '--dataset' with '--metric'.")
-    pairs: tuple[list[Any], list[str]] = [*dict.fromkeys(tests), *of_datasets], list(dict.fromkeys(suts))
+    pairs: tuple[list[Any], list[str]] = [*tests, *of_datasets], list(suts)
     with judged_by(judge):
         if dry_run:
             _show_plans(app, pairs, options, given)

@@ -89,7 +89,14 @@ def runs(
         app.show_json({"runs": rows})
         return
     table = [
-        (row["run_id"], _test_label(row), row["sut_uid"], row["state"], _scored_of_all(row), row["headline"])
+        (
+            row["run_id"],
+            _test_label(row),
+            _sut_name(row),
+            row["state"],
+            _scored_of_all(row),
+            row["headline"],
+        )
         for row in rows
     ]
     head = ("RUN", "TEST", "SUT", "STATE", "SCORED", "RESULT")
@@ -112,8 +119,11 @@ def _is_like(folder: RunFolder, test: str | None, sut: str | None, since: dateti
         began = datetime.fromisoformat(str(manifest.get("run_timestamp")))
     except (RecordError, ValueError):
         return not (test or sut)
-    wanted = {"test_uid": test, "sut_uid": sut}
-    like = all(one is None or fnmatchcase(str(manifest.get(name)), one) for name, one in wanted.items())
+    wanted = {("test_uid",): test, ("sut_uid", "sut_label"): sut}
+    like = all(
+        one is None or any(fnmatchcase(str(manifest.get(name)), one) for name in names)
+        for names, one in wanted.items()
+    )
     return like and (since is None or began >= since)
 
 
@@ -168,6 +178,7 @@ def _row(app: App, folder: RunFolder) -> dict[str, Any]:
         "run_timestamp": manifest.get("run_timestamp"),
         "test_uid": str(manifest.get("test_uid") or "?"),
         "sut_uid": str(manifest.get("sut_uid") or "?"),
+        "sut_label": manifest.get("sut_label"),
         "dataset": None if dataset is None else {"name": dataset.name, "digest": dataset.digest},
         "state": state,
         "counts": None if record is None else record.counts.model_dump(mode="json"),
@@ -185,6 +196,10 @@ def _test_label(row: dict[str, Any]) -> str:
 
     given = row["sut_uid"] == GIVEN
     return f"{row['test_uid']} ({DatasetReference(**row['dataset'])})" if given else str(row["test_uid"])
+
+
+def _sut_name(row: dict[str, Any]) -> str:
+    return str(row["sut_label"] or row["sut_uid"])
 
 
 def _scored_of_all(row: dict[str, Any]) -> str:
@@ -255,7 +270,7 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool, *
         return
     for one in runs:
         if len(runs) > 1:
-            app.show(f"{one.record.test_uid} on {one.record.sut_uid}\n")
+            app.show(f"{one.record.test_uid} on {one.record.sut_name}\n")
         if selection:
             _show_selected(app, one, selection)
         else:

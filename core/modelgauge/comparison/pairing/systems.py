@@ -70,7 +70,7 @@ def measured_systems(
 
 
 def labels_of(systems: Sequence[MeasuredSystem]) -> list[str]:
-    """What tables call the systems, each by a label of its own: by the SUT's uid, with more where several share it.
+    """What tables call the systems, each by a label of its own: the SUT's label or uid, with more where some share it.
 
     Of long uids the labels have the parts in which they differ.
     """
@@ -92,7 +92,7 @@ def labels_of(systems: Sequence[MeasuredSystem]) -> list[str]:
 
 def _name(system: MeasuredSystem) -> str:
     record = system.record
-    return record.sut_uid if record.sut_uid != GIVEN else record.identifier or system.given
+    return record.sut_name if record.sut_uid != GIVEN else record.identifier or system.given
 
 
 def test_name(record: TestRecord) -> str:
@@ -128,8 +128,9 @@ def _baseline(found: Sequence[MeasuredSystem], sut: str | None) -> MeasuredSyste
     suts = [_name(one) for one in found]
     if sut is None and len(found) == 1:
         return found[0]
-    if sut in suts:
-        return found[suts.index(sut)]
+    for names in (suts, [one.record.sut_uid for one in found]):
+        if sut in names:
+            return found[names.index(sut)]
     given = found[0].given
     if sut is None:
         raise RecordError(

@@ -58,7 +58,7 @@ def run_view(number: int, run: RecordedRun, table: ItemTable, *, without_texts: 
     record, about = run.record, list(facts(run, _STYLE))
     return {
         "number": number,
-        "title": f"{record.test_uid} on {record.sut_uid}",
+        "title": f"{record.test_uid} on {record.sut_name}",
         "record": record,
         "when": record.run_timestamp.replace("T", " ")[:16],
         "verdict": _verdict(run),
@@ -121,7 +121,7 @@ def overview(runs: Sequence[RecordedRun]) -> list[dict[str, Any]]:
         {
             "number": number,
             "test": run.record.test_uid,
-            "sut": run.record.sut_uid,
+            "sut": run.record.sut_name,
             "verdict": _verdict(run),
             "chart": next((interval_bar(axis, one.value, one.interval) for _, one in _first(run.record)), ""),
         }

@@ -1,0 +1,157 @@
+"""Which tests and SUTs are meant: a name, a name with a label, the name of a group, or a pattern with `*`.
+
+What a name stands for is in `registry.py`; the objects are made in `resolution.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from modelgauge.errors import NameCollisionError, UnknownNameError, UsageError
+from modelgauge.plugins.registry import KIND_WORDS, Registry
+from modelgauge.wording.did_you_mean import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from modelgauge.plugins.construction import Entry
+
+T = TypeVar("T")
+
+_MOST_OF_A_LABEL = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen(Generic[T]):
+    """A test or a SUT that a caller chose.
+
+    Args:
+        name: a uid, or an object.
+        label: what tables call it; None for its uid.
+        groups: the groups that the caller named and that it is in: how many members each has, by name.
+        is_named: whether it was named by itself, not by a group or a pattern alone.
+    """
+
+    name: T | str
+    label: str | None = None
+    groups: Mapping[str, int] = field(default_factory=dict)
+    is_named: bool = True
+
+
+def chosen(registry: Registry, names: Iterable[T | str]) -> list[Chosen[T]]:
+    """What a caller's names stand for; each uid once, in the order in which it was named first.
+
+    Args:
+        registry: of tests, or of SUTs.
+        names: objects and texts. A text is a name, else `LABEL=NAME` of a SUT, a group, or a pattern, in which `*`
+            stands for any characters of a uid. Options behind a group or a pattern are those of each member.
+
+    Raises:
+        UnknownNameError: a pattern matches nothing.
+        NameCollisionError: two plugins have a group of one name.
+        UsageError: a label is none, or two SUTs share one.
+    """
+    found: dict[str, Chosen[T]] = {}
+    order: list[Chosen[T] | str] = []
+    for name in names:
+        if not isinstance(name, str):
+            order.append(Chosen(name))
+            continue
+        one: Chosen[T]
+        for one in _meant(registry, name):
+            uid = str(one.name)
+            if uid not in found:
+                order.append(uid)
+            found[uid] = one if uid not in found else _both(found[uid], one)
+    return [found[one] if isinstance(one, str) else one for one in order]
+
+
+def _both(first: Chosen[T], second: Chosen[T]) -> Chosen[T]:
+    """What was named twice."""
+    if first.label != second.label and first.is_named and second.is_named:
+        raise UsageError(
+            f"SUT '{first.name}' is named twice: with the label '{first.label or second.label}', and "
+            + (f"with '{second.label}'." if first.label and second.label else "without one."),
+            fix="Name it once.",
+        )
+    return replace(
+        first,
+        label=first.label or second.label,
+        groups={**first.groups, **second.groups},
+        is_named=first.is_named or second.is_named,
+    )
+
+
+def _meant(registry: Registry, name: str) -> Iterator[Chosen[T]]:
+    base, mark, options = name.partition("?")
+    if name in registry:
+        yield Chosen(name)
+        return
+    label, has_label, uid = base.partition("=")
+    if registry.kind == "sut" and has_label and "/" not in label:
+        yield Chosen(f"{uid}{mark}{options}", _checked_label(label, name))
+        return
+    groups = registry.groups
+    if base in groups:
+        _check_owner(registry, base, groups[base])
+        uids, size = [entry.uid for entry in groups[base]], {base: len(groups[base])}
+    elif "*" in base:
+        uids, size = [one for one in registry.uids if fnmatchcase(one, base)], {}
+        if not uids:
+            raise _unmatched(registry, base)
+    else:
+        yield Chosen(name)  # whose error says more
+        return
+    for uid in uids:
+        yield Chosen(f"{uid}{mark}{options}", None, size, is_named=False)
+
+
+def _checked_label(label: str, name: str) -> str:
+    shown = label.strip()
+    if not shown or not shown.isprintable() or len(shown) > _MOST_OF_A_LABEL:
+        raise UsageError(
+            f"{name!r} has no label before its '='.",
+            fix=f"Write LABEL=UID, as in small=acme/model: a text of at most {_MOST_OF_A_LABEL} characters.",
+        )
+    return shown
+
+
+def _check_owner(registry: Registry, group: str, members: Sequence[Entry]) -> None:
+    owners = list(dict.fromkeys(entry.owner for entry in members))
+    if len(owners) > 1:
+        raise NameCollisionError(
+            f"The group {group!r} of {KIND_WORDS[registry.kind]}s is claimed by {' and by '.join(owners)}.",
+            fix="Name the members, by a pattern with *, say.",
+        )
+
+
+def _unmatched(registry: Registry, pattern: str) -> UnknownNameError:
+    word = KIND_WORDS[registry.kind]
+    begin, _, end = pattern.partition("*")
+    like = did_you_mean(f"{begin}*{end}", [f"{one[: len(begin)]}*{end}" for one in registry.uids])
+    provider = pattern.partition("/")[0]
+    why = f" Models of {provider} are not listed here: name each." if provider in registry.providers else ""
+    return UnknownNameError(
+        f"No {word} matches {pattern!r}.{why}", fix=f"{like}`modelgauge list-{registry.kind}s` shows all."
+    )
+
+
+def check_labels(suts: Sequence[tuple[str, str | None]]) -> None:
+    """Refuse two SUTs that tables would call the same.
+
+    Args:
+        suts: the uid and the label of each.
+
+    Raises:
+        UsageError: two have one label, or a label is the uid of another.
+    """
+    seen: dict[str, str] = {}
+    for uid, label in suts:
+        other = seen.setdefault(label or uid, uid)
+        if other != uid:
+            raise UsageError(
+                f"'{label or uid}' is the name of two SUTs: {other} and {uid}.",
+                fix="Give each a label of its own.",
+            )

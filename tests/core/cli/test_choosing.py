@@ -1,0 +1,106 @@
+"""`--test` and `--sut` with groups, patterns and labels: which pairs are run, and what tables call them."""
+
+import json
+
+import pytest
+
+MORE = """
+import modelgauge as mg
+from modelgauge.interfaces.sut import AcceptsChatPrompt
+from plugin import Numbers
+
+
+class Chat(Numbers):
+    requires_sut_capabilities = (AcceptsChatPrompt,)
+
+
+@mg.hookimpl
+def modelgauge_register_tests(register):
+    register("num_a", Numbers)
+    register("num_chat", Chat)
+    register.group("nums", ["num_a", "num_chat"])
+"""
+
+
+@pytest.fixture
+def choose(run, here):
+    (here / "more.py").write_text(MORE, encoding="utf-8")
+
+    def choose(*args):
+        return run("run-test", "--plugin", "more.py", "--no-progress-bar", *args)
+
+    return choose
+
+
+def said(ended):
+    return " ".join(ended.err.split())
+
+
+def pairs(ended):
+    return [(one["test_uid"], one["sut_uid"]) for one in ended.json["records"]]
+
+
+def test_a_pattern_and_a_group_run_all_that_they_stand_for(choose):
+    ended = choose("--test", "num_*", "--sut", "ech*", "--json")
+    assert pairs(ended) == [("num_a", "echo"), ("num_chat", "echo")]
+    assert pairs(choose("--test", "nums", "--test", "num_a", "--sut", "echo", "--json")) == pairs(ended)
+
+
+@pytest.mark.filterwarnings("default:1 pair that does not fit")
+def test_pairs_that_do_not_fit_are_left_out_and_listed_unless_both_were_named(choose):
+    ended = choose("--test", "nums", "--sut", "text_only", "--json")
+    assert ended.code == 0
+    assert pairs(ended) == [("num_a", "text_only")]
+    assert "1 pair that does not fit is left out: num_chat on text_only. " in said(ended)
+    assert "needs AcceptsChatPrompt" in said(ended)
+    ended = choose("--test", "num_chat", "--sut", "text_only")
+    assert ended.code == 2
+    assert "needs AcceptsChatPrompt" in said(ended)
+    assert choose("--test", "num_chat", "--test", "nums", "--sut", "text_only").code == 2
+    assert choose("--test", "num_cha*", "--sut", "text_only").code == 2  # nothing would be left
+
+
+def test_a_pattern_without_a_match_says_what_is_near(choose):
+    ended = choose("--test", "nun_*", "--sut", "echo")
+    assert ended.code == 2
+    assert "No test matches 'nun_*'. Did you mean 'num_*'" in said(ended)
+
+
+def test_the_groups_are_listed(run, here, choose):
+    assert "nums   2 tests  " in run("list-tests", "--plugin", "more.py").out
+    rows = run("list-tests", "--plugin", "more.py", "--json").json["tests"]
+    assert {row["uid"]: row["groups"] for row in rows if row["groups"]} == {
+        "num_a": ["nums"],
+        "num_chat": ["nums"],
+    }
+    assert "Did you mean 'nums'" in choose("--test", "nusm", "--sut", "echo").err
+
+
+def test_a_label_stands_in_tables_and_the_uid_in_records(choose, run, here):
+    named = ("--test", "numbers", "--sut", "always yes=echo?answer=yes", "--sut", "no=echo?answer=no")
+    ended = choose(*named)
+    assert "always yes" in ended.out
+    assert "echo?answer" not in ended.out
+    listed = run("runs", "--sut", "no", "--json").json["runs"]
+    assert [(row["sut_uid"], row["sut_label"]) for row in listed] == [("echo?answer=no", "no")]
+    assert "always yes" in run("runs").out
+    record = json.loads((here / listed[0]["path"] / "record.json").read_text(encoding="utf-8"))
+    assert (record["sut_uid"], record["sut_label"]) == ("echo?answer=no", "no")
+    for name in ("no", "echo?answer=no"):
+        compared = run("compare", "latest", "--baseline-sut", name)
+        assert "Is always yes better than no on numbers?" in compared.out
+    assert "numbers on no" in run("show", listed[0]["run_id"]).out
+    assert "always yes" in choose(*named, "--dry-run").out
+
+
+def test_a_run_that_is_done_again_keeps_its_label(choose, run, here):
+    choose("--test", "numbers", "--sut", "small=echo", "--max-calls", "3")
+    for verb in (("resume", "latest", "--max-calls", "20"), ("rescore", "latest")):
+        again = run(*verb, "--no-progress-bar", "--json").json["records"]
+        assert [(one["sut_uid"], one["sut_label"]) for one in again] == [("echo", "small")]
+
+
+def test_two_suts_with_one_label_are_an_error(choose):
+    ended = choose("--test", "numbers", "--sut", "x=echo", "--sut", "x=flaky")
+    assert ended.code == 2
+    assert "'x' is the name of two SUTs: echo and flaky. Give each a label of its own." in said(ended)
