@@ -86,7 +86,7 @@ def test_one_sut_has_one_label_and_one_label_one_sut():
 
 
 def test_a_pattern_that_matches_nothing_says_what_is_near():
-    with pytest.raises(UnknownNameError, match="No test matches 'noe_\\*'.* Did you mean 'one_\\*'"):
+    with pytest.raises(UnknownNameError, match=r"No test matches 'noe_\*'.* Did you mean 'one_\*'"):
         chosen(registry("test", "one"), ["noe_*"])
 
 
@@ -104,7 +104,9 @@ def test_a_group_of_two_plugins_is_an_error_when_it_is_named():
 def test_a_group_is_registered_after_its_members_under_a_name_of_its_own():
     register = Register("test", "mine")
     register("english", dict)
-    with pytest.raises(PluginError, match="names 'englsh', which is not registered. Did you mean 'english'"):
+    with pytest.raises(
+        PluginError, match=r"names 'englsh', which is not registered\. Did you mean 'english'"
+    ):
         register.group("languages", ["englsh"])
     for name in ("english", "two words", ""):
         with pytest.raises(PluginError, match="cannot be registered"):

@@ -89,14 +89,7 @@ def runs(
         app.show_json({"runs": rows})
         return
     table = [
-        (
-            row["run_id"],
-            _test_label(row),
-            _sut_name(row),
-            row["state"],
-            _scored_of_all(row),
-            row["headline"],
-        )
+        (row["run_id"], *_pair_labels(row), row["state"], _scored_of_all(row), row["headline"])
         for row in rows
     ]
     head = ("RUN", "TEST", "SUT", "STATE", "SCORED", "RESULT")
@@ -119,12 +112,9 @@ def _is_like(folder: RunFolder, test: str | None, sut: str | None, since: dateti
         began = datetime.fromisoformat(str(manifest.get("run_timestamp")))
     except (RecordError, ValueError):
         return not (test or sut)
-    wanted = {("test_uid",): test, ("sut_uid", "sut_label"): sut}
-    like = all(
-        one is None or any(fnmatchcase(str(manifest.get(name)), one) for name in names)
-        for names, one in wanted.items()
-    )
-    return like and (since is None or began >= since)
+    is_test = test is None or fnmatchcase(str(manifest.get("test_uid")), test)
+    of_sut = sut is None or any(fnmatchcase(str(manifest.get(one)), sut) for one in ("sut_uid", "sut_label"))
+    return is_test and of_sut and (since is None or began >= since)
 
 
 @runs.command("delete")
@@ -187,19 +177,14 @@ def _row(app: App, folder: RunFolder) -> dict[str, Any]:
     }
 
 
-def _test_label(row: dict[str, Any]) -> str:
-    """The test's uid; for recorded answers, whose tests share a name, with their data set."""
-    if row["dataset"] is None:
-        return str(row["test_uid"])
+def _pair_labels(row: dict[str, Any]) -> tuple[str, str]:
+    """The test's uid, for recorded answers, whose tests share a name, with their data set; and the SUT's label."""
     from modelgauge.data.records import DatasetReference
     from modelgauge.data.results import GIVEN
 
-    given = row["sut_uid"] == GIVEN
-    return f"{row['test_uid']} ({DatasetReference(**row['dataset'])})" if given else str(row["test_uid"])
-
-
-def _sut_name(row: dict[str, Any]) -> str:
-    return str(row["sut_label"] or row["sut_uid"])
+    test, sut = str(row["test_uid"]), str(row["sut_label"] or row["sut_uid"])
+    of_data = row["dataset"] is not None and sut == GIVEN
+    return f"{test} ({DatasetReference(**row['dataset'])})" if of_data else test, sut
 
 
 def _scored_of_all(row: dict[str, Any]) -> str:
