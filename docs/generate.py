@@ -24,6 +24,7 @@ from docstrings import entries_of, first_line, prose, sections_of, table
 from modelgauge import errors
 from modelgauge.config.run_options import OPTIONS
 from modelgauge.config.settings import SECRETS_FILE, SETTINGS_FILE, TRUSTED, list_settings
+from modelgauge.data.tables.frames import TABLES
 from modelgauge.plugins import hookspecs
 
 if TYPE_CHECKING:
@@ -86,6 +87,33 @@ from the environment only.
 Options of a single run (seeds, caps, repeats) are options of the command and of `Runner`, see the
 [command line](cli.md) and the [Python API](api.md#options-of-a-run).
 """
+_TABLES_HEAD = """\
+# Tables of a run
+
+Generated from `modelgauge.data.tables`.
+
+[`modelgauge export`](cli.md#modelgauge-export) writes these tables as CSV, JSONL or Parquet files. In Python,
+`record.to_pandas("items")` and `record.to_arrow("items")` return them. [Look at, compare and share
+results](../tutorials/look-at-compare-and-share-results.md#compute-with-data-frames) shows how to use them.
+
+- Each row is one thing: a run, an item, a completion. The first columns are its key, in **bold**. Tables join by the
+  columns that they share: `run_id`, `item_id`, `prompt_index`, `repeat`, `completion`.
+- Names and types of columns stay the same in later versions; new columns may come.
+- Every value but an id may be missing. In CSV a missing value is an empty cell, and an empty text is `""`.
+- A failed item is a row of `items`, with its stage and its error. It has no rows in tables of what it lacks.
+- Secrets are taken out, as everywhere else.
+
+| type | in Arrow and Parquet | in pandas | in CSV |
+| --- | --- | --- | --- |
+| text | `string` | `string` | text |
+| integer | `int64` | `Int64` | digits |
+| number | `double` | `float64` | the shortest text that is the same number |
+| boolean | `bool` | `boolean` | `true` or `false` |
+| time | `timestamp[us, tz=UTC]` | `datetime64[us, UTC]` | ISO 8601 |
+| JSON | `string` | `string` | text |
+
+A JSON value that is a text stands there as it is, any other value as JSON (`{"target": "Paris"}`). In JSONL files it is
+the value itself."""
 _API_HEAD = """\
 # Python API
 
@@ -162,6 +190,27 @@ def _default(value: Any) -> str:
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     return "none" if value == () else f"`{value}`"
+
+
+def tables_page() -> str:
+    """Every table with its columns."""
+    parts = [_TABLES_HEAD]
+    for one in TABLES.values():
+        columns: list[tuple[str, ...]] = [
+            (
+                f"**`{column.name}`**" if place < one.key else f"`{column.name}`",
+                column.kind,
+                column.unit,
+                column.meaning,
+            )
+            for place, column in enumerate(one.columns)
+        ]
+        parts += [
+            f"## {one.name}",
+            f"One row for {one.meaning}.",
+            table(("column", "type", "unit", "what it is"), columns),
+        ]
+    return "\n\n".join(parts) + "\n"
 
 
 def api_page() -> str:
@@ -242,6 +291,7 @@ PAGES = {
     "cli.md": cli_page,
     "hooks.md": hooks_page,
     "settings.md": settings_page,
+    "tables.md": tables_page,
 }
 
 

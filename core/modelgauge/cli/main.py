@@ -26,6 +26,7 @@ COMMANDS = {
             "runs": ("runs:runs", "List the runs that were made."),
             "show": ("runs:show", "Show a run: its results, items and failures."),
             "report": ("report:report", "Write the page of runs: an HTML file."),
+            "export": ("export:export", "Write runs as tables: CSV, JSONL or Parquet."),
         },
         "Compare": {
             "compare": ("compare:compare", "Compare runs: who is better, by how much, how sure that is."),

@@ -132,23 +132,30 @@ class OutputFile:
             ) from error
 
     @contextmanager
+    def replaced(self) -> Iterator[Path]:
+        """The path to write to: a file that takes its place when the block ends without an error.
+
+        Raises:
+            RunStoppedError: the disk refuses; the runs themselves are kept.
+        """
+        try:
+            with nullcontext(self.path) if self._in_place else replacing(self.path) as written:
+                yield written
+        except OSError as error:
+            raise RunStoppedError(
+                f"{self._named} cannot be written: {error}.",
+                fix="The runs are kept; `modelgauge show RUN --items --json` prints the same.",
+            ) from error
+
+    @contextmanager
     def writing(self) -> Iterator[TextIO]:
         """The open file, which takes its place when the block ends without an error.
 
         Raises:
             RunStoppedError: the disk refuses; the runs themselves are kept.
         """
-        try:
-            with (
-                nullcontext(self.path) if self._in_place else replacing(self.path) as written,
-                written.open("w", encoding="utf-8", newline="\n") as file,
-            ):
-                yield file
-        except OSError as error:
-            raise RunStoppedError(
-                f"{self._named} cannot be written: {error}.",
-                fix="The runs are kept; `modelgauge show RUN --items --json` prints the same.",
-            ) from error
+        with self.replaced() as written, written.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
 
     def _refuse_what_is_kept(self, data_dir: Path) -> None:
         """Refuse a link, which leads to a file that was not named, and the files of runs and caches."""

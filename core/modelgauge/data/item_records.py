@@ -10,6 +10,8 @@ from modelgauge.data.annotations import Interactions, Measurements, PromptIntera
 from modelgauge.data.base import Count, Frozen
 from modelgauge.data.items import Digests, TestItem
 from modelgauge.data.json_values import is_exact
+from modelgauge.data.responses import SUTCompletion
+from modelgauge.data.results import failing
 from modelgauge.data.spans import TRACE, Span, Trace
 from modelgauge.errors import InvalidDataError, RecordError
 
@@ -129,11 +131,37 @@ class TestItemExceptionRecord(Frozen):
 
 def _spans(interactions: Iterable[PromptInteractionAnnotations]) -> tuple[Span, ...]:
     """The spans of the traces that the completions hold."""
-    metadata = [each.completion.metadata for one in interactions for each in one.response.completions]
-    return tuple([span for one in metadata if TRACE in one for span in Trace.load(one[TRACE]).spans])
+    completions = [each.completion for one in interactions for each in one.response.completions]
+    traces = [trace for one in completions if (trace := trace_of(one))]
+    return tuple([span for trace in traces for span in trace.spans])
+
+
+def trace_of(completion: SUTCompletion) -> Trace | None:
+    """The trace of an observed app that gave a completion; None where its metadata holds none."""
+    if TRACE not in completion.metadata:
+        return None
+    try:
+        return Trace.load(completion.metadata[TRACE])
+    except InvalidDataError:  # a SUT's own use of the word
+        return None
 
 
 ItemRecord = TestItemRecord | TestItemExceptionRecord
+Outcome = Literal["ok", "wrong", "below threshold", "failed in part", "failed"]
+
+
+def outcome_of(record: ItemRecord) -> Outcome:
+    """What became of an item: "wrong" where its first measurement is right or wrong, and wrong."""
+    if not isinstance(record, TestItemRecord):
+        return "failed"
+    if failing(record.measurements):
+        return "below threshold"
+    first = next(iter(record.measurements), "")
+    if first in record.binary and record.measurements[first] == 0:
+        return "wrong"
+    return "failed in part" if record.failures else "ok"
+
+
 _KINDS: dict[str, type[ItemRecord]] = {"item": TestItemRecord, "exception": TestItemExceptionRecord}
 
 

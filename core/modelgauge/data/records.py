@@ -1,7 +1,7 @@
 """What a run leaves behind: the record of the whole. The engine keeps the files; `item_records.py` has the items."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -21,7 +21,12 @@ from modelgauge.data.results import (
     Threshold,
     plain_result,
 )
+from modelgauge.data.tables.frames import TableName, arrow_table, pandas_frame, table_named
 from modelgauge.errors import InvalidDataError, RecordError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 SCHEMA_VERSION = 1
 T = TypeVar("T")
@@ -154,6 +159,36 @@ class TestRecord(Frozen):
     def test_item_exceptions(self) -> tuple[TestItemExceptionRecord, ...]:
         """The items that could not be scored, in the order of the test."""
         return self._in_order(TestItemExceptionRecord)
+
+    def to_arrow(self, table: TableName = "items") -> "pa.Table":
+        """The run as a table of Arrow, in the order of the test; it needs `pip install "modelgauge-framework[frames]"`.
+
+        Args:
+            table: runs, results, items, completions, annotations, measurements, repeat_measurements or spans; their
+                columns are described in the [reference](tables.md).
+
+        Raises:
+            InvalidOptionError: there is no such table.
+            UsageError: pyarrow is not installed.
+        """
+        wanted = table_named(table)
+        rows = list(wanted.rows_of_run(self)) if wanted.rows_of_run else []
+        if wanted.rows_of_item:
+            of_items = {one.index: list(wanted.rows_of_item(self.run_id, one)) for one in self.iter_items()}
+            rows += [row for index in sorted(of_items) for row in of_items[index]]
+        return arrow_table(wanted, rows)
+
+    def to_pandas(self, table: TableName = "items") -> "pd.DataFrame":
+        """The run as a data frame of pandas; see `to_arrow`.
+
+        Args:
+            table: as for `to_arrow`.
+
+        Raises:
+            InvalidOptionError: there is no such table.
+            UsageError: pandas or pyarrow is not installed.
+        """
+        return pandas_frame(self.to_arrow(table))
 
     def _in_order(self, kind: type[RecordT]) -> tuple[RecordT, ...]:
         found = [item for item in self.iter_items() if isinstance(item, kind)]

@@ -4,28 +4,12 @@ import heapq
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from modelgauge.data.conditions import Condition
-from modelgauge.data.item_records import ItemRecord, TestItemRecord
-from modelgauge.data.results import failing
+from modelgauge.data.item_records import ItemRecord, outcome_of
 from modelgauge.errors import UnknownNameError
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.did_you_mean import did_you_mean
-
-Outcome = Literal["ok", "wrong", "below threshold", "failed in part", "failed"]
-
-
-def outcome_of(record: ItemRecord) -> Outcome:
-    """What became of an item: "wrong" where its first measurement is right or wrong, and wrong."""
-    if not isinstance(record, TestItemRecord):
-        return "failed"
-    if failing(record.measurements):
-        return "below threshold"
-    first = next(iter(record.measurements), "")
-    if first in record.binary and record.measurements[first] == 0:
-        return "wrong"
-    return "failed in part" if record.failures else "ok"
 
 
 @dataclass(frozen=True, slots=True)

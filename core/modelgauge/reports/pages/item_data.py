@@ -13,10 +13,9 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any
 
-from modelgauge.data.item_records import ItemRecord
+from modelgauge.data.item_records import ItemRecord, outcome_of
 from modelgauge.data.prompts import ChatPrompt
 from modelgauge.reports.item_texts import expected_text
-from modelgauge.runs.selection import outcome_of
 
 PART = 100
 """Items whose records are compressed together."""

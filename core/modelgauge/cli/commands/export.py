@@ -1,0 +1,114 @@
+"""`modelgauge export`: runs as tables in CSV, JSONL or Parquet files."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from modelgauge.cli.command_options import data_dir_option, shared_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from modelgauge.cli.app import App
+    from modelgauge.data.tables.columns import Table
+
+_FILE_TYPES = ("csv", "jsonl", "parquet")
+
+
+@click.command("export")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option(
+    "--to", "file_type", type=click.Choice(_FILE_TYPES), required=True, help="The type of the files."
+)
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="NAME",
+    help="Only this table; repeatable. They are runs, results, items, completions, annotations, measurements, "
+    "repeat_measurements and spans.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER|FILE",
+    help="The folder of the files, or the file of a single table.  [default: a folder export-RUN]",
+)
+@click.option(
+    "--for-spreadsheets",
+    is_flag=True,
+    help="In CSV, mark the file as UTF-8 for Excel, and put ' before texts that a spreadsheet would run as a formula.",
+)
+@data_dir_option
+@shared_options
+def export(
+    app: App,
+    /,
+    *,
+    runs: Sequence[str],
+    file_type: str,
+    tables: Sequence[str],
+    output: Path | None,
+    for_spreadsheets: bool,
+    as_json: bool,
+) -> None:
+    """Write runs as tables: a row for each item, completion, annotation, measurement or span.
+
+    RUN is the id of a run, or of an invocation for all runs of one command; what only one id begins with; `latest`,
+    or `latest~1` for the command before; a folder; or a file of --output-file. The rows of all runs come into the
+    same tables. docs/reference/tables.md lists the columns. Parquet needs pip install "modelgauge-framework[frames]".
+
+    \b
+    Examples:
+      modelgauge export latest --to parquet
+      modelgauge export latest --to csv --table items -o items.csv
+    """
+    from modelgauge.cli.commands.runs import shown_runs
+    from modelgauge.cli.running import OutputFile
+    from modelgauge.data.tables.frames import TABLES, table_named
+    from modelgauge.runs.as_tables import write_tables
+
+    if for_spreadsheets and file_type != "csv":
+        raise click.UsageError(f"--for-spreadsheets is for --to csv, not for {file_type}.")
+    wanted = [table_named(name) for name in dict.fromkeys(tables or TABLES)]
+    found = {one.record.run_id: one for run in runs for one in shown_runs(app, run)}
+    paths = _paths(output or Path(f"export-{next(iter(found))}"), wanted, file_type)
+    files = {path: OutputFile(path, app.settings.data_dir, "--output") for path in paths}
+    with ExitStack() as stack:
+        written = {path: stack.enter_context(file.replaced()) for path, file in files.items()}
+        counts = write_tables(
+            found.values(),
+            {written[path]: table for path, table in paths.items()},
+            file_type,
+            for_spreadsheets=for_spreadsheets,
+            redact_json=app.redact_json,
+        )
+    rows = [(str(path), table.name, counts[written[path]]) for path, table in paths.items()]
+    if as_json:
+        app.show_json({"files": [dict(zip(("path", "table", "rows"), row, strict=True)) for row in rows]})
+    elif all(path.is_file() for path in paths):  # a pipe, or stdout, takes the table alone
+        app.show_table([(path, f"{number:,}") for path, _, number in rows], ("FILE", "ROWS"))
+
+
+def _paths(output: Path, tables: Sequence[Table], file_type: str) -> dict[Path, Table]:
+    """The file of each table.
+
+    Raises:
+        UsageError: one file is named for several tables, or its name is that of another type.
+    """
+    if output.is_dir() or not (output.suffix or output.exists()):
+        return {output / f"{table.name}.{file_type}": table for table in tables}
+    if len(tables) > 1:
+        problem = f"--output {output} is a file, and {len(tables)} tables are exported. "
+        raise click.UsageError(f"{problem}Name a folder, or choose one table: --table {tables[0].name}")
+    ending = output.suffix.lower().removeprefix(".")
+    if ending in _FILE_TYPES and ending != file_type:
+        raise click.UsageError(
+            f"--output {output} is not {file_type} by its name. Say --to {ending}, or rename it."
+        )
+    return {output: tables[0]}

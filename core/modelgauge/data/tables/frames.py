@@ -1,0 +1,116 @@
+"""Tables as Arrow tables and pandas data frames; both packages are of the extra `frames`, and imported on use."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+from modelgauge.data.tables.columns import Column, Kind, Row, Table, as_text
+from modelgauge.data.tables.item_tables import (
+    ANNOTATIONS,
+    COMPLETIONS,
+    ITEMS,
+    MEASUREMENTS,
+    REPEAT_MEASUREMENTS,
+    SPANS,
+)
+from modelgauge.data.tables.run_tables import RESULTS, RUNS
+from modelgauge.errors import InvalidOptionError, UsageError
+from modelgauge.wording.did_you_mean import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pandas as pd
+    import pyarrow as pa
+
+TableName = Literal[
+    "runs",
+    "results",
+    "items",
+    "completions",
+    "annotations",
+    "measurements",
+    "repeat_measurements",
+    "spans",
+]
+TABLES: dict[str, Table] = {
+    one.name: one
+    for one in (RUNS, RESULTS, ITEMS, COMPLETIONS, ANNOTATIONS, MEASUREMENTS, REPEAT_MEASUREMENTS, SPANS)
+}
+"""All tables by their names."""
+
+
+def table_named(name: str) -> Table:
+    """The table of a name.
+
+    Raises:
+        InvalidOptionError: there is none.
+    """
+    if name not in TABLES:
+        raise InvalidOptionError(
+            f"There is no table {name!r}.",
+            fix=f"{did_you_mean(name, TABLES)}The tables are: {', '.join(TABLES)}.",
+        )
+    return TABLES[name]
+
+
+def frames_module(name: str) -> Any:
+    """A module of the extra `frames`.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"This needs {error.name}, which is not installed.",
+            fix='pip install "modelgauge-framework[frames]"',
+        ) from error
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """The schema of a table; the metadata of its fields holds meanings and units."""
+    arrow = frames_module("pyarrow")
+    types = {
+        "text": arrow.string(),
+        "JSON": arrow.string(),
+        "integer": arrow.int64(),
+        "number": arrow.float64(),
+        "boolean": arrow.bool_(),
+        "time": arrow.timestamp("us", tz="UTC"),
+    }
+    return arrow.schema(
+        [arrow.field(one.name, types[one.kind], metadata=_told(one)) for one in table.columns]
+    )
+
+
+def _told(column: Column) -> dict[str, str]:
+    return {"description": column.meaning, **({"unit": column.unit} if column.unit else {})}
+
+
+def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
+    """Rows of a table in Arrow's memory."""
+    arrow, schema = frames_module("pyarrow"), arrow_schema(table)
+    columns = zip(*rows, strict=True) if rows else [()] * len(table.columns)
+    arrays = [
+        arrow.array(_cells(cells, column.kind), field.type)
+        for cells, column, field in zip(columns, table.columns, schema, strict=True)
+    ]
+    return arrow.Table.from_arrays(arrays, schema=schema)
+
+
+def _cells(cells: Iterable[Any], kind: Kind) -> list[Any]:
+    return [as_text(cell) for cell in cells] if kind == "JSON" else list(cells)
+
+
+def pandas_frame(table: pa.Table) -> pd.DataFrame:
+    """An Arrow table as a data frame; whole numbers stay whole where some are missing."""
+    arrow, pandas = frames_module("pyarrow"), frames_module("pandas")
+    types = {
+        arrow.int64(): pandas.Int64Dtype(),
+        arrow.bool_(): pandas.BooleanDtype(),
+        arrow.string(): pandas.StringDtype(),
+    }
+    return table.to_pandas(types_mapper=types.get)

@@ -1,0 +1,286 @@
+"""The tables of a run's items: items, completions, annotations, measurements, repeats' measurements, spans."""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from modelgauge.data.annotations import PromptInteractionAnnotations, SUTCompletionAnnotations
+from modelgauge.data.item_records import (
+    ItemRecord,
+    TestItemExceptionRecord,
+    TestItemRecord,
+    outcome_of,
+    trace_of,
+)
+from modelgauge.data.prompts import prompt_text
+from modelgauge.data.responses import Usage
+from modelgauge.data.spans import TRACE, Trace
+from modelgauge.data.tables.columns import Column, Row, Table
+from modelgauge.data.tables.run_tables import RUN_ID, time_of
+
+_OF_ITEM = (RUN_ID, Column("item_id", "text", "the item"))
+_OF_REPEAT = Column("repeat", "integer", "which time the prompt was asked, from 0")
+_OF_PROMPT = Column("prompt_index", "integer", "the place of the prompt in its item, from 0")
+_OF_COMPLETION = (
+    *_OF_ITEM,
+    _OF_PROMPT,
+    _OF_REPEAT,
+    Column(
+        "completion", "integer", "the place of the completion among those of its prompt and repeat, from 0"
+    ),
+)
+
+
+def _item_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
+    item, failure = record.test_item, record if isinstance(record, TestItemExceptionRecord) else None
+    only = item.prompts[0].context if len(item.prompts) == 1 else None
+    answers = [each.completion.text for one in record.interactions for each in one.response.completions]
+    yield (
+        run_id,
+        item.id,
+        record.index,
+        outcome_of(record),
+        "\n\n".join(prompt_text(one.prompt) for one in item.prompts),
+        answers[0] if answers else None,
+        only if item.context is None else item.context,
+        *((failure.stage, failure.source_uid, failure.error_type) if failure else (None, None, None)),
+        *((failure.message, failure.traceback) if failure else (None, None)),
+        len(record.failed_repeats) if isinstance(record, TestItemRecord) else 0,
+        record.redacted,
+    )
+
+
+ITEMS = Table(
+    "items",
+    "an item, also one that failed",
+    2,
+    (
+        *_OF_ITEM,
+        Column("item_index", "integer", "its place in the test, from 0"),
+        Column("outcome", "text", "ok, wrong, below threshold, failed in part, or failed"),
+        Column("prompt", "text", "what was asked; several prompts with an empty line between them"),
+        Column("answer", "text", "the text of its first completion"),
+        Column("context", "JSON", "what the test knows of it, such as the right answer"),
+        Column("stage", "text", "where it failed: sut, annotator or measure"),
+        Column("source_uid", "text", "the SUT, annotator or test that failed"),
+        Column("error_type", "text", "the class of the exception"),
+        Column("message", "text", "what the exception says"),
+        Column("traceback", "text", "where it was raised"),
+        Column("failed_repeats", "integer", "its repeats that failed, where the others scored it"),
+        Column("redacted", "boolean", "whether a secret was taken out of its answers"),
+    ),
+    rows_of_item=_item_rows,
+)
+
+
+# --- completions and annotations --------------------------------------------------------------------
+
+
+def _interactions(record: ItemRecord) -> Iterator[tuple[int | None, PromptInteractionAnnotations]]:
+    """The interactions of an item, each with the place of its prompt."""
+    prompts, taken = record.test_item.prompts, set[tuple[int | None, int]]()
+    for one in record.interactions:
+        same = [place for place, prompt in enumerate(prompts) if prompt is one.prompt]
+        # In JSON that is no journal, equal prompts can be told by their order alone.
+        equal = same or [
+            place
+            for place, prompt in enumerate(prompts)
+            if prompt == one.prompt and (place, one.repeat) not in taken
+        ]
+        place = equal[0] if equal else None
+        taken.add((place, one.repeat))
+        yield place, one
+
+
+def _completions(
+    run_id: str, record: ItemRecord
+) -> Iterator[tuple[Row, PromptInteractionAnnotations, SUTCompletionAnnotations]]:
+    """The completions of an item, each with its key and its interaction."""
+    for place, one in _interactions(record):
+        for number, annotated in enumerate(one.response.completions):
+            yield (run_id, record.test_item.id, place, one.repeat, number), one, annotated
+
+
+def _completion_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
+    for key, one, annotated in _completions(run_id, record):
+        told, usage = annotated.completion, (None if key[-1] else one.response.usage) or Usage()
+        hidden = {TRACE} if trace_of(told) else set()
+        yield (
+            *key,
+            one.prompt.source_id,
+            prompt_text(one.prompt.prompt),
+            told.text,
+            told.reasoning,
+            told.raw_text,
+            told.truncated_reasoning,
+            told.finish_reason,
+            None if told.tool_calls is None else [call.model_dump(mode="json") for call in told.tool_calls],
+            None
+            if told.top_logprobs is None
+            else [tops.model_dump(mode="json") for tops in told.top_logprobs],
+            {name: value for name, value in told.metadata.items() if name not in hidden} or None,
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.reasoning_tokens,
+            usage.cost_usd,
+        )
+
+
+_OF_CALL = "of all completions of this prompt and repeat; only the first one's row has it"
+
+COMPLETIONS = Table(
+    "completions",
+    "a completion: an answer to a prompt",
+    5,
+    (
+        *_OF_COMPLETION,
+        Column("source_id", "text", "the id of the prompt in the data set that it comes from"),
+        Column("prompt", "text", "what was asked; a chat has a line for each message, with its role"),
+        Column("text", "text", "the answer, without its reasoning block"),
+        Column("reasoning", "text", "the reasoning of the model"),
+        Column("raw_text", "text", "the text as it came, if a reasoning block was split off"),
+        Column("truncated_reasoning", "boolean", "whether the answer ended inside the reasoning block"),
+        Column("finish_reason", "text", "why it ended, in the SUT's own words"),
+        Column("tool_calls", "JSON", "the tools that were called"),
+        Column("top_logprobs", "JSON", "the most likely tokens, one entry a position"),
+        Column("metadata", "JSON", "what an app returned beside its text; its trace is in the table `spans`"),
+        *(
+            Column(f"{what}_tokens", "integer", f"{what} tokens {_OF_CALL}", "tokens")
+            for what in ("input", "output", "reasoning")
+        ),
+        Column("cost_usd", "number", f"cost {_OF_CALL}", "US dollars"),
+    ),
+    rows_of_item=_completion_rows,
+)
+
+
+def _annotation_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
+    for key, _, annotated in _completions(run_id, record):
+        for name, value in annotated.annotations.items():
+            yield (*key, name, _number(value), _reason(value), value)
+
+
+_LARGEST = sys.float_info.max  # JSON has larger whole numbers
+
+
+def _number(annotation: Any) -> float | None:
+    value = annotation.get("value") if isinstance(annotation, dict) else annotation
+    return float(value) if isinstance(value, int | float) and abs(value) <= _LARGEST else None
+
+
+def _reason(annotation: Any) -> str | None:
+    reason = annotation.get("reason") if isinstance(annotation, dict) else None
+    return reason if isinstance(reason, str) else None
+
+
+ANNOTATIONS = Table(
+    "annotations",
+    "an annotation: what an annotator, such as a judge, found of a completion",
+    6,
+    (
+        *_OF_COMPLETION,
+        Column("annotator", "text", "the name that the test gave the annotator"),
+        Column("score", "number", "the annotation if it is a number, or its field `value`"),
+        Column("reason", "text", "its field `reason`, as metrics have it"),
+        Column("annotation", "JSON", "all of it"),
+    ),
+    rows_of_item=_annotation_rows,
+)
+
+
+# --- measurements -----------------------------------------------------------------------------------
+
+
+def _measurement_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
+    for name, value in record.measurements.items():
+        yield (run_id, record.test_item.id, name, value, name in record.binary)
+
+
+_VALUE = Column("value", "number", "its value")
+
+MEASUREMENTS = Table(
+    "measurements",
+    "a measurement of an item",
+    3,
+    (
+        *_OF_ITEM,
+        Column("measurement", "text", "its name"),
+        _VALUE,
+        Column("binary", "boolean", "whether the test gave it as true or false"),
+    ),
+    rows_of_item=_measurement_rows,
+)
+
+
+def _repeat_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
+    if not isinstance(record, TestItemRecord):
+        return
+    failed = {one.repeat for one in record.failed_repeats}
+    number = len(record.repeat_measurements) + len(failed)
+    measured = [repeat for repeat in range(number) if repeat not in failed]
+    for repeat, values in zip(measured, record.repeat_measurements, strict=False):
+        for name, value in values.items():
+            yield (run_id, record.test_item.id, repeat, name, value)
+
+
+REPEAT_MEASUREMENTS = Table(
+    "repeat_measurements",
+    "a measurement of a repeat, where each prompt was asked several times",
+    4,
+    (
+        *_OF_ITEM,
+        Column("repeat", "integer", "which repeat of the item, from 0"),
+        Column("measurement", "text", "its name"),
+        _VALUE,
+    ),
+    rows_of_item=_repeat_rows,
+)
+
+
+# --- spans ------------------------------------------------------------------------------------------
+
+
+def _span_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
+    for number, (place, trace) in enumerate(_traces(record)):
+        for span in trace.spans:
+            yield (
+                *(run_id, record.test_item.id, number, span.id, span.parent, *place),
+                *(span.name, span.type, time_of(trace.started), span.start, span.seconds, span.error),
+                *(span.input, span.output, span.metadata or None, list(span.tags) or None),
+            )
+
+
+def _traces(record: ItemRecord) -> Iterator[tuple[Row, Trace]]:
+    """The traces of an item, each with prompt, repeat and completion as far as they are known."""
+    for place, one in _interactions(record):
+        for number, annotated in enumerate(one.response.completions):
+            if trace := trace_of(annotated.completion):
+                yield (place, one.repeat, number), trace
+    for failure in record.failures:
+        repeat = None if isinstance(failure, TestItemExceptionRecord) else failure.repeat
+        yield from (((None, repeat, None), trace) for trace in failure.traces)
+
+
+SPANS = Table(
+    "spans",
+    "a span: a call of an observed function of an app",
+    4,
+    (
+        *_OF_ITEM,
+        Column("trace", "integer", "the place of its trace, one use of the app, in the item, from 0"),
+        Column("span", "integer", "its place in the trace, from 0"),
+        Column("parent", "integer", "the span that it was called in; null for the outermost"),
+        *_OF_COMPLETION[2:],
+        Column("name", "text", "the function"),
+        Column("type", "text", "llm, retriever, tool, agent, or a word of the author's"),
+        Column("started", "time", "when the trace began"),
+        Column("start", "number", "when the span began, since the trace began", "seconds"),
+        Column("seconds", "number", "how long it took; null if it did not end", "seconds"),
+        Column("error", "text", "the exception that ended it"),
+        Column("input", "JSON", "the arguments"),
+        Column("output", "JSON", "what was returned"),
+        Column("metadata", "JSON", "what the app added"),
+        Column("tags", "JSON", "a list of texts"),
+    ),
+    rows_of_item=_span_rows,
+)

@@ -1,0 +1,122 @@
+"""The tables of whole runs: `runs` and `results`."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from modelgauge.data.estimates import Estimate
+from modelgauge.data.tables.columns import Column, Row, Table
+
+RUN_ID = Column("run_id", "text", "the run")
+
+_FIELDS: dict[Column, str] = {
+    RUN_ID: "run_id",
+    Column("invocation_id", "text", "what the runs of one command have in common"): "invocation_id",
+    Column("started", "time", "when the run began"): "run_timestamp",
+    Column("test_uid", "text", "the test"): "test_uid",
+    Column("sut_uid", "text", "the SUT"): "sut_uid",
+    Column("identifier", "text", "what the user called the run"): "identifier",
+    Column("dataset", "text", "the data set of the items"): "dataset.name",
+    Column("dataset_digest", "text", "SHA-256 of the data set"): "dataset.digest",
+    Column("hyperparameters", "JSON", "what the measured app was set to"): "hyperparameters",
+    Column("sut_options", "JSON", "what was laid over the options of all prompts"): "sut_options",
+    Column("repeats", "integer", "how often each prompt was asked"): "repeats",
+    Column("reduction", "text", "how repeats became one number; null for their mean"): "reduction",
+    Column("cluster", "text", "the field by which items form clusters"): "cluster",
+    Column("sample_size", "integer", "items that `--max-test-items` chose"): "sample.size",
+    Column("sample_total", "integer", "items that it chose from"): "sample.total",
+    Column("items", "integer", "items that were taken from the test"): "counts.items",
+    Column("not_begun", "integer", "items that a stopped run did not begin"): "counts.not_begun",
+    Column("scored", "integer", "items that were scored"): "counts.scored",
+    Column("partial", "integer", "scored items with failed repeats"): "counts.partial",
+    Column("failed", "integer", "items that failed: the sum of the next three"): "counts.failed",
+    Column("sut_errors", "integer", "items that failed in the SUT"): "counts.sut_errors",
+    Column("annotator_errors", "integer", "items that failed in an annotator"): "counts.annotator_errors",
+    Column("unscored", "integer", "items that failed in `measure_quality`"): "counts.unscored",
+    Column("failed_repeats", "integer", "failed repeats of scored items"): "counts.failed_repeats",
+    Column("sut_calls_paid", "integer", "calls of the SUT that were paid"): "counts.sut_calls.paid",
+    Column("sut_calls_cached", "integer", "answers from the cache"): "counts.sut_calls.cached",
+    Column("annotator_calls_paid", "integer", "calls of annotators"): "counts.annotator_calls.paid",
+    Column(
+        "annotator_calls_cached", "integer", "annotations from the cache"
+    ): "counts.annotator_calls.cached",
+    Column("judge_calls_paid", "integer", "questions to judges that were paid"): "counts.judge_calls.paid",
+    Column("judge_calls_cached", "integer", "judges' answers from the cache"): "counts.judge_calls.cached",
+    Column("attempts", "integer", "calls that were sent, further attempts included"): "spent.attempts",
+    Column("tokens", "integer", "input and output tokens of all calls", "tokens"): "spent.tokens",
+    Column("cost_usd", "number", "what all calls cost, as SUTs said", "US dollars"): "spent.cost_usd",
+    Column("seconds", "number", "how long the run took, all its sessions together", "seconds"): "seconds",
+    Column("cancelled", "boolean", "whether the run was interrupted"): "cancelled",
+    Column("stage", "text", "where the run failed: items, aggregate or run"): "failure.stage",
+    Column("error_type", "text", "the class of the exception that ended it"): "failure.error_type",
+    Column("message", "text", "what the exception says"): "failure.message",
+    Column("notes", "JSON", "what a reader should know: a list of texts"): "notes",
+}
+"""The columns of `runs`, with the path of the record's field."""
+
+
+def _run_row(record: Any) -> Iterator[Row]:
+    yield [_cell(_at(record, path), column) for column, path in _FIELDS.items()]
+
+
+def _at(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = getattr(value, name, None)  # of a part that the record does not have, nothing
+    return value
+
+
+def _cell(value: Any, column: Column) -> Any:
+    return time_of(value) if column.kind == "time" else value
+
+
+def time_of(text: str) -> datetime | None:
+    """A time in ISO 8601 as one of UTC; None where a stranger's record holds something else."""
+    try:
+        time = datetime.fromisoformat(text)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+RUNS = Table("runs", "a run", 1, tuple(_FIELDS), rows_of_run=_run_row)
+
+
+def _result_rows(record: Any) -> Iterator[Row]:
+    for name, value in record.result.items():
+        if isinstance(value, Mapping):
+            for group, one in value.items():
+                yield (record.run_id, name, group, *_estimated(one))
+        else:
+            yield (record.run_id, name, None, *_estimated(value))
+
+
+def _estimated(value: Any) -> Row:
+    if not isinstance(value, Estimate):
+        return (float(value), *[None] * 9)
+    ends = [*(value.interval or (None, None)), *(value.bounds or (None, None))]
+    return (value.value, value.n, value.stderr, *ends, value.interval_kind, value.n_clusters, value.reduction)
+
+
+RESULTS = Table(
+    "results",
+    "a result of a run, and one for each of its groups",
+    3,
+    (
+        RUN_ID,
+        Column("result", "text", "the name of the result"),
+        Column("group", "text", "the group that it is of; null for a result without groups"),
+        Column("value", "number", "the result"),
+        Column("n", "integer", "items that it rests on"),
+        Column("stderr", "number", "its standard error"),
+        Column("interval_low", "number", "the lower end of its 95 % confidence interval"),
+        Column("interval_high", "number", "the upper end"),
+        Column("worst", "number", "its value if every missing item were worst"),
+        Column("best", "number", "its value if every missing item were best"),
+        Column("interval_kind", "text", "the method of the interval, as in [intervals](statistics.md)"),
+        Column(
+            "n_clusters", "integer", "independent clusters of the items; null where each stands for itself"
+        ),
+        Column("reduction", "text", "how repeats became one number; null for their mean"),
+    ),
+    rows_of_run=_result_rows,
+)

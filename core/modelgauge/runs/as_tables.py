@@ -1,0 +1,130 @@
+"""Runs as tables in files: CSV, JSONL or Parquet, written row by row, so that runs may be larger than memory."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import to_json
+
+from modelgauge.data.tables.columns import Row, Table, as_text
+from modelgauge.data.tables.frames import arrow_schema, arrow_table, frames_module
+from modelgauge.files.tables import csv_text
+from modelgauge.runs.recorded_run import RecordedRun
+
+Write = Callable[[Row], object]
+
+_MOST_ROWS, _MOST_CHARACTERS = 50_000, 16_000_000  # of a row group, which is held in memory
+
+# What spreadsheets run: https://owasp.org/www-community/attacks/CSV_Injection
+_RUN = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+
+
+def write_tables(
+    runs: Iterable[RecordedRun],
+    files: Mapping[Path, Table],
+    file_type: str,
+    *,
+    for_spreadsheets: bool = False,
+    redact_json: Callable[[Any], Any] = lambda value: value,
+) -> dict[Path, int]:
+    """Write tables of runs, items in the order of their test, and return how many rows each has.
+
+    Args:
+        runs: their records and where they lie.
+        files: the tables that are wanted.
+        file_type: csv, jsonl or parquet.
+        for_spreadsheets: whether CSV has the mark by which Excel knows UTF-8, and cells that a spreadsheet would run
+            begin with an apostrophe.
+        redact_json: takes secrets out of a row.
+
+    Raises:
+        UsageError: pyarrow is not installed, which Parquet needs.
+        OSError: a file cannot be written.
+    """
+    counts = dict.fromkeys(files, 0)
+    with ExitStack() as stack:
+        writers = {
+            path: stack.enter_context(_writer(path, table, file_type, for_spreadsheets=for_spreadsheets))
+            for path, table in files.items()
+        }
+
+        def write(path: Path, rows: Iterable[Row]) -> None:
+            for row in rows:
+                writers[path](redact_json(row))
+                counts[path] += 1
+
+        of_runs = [(path, made) for path, table in files.items() if (made := table.rows_of_run)]
+        of_items = [(path, rows) for path, table in files.items() if (rows := table.rows_of_item)]
+        for run in runs:
+            for path, rows_of_run in of_runs:
+                write(path, rows_of_run(run.record))
+            for item in run.items().in_order() if of_items else ():
+                for path, rows_of_item in of_items:
+                    write(path, rows_of_item(run.record.run_id, item))
+    return counts
+
+
+def _writer(path: Path, table: Table, file_type: str, *, for_spreadsheets: bool) -> Any:
+    if file_type == "parquet":
+        return _parquet(path, table)
+    return _csv(path, table, for_spreadsheets=for_spreadsheets) if file_type == "csv" else _jsonl(path, table)
+
+
+@contextmanager
+def _csv(path: Path, table: Table, *, for_spreadsheets: bool) -> Iterator[Write]:
+    kinds = [column.kind for column in table.columns]
+    plain = (lambda text: text) if not for_spreadsheets else _inert
+
+    def cell(value: Any, kind: str) -> str | None:
+        if value is None or kind in ("text", "JSON"):
+            return plain(as_text(value))
+        if isinstance(value, datetime):
+            return value.isoformat()
+        return str(value).lower()  # true, false, and no number has a capital
+
+    with path.open("w", encoding="utf-8-sig" if for_spreadsheets else "utf-8", newline="") as file:
+        file.write(csv_text([table.head]))
+        yield lambda row: file.write(csv_text([list(map(cell, row, kinds))]))
+
+
+def _inert(text: str | None) -> str | None:
+    """A text that a spreadsheet shows and does not run; numbers are no danger."""
+    return f"'{text}" if text and _RUN.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+@contextmanager
+def _jsonl(path: Path, table: Table) -> Iterator[Write]:
+    head = table.head
+    with path.open("wb") as file:
+        yield lambda row: file.write(to_json(dict(zip(head, row, strict=True))) + b"\n")
+
+
+@contextmanager
+def _parquet(path: Path, table: Table) -> Iterator[Write]:
+    """Write a row group whenever enough rows have come together."""
+    held: list[Row] = []
+    characters = 0
+    with frames_module("pyarrow.parquet").ParquetWriter(
+        path, arrow_schema(table), compression="zstd"
+    ) as file:
+
+        def add(row: Row) -> None:
+            nonlocal characters
+            held.append(row)
+            characters += sum(len(cell) for cell in row if isinstance(cell, str))
+            if len(held) >= _MOST_ROWS or characters >= _MOST_CHARACTERS:
+                flush()
+
+        def flush() -> None:
+            nonlocal characters
+            file.write_table(arrow_table(table, held))
+            held.clear()
+            characters = 0
+
+        yield add
+        if held:
+            flush()

@@ -1,0 +1,75 @@
+"""`modelgauge export`: which files it writes, and what it refuses."""
+
+import json
+
+import pytest
+
+from modelgauge import run_test
+from modelgauge.cli.main import cli
+from modelgauge.data.tables.frames import TABLES
+from modelgauge.testing import FakeSUT, FakeTest
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = (run_test(FakeTest(uid, ["a", "b"]), FakeSUT("s")) for uid in ("one", "two"))
+    return [record.run_id for record in made]
+
+
+def _export(*args):
+    return cli.main(["export", *args], standalone_mode=False)
+
+
+def _lines(path):
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_all_tables_come_into_a_folder_named_after_the_run(runs, tmp_path, capsys):
+    assert _export(runs[0], "--to", "csv") == 0
+    folder = tmp_path / f"export-{runs[0]}"
+    assert sorted(path.name for path in folder.iterdir()) == sorted(f"{name}.csv" for name in TABLES)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].split() == ["FILE", "ROWS"]
+    assert [line.split()[1] for line in shown[1:]] == ["1", "1", "2", "2", "0", "2", "0", "0"]
+    assert len(_lines(folder / "items.csv")) == 3
+
+
+def test_several_runs_come_into_the_same_tables_each_once(runs, tmp_path, capsys):
+    assert _export(*runs, runs[0], "--to", "jsonl", "--table", "items", "-o", "out", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    path = tmp_path / "out" / "items.jsonl"
+    assert told == {"files": [{"path": "out/items.jsonl", "table": "items", "rows": 4}]}
+    assert [json.loads(line)["run_id"] for line in _lines(path)] == [one for one in runs for _ in range(2)]
+
+
+def test_a_single_table_may_have_a_file_of_its_own(runs, tmp_path):
+    assert _export("latest", "--to", "csv", "--table", "runs", "-o", "made/runs.csv") == 0
+    assert _lines(tmp_path / "made" / "runs.csv")[1].startswith(runs[1])
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--to", "csv", "--table", "item"], "no table 'item'. Did you mean 'items'"),
+        (["--to", "csv", "-o", "all.csv"], "all.csv is a file, and 8 tables are exported. Name a folder, or"),
+        (["--to", "csv", "--table", "items", "-o", "i.parquet"], "Say --to parquet"),
+        (["--to", "jsonl", "--for-spreadsheets"], "--for-spreadsheets is for --to csv, not for jsonl"),
+        (["--to", "xlsx"], "'xlsx' is not one of"),
+        ([], "Missing option '--to'"),
+        (["--to", "csv", "-o", "run_data"], None),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(runs, tmp_path, capsys, args, message):
+    if message is None:
+        args, message = ["--to", "jsonl", "--table", "items", "-o", f"run_data/runs/{runs[0]}"], "data folder"
+    before = sorted(tmp_path.rglob("*"))
+    assert cli.main(["export", runs[0], *args], standalone_mode=False) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert [path for path in sorted(tmp_path.rglob("*")) if path not in before] == []
+
+
+def test_the_help_names_every_table(capsys):
+    cli.main(["export", "--help"], standalone_mode=False)
+    help_text = " ".join(capsys.readouterr().out.split()).replace("- ", "-")
+    assert all(name in help_text for name in TABLES)
