@@ -97,8 +97,8 @@ class OutputFile:
     """A file that is proved to be writable before anything is paid, and replaced at once at the end.
 
     Args:
-        path: where the file goes; missing folders are made. What is no plain file (`/dev/stdout`, a pipe)
-            is written in place.
+        path: where the file goes; the missing folders of its real path are made. What is no plain file
+            (`/dev/stdout`, a pipe) is written in place.
         data_dir: of runs and cache, in which nothing is replaced; None where the file is one of theirs.
         option: that named the file, for messages.
 
@@ -109,7 +109,10 @@ class OutputFile:
     def __init__(self, path: Path, data_dir: Path | None, option: str = "--output-file") -> None:
         from tempfile import TemporaryFile
 
+        from modelgauge.files.regular import real_path
+
         self._named = f"{option} {path}"
+        path = Path(os.path.normpath(real_path(path.parent) / path.name))  # x/../y makes no x
         if path.is_dir():
             raise InputFileError(f"{self._named} is a folder.", fix="Give the name of a file in it.")
         self.path = path

@@ -6,7 +6,7 @@ run of one item, so that all holds that holds in a run; but nothing is cached, a
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -32,6 +32,7 @@ from modelgauge.plugins.resolution import AnnotatorName, SUTName
 from modelgauge.testing.fakes import FakeSUT, FakeTest
 
 _ANNOTATION = "annotation"
+_PATIENCE = 3.0  # seconds
 
 
 @dataclass(slots=True)
@@ -138,9 +139,11 @@ def explain_annotate(
 
 @contextmanager
 def throwaway_runner(options: Mapping[str, Any]) -> Iterator[Runner]:
-    """A `Runner` that caches nothing, and whose folder is thrown away."""
+    """A `Runner` that caches nothing, waits for no server long, and whose folder is thrown away."""
     with TemporaryDirectory(prefix="modelgauge-") as folder:
-        yield Runner(folder, **{**options, "caching": False, "progress": False})
+        runner = Runner(folder, **{**options, "caching": False, "progress": False})
+        runner.options = replace(runner.options, first_patience=_PATIENCE)
+        yield runner
 
 
 def _sut(runner: Runner, sut: SUTName, prompt: AnyPrompt) -> PromptResponseSUT[Any, Any]:
@@ -170,8 +173,9 @@ def _make_call(
     if len(answered) > 1:
         call.request, call.response = map(list, zip(*answered, strict=True))
     if record.failure is not None:
+        why, kind = record.failure.message, record.failure.error_type
         raise RunStoppedError(
-            f"{record.failure.error_type}: {record.failure.message}",
+            why if kind == RunStoppedError.__name__ else f"{kind}: {why}",
             fix="`--debug` shows where it was raised.",
         )
     for item in record.iter_items():

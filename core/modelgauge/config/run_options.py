@@ -96,6 +96,7 @@ class RunOptions:
         grace: Seconds that calls under way get when the run is interrupted.
         progress: Show a progress bar.
         redactor: Knows the secrets that must not be written anywhere.
+        first_patience: Seconds that are waited for a server that has never answered: its address may be wrong.
 
     Raises:
         InvalidOptionError: one cannot be what was given.
@@ -129,6 +130,7 @@ class RunOptions:
     grace: float = option(5, "limits", FROM_0)
     progress: bool = option(False, "process", YES_NO)
     redactor: Redactor = field(default_factory=Redactor)
+    first_patience: float = 30
 
     def __post_init__(self) -> None:
         check_options(self)

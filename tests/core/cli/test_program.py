@@ -258,6 +258,14 @@ def test_an_output_file_that_is_a_folder(run, here, folder):
     assert not (here / "run_data").exists()
 
 
+def test_an_output_file_makes_the_folders_of_its_real_path_only(run, here):
+    given = ("run-test", "--sut", "echo", "--test", "numbers", "--output-file")
+    assert run(*given, "x/../made/all.json").code == 0
+    assert ((here / "made" / "all.json").is_file(), (here / "x").exists()) == (True, False)
+    ended = run(*given, "x/..")
+    assert (ended.code, "--output-file x/.. is a folder." in ended.err) == (2, True)
+
+
 def test_a_sut_that_cancels_all_tasks_stops_the_run(run, here):
     (here / "cancels.py").write_text(
         "import asyncio\n"

@@ -1,8 +1,11 @@
 """One call with everything that is said on the way."""
 
+import errno
+
 import pytest
 
 import modelgauge as mg
+from modelgauge.cli import single_call
 from modelgauge.cli.single_call import annotate, ask, explain_ask
 from modelgauge.errors import IncompatibleError, RunStoppedError, SingleCompletionError
 from modelgauge.testing import FakeTest
@@ -175,3 +178,15 @@ def test_completions_that_take_a_call_each_show_all_calls():
     assert call.request == [["x", 3], ["x", None], ["x", None]]
     assert call.response == [{"text": "hi"}] * 3
     assert len(call.answer.completions) == 3
+
+
+def test_a_server_that_cannot_be_reached_is_not_waited_for_as_long_as_in_a_run(monkeypatch):
+    def refuse(text):
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+
+    assert single_call._PATIENCE < 5
+    monkeypatch.setattr(single_call, "_PATIENCE", 0.1)
+    with pytest.raises(
+        RunStoppedError, match=r"^'gone' could not be reached for 0\.1 s: .*Connection refused"
+    ):
+        ask(mg.FunctionSUT("gone", refuse), mg.TextPrompt("hi"))

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 def run_sut(app: App, /, *, sut: str, check: bool, as_json: bool, **given: Any) -> None:
     """Ask a SUT one prompt, and show the native request, the native response and the response that tests get.
 
-    The call is made without the cache, with retries and time-out as in a run, and is not recorded.
+    The call is made without the cache, with retries and time-out as in a run, and is not recorded. A server that
+    cannot be reached is waited for 3 s.
 
     With --check it shows what the SUT has of usage, several completions, log-probabilities, structured output, a
     seed, a list of models; and what the questions took.

@@ -28,7 +28,7 @@ _CORRECT = (
     "Correct its key, its name or its options, and run the same command again. `modelgauge resume` goes on too, but "
     "leaves the items that failed as they are."
 )
-_ADDRESS = "Correct its address, and begin anew; or start the server, and continue with `modelgauge resume`."
+_ADDRESS = "Correct its address, and begin anew; or start the server: `modelgauge resume` continues a run."
 _START = "To wait longer, raise --call-timeout. Start the server, and continue with `modelgauge resume`."
 _SLOWER = "Send fewer (--requests-per-minute) or wait longer (--call-timeout), and continue with `modelgauge resume`."
 _LATER = "Wait until then, and continue with `modelgauge resume`."
@@ -66,7 +66,9 @@ class Admission:
         self._uid, self._services = owner.uid, services
         self.limiter: Limiter = limiter_of(owner, options, batched=batched)
         self.pauses = Pauses(services.sleep)
-        self.server = Server(owner.uid, options.call_timeout, self.pauses, services.clock)
+        self.server = Server(
+            owner.uid, options.call_timeout, options.first_patience, self.pauses, services.clock
+        )
         self.dead: RunStoppedError | None = None
         self._rate = (
             Rate(options.requests_per_minute, options.tokens_per_minute) if is_sut else Rate(None, None)

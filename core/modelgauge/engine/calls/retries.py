@@ -2,6 +2,7 @@
 
 import errno
 import random
+import re
 import socket
 import ssl
 from collections.abc import Iterator
@@ -46,6 +47,9 @@ _NOBODY_THERE = frozenset({"ClientConnectorError", "ConnectError", "NewConnectio
 
 _NOT_IN_TIME = frozenset({"ConnectTimeout", "ConnectTimeoutError", "ConnectionTimeoutError"})
 """What clients (requests, httpx, urllib3, aiohttp) raise where connecting takes too long."""
+
+_SEVERAL = "Multiple exceptions: "
+"""How asyncio begins the one error for all addresses of a host, such as both of localhost."""
 
 _LONG = 10.0  # seconds
 _OURS = (
@@ -103,8 +107,14 @@ def _wrapped(error: BaseException) -> Iterator[BaseException]:
 
 
 def _found_nobody(error: BaseException) -> bool:
-    number = error.errno if isinstance(error, OSError) else None
-    return isinstance(error, socket.gaierror) or number in _NO_WAY or _is_named(error, _NOBODY_THERE)
+    if isinstance(error, socket.gaierror) or _is_named(error, _NOBODY_THERE):
+        return True
+    if not isinstance(error, OSError):
+        return False
+    numbers = {error.errno}
+    if error.errno is None and str(error).startswith(_SEVERAL):
+        numbers = {int(number) for number in re.findall(r"\[Errno (\d+)\]", str(error))}
+    return bool(numbers) and numbers <= _NO_WAY
 
 
 def _is_named(error: BaseException, names: frozenset[str]) -> bool:

@@ -8,9 +8,6 @@ from typing import Any
 
 from modelgauge.wording.phrases import time_in
 
-FIRST_PATIENCE = 30.0
-"""Seconds that are waited for a server that has never answered: its address may be wrong."""
-
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 5.0
 _CONNECTED = 6.0  # seconds; a call that takes longer has found its server, whatever becomes of it
@@ -59,6 +56,7 @@ class Server:
     Args:
         uid: of what is called.
         patience: seconds of nothing but refusals after which the server is given up.
+        first_patience: the same, for one that has never answered.
         pauses: between two tries.
         clock: seconds.
 
@@ -70,8 +68,16 @@ class Server:
         seconds: that calls have waited for the server, in all its outages.
     """
 
-    def __init__(self, uid: str, patience: float, pauses: Pauses, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        uid: str,
+        patience: float,
+        first_patience: float,
+        pauses: Pauses,
+        clock: Callable[[], float],
+    ) -> None:
         self._uid, self._patience, self._pauses, self._clock = uid, patience, pauses, clock
+        self._first_patience = min(first_patience, patience)
         self.answers = self.limited = 0
         self.limited_since = math.inf
         self.seconds = 0.0
@@ -85,7 +91,7 @@ class Server:
     @property
     def patience(self) -> float:
         """Seconds of nothing but refusals after which the server is given up."""
-        return self._patience if self.answers else min(FIRST_PATIENCE, self._patience)
+        return self._patience if self.answers else self._first_patience
 
     def _is_down(self) -> bool:
         return self._since is not None
