@@ -80,6 +80,9 @@ base_url = "http://gpu.example:8000/v1"
 key_env = "GPU_KEY"
 ```
 
+Plugins have tables of their own, `[plugin.NAME]`. What stands there goes to the plugin's [hooks](hooks.md) as
+`settings`; the plugin's page says what it knows.
+
 If the file names plugins or an address, it must belong to you, and others must have no right to write it. Otherwise
 it is refused. `{trusted}` names folders whose settings and runs are trusted anyway, separated as in `PATH`. It is read
 from the environment only.

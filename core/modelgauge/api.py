@@ -136,7 +136,7 @@ class Runner:
     def plugins(self) -> Plugins:
         """What is installed."""
         if self._plugins is None:
-            self._plugins = discover(self.settings.plugins, servers=self.settings.servers)
+            self._plugins = discover(self.settings.plugins, settings=self.settings)
         return self._plugins
 
     def run(

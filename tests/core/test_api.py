@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from contextvars import ContextVar
+from pathlib import Path
 
 import pytest
 
@@ -168,8 +169,41 @@ def test_records_are_in_the_order_of_tests_and_suts_and_share_an_invocation(sut,
         load_record(invocation, options["data_dir"])
 
 
+def test_a_record_knows_the_folder_of_its_run(options, tmp_path):
+    record = run_test(Sums("sums"), FunctionSUT("fast", add), **options)
+    folder = Path(options["data_dir"]) / "runs" / record.run_id
+    assert record.folder == load_record(record.run_id, options["data_dir"]).folder == folder
+    alone = tmp_path / "alone.json"
+    alone.write_bytes((folder / "record.json").read_bytes())
+    assert load_record(alone).folder is None
+
+
+def test_an_observer_of_the_end_of_a_run_holds_up_no_other_run(options):
+    is_told, goes_on = threading.Event(), threading.Event()
+    waited = []
+
+    class Sending:
+        def run_started(self, run): ...
+        def item_finished(self, run_id, record): ...
+
+        def run_finished(self, record):
+            if record.sut_uid == "fast":
+                is_told.set()
+                waited.append(goes_on.wait(10))
+
+    async def slow(text):
+        await asyncio.to_thread(is_told.wait)
+        goes_on.set()
+        return "?"
+
+    Runner(observers=[Sending()], **options).run(
+        Sums("sums"), [FunctionSUT("slow", slow), FunctionSUT("fast", add)]
+    )
+    assert waited == [True]
+
+
 def test_a_slow_sut_does_not_hold_back_a_fast_one(options):
-    fast_is_done = asyncio.Event()
+    fast_is_done = threading.Event()
 
     class Watching:
         def run_started(self, run): ...
@@ -180,7 +214,7 @@ def test_a_slow_sut_does_not_hold_back_a_fast_one(options):
                 fast_is_done.set()
 
     async def slow(text):
-        await fast_is_done.wait()
+        await asyncio.to_thread(fast_is_done.wait)
         return "?"
 
     records = Runner(observers=[Watching()], **options).run(

@@ -79,7 +79,7 @@ class App:
         """
         from modelgauge.plugins.discovery import discover
 
-        return discover(self.settings.plugins, servers=self.settings.servers)
+        return discover(self.settings.plugins, settings=self.settings)
 
     def runner(self, **options: Any) -> Runner:
         """A `Runner` with the settings, secrets and plugins of this invocation."""

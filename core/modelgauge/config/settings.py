@@ -135,6 +135,8 @@ class Settings:
     file: Path | None = None  # the modelgauge.toml that was read; not a setting
     servers: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
     """The tables `[PROVIDER.servers.NAME]` of the file: the options of each named server, by provider and name."""
+    of_plugins: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The tables `[plugin.NAME]` of the file: what the hooks of a plugin get as `settings`, by the plugin's name."""
 
     def of_calls(self) -> dict[str, Any]:
         """The settings of calls that are set, under the names of a run's options."""
@@ -186,6 +188,7 @@ def load_settings(
     if file:
         _check_owner(file, tables, env)
         values["servers"] = _take_servers(file, tables)
+        values["of_plugins"] = _take_plugin_tables(file, tables)
     layers: list[Iterator[tuple[SettingInfo, object, Source]]] = [
         _from_file(file, tables, table) if file else iter(()),
         _from_environment(env, table, here),
@@ -285,6 +288,23 @@ def _take_servers(file: Path, tables: dict[str, Any]) -> dict[str, dict[str, dic
         if not tables[provider]:
             del tables[provider]
     return found
+
+
+def _take_plugin_tables(file: Path, tables: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Take the tables `[plugin.NAME]` out of those of the file.
+
+    Raises:
+        SettingsError: one is no table.
+    """
+    found = tables.pop("plugin", {})
+    of_each = found.items() if isinstance(found, dict) else [("NAME", found)]
+    for name, table in of_each:
+        if not isinstance(table, dict):
+            raise SettingsError(
+                f"{file}: plugin.{name} is no table.",
+                fix=f"Write the plugin's settings under [plugin.{name}].",
+            )
+    return dict(of_each)
 
 
 def _from_file(

@@ -1,6 +1,7 @@
 """What a run leaves behind: the record of the whole. The engine keeps the files; `item_records.py` has the items."""
 
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import Field, PrivateAttr, model_validator
@@ -134,17 +135,30 @@ class TestRecord(Frozen):
     failure: RunFailure | None = None
     concurrency: dict[str, tuple[ConcurrencyChange, ...]] = Field(default_factory=dict)
     _items: Callable[[], Iterable[ItemRecord]] = PrivateAttr(default=tuple)
+    _folder: Path | None = PrivateAttr(default=None)
 
-    def with_items(self, items: Callable[[], Iterable[ItemRecord]]) -> "TestRecord":
-        """Return a copy of the record that reads its items by this function."""
+    def with_items(
+        self, items: Callable[[], Iterable[ItemRecord]], folder: Path | None = None
+    ) -> "TestRecord":
+        """Return a copy of the record that reads its items by this function.
+
+        Args:
+            items: reads them.
+            folder: the run's.
+        """
         bound = self.model_copy()
-        bound._items = items  # noqa: SLF001  its own class
+        bound._items, bound._folder = items, folder  # noqa: SLF001  its own class
         return bound
 
     @property
     def sut_name(self) -> str:
         """What tables call the SUT: its label, else its uid."""
         return self.sut_label or self.sut_uid
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the run's files; None where the record was read from a file of `--output-file`."""
+        return self._folder
 
     def iter_items(self) -> Iterator[ItemRecord]:
         """The item and exception records one by one, in the order in which they were finished."""

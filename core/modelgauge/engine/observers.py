@@ -16,7 +16,7 @@ _PERIOD = 0.25  # seconds between two looks of the progress bar at the run
 
 
 class Observer(Protocol):
-    """The events of a run; the engine calls these methods on the event loop, so they must be quick."""
+    """The events of a run; the engine calls all but the last on the event loop, so they must be quick."""
 
     def run_started(self, run: Mapping[str, Any]) -> None:
         """A run's manifest, when it is written."""
@@ -25,7 +25,7 @@ class Observer(Protocol):
         """An item's record, when it is committed."""
 
     def run_finished(self, record: TestRecord) -> None:
-        """The run's record, when it is written."""
+        """The run's record, when it is written; called in a thread, while other runs go on."""
 
 
 class Observers:

@@ -137,7 +137,7 @@ class PairRun:
         result = await self._stage("aggregate", self._aggregated) or {}
         record = await in_thread(lambda: self._finish(result, manifest), "record")
         journal.close()
-        self.shared.observers.run_finished(record)
+        await in_thread(lambda: self.shared.observers.run_finished(record), "observers")
         return record
 
     @property
@@ -314,7 +314,7 @@ class PairRun:
         clean = options.redactor.redact_json_text(written)
         if clean != written:
             record = record_from_json(json.loads(clean), "The record")
-        return record.with_items(self.folder.items)
+        return record.with_items(self.folder.items, self.folder.path)
 
     def _changes_of_limits(self) -> dict[str, tuple[ConcurrencyChange, ...]]:
         """How the limits of calls at once changed, in all sessions of the run."""

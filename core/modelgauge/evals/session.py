@@ -197,7 +197,7 @@ class Session:
         key = (begun.repeat, *sorted(options.items()))
         with self._lock:
             if self._plugins is None:
-                self._plugins = discover(self._settings.plugins, servers=self._settings.servers)
+                self._plugins = discover(self._settings.plugins, settings=self._settings)
                 self._observers = Observers([self._plugins])
             if key not in self._runners:
                 runner = Runner(

@@ -204,8 +204,6 @@ def judged(annotator: CompletionAnnotator[Any], request: Any) -> Any:
     settings = load_settings()
     secrets = SecretStore(file=settings.secrets_file)
     store = DependencyStore(settings.data_dir / "dependencies")
-    suts = Resolver(lambda: discover(settings.plugins, servers=settings.servers), secrets, store).judges(
-        annotator
-    )
+    suts = Resolver(lambda: discover(settings.plugins, settings=settings), secrets, store).judges(annotator)
     options = RunOptions(data_dir=settings.data_dir, redactor=secrets.redactor, **settings.of_calls())
     return blocking(lambda: call_once(options, annotator, suts, request))

@@ -7,8 +7,10 @@ The hooks are described in `hookspecs.py`, installed plugins are found by `entry
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import PurePath
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +18,10 @@ from pluggy import PluginManager, PluginValidationError
 
 from modelgauge.config.entry_points import DISTRIBUTION, installed_entry_points, installed_version
 from modelgauge.config.import_by_name import describe
+from modelgauge.config.settings import Settings, names_a_file
 from modelgauge.errors import ModelGaugeError, PluginError
 from modelgauge.plugins import builtin, hookspecs
-from modelgauge.plugins.hookspecs import PROJECT_NAME
+from modelgauge.plugins.hookspecs import PROJECT_NAME, WITH_SETTINGS
 from modelgauge.plugins.local_plugins import HOOK_EXAMPLE, load_local_plugin, local_failure, module_name
 from modelgauge.plugins.registry import Register, Registry
 from modelgauge.wording.did_you_mean import did_you_mean
@@ -90,9 +93,13 @@ class Plugins:
     """All plugins of one process, and what they registered; made by `discover`. An observer of runs.
 
     What a hook raises is kept in `failures`, once for each plugin and hook.
+
+    Args:
+        settings: the tables `[plugin.NAME]` of `modelgauge.toml`, by the plugin's name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        self._settings = settings or {}
         self.loaded: list[LoadedPlugin] = []
         self.failures: list[PluginFailure] = []
         self._failed_names: list[str] = []
@@ -183,6 +190,16 @@ class Plugins:
         seconds = time.perf_counter() - started
         self.loaded.append(LoadedPlugin(name, distribution, module, seconds, counts, hooks, version))
 
+    def check_settings(self) -> None:
+        """Record each table of settings that no plugin has, like a broken plugin, and warn of it."""
+        hooked = [one for hook in WITH_SETTINGS for one in self._implementations(hook)]
+        named = {_name_of(one) for one in hooked if "settings" in one.argnames}
+        for name in sorted(self._settings.keys() - named):
+            fix = f"{did_you_mean(name, named)}Install the plugin, or remove the table."
+            error = PluginError(f"There is no plugin {name!r} that has settings.", fix=fix)
+            self.fail(f"[plugin.{name}]", "modelgauge.toml", error, started=time.perf_counter())
+            warnings.warn(f"modelgauge.toml, [plugin.{name}]: {error}", stacklevel=3)
+
     def add_servers(self, provider: str, tables: Servers) -> None:
         """Add the user's own servers to a provider of SUTs; an unknown provider is recorded like a broken plugin."""
         started = time.perf_counter()
@@ -240,6 +257,8 @@ class Plugins:
 
     def _guarded(self, implementation: HookImpl, hook: str, arguments: Mapping[str, object]) -> bool:
         """Call a hook, keep the first error that it raises, and return whether it raised none."""
+        if "settings" in implementation.argnames:
+            arguments = {**arguments, "settings": self._settings.get(_name_of(implementation), {})}
         try:
             _call(implementation, arguments)
         except KeyboardInterrupt:
@@ -257,14 +276,14 @@ class Plugins:
 def discover(
     plugins: Iterable[str] = (),
     entry_points: Iterable[PluginEntryPoint] | None = None,
-    servers: Mapping[str, Servers] | None = None,
+    settings: Settings | None = None,
 ) -> Plugins:
     """Load the built-in plugin, the installed ones, and local ones.
 
     Args:
         plugins: files or modules, as `--plugin` gives them.
         entry_points: the installed plugins; those of this environment when None.
-        servers: the user's own servers, by the provider's prefix, as `Settings.servers` has them.
+        settings: what the user has set: servers of providers, and what the hooks of plugins get.
 
     Returns:
         What they registered. Installed plugins that do not work are in its `failures`.
@@ -272,14 +291,16 @@ def discover(
     Raises:
         PluginError: a local plugin does not work; the user named it, so it is not skipped.
     """
-    found = Plugins()
+    settings = settings or Settings()
+    found = Plugins(settings.of_plugins)
     found.add(builtin, "builtin", DISTRIBUTION, started=time.perf_counter())
     for entry_point in installed_entry_points() if entry_points is None else entry_points:
         _load_installed(found, entry_point)
     for plugin in plugins:
         _load_local(found, plugin)
-    for provider, tables in (servers or {}).items():
+    for provider, tables in settings.servers.items():
         found.add_servers(provider, tables)
+    found.check_settings()
     return found
 
 
@@ -311,6 +332,12 @@ def _load_local(found: Plugins, plugin: str) -> None:
         raise PluginError(f"--plugin {plugin}: {error.problem}", fix=error.fix) from error
     except BaseException as error:
         raise local_failure(module.__name__, error) from error
+
+
+def _name_of(implementation: HookImpl) -> str:
+    """The name by which settings call a plugin: of its entry point, or of its file without folder and `.py`."""
+    name = implementation.plugin_name.partition("\0")[2]
+    return PurePath(name).stem if names_a_file(name) else name
 
 
 def _call(implementation: HookImpl, arguments: Mapping[str, object]) -> None:

@@ -101,12 +101,15 @@ def modelgauge_register_metrics(register: Register) -> None:
 
 
 @hookspec
-def modelgauge_register_commands(cli: click.Group) -> None:
+def modelgauge_register_commands(cli: click.Group, settings: Mapping[str, Any]) -> None:
     """Add commands to `modelgauge`.
 
     Args:
         cli: the click group of the program. Import click and your commands inside the hook: it is called only
             where commands matter.
+        settings: what the user wrote for the plugin in `modelgauge.toml`, under `[plugin.NAME]`: empty if nothing. NAME
+            is that of the entry point; of a file, its name without `.py`. Nothing is checked: refuse a key that you do
+            not know.
 
     Example:
         @hookimpl
@@ -117,7 +120,7 @@ def modelgauge_register_commands(cli: click.Group) -> None:
 
 
 @hookspec
-def modelgauge_run_started(run: Mapping[str, Any]) -> None:
+def modelgauge_run_started(run: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """A run begins: one test on one SUT, before the first call.
 
     What raises here is reported and cannot break the run; so for the two hooks below. Be quick: the run
@@ -125,6 +128,7 @@ def modelgauge_run_started(run: Mapping[str, Any]) -> None:
 
     Args:
         run: its manifest, as in `run.json`: `run_id`, `invocation_id`, `test_uid`, `sut_uid` and more.
+        settings: as for `modelgauge_register_commands`.
 
     Example:
         @hookimpl
@@ -134,12 +138,15 @@ def modelgauge_run_started(run: Mapping[str, Any]) -> None:
 
 
 @hookspec
-def modelgauge_item_finished(run_id: str, record: TestItemRecord | TestItemExceptionRecord) -> None:
+def modelgauge_item_finished(
+    run_id: str, record: TestItemRecord | TestItemExceptionRecord, settings: Mapping[str, Any]
+) -> None:
     """A test item is done: measured, or failed and recorded as such. Items finish in any order.
 
     Args:
         run_id: the run that it belongs to.
         record: a `TestItemRecord` with its measurements, or a `TestItemExceptionRecord`.
+        settings: as for `modelgauge_register_commands`.
 
     Example:
         @hookimpl
@@ -150,14 +157,27 @@ def modelgauge_item_finished(run_id: str, record: TestItemRecord | TestItemExcep
 
 
 @hookspec
-def modelgauge_run_finished(record: TestRecord) -> None:
+def modelgauge_run_finished(record: TestRecord, settings: Mapping[str, Any]) -> None:
     """A run is over: finished, stopped or cancelled; its files are written.
 
+    It is called in a thread, so that other runs of the command go on while you send the record somewhere. A run that is
+    resumed ends once more, with the same `run_id`.
+
     Args:
-        record: its `TestRecord`.
+        record: its `TestRecord`; `record.folder` has its files.
+        settings: as for `modelgauge_register_commands`.
 
     Example:
         @hookimpl
-        def modelgauge_run_finished(record):
-            my_tracker.log(record.run_id, record.result)
+        def modelgauge_run_finished(record, settings):
+            my_tracker.log(settings["project"], record.run_id, record.result)
     """
+
+
+WITH_SETTINGS = (
+    "modelgauge_register_commands",
+    "modelgauge_run_started",
+    "modelgauge_item_finished",
+    "modelgauge_run_finished",
+)
+"""The hooks that take `settings`."""

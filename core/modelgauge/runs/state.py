@@ -81,7 +81,9 @@ def recorded_run(folder: RunFolder) -> RecordedRun:
         seconds=totals.seconds if totals else None,
         spent=totals.spent if totals else None,
     )
-    return RecordedRun(unfinished.with_items(folder.items), folder, ended=False, going_on=shown.going_on)
+    return RecordedRun(
+        unfinished.with_items(folder.items, folder.path), folder, ended=False, going_on=shown.going_on
+    )
 
 
 def _state_message(folder: RunFolder, state: State) -> str:

@@ -200,7 +200,11 @@ def test_a_named_secrets_file_must_be_there(tmp_path):
 
 def test_the_table_of_settings_is_the_class():
     table = {info.name: info for info in list_settings()}
-    assert set(table) == {each.name for each in dataclasses.fields(Settings)} - {"file", "servers"}
+    assert set(table) == {each.name for each in dataclasses.fields(Settings)} - {
+        "file",
+        "servers",
+        "of_plugins",
+    }
     assert table["judge"].key == "judge.model"
     assert table["data_dir"].variable == "MODELGAUGE_DATA_DIR"
     assert all(info.meaning for info in table.values())
@@ -318,6 +322,23 @@ def test_tables_of_servers_stand_beside_the_settings(tmp_path):
     settings = load_settings(tmp_path, env={})
     assert settings.offline
     assert settings.servers == {"openai": {"mine": {"base_url": "http://localhost:1/v1", "omit": ["seed"]}}}
+
+
+def test_tables_of_plugins_stand_beside_the_settings(tmp_path):
+    write(tmp_path, 'plugins = ["mine.py"]\n[plugin.mlflow]\nsend = true\n[plugin.mine]\nlist = [1]\n')
+    settings = load_settings(tmp_path, env={})
+    assert settings.of_plugins == {"mlflow": {"send": True}, "mine": {"list": [1]}}
+    assert settings.plugins == (str(tmp_path / "mine.py"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("plugin = 3\n", r"plugin\.NAME is no table"), ("[plugin]\nmine = 3\n", r"under \[plugin\.mine\]")],
+)
+def test_a_table_of_a_plugin_that_is_none(tmp_path, text, problem):
+    write(tmp_path, text)
+    with pytest.raises(SettingsError, match=problem):
+        load_settings(tmp_path, env={})
 
 
 @pytest.mark.parametrize(

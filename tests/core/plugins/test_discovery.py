@@ -5,6 +5,7 @@ import click
 import pytest
 
 from modelgauge.config.entry_points import PluginEntryPoint, installed_entry_points
+from modelgauge.config.settings import Settings
 from modelgauge.errors import NameCollisionError, PluginError, UnknownNameError
 from modelgauge.plugins.discovery import discover
 
@@ -274,6 +275,51 @@ def test_observers_are_called_and_cannot_break_a_run(site):
     [failure] = plugins.failures
     assert (failure.name, failure.distribution) == ("breaking", "breaking-plugin")
     assert failure.cause == "modelgauge_item_finished: SystemExit: stop"
+
+
+SETTINGS = """
+from modelgauge import hookimpl
+seen = []
+@hookimpl
+def modelgauge_run_started(settings): seen.append(settings)
+@hookimpl
+def modelgauge_item_finished(settings): seen.append(settings)
+@hookimpl
+def modelgauge_run_finished(settings): seen.append(settings)
+@hookimpl
+def modelgauge_register_commands(cli, settings): seen.append(settings)
+"""
+
+
+def test_hooks_get_the_settings_of_their_plugin(site):
+    site.plugin("sender", SETTINGS)
+    site.plugin("other", SETTINGS)
+    mine = site.module("mine", SETTINGS)
+    settings = Settings(of_plugins={"sender": {"send": True}, "mine": {"port": 1}})
+    plugins = discover([str(mine)], installed_entry_points([str(site.folder)]), settings)
+    plugins.run_started({})
+    plugins.item_finished("r", None)
+    plugins.run_finished(None)
+    plugins.register_commands(click.Group("modelgauge"))
+    assert plugins.failures == []
+    for name, expected in {"sender_register": {"send": True}, "other_register": {}}.items():
+        assert sys.modules[name].seen == 4 * [expected]
+    assert sys.modules[str(mine.resolve())].seen == 4 * [{"port": 1}]
+
+
+def test_settings_that_no_plugin_has_are_a_failure_and_a_warning(site):
+    site.plugin("sender", SETTINGS)
+    site.plugin("deaf", OBSERVER.format(line=""))
+    settings = Settings(of_plugins={"sendr": {"send": True}})
+    with pytest.warns(UserWarning, match=r"\[plugin\.sendr\]: There is no plugin 'sendr'.*mean 'sender'\?"):
+        plugins = discover((), installed_entry_points([str(site.folder)]), settings)
+    assert [failure.name for failure in plugins.failures] == ["[plugin.sendr]"]
+
+
+def test_a_plugin_whose_hooks_take_no_settings_has_none(site):
+    site.plugin("deaf", OBSERVER.format(line=""))
+    with pytest.warns(UserWarning, match="no plugin 'deaf' that has settings"):
+        discover((), installed_entry_points([str(site.folder)]), Settings(of_plugins={"deaf": {}}))
 
 
 COMMANDS = """

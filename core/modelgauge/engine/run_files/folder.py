@@ -141,7 +141,9 @@ class RunFolder:
         except RecordError as error:
             fix = f"Remove it; this writes it again from the journal: {self.command('resume')}"
             raise RecordError(error.problem, fix=fix) from None
-        return record_from_json(data, str(path)).replaced(run_id=self.run_id).with_items(self.items)
+        return (
+            record_from_json(data, str(path)).replaced(run_id=self.run_id).with_items(self.items, self.path)
+        )
 
     def rescores(self) -> str | None:
         """The run whose recorded answers this one measures; None where it asks a SUT itself.
