@@ -74,6 +74,16 @@ def test_items_are_searched_filtered_and_sorted_and_the_address_says_so(page):
     assert "No item is like this." in page.locator(".table").inner_text()
 
 
+def test_whole_texts_are_searched(report, visit):
+    answer = f"{'a ' * 3000}the needle{' z' * 3000}"
+    page = visit(
+        report((_test(5), FakeSUT("long", lambda prompt: answer if "Question 3" in prompt.text else "no")))
+    )
+    page.locator("input[type=search]").fill("NEEDLE")
+    page.wait_for_function("document.querySelector('output').textContent === '1 of 5'")
+    assert "Question 3" in page.locator("tr[data-place]").inner_text()
+
+
 def test_an_item_opens_by_keyboard_and_has_an_address_of_its_own(page, visit):
     for key in ("j", "j", "k", "Enter"):
         page.keyboard.press(key)
@@ -143,7 +153,7 @@ def test_without_texts_there_are_none(report, visit, tmp_path):
     page.keyboard.press("Enter")
     page.locator(".item h2").wait_for()
     assert "secret" not in page.content()
-    data = page.evaluate("Promise.all(['rows', 'part-0'].map((name) => embedded('0').block(name)))")
+    data = page.evaluate("Promise.all(['rows', 'texts', 'part-0'].map((name) => embedded('0').block(name)))")
     assert "secret" not in str(data)
 
 

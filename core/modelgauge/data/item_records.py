@@ -1,7 +1,7 @@
 """What a run leaves behind of each item: its record, scored or failed, as a line of the journal has it."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, ValidationError
@@ -151,15 +151,29 @@ Outcome = Literal["ok", "wrong", "below threshold", "failed in part", "failed"]
 
 
 def outcome_of(record: ItemRecord) -> Outcome:
-    """What became of an item: "wrong" where its first measurement is right or wrong, and wrong."""
-    if not isinstance(record, TestItemRecord):
+    """What became of an item."""
+    return outcome(record.kind, record.measurements, record.binary, has_failures=bool(record.failures))
+
+
+def outcome(
+    kind: str, measurements: Mapping[str, float], binary: Collection[str], *, has_failures: bool
+) -> Outcome:
+    """What became of an item, by its record: "wrong" where its first measurement is right or wrong, and wrong.
+
+    Args:
+        kind: "item" where it was scored.
+        measurements: of the item.
+        binary: the measurements that are right or wrong.
+        has_failures: whether a repeat of it failed.
+    """
+    if kind != "item":
         return "failed"
-    if failing(record.measurements):
+    if failing(measurements):
         return "below threshold"
-    first = next(iter(record.measurements), "")
-    if first in record.binary and record.measurements[first] == 0:
+    first = next(iter(measurements), "")
+    if first in binary and measurements[first] == 0:
         return "wrong"
-    return "failed in part" if record.failures else "ok"
+    return "failed in part" if has_failures else "ok"
 
 
 _KINDS: dict[str, type[ItemRecord]] = {"item": TestItemRecord, "exception": TestItemExceptionRecord}

@@ -1,9 +1,8 @@
 """Texts of an item that people look for: the right answer in its contexts."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
-
-from modelgauge.data.items import TestItem
 
 _EXPECTED = frozenset(
     {
@@ -24,8 +23,7 @@ def expected_in(context: Any) -> dict[str, Any]:
     return {name: value for name, value in named.items() if name in _EXPECTED and value is not None}
 
 
-def expected_text(item: TestItem) -> str:
-    """The right answers of an item and its prompts on one line; empty where no context names one."""
-    contexts = [item.context, *(prompt.context for prompt in item.prompts)]
+def expected_text(contexts: Iterable[Any]) -> str:
+    """The right answers in the contexts of an item and its prompts, on one line; empty where none names one."""
     values = [value for context in contexts for value in expected_in(context).values()]
     return " · ".join(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in values)

@@ -5,7 +5,7 @@ A journal holds items in the order in which they finished, and may be larger tha
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from modelgauge.data.item_records import ItemRecord, item_from_json
@@ -38,18 +38,25 @@ class JournalItems:
     def in_order(self, *kinds: str) -> Iterator[ItemRecord]:
         """The records of these kinds, or all."""
         wanted = [one for one in self._places if not kinds or ("item" if one >= 0 else "exception") in kinds]
-        if not wanted:
+        for offset, line in self._read(wanted):
+            try:
+                item = item_from_json(line, str(self._journal))
+            except RecordError:
+                item = item_from_json(line, f"{self._journal}, line {self._number_at(offset)}")
+            yield item
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines of all items, as they stand in the journal."""
+        return (line.rstrip(b"\n") for _, line in self._read(self._places))
+
+    def _read(self, places: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+        """The lines at some places, each with its offset."""
+        if not places:
             return
         with opened(self._journal) as file:
-            for place in wanted:
-                offset = max(place, ~place)
+            for offset in (max(place, ~place) for place in places):
                 file.seek(offset)
-                line = file.readline()
-                try:
-                    item = item_from_json(line, str(self._journal))
-                except RecordError:
-                    item = item_from_json(line, f"{self._journal}, line {self._number_at(offset)}")
-                yield item
+                yield offset, file.readline()
 
     def _number_at(self, offset: int) -> int:
         """The number of the line that begins at an offset."""
@@ -78,3 +85,7 @@ class HeldItems:
     def in_order(self, *kinds: str) -> Iterator[ItemRecord]:
         """The records of these kinds, or all."""
         return (item for item in self._items if not kinds or item.kind in kinds)
+
+    def lines(self) -> Iterator[bytes]:
+        """The records of all items as JSON."""
+        return (item.model_dump_json(exclude_none=True).encode("utf-8") for item in self._items)

@@ -86,12 +86,12 @@ def _write_blocks(
     number: int, run: RecordedRun, write: Callable[[str], object], *, without_texts: bool
 ) -> ItemTable:
     """Write the items of a run as named blocks of text: parts of whole records, and then the rows."""
-    counts = run.record.counts
-    table = ItemTable(counts.scored + counts.failed, redact=without_texts)
+    table = ItemTable(redact=without_texts)
     block = '<script type="text/plain" id="run-{}-{}">{}</script>\n'
-    for place, part in enumerate(table.parts(islice(run.items().in_order(), MOST_ITEMS))):
+    for place, part in enumerate(table.parts(islice(run.items().lines(), MOST_ITEMS))):
         write(block.format(number, f"part-{place}", part))
-    write(block.format(number, "rows", table.packed()))
+    for name, content in table.blocks():
+        write(block.format(number, name, content))
     return table
 
 

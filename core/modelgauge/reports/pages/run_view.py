@@ -65,11 +65,9 @@ def run_view(number: int, run: RecordedRun, table: ItemTable, *, without_texts: 
         "results": list(_result_rows(run)),
         "ruler": axis_ruler(_axis(_estimates(record))),
         "distributions": [
-            (name, histogram(values))
-            for name in table.names
-            if len(set(values := table.measured(name))) > _FEW
+            (name, histogram(values)) for name, values in table.measured() if len(set(values)) > _FEW
         ],
-        "left_out": record.counts.scored + record.counts.failed - len(table.rows),
+        "left_out": record.counts.scored + record.counts.failed - table.number,
         "facts": [one for one in about if one[0] not in (*_TROUBLES, "note")],
         "troubles": [one for one in about if one[0] in _TROUBLES and not without_texts],
         "notes": [text for label, text, _ in about if label == "note"],

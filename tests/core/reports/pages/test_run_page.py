@@ -12,6 +12,7 @@ from modelgauge import PromptWithContext, TestItem, run_test
 from modelgauge.cli.main import cli
 from modelgauge.data.item_records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.errors import RecordError
 from modelgauge.reports.pages.run_page import write_page
 from modelgauge.runs.state import recorded_run
 from modelgauge.testing import FakeSUT, FakeTest
@@ -49,24 +50,42 @@ def test_every_item_is_in_the_page_as_it_was_recorded(tmp_path):
     run = _run(tmp_path)
     page = _page(run)
     parts = [record for place in range(3) for record in _block(page, f"part-{place}")]
-    read = [TestItemRecord.model_validate(one).model_dump_json() for one in parts]
+    read = [TestItemRecord.model_validate_json(json.dumps(one)).model_dump_json() for one in parts]
     assert read == [one.model_dump_json() for one in run.items().in_order()]
-    rows = _block(page, "rows")
-    assert rows["id"] == [one["test_item"]["id"] for one in parts]
+    (rows,) = _block(page, "rows")
+    texts = _block(page, "texts")
+    assert [one[0] for one in texts] == [one["test_item"]["id"] for one in parts]
     assert rows["part"] == 100
     assert rows["common"] == "Rules."
-    assert rows["question"][7] == f"Q7? {HOSTILE}"
-    assert rows["expected"][7] == "t7"
-    assert rows["state"][:2] == ["wrong", "ok"]
+    assert texts[7][1:] == [f"Q7? {HOSTILE}", "an answer", "t7"]
+    assert rows["state"]["values"] == ["wrong", "ok"]
+    assert rows["state"]["of"][:3] == [0, 1, 0]
     assert rows["measured"]["size"] == [9.0] * 250
     assert rows["facets"]["kind"]["values"] == ["0", "1"]
     assert "target" not in rows["facets"]
 
 
+def test_lines_of_other_versions_are_read_and_damaged_ones_are_named(tmp_path):
+    run = _run(tmp_path, 3)
+    journal = run.folder.journal
+    one, *rest = journal.read_text(encoding="utf-8").splitlines(keepends=True)
+    item = json.loads(one)
+    del item["test_item"]["prompts"][0]["prompt"]["text"]
+    asks = {"messages": [{"role": "user", "text": "a chat"}]}
+    item["test_item"]["prompts"][0] = {"prompt": asks}
+    item["interactions"][0] |= {"prompt_index": None, "prompt": {"prompt": {"text": "as in version 1"}}}
+    journal.write_text("".join([json.dumps(item, separators=(",", ":")) + "\n", *rest]), encoding="utf-8")
+    assert _block(_page(run), "texts")[0][1] == "a chat"
+    item["measurements"] = ["not a mapping"]
+    journal.write_text("".join([json.dumps(item, separators=(",", ":")) + "\n", *rest]), encoding="utf-8")
+    with pytest.raises(RecordError, match="measurements"):
+        _page(run)
+
+
 def test_failed_items_are_rows_too(tmp_path):
     run = _run(tmp_path, 3, ValueError("broken"))
     page = _page(run)
-    assert _block(page, "rows")["state"] == ["failed"] * 3
+    assert _block(page, "rows")[0]["state"] == {"values": ["failed"], "of": [0, 0, 0]}
     assert TestItemExceptionRecord.model_validate(_block(page, "part-0")[0]).message == "broken"
     assert "Nothing was scored." in page
 
@@ -87,10 +106,10 @@ def test_only_our_own_script_and_style_may_run(tmp_path):
 
 def test_a_run_without_texts_says_what_came_out_and_nothing_that_was_said(tmp_path):
     page = _page(_run(tmp_path, 3, "confidential"), without_texts=True)
-    data = json.dumps([_block(page, "rows"), _block(page, "part-0")])
+    data = json.dumps([_block(page, name) for name in ("rows", "texts", "part-0")])
     assert "confidential" not in data
     assert "Rules" not in data
-    assert _block(page, "rows")["measured"]["right"] == [0.0, 1.0, 0.0]
+    assert _block(page, "rows")[0]["measured"]["right"] == [0.0, 1.0, 0.0]
 
 
 def test_messages_of_errors_are_left_out_with_the_texts(tmp_path):

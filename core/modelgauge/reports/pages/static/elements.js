@@ -49,21 +49,51 @@ function folded(summary, ...content) {
 }
 
 async function unpack(text) {
-  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const bytes = Uint8Array.fromBase64 ? Uint8Array.fromBase64(text) : Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return JSON.parse(await new Response(stream).text());
 }
+
+const MOST_SEARCHED = 20e6; // characters of all items, which are searched in less than 100 ms
+const MOST_OF_ONE = 20000;
 
 // The items that stand in this very file, as blocks with ids.
 function embedded(run) {
   const block = (name) => unpack(document.getElementById(`run-${run}-${name}`).textContent);
   const parts = new Map();
-  return {
-    block,
-    rows: () => block("rows"),
-    part(place) {
-      if (!parts.has(place)) parts.set(place, block(`part-${place}`));
-      return parts.get(place);
-    },
+  const kept = (place) => {
+    if (!parts.has(place)) parts.set(place, block(`part-${place}`));
+    return parts.get(place);
   };
+  return { block, part: kept, rows: () => rowsOf(block) };
+}
+
+// What the table shows of all items, as columns. `search` has short texts at first; it has the whole texts when `read` is done.
+async function rowsOf(block) {
+  const [[rows], texts] = await Promise.all([block("rows"), block("texts")]);
+  const column = (at) => texts.map((one) => one[at]);
+  const [id, question, answer, expected] = [0, 1, 2, 3].map(column);
+  const state = rows.state.of.map((at) => rows.state.values[at]);
+  const search = texts.map((one) => one.join("\n").toLowerCase());
+  return { ...rows, id, question, answer, expected, state, search, read: readTexts(block, rows.part, search) };
+}
+
+// Read the texts of all items into what is searched, a part at a time, so that the page stays quick.
+async function readTexts(block, size, search) {
+  const most = Math.min(MOST_OF_ONE, Math.max(240, MOST_SEARCHED / search.length));
+  for (let place = 0; place * size < search.length; place += 1) {
+    for (const [at, record] of (await block(`part-${place}`)).entries()) {
+      const texts = textsOf(record).join("\n");
+      const both = texts.length <= most ? texts : `${texts.slice(0, most / 2)}\n${texts.slice(-most / 2)}`;
+      search[place * size + at] += `\n${both.toLowerCase()}`;
+    }
+    await new Promise((done) => setTimeout(done)); // what a person does goes first
+  }
+}
+
+// The texts of an item by which a person looks for it.
+function textsOf(record) {
+  const prompts = (record.test_item?.prompts ?? []).map(({ prompt }) => prompt.messages?.at(-1).text ?? prompt.text);
+  const answers = (record.interactions ?? []).flatMap((one) => one.response.completions.map(({ completion }) => completion.text));
+  return [...answers, record.message ?? "", ...prompts];
 }

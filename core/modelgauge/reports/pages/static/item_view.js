@@ -82,9 +82,11 @@ function questionView(record, place) {
 // The answers to a prompt of an item, with their judgements and spans; `answerBox` shows the text of a completion.
 function answersView(record, place, answerBox = (text) => box(text, "answer")) {
   const asked = record.interactions ?? [];
-  const same = JSON.stringify(promptsOf(record)[place].prompt);
+  const own = JSON.stringify(promptsOf(record)[place].prompt);
+  // A line of the journal names a prompt by its place; a record that was read from another file holds it.
+  const isOf = (one) => (one.prompt ? JSON.stringify(one.prompt.prompt) === own : (one.prompt_index ?? 0) === place);
   const parts = [];
-  for (const one of asked.filter((each) => JSON.stringify(each.prompt.prompt) === same)) {
+  for (const one of asked.filter(isOf)) {
     const repeat = asked.length > 1 && one.repeat ? `, repeat ${one.repeat + 1}` : "";
     const title = [`Answer${repeat}`, usageText(one.response.usage)].filter(Boolean).join(" · ");
     parts.push(section(title, ...one.response.completions.map((completion) => completionView(completion, answerBox))));

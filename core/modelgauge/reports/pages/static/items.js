@@ -4,7 +4,7 @@
 //   columns        { title, text(place), number } of each column, behind the numbers of the items
 //   filters        { name, title, options: [value, text][], keeps(value) -> whether it keeps a place }; "" is the first value
 //   sorts          { value, title, key(place) } of each way to sort, besides the order of the items
-//   search(place)  the text that is searched, in lower case
+//   search(place)  the text that is searched, in lower case; where it is not whole at first, `read` is a promise of that
 //   look(place)    classes of the row
 //   view(place)    a promise of the elements that show the item
 
@@ -35,6 +35,8 @@ class Items {
       if (row) this.open(Number(row.dataset.place));
     };
     new ResizeObserver(() => this.draw()).observe(this.viewport);
+    this.isRead = false;
+    model.read?.then(() => { this.isRead = true; if (this.controls.q.value) this.list(); });
   }
 
   fillControls() {
@@ -76,7 +78,8 @@ class Items {
     const sort = model.sorts.find((one) => one.value === controls.sort.value);
     if (sort) this.listed.sort((one, other) => (sort.key(one) < sort.key(other) ? -1 : sort.key(one) > sort.key(other) ? 1 : one - other));
     this.chosen = Math.min(this.chosen, Math.max(0, this.listed.length - 1));
-    this.find("output").textContent = `${counted(this.listed.length)} of ${counted(this.count)}`;
+    const pending = query && model.read && !this.isRead ? ", reading on" : "";
+    this.find("output").textContent = `${counted(this.listed.length)} of ${counted(this.count)}${pending}`;
     this.draw();
   }
 

@@ -53,6 +53,7 @@ async function runItems(run, source) {
     filters: [stateFilter(rows.state), ...facetFilters(rows.facets)],
     sorts: names.flatMap((name) => sortsBy(name, rows.measured[name])),
     search: (place) => rows.search[place],
+    read: rows.read,
     look: (place) => rows.state[place].replaceAll(" ", "-"),
     view: async (place) => itemView(await recordAt(source, rows, place), rows.expected[place]),
   };
