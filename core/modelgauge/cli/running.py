@@ -178,9 +178,20 @@ class OutputFile:
 
 
 class RunObserver:
-    """Collects the runs as they start and end, so that an interrupted command can name those that are unfinished."""
+    """Collects the runs as they start and end, so that an interrupted command can name those that are unfinished.
 
-    def __init__(self) -> None:
+    It writes the page of a run at its end, before plugins are told, so that they find it in the run's folder.
+
+    Args:
+        app: of this invocation.
+
+    Attributes:
+        unwritten: a sentence for each page that could not be written.
+    """
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self.unwritten: list[str] = []
         self.started: list[Mapping[str, Any]] = []
         self.records: list[TestRecord] = []
 
@@ -199,6 +210,13 @@ class RunObserver:
         """A run has its record."""
         self.records.append(record)
         log.info("Run %s ended after %s s", record.run_id, record.seconds)
+        if self._app.settings.report and not record.cancelled and record.folder is not None:
+            from modelgauge.engine.run_files.folder import RunFolder
+            from modelgauge.reports import write_reports
+            from modelgauge.runs.recorded_run import RecordedRun
+
+            run = RecordedRun(record, RunFolder(record.folder))
+            self.unwritten += write_reports([run], redact=self._app.redact)
 
     def unfinished(self) -> list[Mapping[str, Any]]:
         """The manifests of the runs that have something left to do."""
@@ -231,7 +249,7 @@ def run_and_report(
     allowed: Allowance = given["max_errors"]
     path = given["output_file"]
     output = None if path is None else OutputFile(path, app.settings.data_dir)
-    watch = RunObserver()
+    watch = RunObserver(app)
     options = {"progress": not given["no_progress_bar"], "observers": [watch]}
     interrupted, broken = False, len(app.plugins.failures)
     try:
@@ -241,14 +259,13 @@ def run_and_report(
         interrupted, records = True, sorted(watch.records, key=lambda record: record.run_id)
     app.exit_code = _exit_code(records, allowed, interrupted=interrupted)
     shown = [RecordedRun(record, RunFolder(runs / record.run_id)) for record in records]
-    unwritten = [] if interrupted or not app.settings.report else _write_reports(app, shown)
     compared = baseline if records and not interrupted else None
     if compared is not None:
         compared.compare(records)
     try:
         _show(app, shown, output, compared, as_json=given["as_json"], again=again)
     finally:  # also where stdout takes no more: Ctrl-C ends all that stands in a pipe
-        for problem in unwritten:
+        for problem in watch.unwritten:
             app.note(f"Warning: {problem}")
         for failure in app.plugins.failures[broken:]:
             app.note(f"Warning: the plugin {failure.name} failed while it watched: {failure.cause}")
@@ -261,13 +278,6 @@ def run_and_report(
         _print_next_command(app, unfinished, shown, again, interrupted=interrupted)
         if compared is not None:
             compared.show(in_words=not given["as_json"])
-
-
-def _write_reports(app: App, runs: Sequence[RecordedRun]) -> list[str]:
-    """Write the pages of runs, and return why some could not be written."""
-    from modelgauge.reports import write_reports
-
-    return list(write_reports(runs, redact=app.redact))
 
 
 def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted: bool) -> int:

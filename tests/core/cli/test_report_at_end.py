@@ -32,6 +32,18 @@ def test_a_run_that_goes_on_has_a_page_of_all_its_items(run, pages):
     assert len(pages()) == 2
 
 
+def test_plugins_find_the_page_when_they_hear_of_the_end(run, here):
+    (here / "sender.py").write_text(
+        "from modelgauge import hookimpl\n"
+        "@hookimpl\n"
+        "def modelgauge_run_finished(record):\n"
+        "    print(sorted(file.name for file in record.folder.iterdir()))\n",
+        encoding="utf-8",
+    )
+    ended = run("run-test", "--sut", "echo", "--test", "numbers", "--plugin", "sender.py")
+    assert "'record.json', 'report.html', 'run.json'" in ended.out
+
+
 @pytest.mark.parametrize("by", ["option", "environment", "file"])
 def test_no_page_is_written_where_none_is_wanted(run, here, pages, monkeypatch, by):
     if by == "environment":
@@ -51,7 +63,7 @@ def test_a_run_of_many_items_gets_none(run, pages, monkeypatch):
     assert (ended.code, ended.err, pages()) == (0, "", [])
 
 
-def test_a_page_that_cannot_be_written_is_a_warning(run, pages, monkeypatch):
+def test_a_page_that_cannot_be_written_is_a_warning(run, here, pages, monkeypatch):
     def refuse(*_, **__):
         raise OSError(28, "No space left on device")
 
@@ -59,7 +71,7 @@ def test_a_page_that_cannot_be_written_is_a_warning(run, pages, monkeypatch):
     ended = run("run-test", "--sut", "echo", "--test", "numbers")
     assert (ended.code, pages()) == (0, [])
     assert "10 scored" in ended.out
-    assert ended.err.startswith("Warning: run_data/runs/")
+    assert ended.err.startswith(f"Warning: {here}/run_data/runs/")
     assert "No space left on device" in ended.err
     assert "modelgauge report 2" in ended.err
 
