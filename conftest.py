@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -57,15 +57,15 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def config_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A folder of configuration that nobody uses but this process and those that it starts.
+def pytest_configure(config: pytest.Config) -> None:
+    """Give this process, and those that it starts, a folder of configuration that nobody else uses.
 
     The key by which a user's runs are known as the user's own lies there.
     """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
-        yield
+    folder, patch = tempfile.TemporaryDirectory(), pytest.MonkeyPatch()
+    patch.setenv("XDG_CONFIG_HOME", folder.name)
+    config.add_cleanup(folder.cleanup)
+    config.add_cleanup(patch.undo)
 
 
 def pytest_xdist_auto_num_workers() -> int:

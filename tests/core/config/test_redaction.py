@@ -1,5 +1,6 @@
 import base64
 import html
+import itertools
 import json
 import sys
 import urllib.parse
@@ -145,15 +146,14 @@ VALUES = (
 
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("before", ["", "u", "us"])
-@pytest.mark.parametrize("after", ["", ":", "::"])
-def test_of_base64_only_what_tells_something_of_the_neighbours_is_left(value, form, before, after):
-    raw = value.encode()
-    text = FORMS[form](before.encode() + raw + after.encode())
-    # The characters that depend on the value alone: 6 bits each, from its first bit to its last.
-    begins, ends = -(-len(before) * 8 // 6), (len(before) + len(raw)) * 8 // 6
-    expected = f"{text[:begins]}[secret acme.api_key]{text[ends:]}"
-    assert redactor_of(value).redact(f"<{text}>") == f"<{expected}>"
+def test_of_base64_only_what_tells_something_of_the_neighbours_is_left(value, form):
+    raw, redactor = value.encode(), redactor_of(value)
+    for before, after in itertools.product(["", "u", "us"], ["", ":", "::"]):
+        text = FORMS[form](before.encode() + raw + after.encode())
+        # The characters that depend on the value alone: 6 bits each, from its first bit to its last.
+        begins, ends = -(-len(before) * 8 // 6), (len(before) + len(raw)) * 8 // 6
+        expected = f"{text[:begins]}[secret acme.api_key]{text[ends:]}"
+        assert redactor.redact(f"<{text}>") == f"<{expected}>"
 
 
 WRITTEN = {
@@ -176,14 +176,14 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("value", ["élan-01&23,45:67/89", "é\\0123456789", *VALUES, "0123456789-é"])
-@pytest.mark.parametrize("form", WRITTEN)
-def test_of_any_other_form_nothing_is_left(value, form):
-    text = WRITTEN[form](value)
+def test_of_any_other_form_nothing_is_left(value):
     redactor = redactor_of(value)
-    assert redactor.redact(f"<{text}>") == "<[secret acme.api_key]>"
-    for ascii_only in (True, False):
-        within = json.dumps([f"<{text}>"], ensure_ascii=ascii_only)
-        assert json.loads(redactor.redact_json_text(within)) == ["<[secret acme.api_key]>"]
+    for form, written in WRITTEN.items():
+        text = written(value)
+        assert redactor.redact(f"<{text}>") == "<[secret acme.api_key]>", form
+        for ascii_only in (True, False):
+            within = json.dumps([f"<{text}>"], ensure_ascii=ascii_only)
+            assert json.loads(redactor.redact_json_text(within)) == ["<[secret acme.api_key]>"], form
 
 
 @pytest.mark.parametrize("form", [str, *FORMS.values(), names.encode])
