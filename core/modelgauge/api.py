@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
-from modelgauge.cache.store import existing_cache
+from modelgauge.cache.opening import existing_cache
 from modelgauge.config.entry_points import warn_of_foreign_distributions
 from modelgauge.config.options import FOLDER, instance_of
 from modelgauge.config.redaction import Redactor
@@ -184,8 +184,8 @@ class Runner:
             RunStoppedError: a test failed in making items.
         """
         works = self.resolver().works(_listed(tests), _listed(suts))
-        caching = self.options.caching
-        with existing_cache(self.options.data_dir / "cache") if caching else nullcontext() as cache:
+        caching, where = self.options.caching, (self.options.cache, self.options.data_dir)
+        with existing_cache(*where) if caching else nullcontext() as cache:
             nothing: dict[str, str] = {}
             kept = nothing.get if cache is None else cache.get
             planner = Planner(self.options, kept if caching else None)

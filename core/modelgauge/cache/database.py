@@ -260,6 +260,15 @@ def _rows_behind(connection: sqlite3.Connection, last: int) -> Iterator[Row]:
     return map(Row._make, connection.execute(select, (last,)))
 
 
+def structure_of(database: Path) -> str:
+    """What SQLite's check of a file finds; "ok" where it is sound."""
+    with closing(sqlite3.connect(database)) as connection:
+        try:
+            return "; ".join(str(line) for (line,) in connection.execute("PRAGMA integrity_check(10)"))
+        except sqlite3.DatabaseError as error:
+            return str(error)
+
+
 # --- errors --------------------------------------------------------------------------------------------
 
 _RESULTS = (

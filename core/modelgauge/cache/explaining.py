@@ -1,19 +1,16 @@
-"""Looking into a cache: whether it is sound, and why an answer to a request is there or not.
+"""Why an answer to a request is in a cache or not.
 
 A request without an answer is compared with the nearest entry. A key is JSON; its differences are named in the words
 of users: the argument of a constructor, the prompt's text.
 """
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from itertools import takewhile, zip_longest
 from typing import Any, Literal, NamedTuple
 
-from modelgauge.cache.database import Row, sound_entry
-from modelgauge.cache.keys import FOUND_OUT, DamagedEntryError, Key
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.base import ResponseCache
+from modelgauge.cache.keys import FOUND_OUT, Key
 from modelgauge.data.base import Frozen
 
 _PARTS = ("schema", "role", "identity", "request", "repeat")
@@ -27,49 +24,6 @@ _CONTENT = "$content"  # of what has no fields
 _OTHER_QUESTION = 3  # differences of another kind: an entry of another prompt says little of this one
 
 Path = tuple[str | int, ...]
-
-
-class Verdict(Frozen):
-    """The result of `verify`.
-
-    Args:
-        sound: entries that are as they were written.
-        damaged: entries that were changed or broken; they are in the quarantine now.
-        structure: the result of SQLite's check of the file; "ok" where it is sound.
-    """
-
-    sound: int
-    damaged: int
-    structure: str
-
-
-def verify(cache: DiskCache) -> Verdict:
-    """Read every entry, check it against its key and checksum, and quarantine what is damaged.
-
-    Where the file's structure is damaged, the whole file is quarantined, and its sound entries go into a new one.
-    """
-    structure = _structure(cache)
-    if structure != "ok":
-        cache.quarantine_database(structure)
-    bad: list[tuple[Row, str]] = []
-    sound = 0
-    for row in cache.rows():
-        try:
-            sound_entry(row)
-            sound += 1
-        except DamagedEntryError as error:
-            bad.append((row, str(error)))
-    for row, why in bad:
-        cache.quarantine_row(row, why)
-    return Verdict(sound=sound, damaged=len(bad), structure=structure)
-
-
-def _structure(cache: DiskCache) -> str:
-    with closing(sqlite3.connect(cache.database)) as connection:
-        try:
-            return "; ".join(str(line) for (line,) in connection.execute("PRAGMA integrity_check(10)"))
-        except sqlite3.DatabaseError as error:
-            return str(error)
 
 
 class Difference(Frozen):
@@ -105,7 +59,7 @@ class Explanation(Frozen):
     differences: tuple[Difference, ...] = ()
 
 
-def explain(cache: DiskCache, key: Key, texts: Mapping[str, str] | None = None) -> Explanation:
+def explain(cache: ResponseCache, key: Key, texts: Mapping[str, str] | None = None) -> Explanation:
     """Find the entry nearest to a request, and say which parts differ.
 
     Args:

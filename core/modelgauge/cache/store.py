@@ -5,7 +5,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import diskcache
 
+from modelgauge.cache.base import Verdict
 from modelgauge.cache.database import (
     LARGEST,
     Row,
@@ -27,6 +28,7 @@ from modelgauge.cache.database import (
     rows_of,
     salvaged,
     sound_entry,
+    structure_of,
     why_unreadable,
 )
 from modelgauge.cache.keys import DamagedEntryError, Entry, pack, was_redacted
@@ -87,6 +89,16 @@ class DiskCache:
         """The file that holds the entries."""
         return self.directory / "cache.db"
 
+    @property
+    def place(self) -> str:
+        """The folder, for messages."""
+        return str(self.directory)
+
+    @property
+    def quarantine(self) -> str:
+        """The folder of damaged entries, for messages."""
+        return str(self.directory / "quarantine")
+
     # --- what the engine uses -------------------------------------------------------------------------------
 
     def get(self, digest: str) -> str | None:
@@ -122,6 +134,14 @@ class DiskCache:
                 "what was committed is kept.",
             ) from error
 
+    def take(self, digests: Collection[str]) -> dict[str, str]:
+        """Lease keys; returns those that are not ours to pay, each with the id of the process that asks it."""
+        return self.leases.take(digests)
+
+    def give_back(self, digests: Collection[str]) -> None:
+        """End leases: the answers are committed, or the calls failed."""
+        self.leases.give_back(digests)
+
     def close(self) -> None:
         """Close the connections of this thread. Closing the last one checkpoints, so it takes its turn."""
         try:
@@ -142,9 +162,46 @@ class DiskCache:
         with self._reading():
             return len(self._store)
 
+    @property
+    def shared(self) -> bool:
+        """Whether another live process has the cache open."""
+        return self.leases.shared
+
     def volume(self) -> int:
         """Bytes on disk."""
         return sum(path.stat().st_size for path in self.directory.glob("cache.db*"))
+
+    def quarantined(self) -> int:
+        """How many damaged entries are kept: rows, and databases that were set aside as a whole."""
+        folder = Path(self.quarantine)
+        databases = sum(one.is_dir() for one in folder.iterdir()) if folder.is_dir() else 0
+        rows = folder / "rows.jsonl"
+        if not rows.is_file():
+            return databases
+        with rows.open("rb") as file:
+            return databases + sum(1 for _ in file)
+
+    def verify(self) -> Verdict:
+        """Read every entry, check it against its key and checksum, and quarantine what is damaged.
+
+        Where the file's structure is damaged, the whole file is quarantined, and its sound entries go into a new one.
+        """
+        structure = structure_of(self.database)
+        bad: list[tuple[Row, str]] = []
+        sound = 0
+        with self._reading():
+            if structure != "ok":
+                self._replace(sqlite3.DatabaseError(structure), self._store)
+            for row in rows_of(self.database):
+                try:
+                    sound_entry(row)
+                    sound += 1
+                except DamagedEntryError as error:
+                    bad.append((row, str(error)))
+            with self.leases.exclusive():
+                for row, why in bad:
+                    self._quarantine_row(row, why)
+        return Verdict(sound=sound, damaged=len(bad), structure=structure)
 
     def clear(self) -> int:
         """Remove all entries; returns how many there were."""
@@ -154,33 +211,17 @@ class DiskCache:
         return count
 
     def entries(self) -> Iterator[Entry]:
-        """All sound entries that are read."""
-        for row in self.rows():
-            try:
-                entry = sound_entry(row)
-            except DamagedEntryError:
-                continue
-            if not was_redacted(entry.key.parts + entry.response):
-                yield entry
-
-    def rows(self) -> Iterator[Row]:
-        """All rows as they are, sound or not.
+        """All sound entries that are read.
 
         Raises:
             CacheError: the file is damaged; `verify` repairs it.
         """
         with self._reading():
-            yield from rows_of(self.database)
-
-    def quarantine_row(self, row: Row, why: str) -> None:
-        """Move a damaged row out of the database, and keep it for a person to look at."""
-        with self._reading(), self.leases.exclusive():
-            self._quarantine_row(row, why)
-
-    def quarantine_database(self, why: str) -> None:
-        """Move the database into the quarantine, and put its sound entries into a new one."""
-        with self._reading():
-            self._replace(sqlite3.DatabaseError(why), self._store)
+            for row in rows_of(self.database):
+                with suppress(DamagedEntryError):
+                    entry = sound_entry(row)
+                    if not was_redacted(entry.key.parts + entry.response):
+                        yield entry
 
     # --- the database -----------------------------------------------------------------------------------------------
 
@@ -250,7 +291,7 @@ class DiskCache:
         log.warning("%d sound answers of the damaged cache were taken over.", kept)
 
     def _quarantine_database(self, error: sqlite3.DatabaseError) -> Path:
-        aside = self.directory / "quarantine" / f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
+        aside = Path(self.quarantine) / f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
         aside.mkdir(parents=True)
         for path in list(self.directory.glob("cache.db*")):
             path.rename(aside / path.name)
@@ -336,7 +377,7 @@ class DiskCache:
 
     def _report(self, key: str, why: str, value: Any) -> None:
         self.damaged += 1
-        folder = self.directory / "quarantine"
+        folder = Path(self.quarantine)
         folder.mkdir(exist_ok=True)
         with opened(folder / "rows.jsonl", "ab") as file:
             entry = {"time": datetime.now(UTC).isoformat(), "key": key, "why": why, "value": repr(value)}
@@ -351,17 +392,3 @@ def _cause(error: BaseException) -> BaseException:
         isinstance(context, sqlite3.Error) and not is_damage(context)
     )
     return _cause(context) if context is not None and passed_on else error
-
-
-@contextmanager
-def existing_cache(folder: Path) -> Iterator[DiskCache | None]:
-    """Open the cache of a folder for as long as the block runs; None where there is none, and none is made."""
-    if not (folder / "cache.db").exists():
-        yield None
-        return
-    cache = DiskCache(folder)
-    try:
-        yield cache
-    finally:
-        cache.close()
-        cache.leave()

@@ -146,6 +146,9 @@ no_report_option = click.option(
     callback=_configure,
     help="Write no report.html, the page of a run, into its folder.",
 )
+cache_option = click.option(
+    "--cache", expose_value=False, callback=_configure, metavar="URL", help=OPTIONS["cache"].help
+)
 judge_option = click.option(
     "--judge", metavar="UID", help="The SUT that judges for metrics that name none of their own."
 )

@@ -30,6 +30,7 @@ from modelgauge.config.options import (
     whole_number,
 )
 from modelgauge.config.redaction import Redactor
+from modelgauge.wording.urls import without_password
 
 if TYPE_CHECKING:
     from modelgauge.data.prompts import SUTOptions
@@ -67,6 +68,8 @@ class RunOptions:
     Args:
         data_dir: The folder of runs, cache and external data.
         runs_dir: The folder in which runs get their folders; by default `runs` in data_dir.
+        cache: Where responses are kept, so that none is paid twice: a folder, or the URL of a server
+            (postgresql://…, redis://…) that several machines share; by default `cache` in data_dir.
         caching: False asks for every answer again, and keeps none.
         identifier: What you call this run.
         hyperparameters: What the app that is measured was set to; JSON, for the record.
@@ -104,6 +107,7 @@ class RunOptions:
 
     data_dir: Path = option(Path("run_data"), "storage", FOLDER)  # noqa: RUF009  it makes a field
     runs_dir: str | Path | None = option(None, "storage", FOLDER)  # noqa: RUF009  likewise
+    cache: str | None = option(None, "storage", TEXT)
     caching: bool = option(True, "storage", YES_NO)
     identifier: str | None = option(None, "record", TEXT)
     hyperparameters: Mapping[str, Any] = field(default_factory=dict, metadata=info(None, "record", _JSON))
@@ -149,13 +153,16 @@ class RunOptions:
         """The options as a run's manifest keeps them."""
         kept = {name: getattr(self, name) for name, info in OPTIONS.items() if info.group != "process"}
         asked = self.sut_options.model_dump(mode="json", exclude_none=True)
-        return {**kept, "data_dir": str(self.data_dir), "runs_dir": str(self.runs), "sut_options": asked}
+        cache = self.cache and without_password(self.cache)
+        places = {"data_dir": str(self.data_dir), "runs_dir": str(self.runs), "cache": cache}
+        return {**kept, **places, "sut_options": asked}
 
 
 class RunOptionsDict(TypedDict, total=False):
     """The options of a run that functions take by name alone; what each means is in `OPTIONS`."""
 
     runs_dir: str | Path | None
+    cache: str | None
     caching: bool
     identifier: str | None
     hyperparameters: Mapping[str, Any]

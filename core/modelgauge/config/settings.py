@@ -56,6 +56,11 @@ def _path(value: object, source: Source) -> Path:
     raise ValueError("a path")
 
 
+def _cache(value: object, source: Source) -> str:
+    """A URL as it is, or the path of a folder."""
+    return _text(value, source) if "://" in str(value) else str(_path(value, source))
+
+
 def _plugins(value: object, source: Source) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [part for part in value.split(os.pathsep) if part.strip()]
@@ -128,6 +133,7 @@ class Settings:
     report: bool = _setting(
         True, _yes_no, "Write the page of each run into its folder, as report.html, up to 10,000 items."
     )
+    cache: str | None = _setting(None, _cache, OPTIONS["cache"].help, key="cache.url", option="cache")
     concurrency: int | None = _of_run("concurrency")
     max_retries: int | None = _of_run("max_retries")
     timeout: float | None = _of_run("attempt_timeout")

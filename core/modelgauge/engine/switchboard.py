@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, AsyncExitStack
 from itertools import islice
 from typing import Any, Self, cast
 
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.opening import open_cache
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTResponse
@@ -139,10 +139,9 @@ class Switchboard:
         self._loop, options = asyncio.get_running_loop(), self.options
         stack.callback(current_asker.reset, current_asker.set(self))
         stack.enter_context(watching_the_loop())
-        cache: DiskCache | None = None
+        cache = None
         if self._caches:
-            folder = options.data_dir.absolute() / "cache"  # what is called may change the working directory
-            cache = await in_thread(lambda: DiskCache(folder), "cache")
+            cache = await in_thread(lambda: open_cache(options.cache, options.data_dir), "cache")
             stack.push_async_callback(in_thread, cache.leave, "cache")
         close = cache.close if cache is not None else lambda: None
         writer = Writer(cache, self._disk_failed, close)

@@ -9,8 +9,7 @@ from contextlib import closing
 import pytest
 from cache_entries import ENTRIES, MAKER, recompute
 
-from modelgauge.cache.database import file_at, is_damage, why_unreadable
-from modelgauge.cache.explaining import verify
+from modelgauge.cache.database import file_at, is_damage, rows_of, why_unreadable
 from modelgauge.cache.keys import Entry
 from modelgauge.cache.store import DiskCache
 from modelgauge.errors import CacheError
@@ -102,6 +101,11 @@ def cache(all_closed, tmp_path):
         one.leave()
 
 
+def quarantine(cache, why):
+    """Set the database of a cache aside, as `verify` does where its structure is damaged."""
+    cache._replace(sqlite3.DatabaseError(why), cache._store)
+
+
 def test_a_file_that_is_no_database_is_quarantined_and_replaced(cache, tmp_path, caplog):
     spoil(tmp_path / "cache" / "cache.db")
     opened = cache()
@@ -118,7 +122,7 @@ def test_a_thread_closes_what_it_has_of_a_file_that_another_thread_quarantined(c
     opened = cache()
     with ThreadPoolExecutor(1) as other:
         assert other.submit(opened.get, ENTRIES[0].key.digest).result() == ENTRIES[0].response
-        opened.quarantine_database("no bit of it is right")
+        quarantine(opened, "no bit of it is right")
         assert other.submit(opened.get, ENTRIES[0].key.digest).result() == ENTRIES[0].response
         other.submit(opened.close).result()
 
@@ -141,7 +145,7 @@ def test_sound_answers_of_a_damaged_file_are_kept(cache, tmp_path, caplog):
 
 def test_a_cache_that_another_process_quarantined_is_left(cache, tmp_path):
     first, second = cache(), cache()
-    first.quarantine_database("seen from here")
+    quarantine(first, "seen from here")
     second.put_many([Entry(MAKER.key("late"), '"late"')])
     assert first.get(MAKER.key("late").digest) == '"late"'
     assert recompute(first) == recompute(second) == 0
@@ -150,7 +154,7 @@ def test_a_cache_that_another_process_quarantined_is_left(cache, tmp_path):
 def test_what_another_process_paid_after_it_quarantined_the_file_is_found_there(cache):
     first, second = cache(), cache()
     assert second.get(ENTRIES[0].key.digest) == ENTRIES[0].response
-    first.quarantine_database("seen from here")
+    quarantine(first, "seen from here")
     first.put_many([Entry(MAKER.key("late"), '"late"')])
     with ThreadPoolExecutor(1) as other:  # each thread has a connection of its own
         assert other.submit(second.get, MAKER.key("late").digest).result() == '"late"'
@@ -193,9 +197,10 @@ def test_a_row_that_was_written_anew_meanwhile_stays(cache):
     opened = cache()
     with closing(sqlite3.connect(opened.database)) as connection, connection:
         connection.execute("UPDATE Cache SET value = 'nonsense' WHERE key = ?", (ENTRIES[3].key.digest,))
-    [found] = [row for row in opened.rows() if row.key == ENTRIES[3].key.digest]
+    [found] = [row for row in rows_of(opened.database) if row.key == ENTRIES[3].key.digest]
     opened.put_many([ENTRIES[3]])
-    opened.quarantine_row(found, "no header")
+    with opened.leases.exclusive():
+        opened._quarantine_row(found, "no header")
     assert opened.get(ENTRIES[3].key.digest) == ENTRIES[3].response
     assert opened.damaged == 0
 
@@ -228,10 +233,10 @@ def test_verify_sets_a_damaged_structure_aside_and_keeps_what_is_sound(cache, tm
             "SELECT rootpage FROM sqlite_master WHERE name = 'Cache_key_raw'"
         ).fetchone()
     spoil(opened.database, behind=4096 * (index - 1))
-    found = verify(opened)
+    found = opened.verify()
     assert (found.sound, found.damaged) == (len(ENTRIES), 0)
     assert "malformed" in found.structure or "btree" in found.structure.lower()
-    assert verify(opened).structure == "ok"
+    assert opened.verify().structure == "ok"
     assert opened.damaged == 1
     assert recompute(opened) == 0
 
@@ -239,8 +244,8 @@ def test_verify_sets_a_damaged_structure_aside_and_keeps_what_is_sound(cache, tm
 def test_verify_of_a_file_that_became_no_database_says_so(cache, tmp_path, caplog):
     opened = cache()
     spoil(opened.database)
-    assert verify(opened).structure == "file is not a database"
-    assert verify(opened).structure == "ok"
+    assert opened.verify().structure == "file is not a database"
+    assert opened.verify().structure == "ok"
 
 
 def test_the_damage_is_told_in_the_quarantine(cache, tmp_path):
@@ -293,9 +298,9 @@ def test_a_row_that_the_cache_does_not_write_is_no_entry_though_its_value_is_who
     with closing(sqlite3.connect(opened.database)) as connection, connection:
         connection.execute(f"UPDATE Cache SET {change} WHERE rowid = 3")
     assert len(list(opened.entries())) == len(ENTRIES) - 1
-    found = verify(opened)
+    found = opened.verify()
     assert (found.sound, found.damaged, found.structure) == (len(ENTRIES) - 1, 1, "ok")
-    assert (verify(opened).damaged, len(opened)) == (0, len(ENTRIES) - 1)
+    assert (opened.verify().damaged, len(opened)) == (0, len(ENTRIES) - 1)
 
 
 def test_an_entry_with_the_mark_of_a_secret_is_neither_served_nor_listed(cache):

@@ -13,7 +13,7 @@ import diskcache
 import pytest
 
 from modelgauge.cache import store
-from modelgauge.cache.explaining import Verdict, verify
+from modelgauge.cache.base import Verdict
 from modelgauge.cache.keys import Entry, KeyMaker
 from modelgauge.cache.store import DiskCache
 from modelgauge.errors import CacheError
@@ -205,7 +205,7 @@ def test_a_value_larger_than_any_that_is_written_is_not_read(folder, value):
     tracemalloc.start()
     cache = DiskCache(folder)
     assert [entry.response for entry in cache.entries()] == ['"answer 0"']
-    assert verify(cache) == Verdict(sound=1, damaged=1, structure="ok")
+    assert cache.verify() == Verdict(sound=1, damaged=1, structure="ok")
     closed(cache)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -307,6 +307,9 @@ def test_verify_finds_what_is_damaged(folder):
         folder, "UPDATE Cache SET value = CAST(x'ff' AS TEXT) || value WHERE key = ?", ENTRIES[0].key.digest
     )
     cache = DiskCache(folder)
-    assert (verify(cache).sound, verify(cache).damaged) == (2, 0)  # the first call has put it into quarantine
+    assert (cache.verify().sound, cache.verify().damaged) == (
+        2,
+        0,
+    )  # the first call has put it into quarantine
     assert cache.damaged == 1
     closed(cache)

@@ -62,10 +62,11 @@ class FakeLeases:
 class FakeCache:
     """A cache that holds answers, or has them from the second look on."""
 
-    directory = "cache"
+    place = "cache"
 
     def __init__(self, leases, held=(), later=()):
         self.leases, self.held, self.later, self.looks = leases, set(held), set(later), 0
+        self.take, self.give_back = leases.take, leases.give_back
 
     def get_many(self, digests):
         self.looks += len(digests)

@@ -1,4 +1,4 @@
-"""`modelgauge cache`: how much is kept of what was answered, whether it is sound, why it is hit, how to forget it."""
+"""`modelgauge cache`: how much is kept of what was answered, whether it is sound, why it is hit; copy it, forget it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.command_options import (
+    cache_option,
     confirm,
     context_option,
     data_dir_option,
@@ -21,12 +22,12 @@ from modelgauge.data.figures import size
 from modelgauge.reports.layout import counted, one_line
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from contextlib import AbstractContextManager
 
+    from modelgauge.cache.base import ResponseCache
     from modelgauge.cache.explaining import Difference, Explanation
     from modelgauge.cli.app import App
 
-QUARANTINE = "quarantine"
 _MOST_OF_A_VALUE = 60
 _BEFORE_A_DIFFERENCE = 15
 
@@ -42,6 +43,7 @@ def cache() -> None:
 
 @cache.command("stats")
 @data_dir_option
+@cache_option
 @shared_options
 def stats(app: App, /, *, as_json: bool) -> None:
     """Show how many responses are kept, how much room they take, and what was found damaged.
@@ -50,26 +52,26 @@ def stats(app: App, /, *, as_json: bool) -> None:
     Example:
       modelgauge cache stats
     """
-    from modelgauge.cache.store import existing_cache
-
-    folder = app.settings.data_dir / "cache"
-    with existing_cache(folder) as opened:
+    with _existing(app) as opened:
         entries, volume = (0, 0) if opened is None else (len(opened), opened.volume())
-        shared = opened is not None and opened.leases.shared
-    quarantined = _quarantined(folder)
+        shared = opened is not None and opened.shared
+        quarantined = 0 if opened is None else opened.quarantined()
+        place = _place(app, opened)
+        quarantine = "" if opened is None else opened.quarantine
     if as_json:
         facts = {"entries": entries, "bytes": volume, "quarantined": quarantined, "shared": shared}
-        app.show_json({"path": str(folder), **facts})
+        app.show_json({"path": place, **facts})
         return
-    app.show(f"{counted(entries, 'response')}, {size(volume)}, in {folder}")
+    app.show(f"{counted(entries, 'response')}, {size(volume)}, in {place}")
     if quarantined:
-        app.show(f"{counted(quarantined, 'damaged entry', 'damaged entries')} in {folder / QUARANTINE}")
+        app.show(f"{counted(quarantined, 'damaged entry', 'damaged entries')} in {quarantine}")
     if shared:
         app.show("Another process is using it.")
 
 
 @cache.command("verify")
 @data_dir_option
+@cache_option
 @shared_options
 def verify(app: App, /, *, as_json: bool) -> None:
     """Read every response and check it against its key and checksum; the exit code is 1 where one is damaged.
@@ -81,31 +83,30 @@ def verify(app: App, /, *, as_json: bool) -> None:
     Example:
       modelgauge cache verify
     """
-    from modelgauge.cache.explaining import Verdict
-    from modelgauge.cache.explaining import verify as verified
-    from modelgauge.cache.store import existing_cache
+    from modelgauge.cache.base import Verdict
 
-    folder = app.settings.data_dir / "cache"
-    with existing_cache(folder) as opened:
-        found = Verdict(sound=0, damaged=0, structure="ok") if opened is None else verified(opened)
+    with _existing(app) as opened:
+        found = Verdict(sound=0, damaged=0) if opened is None else opened.verify()
         broken = opened is not None and bool(opened.damaged)
+        place = _place(app, opened)
+        quarantine = "" if opened is None else opened.quarantine
     broken = broken or bool(found.damaged) or found.structure != "ok"
     if as_json:
-        quarantine = str(folder / QUARANTINE) if broken else None
-        app.show_json({"path": str(folder), **found.model_dump(), "quarantine": quarantine})
+        app.show_json({"path": place, **found.model_dump(), "quarantine": quarantine if broken else None})
     elif not broken:
-        app.show(f"{counted(found.sound, 'response')}, all sound, in {folder}")
+        app.show(f"{counted(found.sound, 'response')}, all sound, in {place}")
     else:
-        app.show(f"{counted(found.sound, 'sound response')}, {found.damaged:,} damaged, in {folder}")
+        app.show(f"{counted(found.sound, 'sound response')}, {found.damaged:,} damaged, in {place}")
         if found.structure != "ok" or not found.damaged:
             app.show("The file itself was damaged: what is sound in it was taken over into a new one.")
-        app.show(f"What is damaged is in {folder / QUARANTINE}; the next run that needs it pays again.")
+        app.show(f"What is damaged is in {quarantine}; the next run that needs it pays again.")
     app.exit_code = FAILED if broken else 0
 
 
 @cache.command("clear")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @data_dir_option
+@cache_option
 @shared_options
 def clear(app: App, /, *, yes: bool, as_json: bool) -> None:
     """Remove every response from the cache; the next runs pay for theirs again. Records of runs stay.
@@ -114,30 +115,58 @@ def clear(app: App, /, *, yes: bool, as_json: bool) -> None:
     Example:
       modelgauge cache clear --yes
     """
-    from modelgauge.cache.store import existing_cache
-
-    folder = app.settings.data_dir / "cache"
     removed = 0
-    with existing_cache(folder) as opened:
+    with _existing(app) as opened:
+        place = _place(app, opened)
         if opened is not None:
             if len(opened) and not yes:
-                confirm(f"Remove {counted(len(opened), 'response')} from {folder}?")
+                confirm(f"Remove {counted(len(opened), 'response')} from {place}?")
             removed = opened.clear()
     if as_json:
-        app.show_json({"path": str(folder), "removed": removed})
+        app.show_json({"path": place, "removed": removed})
         return
-    app.show(f"Removed {counted(removed, 'response')} from {folder}.")
+    app.show(f"Removed {counted(removed, 'response')} from {place}.")
 
 
-def _quarantined(folder: Path) -> int:
-    """How many damaged entries are kept: rows, and databases that were set aside as a whole."""
-    quarantine = folder / QUARANTINE
-    databases = sum(one.is_dir() for one in quarantine.iterdir()) if quarantine.is_dir() else 0
-    rows = quarantine / "rows.jsonl"
-    if not rows.is_file():
-        return databases
-    with rows.open("rb") as file:
-        return databases + sum(1 for _ in file)
+@cache.command("copy")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@shared_options
+def copy(app: App, /, *, source: str, target: str, as_json: bool) -> None:
+    """Copy every response of a cache into another one; what is there already is not written again.
+
+    FROM and TO are folders of caches (DATA_DIR/cache), or URLs. Each entry is checked before it is written and read
+    again afterwards. The same command again goes on where a copy was interrupted. The exit code is 1 where an entry of
+    FROM is damaged.
+
+    \b
+    Example:
+      modelgauge cache copy run_data/cache postgresql://cache.example.org/modelgauge
+    """
+    from modelgauge.cache.copying import copied
+
+    found = copied(source, target)
+    if as_json:
+        app.show_json(found._asdict())
+    else:
+        app.show(f"Copied {counted(found.copied, 'response')}; {found.known:,} were there already.")
+        if found.damaged:
+            app.show(
+                f"{counted(found.damaged, 'damaged entry', 'damaged entries')} of {source} stayed behind."
+            )
+    app.exit_code = FAILED if found.damaged else 0
+
+
+def _existing(app: App) -> AbstractContextManager[ResponseCache | None]:
+    """The cache that the settings name; None where there is none yet."""
+    from modelgauge.cache.opening import existing_cache
+
+    return existing_cache(app.settings.cache, app.settings.data_dir)
+
+
+def _place(app: App, opened: ResponseCache | None) -> str:
+    """Where a cache is, for messages."""
+    return opened.place if opened is not None else app.settings.cache or str(app.settings.data_dir / "cache")
 
 
 # --- explain ---
@@ -153,6 +182,7 @@ def _quarantined(folder: Path) -> int:
     heading="What would be asked",
 )
 @data_dir_option
+@cache_option
 @sut_options
 @shared_options
 def explain(app: App, /, *, sut: str | None, annotator: str | None, as_json: bool, **given: Any) -> None:

@@ -13,6 +13,7 @@ from modelgauge.cli.command_options import (
     DATA,
     LIMITS,
     MEASURED,
+    cache_option,
     data_dir_option,
     data_options,
     dependency_option,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
 )
 @together(
     click.option("--no-caching", is_flag=True, help="Ask for every answer again, and keep none."),
+    cache_option,
     run_options("calls"),
     heading=CALLS,
 )
@@ -150,6 +152,7 @@ def _show_plans(
 _rerun_options = together(
     report_options,
     data_dir_option,
+    cache_option,
     run_options("calls", "limits"),
     together(offline_option, dependency_option, heading=DATA),
     shared_options,

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.base import ResponseCache
 from modelgauge.engine.loop.threads import BatchThread
 from modelgauge.errors import CallTimeoutError, ModelGaugeError, RunStoppedError
 
@@ -39,7 +39,7 @@ class Lookups:
         patience: seconds to wait for the answer to a call that another process makes.
     """
 
-    def __init__(self, cache: DiskCache, patience: float) -> None:
+    def __init__(self, cache: ResponseCache, patience: float) -> None:
         self._cache, self._patience = cache, patience
         self._has_told = False
         self._loop = asyncio.get_running_loop()
@@ -81,20 +81,20 @@ class Lookups:
         cache = self._cache
         returned = [lookup.digest for lookup in group if lookup.future is None]
         if returned:
-            cache.leases.give_back(returned)
+            cache.give_back(returned)
         wanted = [lookup for lookup in group if lookup.future is not None]
         self._look(wanted)
         misses = [lookup for lookup in wanted if lookup.found is None and lookup.leases]
         if not misses:
             return
-        others = cache.leases.take([lookup.digest for lookup in misses])
+        others = cache.take([lookup.digest for lookup in misses])
         for lookup in misses:
             lookup.asked_by = others.get(lookup.digest)
         ours = [lookup for lookup in misses if lookup.asked_by is None]
         self._look(ours)  # it may have been paid between the look and the lease
         late = [lookup.digest for lookup in ours if lookup.found is not None]
         if late:
-            cache.leases.give_back(late)
+            cache.give_back(late)
 
     def _look(self, lookups: list[_Lookup]) -> None:
         found = self._cache.get_many([lookup.digest for lookup in lookups])
@@ -120,7 +120,7 @@ class Lookups:
             return
         if waited > _LONG and not self._has_told:
             self._has_told = True
-            log.warning(_WAITING, process, self._cache.directory, waited)
+            log.warning(_WAITING, process, self._cache.place, waited)
         self._loop.call_later(_PAUSE, self._thread.submit, lookup)
 
 

@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from modelgauge.cache.base import ResponseCache
 from modelgauge.cache.keys import Entry
-from modelgauge.cache.store import DiskCache
 from modelgauge.engine.loop.threads import BatchThread
 from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.errors import ModelGaugeError, RunStoppedError
@@ -47,7 +47,7 @@ class Writer:
 
     def __init__(
         self,
-        cache: DiskCache | None,
+        cache: ResponseCache | None,
         failed: Callable[[ModelGaugeError], object],
         close_cache: Callable[[], None],
     ) -> None:

@@ -1,0 +1,68 @@
+"""Opens the cache that the options of a run name: a folder, or a server whose plugin knows the URL."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+
+from modelgauge.cache.base import ResponseCache
+from modelgauge.cache.store import DiskCache
+from modelgauge.errors import CacheError, InvalidOptionError
+from modelgauge.wording.did_you_mean import did_you_mean
+
+GROUP = "modelgauge.caches"
+"""The group of entry points that announce classes of caches, each under the scheme of its URLs."""
+
+
+def open_cache(where: str | None, data_dir: Path) -> ResponseCache:
+    """Open a cache.
+
+    Args:
+        where: a URL, or the folder of a cache; None for the cache of the data folder.
+        data_dir: of the runs.
+
+    Raises:
+        InvalidOptionError: no plugin knows such a URL.
+        CacheError: it cannot be used.
+    """
+    if where is None or "://" not in where:
+        # What is called may change the working directory.
+        return DiskCache(data_dir.absolute() / "cache" if where is None else Path(where))
+    scheme = where.partition("://")[0]
+    metadata = import_module("importlib.metadata")  # which costs more than all that most commands do
+    known = {one.name: one for one in metadata.entry_points(group=GROUP)}
+    if scheme not in known:
+        raise InvalidOptionError(
+            f"No plugin knows caches at {scheme}://.",
+            fix=f"{did_you_mean(scheme, known)}Known: {', '.join(sorted(known)) or 'none'}. Install a plugin: "
+            "pip install modelgauge-plugin-postgresql or modelgauge-plugin-redis.",
+        )
+    try:
+        made = known[scheme].load()
+    except Exception as error:
+        raise CacheError(
+            f"The plugin for caches at {scheme}:// cannot be imported: {type(error).__name__}: {error}.",
+            fix=f"Install {known[scheme].dist.name} again.",
+        ) from error
+    cache: ResponseCache = made(where)
+    return cache
+
+
+@contextmanager
+def existing_cache(where: str | None, data_dir: Path) -> Iterator[ResponseCache | None]:
+    """Open a cache for as long as the block runs; None where there is none yet, and no folder is made.
+
+    Args:
+        where: as in `open_cache`.
+        data_dir: as in `open_cache`.
+    """
+    is_folder = where is None or "://" not in where
+    if is_folder and not ((data_dir / "cache" if where is None else Path(where)) / "cache.db").exists():
+        yield None
+        return
+    cache = open_cache(where, data_dir)
+    try:
+        yield cache
+    finally:
+        cache.close()
+        cache.leave()

@@ -1,0 +1,273 @@
+"""A cache of responses on a server, which processes on several machines share.
+
+A plugin for a store subclasses `RemoteCache`, and announces the class as an entry point of the group
+`modelgauge.caches`, under the scheme of its URLs:
+
+    [project.entry-points."modelgauge.caches"]
+    postgresql = "my_plugin.cache:PostgresCache"
+"""
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from time import monotonic, sleep
+from typing import ClassVar, TypeVar
+
+from modelgauge.cache.base import Verdict
+from modelgauge.cache.database import LARGEST
+from modelgauge.cache.keys import DamagedEntryError, Entry, pack, unpack, was_redacted
+from modelgauge.errors import CacheError
+from modelgauge.wording.urls import without_password
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_GROUP = 500  # entries that are read at once
+_PATIENCE = 30.0  # seconds for a server that is gone, a restart say
+_PAUSES = (0.05, 0.1, 0.25, 0.5, 1.0)
+
+
+class RemoteCache(ABC):
+    """A `ResponseCache` on a server. Subclasses say how that store is asked; nothing else differs between stores.
+
+    All methods that subclasses implement run one at a time, whatever the thread, and only after `connect`. They raise
+    what their client raises. A store keeps bytes, into which it does not look.
+
+    Args:
+        url: where the store is, with what the client needs to reach it.
+
+    Raises:
+        CacheError: the store cannot be reached, or does not keep what it is given.
+    """
+
+    errors: ClassVar[tuple[type[Exception], ...]]
+    """What the client raises."""
+
+    def __init__(self, url: str) -> None:
+        self.url, self.place = url, without_password(url)
+        self.damaged = 0
+        self._turn = threading.RLock()
+        self._mine: set[str] = set()
+        try:
+            self.connect()
+        except self.errors as error:
+            self.disconnect()
+            raise self._unreachable(error) from error
+
+    # --- what a store says ----------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def quarantine(self) -> str:
+        """Where damaged entries go, for messages."""
+
+    @abstractmethod
+    def connect(self) -> None:
+        """Connect, for the first time or anew, and make the tables, say, where they are missing.
+
+        Raises:
+            CacheError: the store was written by a later version, or does not keep what it is given.
+        """
+
+    @abstractmethod
+    def disconnect(self) -> None:
+        """Close the connection, if there is one; raises nothing."""
+
+    @abstractmethod
+    def is_lost(self, error: Exception) -> bool:
+        """Whether an error means that the server is gone or restarts, so that another attempt makes sense."""
+
+    @abstractmethod
+    def read(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        """The values of the keys that are there."""
+
+    @abstractmethod
+    def write(self, values: Mapping[str, bytes]) -> None:
+        """Store values durably, all or none; what has a key already is replaced."""
+
+    @abstractmethod
+    def lease(self, digests: Sequence[str]) -> Collection[str]:
+        """Lease keys to this process until it gives them back or ends; returns those that it holds now."""
+
+    @abstractmethod
+    def release(self, digests: Sequence[str]) -> None:
+        """Give leases of this process back."""
+
+    @abstractmethod
+    def holders(self, digests: Sequence[str]) -> Mapping[str, str]:
+        """Names of the processes that hold leases, as far as they are known."""
+
+    @abstractmethod
+    def page(self, after: str) -> tuple[Mapping[str, bytes], str | None]:
+        """Some values, and where the next page begins: the first page is after `""`, the last one ends with None."""
+
+    @abstractmethod
+    def set_aside(self, digest: str, value: bytes, why: str) -> None:
+        """Move a value into the quarantine, unless it was replaced meanwhile."""
+
+    @abstractmethod
+    def remove_all(self) -> int:
+        """Remove all values; returns how many there were."""
+
+    @abstractmethod
+    def figures(self) -> tuple[int, int, int]:
+        """How many values there are, their bytes, and how many are in the quarantine."""
+
+    @abstractmethod
+    def has_other_users(self) -> bool:
+        """Whether other processes have the cache open."""
+
+    # --- what the engine uses ---------------------------------------------------------------------------------
+
+    def get(self, digest: str) -> str | None:
+        """The JSON text of a response; None where there is none."""
+        return self.get_many([digest]).get(digest)
+
+    def get_many(self, digests: Collection[str]) -> dict[str, str]:
+        """The JSON texts of the responses that are there; damaged ones are quarantined, and count as missing."""
+        wanted, found = iter(digests), {}
+        while group := list(islice(wanted, _GROUP)):
+            for entry in self._sound(self._do(partial(self.read, group))):
+                if not was_redacted(entry.key.parts + entry.response):
+                    found[entry.key.digest] = entry.response
+        return found
+
+    def put_many(self, entries: Sequence[Entry]) -> None:
+        """Store entries, all or none of them, and give their leases back."""
+        values = {}
+        for entry in entries:
+            packed = pack(entry).encode("utf-8", "surrogatepass")
+            if len(packed) > LARGEST:
+                log.warning("A response of more than %d MB is not kept in the cache.", LARGEST // 2**20)
+            else:
+                values[entry.key.digest] = packed
+        self._do(lambda: self.write(values))
+        self.give_back([entry.key.digest for entry in entries])
+
+    def take(self, digests: Collection[str]) -> dict[str, str]:
+        """Lease keys; returns those that are not ours to pay, each with a name of the process that asks it."""
+        with self._turn:
+            wanted = [one for one in dict.fromkeys(digests) if one not in self._mine]
+            free = set(self._do(lambda: self.lease(wanted))) if wanted else set()
+            self._mine |= free
+            others = [one for one in wanted if one not in free]
+            known = self._do(lambda: self.holders(others)) if others else {}
+        return {one: known.get(one, "of another machine") for one in others}
+
+    def give_back(self, digests: Collection[str]) -> None:
+        """End leases: the answers are committed, or the calls failed."""
+        with self._turn:
+            held = [one for one in digests if one in self._mine]
+            self._mine.difference_update(held)
+            if held:
+                self._do(lambda: self.release(held))
+
+    def close(self) -> None:  # noqa: B027  there is nothing to do, in no store
+        """Do nothing: the threads share one connection, which `leave` closes."""
+
+    def leave(self) -> None:
+        """Close the connection, with which all leases end."""
+        with self._turn:
+            try:
+                self.give_back(list(self._mine))
+            except CacheError as error:
+                log.warning("%s", error)
+            self.disconnect()
+
+    # --- what people use --------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self._do(self.figures)[0]
+
+    @property
+    def shared(self) -> bool:
+        """Whether another live process has the cache open."""
+        return self._do(self.has_other_users)
+
+    def volume(self) -> int:
+        """Bytes that the responses take."""
+        return self._do(self.figures)[1]
+
+    def quarantined(self) -> int:
+        """How many damaged entries are kept for a person to look at."""
+        return self._do(self.figures)[2]
+
+    def entries(self) -> Iterator[Entry]:
+        """All sound entries; damaged ones are quarantined."""
+        after: str | None = ""
+        while after is not None:
+            values, after = self._do(partial(self.page, after))
+            for entry in self._sound(values):
+                if not was_redacted(entry.key.parts + entry.response):
+                    yield entry
+
+    def verify(self) -> Verdict:
+        """Read every entry, check it against its key and checksum, and quarantine what is damaged."""
+        before, sound = self.damaged, sum(1 for _ in self.entries())
+        return Verdict(sound=sound, damaged=self.damaged - before)
+
+    def clear(self) -> int:
+        """Remove all entries; returns how many there were."""
+        return self._do(self.remove_all)
+
+    # --- one path for all -------------------------------------------------------------------------------------
+
+    def _do(self, work: Callable[[], T]) -> T:
+        """Ask the store. If the connection is lost, connect again and repeat, as long as the patience lasts.
+
+        Raises:
+            CacheError: the server stays away, or refuses.
+        """
+        begun, pauses, reconnects = monotonic(), iter(_PAUSES), False
+        with self._turn:
+            while True:
+                try:
+                    if reconnects:
+                        self.connect()
+                        self._mine &= set(self.lease(list(self._mine)))
+                    return work()
+                except self.errors as error:
+                    if not reconnects and not self.is_lost(error):
+                        raise self._refused(error) from error
+                    self.disconnect()
+                    if monotonic() - begun > _PATIENCE:
+                        raise self._unreachable(error) from error
+                    if not reconnects:
+                        log.warning("The connection to the cache %s was lost; it is made again.", self.place)
+                    reconnects = True
+                sleep(next(pauses, _PAUSES[-1]))
+
+    def _sound(self, values: Mapping[str, bytes]) -> Iterator[Entry]:
+        for digest, value in values.items():
+            try:
+                yield unpack(digest, value.decode("utf-8", "surrogatepass"))
+            except (DamagedEntryError, UnicodeDecodeError) as error:
+                self._set_aside(digest, value, str(error))
+
+    def _set_aside(self, digest: str, value: bytes, why: str) -> None:
+        self._do(lambda: self.set_aside(digest, value, why))
+        self.damaged += 1
+        log.warning(
+            "A damaged cache entry (%s) was moved to %s; its call is made again.", why, self.quarantine
+        )
+
+    def _unreachable(self, error: Exception) -> CacheError:
+        return CacheError(
+            f"The cache {self.place} cannot be reached: {_in_one_line(error)}.",
+            fix="Start its server or correct --cache; then run `modelgauge resume` or the same command again: what was "
+            "committed is kept.",
+        )
+
+    def _refused(self, error: Exception) -> CacheError:
+        return CacheError(
+            f"The cache {self.place} refuses: {_in_one_line(error)}.",
+            fix="Correct that at its server; then run `modelgauge resume` or the same command again: what was "
+            "committed is kept.",
+        )
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
