@@ -53,6 +53,10 @@ class RemoteCache(ABC):
         self._mine: set[str] = set()
         try:
             self.connect()
+            self._connected = True
+        except CacheError:
+            self.disconnect()
+            raise
         except self.errors as error:
             self.disconnect()
             raise self._unreachable(error) from error
@@ -113,8 +117,16 @@ class RemoteCache(ABC):
         """Remove all values; returns how many there were."""
 
     @abstractmethod
-    def figures(self) -> tuple[int, int, int]:
-        """How many values there are, their bytes, and how many are in the quarantine."""
+    def count(self) -> int:
+        """How many values there are."""
+
+    @abstractmethod
+    def bytes_of_all(self) -> int:
+        """How much room all values take."""
+
+    @abstractmethod
+    def count_set_aside(self) -> int:
+        """How many values are in the quarantine."""
 
     @abstractmethod
     def has_other_users(self) -> bool:
@@ -139,7 +151,7 @@ class RemoteCache(ABC):
         """Store entries, all or none of them, and give their leases back."""
         values = {}
         for entry in entries:
-            packed = pack(entry).encode("utf-8", "surrogatepass")
+            packed = pack(entry).encode("utf-8")
             if len(packed) > LARGEST:
                 log.warning("A response of more than %d MB is not kept in the cache.", LARGEST // 2**20)
             else:
@@ -165,22 +177,29 @@ class RemoteCache(ABC):
             if held:
                 self._do(lambda: self.release(held))
 
+    def renew_leases(self) -> None:
+        """Take the leases of this process again, for a store in which they expire."""
+        with self._turn:
+            if self._mine:
+                self._mine &= set(self._do(lambda: self.lease(list(self._mine))))
+
     def close(self) -> None:  # noqa: B027  there is nothing to do, in no store
         """Do nothing: the threads share one connection, which `leave` closes."""
 
     def leave(self) -> None:
         """Close the connection, with which all leases end."""
         with self._turn:
-            try:
-                self.give_back(list(self._mine))
-            except CacheError as error:
-                log.warning("%s", error)
+            if self._connected:
+                try:
+                    self.give_back(list(self._mine))
+                except CacheError as error:
+                    log.warning("%s", error)
             self.disconnect()
 
     # --- what people use --------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return self._do(self.figures)[0]
+        return self._do(self.count)
 
     @property
     def shared(self) -> bool:
@@ -189,11 +208,11 @@ class RemoteCache(ABC):
 
     def volume(self) -> int:
         """Bytes that the responses take."""
-        return self._do(self.figures)[1]
+        return self._do(self.bytes_of_all)
 
     def quarantined(self) -> int:
         """How many damaged entries are kept for a person to look at."""
-        return self._do(self.figures)[2]
+        return self._do(self.count_set_aside)
 
     def entries(self) -> Iterator[Entry]:
         """All sound entries; damaged ones are quarantined."""
@@ -221,29 +240,32 @@ class RemoteCache(ABC):
         Raises:
             CacheError: the server stays away, or refuses.
         """
-        begun, pauses, reconnects = monotonic(), iter(_PAUSES), False
         with self._turn:
+            # A server that was given up is tried once more by each call: somebody has to stop the run first.
+            patience = monotonic() + (_PATIENCE if self._connected else 0)
+            pauses = iter(_PAUSES)
             while True:
                 try:
-                    if reconnects:
+                    if not self._connected:
                         self.connect()
+                        self._connected = True
                         self._mine &= set(self.lease(list(self._mine)))
                     return work()
                 except self.errors as error:
-                    if not reconnects and not self.is_lost(error):
+                    if self._connected and not self.is_lost(error):
                         raise self._refused(error) from error
                     self.disconnect()
-                    if monotonic() - begun > _PATIENCE:
-                        raise self._unreachable(error) from error
-                    if not reconnects:
+                    if self._connected:
                         log.warning("The connection to the cache %s was lost; it is made again.", self.place)
-                    reconnects = True
+                    self._connected = False
+                    if monotonic() > patience:
+                        raise self._unreachable(error) from error
                 sleep(next(pauses, _PAUSES[-1]))
 
     def _sound(self, values: Mapping[str, bytes]) -> Iterator[Entry]:
         for digest, value in values.items():
             try:
-                yield unpack(digest, value.decode("utf-8", "surrogatepass"))
+                yield unpack(digest, value.decode("utf-8"))
             except (DamagedEntryError, UnicodeDecodeError) as error:
                 self._set_aside(digest, value, str(error))
 

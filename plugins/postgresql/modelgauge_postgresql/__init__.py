@@ -1,0 +1,1 @@
+"""The cache of responses in PostgreSQL, shared by several machines."""

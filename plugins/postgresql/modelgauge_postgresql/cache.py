@@ -1,0 +1,220 @@
+"""The cache of responses in PostgreSQL: a table of entries, and advisory locks of the session as leases.
+
+PostgreSQL drops the locks of a session when its connection ends, however it ends, so no lease outlives its process.
+See "Advisory Locks" in PostgreSQL's manual, chapter 13.3.5.
+"""
+
+import os
+import socket
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+
+from modelgauge.cache.remote import RemoteCache
+from modelgauge.errors import CacheError
+
+SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS modelgauge_cache (schema_version integer NOT NULL);
+CREATE TABLE IF NOT EXISTS modelgauge_responses (
+    digest text COLLATE "C" PRIMARY KEY,
+    entry bytea NOT NULL,
+    written timestamptz NOT NULL DEFAULT now()
+);
+CREATE TABLE IF NOT EXISTS modelgauge_quarantine (
+    digest text NOT NULL,
+    entry bytea NOT NULL,
+    why text NOT NULL,
+    found timestamptz NOT NULL DEFAULT now()
+);
+INSERT INTO modelgauge_cache SELECT 1 WHERE NOT EXISTS (SELECT FROM modelgauge_cache);
+"""
+# A commit is durable, and the server soon notices that a machine with leases is gone.
+_SESSION = """
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
+SELECT set_config('tcp_keepalives_idle', '20', false), set_config('tcp_keepalives_interval', '5', false),
+    set_config('tcp_keepalives_count', '4', false);
+"""
+_MIGRATING = (
+    0x6D6F64656C676175  # an advisory lock of our own: two processes may find an empty database at once
+)
+_PAGE = 500
+
+
+class PostgresCache(RemoteCache):
+    """Keeps responses in the database of a URL: `postgresql://user@host:5432/database`, as libpq reads it.
+
+    Passwords come from PGPASSWORD, `~/.pgpass` or the URL.
+    """
+
+    errors = (psycopg.Error,)
+    _connection: psycopg.Connection[tuple[Any, ...]] | None = None
+
+    @property
+    def quarantine(self) -> str:
+        """The table of damaged entries."""
+        return "the table modelgauge_quarantine"
+
+    # --- the connection -------------------------------------------------------------------------------------
+
+    def connect(self) -> None:
+        """Connect, and make the tables where they are missing."""
+        self.disconnect()
+        self._connection = psycopg.connect(
+            self.url,
+            autocommit=True,
+            application_name=f"modelgauge {socket.gethostname()[:40]} {os.getpid()}",
+            connect_timeout=10,
+            tcp_user_timeout=30_000,  # milliseconds
+        )
+        self._ask(_SESSION)
+        [(fsync,)] = self._ask("SELECT current_setting('fsync')")
+        if fsync != "on":
+            raise CacheError(
+                f"The server of the cache {self.place} can lose what it has taken: its setting fsync is {fsync}.",
+                fix="Write `fsync = on` into its postgresql.conf, and reload it.",
+            )
+        found = self._version()
+        if found is None:
+            with self._connection.transaction():
+                self._ask("SELECT pg_advisory_xact_lock(%s)", _MIGRATING)
+                self._ask(_SCHEMA)
+            found = self._version()
+        if found != SCHEMA_VERSION:
+            raise CacheError(
+                f"The cache {self.place} has schema {found}, and this version knows {SCHEMA_VERSION}.",
+                fix="Install a later modelgauge-plugin-postgresql, or use another database.",
+            )
+
+    def _version(self) -> int | None:
+        """The version of the tables; None where there are none."""
+        if self._ask("SELECT to_regclass('modelgauge_responses'), to_regclass('modelgauge_cache')") != [
+            ("modelgauge_responses", "modelgauge_cache")
+        ]:
+            return None
+        found = self._ask("SELECT schema_version FROM modelgauge_cache")
+        return found[0][0] if found else None
+
+    def disconnect(self) -> None:
+        """Close the connection, if there is one."""
+        if self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.close()
+            self._connection = None
+
+    def is_lost(self, error: Exception) -> bool:
+        """Whether the connection broke: by the server's end, a restart, or the network."""
+        del error
+        return self._connection is None or self._connection.closed
+
+    def _ask(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Execute a statement; returns the rows that it gives."""
+        if self._connection is None:
+            raise psycopg.OperationalError("there is no connection")
+        cursor = self._connection.execute(statement, values or None, binary=bool(values))
+        return cursor.fetchall() if cursor.description else []
+
+    # --- entries ----------------------------------------------------------------------------------------------
+
+    def read(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        """The values of the keys that are there."""
+        rows = self._ask(
+            "SELECT digest, entry FROM modelgauge_responses WHERE digest = ANY(%s)", list(digests)
+        )
+        return dict(rows)
+
+    def write(self, values: Mapping[str, bytes]) -> None:
+        """Store values in one transaction; in one order, so that two processes never wait for each other."""
+        keys = sorted(values)
+        self._ask(
+            "INSERT INTO modelgauge_responses (digest, entry) SELECT * FROM unnest(%s::text[], %s::bytea[]) "
+            "ON CONFLICT (digest) DO UPDATE SET entry = EXCLUDED.entry, written = now()",
+            keys,
+            [values[key] for key in keys],
+        )
+
+    def page(self, after: str) -> tuple[Mapping[str, bytes], str | None]:
+        """Some values by their keys, and the last key of the page."""
+        values = dict(
+            self._ask(
+                "SELECT digest, entry FROM modelgauge_responses WHERE digest > %s ORDER BY digest LIMIT %s",
+                after,
+                _PAGE,
+            )
+        )
+        return values, max(values) if len(values) == _PAGE else None
+
+    def set_aside(self, digest: str, value: bytes, why: str) -> None:
+        """Move a value into the quarantine, unless it was replaced meanwhile."""
+        self._ask(
+            "WITH removed AS (DELETE FROM modelgauge_responses WHERE digest = %s AND entry = %s "
+            "RETURNING digest, entry) "
+            "INSERT INTO modelgauge_quarantine (digest, entry, why) SELECT digest, entry, %s FROM removed",
+            digest,
+            value,
+            why,
+        )
+
+    def remove_all(self) -> int:
+        """Remove all values; returns how many there were."""
+        return self._number(
+            "WITH removed AS (DELETE FROM modelgauge_responses RETURNING 1) SELECT count(*) FROM removed"
+        )
+
+    def count(self) -> int:
+        """How many values there are."""
+        return self._number("SELECT count(*) FROM modelgauge_responses")
+
+    def bytes_of_all(self) -> int:
+        """The bytes of the table with its index."""
+        return self._number("SELECT pg_total_relation_size('modelgauge_responses')")
+
+    def count_set_aside(self) -> int:
+        """How many values are in the quarantine."""
+        return self._number("SELECT count(*) FROM modelgauge_quarantine")
+
+    def _number(self, statement: str) -> int:
+        [(number,)] = self._ask(statement)
+        return int(number)
+
+    # --- leases -----------------------------------------------------------------------------------------------
+
+    def lease(self, digests: Sequence[str]) -> Collection[str]:
+        """Lock keys for this session."""
+        numbers = {_lock_of(digest): digest for digest in digests}
+        rows = self._ask(
+            "SELECT number FROM unnest(%s::bigint[]) AS number WHERE pg_try_advisory_lock(number)",
+            list(numbers),
+        )
+        return [numbers[number] for (number,) in rows]
+
+    def release(self, digests: Sequence[str]) -> None:
+        """Unlock keys."""
+        self._ask("SELECT pg_advisory_unlock(n) FROM unnest(%s::bigint[]) AS n", [*map(_lock_of, digests)])
+
+    def holders(self, digests: Sequence[str]) -> Mapping[str, str]:
+        """The application names of the sessions that hold the locks."""
+        numbers = {_lock_of(digest): digest for digest in digests}
+        rows = self._ask(
+            "SELECT number, application_name FROM unnest(%s::bigint[]) AS number JOIN pg_locks "
+            "ON locktype = 'advisory' AND objsubid = 1 AND granted "
+            "AND (classid::bigint << 32) | objid::bigint = number "
+            "JOIN pg_stat_activity USING (pid)",
+            list(numbers),
+        )
+        return {numbers[number]: name.removeprefix("modelgauge ") for number, name in rows}
+
+    def has_other_users(self) -> bool:
+        """Whether other sessions of ModelGauge are connected to the database."""
+        rows = self._ask(
+            "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() "
+            "AND application_name LIKE 'modelgauge %' AND pid <> pg_backend_pid())"
+        )
+        return bool(rows[0][0])
+
+
+def _lock_of(digest: str) -> int:
+    """The number of a key's lock: its first 64 bits, as PostgreSQL counts them."""
+    return int.from_bytes(bytes.fromhex(digest[:16]), signed=True)

@@ -1,0 +1,1 @@
+"""The cache of responses in Redis, shared by several machines."""

@@ -1,0 +1,242 @@
+"""The cache of responses in Redis: a string for each entry, and a string that expires for each lease.
+
+A lease lasts a while by the server's own clock, and a thread renews it. A process that stands still for longer
+than that loses its leases, and another may then pay for the same keys.
+"""
+
+import base64
+import json
+import logging
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from modelgauge.cache.remote import RemoteCache
+from modelgauge.errors import CacheError
+
+log = logging.getLogger(__name__)
+
+SCHEMA_VERSION = 1
+LEASE_SECONDS = 30.0
+_RENEWALS = 3  # in the time of a lease: two may fail
+_PREFIX = "modelgauge"
+_SCHEMA, _INDEX = f"{_PREFIX}:schema", f"{_PREFIX}:index"  # the index has all keys in their order
+_PAGE = 500
+
+# Of each key: held by this owner from now on, unless it is another's. 1 where it is held now.
+_LEASE = """
+local held = {}
+for i, key in ipairs(KEYS) do
+  local owner = redis.call('GET', key)
+  if not owner or owner == ARGV[1] then
+    redis.call('SET', key, ARGV[1], 'PX', ARGV[2])
+    held[i] = 1
+  else
+    held[i] = 0
+  end
+end
+return held
+"""
+_RELEASE = """
+for _, key in ipairs(KEYS) do
+  if redis.call('GET', key) == ARGV[1] then redis.call('DEL', key) end
+end
+"""
+_SET_ASIDE = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+  redis.call('RPUSH', KEYS[2], ARGV[2])
+  redis.call('DEL', KEYS[1])
+  redis.call('ZREM', KEYS[3], ARGV[3])
+end
+"""
+
+
+class RedisCache(RemoteCache):
+    """Keeps responses in the database of a URL: `redis://host:6379/0`, `rediss://` with TLS, as redis-py reads it.
+
+    The password comes from REDIS_PASSWORD or the URL. A server that may evict keys, or forgets them when it ends, is
+    refused.
+    """
+
+    errors = (redis.RedisError, OSError)
+    quarantine = f"the list {_PREFIX}:quarantine"
+
+    def __init__(self, url: str) -> None:
+        self._token = secrets.token_hex(8)
+        self._owner = f"{socket.gethostname()} {os.getpid()} {self._token}"
+        self._client: Any = None
+        self._ended = threading.Event()
+        super().__init__(url)
+        threading.Thread(target=self._renew, name=f"{_PREFIX}-leases", daemon=True).start()
+
+    # --- the connection -------------------------------------------------------------------------------------
+
+    def connect(self) -> None:
+        """Connect, and check the server's settings."""
+        self.disconnect()
+        password = os.environ.get("REDIS_PASSWORD")
+        self._client = redis.Redis.from_url(
+            self.url,
+            **({"password": password} if password else {}),
+            client_name=f"{_PREFIX}-{self._token}",
+            socket_connect_timeout=10,
+            socket_timeout=30,
+            socket_keepalive=True,
+            retry=Retry(NoBackoff(), 0),  # `RemoteCache` does
+        )
+        self._lease, self._release, self._set_aside_one = map(
+            self._client.register_script, (_LEASE, _RELEASE, _SET_ASIDE)
+        )
+        self._check_durability()
+        self._client.set(_SCHEMA, SCHEMA_VERSION, nx=True)
+        found = self._client.get(_SCHEMA)
+        if found != str(SCHEMA_VERSION).encode():
+            raise CacheError(
+                f"The cache {self.place} has schema {found!r}, and this version knows {SCHEMA_VERSION}.",
+                fix="Install a later modelgauge-plugin-redis, or use another database.",
+            )
+
+    def _check_durability(self) -> None:
+        """Refuse a server that forgets.
+
+        Raises:
+            CacheError: the message has the lines that its settings need.
+        """
+        found = {**self._client.info("memory"), **self._client.info("persistence")}
+        lines = []
+        if found.get("maxmemory_policy") != "noeviction":
+            lines.append("maxmemory-policy noeviction")
+        if found.get("aof_enabled") != 1:
+            lines.append("appendonly yes")
+        if lines:
+            raise CacheError(
+                f"The server of the cache {self.place} can lose what it has taken.",
+                fix=f"Write into its redis.conf: {'; '.join(lines)}. Then start it again.",
+            )
+
+    def disconnect(self) -> None:
+        """Close the connections, if there are any."""
+        if self._client is not None:
+            with suppress(*self.errors):
+                self._client.close()
+            self._client = None
+
+    def is_lost(self, error: Exception) -> bool:
+        """Whether the server is gone, restarts or does not answer."""
+        lost = isinstance(error, redis.ConnectionError | redis.TimeoutError | OSError)
+        return lost and not isinstance(error, redis.AuthenticationError)
+
+    def leave(self) -> None:
+        """Give all leases back, and close the connections."""
+        self._ended.set()
+        super().leave()
+
+    # --- entries ----------------------------------------------------------------------------------------------
+
+    def read(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        """The values of the keys that are there."""
+        values = self._client.mget(map(_entry, digests)) if digests else []
+        return {digest: value for digest, value in zip(digests, values, strict=True) if value is not None}
+
+    def write(self, values: Mapping[str, bytes]) -> None:
+        """Store values in one transaction. The server writes its log before it answers."""
+        if not values:
+            return
+        with self._client.pipeline(transaction=True) as pipeline:
+            pipeline.mset({_entry(digest): value for digest, value in values.items()})
+            pipeline.zadd(_INDEX, dict.fromkeys(values, 0))
+            pipeline.execute()
+
+    def page(self, after: str) -> tuple[Mapping[str, bytes], str | None]:
+        """Some values in the order of their keys, and the last key of the page."""
+        keys = [
+            key.decode("ascii")
+            for key in self._client.zrangebylex(_INDEX, f"({after}" if after else "-", "+", 0, _PAGE)
+        ]
+        return self.read(keys), keys[-1] if len(keys) == _PAGE else None
+
+    def set_aside(self, digest: str, value: bytes, why: str) -> None:
+        """Move a value into the quarantine, unless it was replaced meanwhile."""
+        found = {"digest": digest, "why": why, "entry": base64.b64encode(value).decode("ascii")}
+        keys = [_entry(digest), f"{_PREFIX}:quarantine", _INDEX]
+        self._set_aside_one(keys=keys, args=[value, json.dumps(found), digest])
+
+    def remove_all(self) -> int:
+        """Remove all values, some at a time: a server does nothing else meanwhile."""
+        removed = 0
+        while keys := [key.decode("ascii") for key in self._client.zrange(_INDEX, 0, _PAGE - 1)]:
+            with self._client.pipeline(transaction=True) as pipeline:
+                pipeline.unlink(*map(_entry, keys))
+                pipeline.zrem(_INDEX, *keys)
+                removed += pipeline.execute()[0]
+        return removed
+
+    def count(self) -> int:
+        """How many values there are."""
+        return int(self._client.zcard(_INDEX))
+
+    def bytes_of_all(self) -> int:
+        """The bytes of all values."""
+        keys, total, after = [b""], 0, "-"
+        while keys:
+            keys = self._client.zrangebylex(_INDEX, after, "+", 0, _PAGE)
+            with self._client.pipeline(transaction=False) as pipeline:
+                for key in keys:
+                    pipeline.strlen(_entry(key.decode("ascii")))
+                total += sum(pipeline.execute())
+            after = f"({keys[-1].decode('ascii')}" if keys else after
+        return total
+
+    def count_set_aside(self) -> int:
+        """How many values are in the quarantine."""
+        return int(self._client.llen(f"{_PREFIX}:quarantine"))
+
+    # --- leases -----------------------------------------------------------------------------------------------
+
+    def lease(self, digests: Sequence[str]) -> Collection[str]:
+        """Lease keys, those that this process holds already too."""
+        if not digests:
+            return []
+        held = self._lease(keys=[*map(_lease_of, digests)], args=[self._owner, round(LEASE_SECONDS * 1000)])
+        return [digest for digest, is_held in zip(digests, held, strict=True) if is_held]
+
+    def release(self, digests: Sequence[str]) -> None:
+        """Give leases back that are still this process's."""
+        self._release(keys=[*map(_lease_of, digests)], args=[self._owner])
+
+    def holders(self, digests: Sequence[str]) -> Mapping[str, str]:
+        """The machines and processes that hold leases."""
+        owners = self._client.mget(map(_lease_of, digests))
+        found = zip(digests, owners, strict=True)
+        return {
+            digest: owner.decode("utf-8", "replace").rpartition(" ")[0] for digest, owner in found if owner
+        }
+
+    def has_other_users(self) -> bool:
+        """Whether other processes of ModelGauge are connected to the server."""
+        names = {one.get("name", "") for one in self._client.client_list()}
+        return any(name.startswith(f"{_PREFIX}-") for name in names - {f"{_PREFIX}-{self._token}"})
+
+    def _renew(self) -> None:
+        """Renew the leases of this process until it leaves."""
+        while not self._ended.wait(LEASE_SECONDS / _RENEWALS):
+            try:
+                self.renew_leases()
+            except CacheError as error:  # whoever uses the cache next learns of it too
+                log.warning("%s", error)
+
+
+def _entry(digest: str) -> str:
+    return f"{_PREFIX}:response:{digest}"
+
+
+def _lease_of(digest: str) -> str:
+    return f"{_PREFIX}:lease:{digest}"

@@ -1,0 +1,253 @@
+"""Caches on servers: what happens when the server goes away, and runs that share one."""
+
+import json
+import logging
+import threading
+import time
+
+import psycopg
+import pytest
+import redis
+from cache_servers import PASSWORD, RedisServer
+from commands import calls, done, ended, record, runs, started, until
+
+from modelgauge.cache import remote as remote_module
+from modelgauge.cache.keys import Entry, KeyMaker
+from modelgauge.errors import CacheError, InvalidOptionError
+from modelgauge_redis import cache as redis_cache
+
+KEYS = KeyMaker("sut", {"uid": "s"})
+ENTRIES = [Entry(KEYS.key({"prompt": number}), json.dumps(f"answer {number}")) for number in range(300)]
+DIGESTS = [one.key.digest for one in ENTRIES]
+NUMBER = 30
+
+
+def answers(entries):
+    return {one.key.digest: one.response for one in entries}
+
+
+# --- a server that goes away -----------------------------------------------------------------------------
+
+
+def test_what_was_written_outlives_a_kill_and_the_cache_connects_again(remote, opened, caplog):
+    cache = opened(remote.address)
+    cache.put_many(ENTRIES)
+    remote.server.kill()
+    restart = threading.Timer(0.5, remote.server.start)
+    restart.start()
+    assert cache.get_many(DIGESTS) == answers(ENTRIES)
+    restart.join()
+    assert "was lost; it is made again" in caplog.text
+
+
+def test_leases_are_taken_again_after_a_restart(remote, opened):
+    one, other = opened(remote.address), opened(remote.address)
+    one.take(DIGESTS[:2])
+    remote.server.kill()
+    remote.server.start()
+    assert one.get(DIGESTS[0]) is None
+    assert set(other.take(DIGESTS[:3])) == set(DIGESTS[:2])
+
+
+def test_kills_while_entries_are_written_lose_nothing_that_was_confirmed(remote, opened):
+    cache, confirmed = opened(remote.address), []
+
+    def write():
+        for one in ENTRIES:
+            cache.put_many([one])
+            confirmed.append(one)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    for _ in range(4):
+        time.sleep(0.05)
+        remote.server.kill()
+        remote.server.start()
+    thread.join()
+    assert len(confirmed) == len(ENTRIES)
+    assert opened(remote.address).get_many(DIGESTS) == answers(ENTRIES)
+    assert cache.verify().damaged == 0
+
+
+def test_a_server_that_stays_away_is_named_without_its_password(remote, opened, monkeypatch):
+    monkeypatch.setattr(remote_module, "_PATIENCE", 0.3)
+    cache = opened(remote.address)
+    remote.server.kill()
+    try:
+        for _ in range(2):
+            with pytest.raises(CacheError, match=r"cannot be reached: .*modelgauge resume") as caught:
+                cache.get(DIGESTS[0])
+            assert PASSWORD not in str(caught.value)
+    finally:
+        remote.server.start()
+    assert cache.get(DIGESTS[0]) is None
+
+
+def test_a_wrong_address_is_refused_at_once(remote, opened):
+    begun = time.monotonic()
+    with pytest.raises(CacheError, match="cannot be reached"):
+        opened(remote.address.replace(str(remote.server.port), "1"))
+    assert time.monotonic() - begun < 10
+
+
+def test_an_unknown_scheme_names_those_that_are_known(opened):
+    with pytest.raises(InvalidOptionError, match="Did you mean 'postgresql'"):
+        opened("postgersql://localhost/x")
+
+
+# --- what a server must keep -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"appendonly": "no"}, "appendonly yes"),
+        ({"maxmemory-policy": "allkeys-lru"}, "maxmemory-policy noeviction"),
+    ],
+    ids=["in memory", "evicts"],
+)
+def test_a_redis_that_forgets_is_refused(opened, tmp_path, redis_server, settings, line):
+    server = RedisServer(tmp_path, **settings)
+    try:
+        with pytest.raises(CacheError, match=f"can lose what it has taken.*: {line}. "):
+            opened(server.url(0))
+    finally:
+        server.stop()
+
+
+def test_a_lease_in_redis_is_renewed_and_ends_with_its_process(opened, redis_server, monkeypatch):
+    monkeypatch.setattr(redis_cache, "LEASE_SECONDS", 0.6)
+    address = redis_server.new_database()
+    one, other = opened(address), opened(address)
+    one.take(DIGESTS[:1])
+    time.sleep(1.0)
+    assert set(other.take(DIGESTS[:1])) == set(DIGESTS[:1])
+    one._ended.set()  # as if the process were gone
+    time.sleep(1.0)
+    assert other.take(DIGESTS[:1]) == {}
+
+
+def test_tables_are_made_once_however_many_come_first(opened, postgresql):
+    address, found = postgresql.new_database(), []
+    threads = [threading.Thread(target=lambda: found.append(len(opened(address)))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [0] * 6
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "redis"])
+def test_a_later_schema_is_refused(opened, request, kind):
+    if kind == "postgresql":
+        address = request.getfixturevalue("postgresql").new_database()
+        opened(address)
+        with psycopg.connect(address) as connection:
+            connection.execute("UPDATE modelgauge_cache SET schema_version = 7")
+    else:
+        address = request.getfixturevalue("redis_server").new_database()
+        redis.Redis.from_url(address).set("modelgauge:schema", 7)
+    with pytest.raises(CacheError, match=r"has schema .*7.*Install a later modelgauge-plugin"):
+        opened(address)
+
+
+def test_reading_and_writing_need_no_right_to_make_tables(opened, postgresql):
+    address = postgresql.new_database()
+    opened(address)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("CREATE ROLE reader LOGIN")
+        connection.execute("GRANT SELECT ON modelgauge_cache TO reader")
+        connection.execute(
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON modelgauge_responses, modelgauge_quarantine TO reader"
+        )
+    cache = opened(address.replace("//tests", "//reader"))
+    cache.put_many(ENTRIES)
+    assert cache.get_many(DIGESTS) == answers(ENTRIES)
+    assert cache.verify().sound == len(ENTRIES)
+
+
+# --- runs ------------------------------------------------------------------------------------------------------
+
+
+def start(folder, address, *more):
+    return started(
+        folder,
+        *("run-test", "--test", f"numbered?number={NUMBER}", "--sut", f"gated?folder={folder}"),
+        *("--cache", address, "--concurrency", "4", "--no-progress-bar", *more),
+    )
+
+
+def impatient(folder):
+    """A plugin with which a process gives a server up soon, and its leases in Redis end soon."""
+    plugin = folder / "impatient.py"
+    plugin.write_text(
+        "from modelgauge.cache import remote\n"
+        "from modelgauge import hookimpl\n"
+        "from modelgauge_redis import cache\n"
+        "@hookimpl\ndef modelgauge_run_started(run): ...\n"
+        "remote._PATIENCE, cache.LEASE_SECONDS = 0.5, 1.0\n",
+        encoding="utf-8",
+    )
+    return "--plugin", str(plugin)
+
+
+def test_four_processes_on_one_cold_cache_pay_for_each_key_once(remote, tmp_path):
+    processes = [start(tmp_path, remote.address) for _ in range(4)]
+    until(lambda: len(calls(tmp_path)) == 4, processes[0])
+    time.sleep(0.5)
+    (tmp_path / "open").touch()
+    for process in processes:
+        code, _, err = ended(process)
+        assert code == 0, err
+    assert sorted(calls(tmp_path)) == sorted(f"question {n}" for n in range(NUMBER))
+    counts = [record(run)["counts"] for run in runs(tmp_path)]
+    assert [one["scored"] for one in counts] == [NUMBER] * 4
+    assert sum(one["sut_calls"]["paid"] for one in counts) == NUMBER
+
+
+def test_what_a_killed_process_was_asking_is_taken_over(remote, tmp_path):
+    killed = start(tmp_path, remote.address, *impatient(tmp_path))
+    until(lambda: len(calls(tmp_path)) == 4, killed)
+    survivor = start(tmp_path, remote.address, *impatient(tmp_path))
+    killed.kill()
+    (tmp_path / "open").touch()
+    code, _, err = ended(survivor)
+    ended(killed)
+    assert code == 0, err
+    assert set(calls(tmp_path)) == {f"question {n}" for n in range(NUMBER)}
+    assert len(calls(tmp_path)) <= NUMBER + 4
+
+
+def test_a_run_stops_where_its_cache_goes_and_resume_ends_it(remote, tmp_path):
+    (tmp_path / "open").touch()
+    fewer = start(tmp_path, remote.address, "-m", "10")
+    assert ended(fewer)[0] == 0
+    (tmp_path / "open").unlink()
+    process = start(tmp_path, remote.address, *impatient(tmp_path))
+    until(lambda: len(calls(tmp_path)) == 14, process)
+    remote.server.kill()
+    try:
+        (tmp_path / "open").touch()
+        code, _, err = ended(process)
+        assert (code, "cannot be reached" in err, "modelgauge resume" in err) == (4, True, True), err
+    finally:
+        remote.server.start()
+    code, _, err = done(tmp_path, "resume", "latest", "--cache", remote.address)
+    assert code == 0, err
+    last = record(runs(tmp_path)[-1])
+    assert last["counts"]["scored"] == NUMBER
+    assert set(calls(tmp_path)) == {f"question {n}" for n in range(NUMBER)}
+
+
+def test_a_password_is_written_nowhere(remote, tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    (tmp_path / "open").touch()
+    code, out, err = ended(start(tmp_path, remote.address))
+    stats = done(tmp_path, "cache", "stats", "--cache", remote.address)
+    assert (code, stats[0]) == (0, 0), err + stats[2]
+    assert f"{NUMBER} responses" in stats[1]
+    files = [one.read_bytes() for one in tmp_path.rglob("*") if one.is_file()]
+    assert all(PASSWORD.encode() not in one for one in files)
+    assert PASSWORD not in out + err + stats[1] + stats[2]
+    resumed = done(tmp_path, "resume", "latest", "--cache", remote.address)
+    assert resumed[0] == 0, resumed[2]
