@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from modelgauge.api import load_record as load_record
     from modelgauge.api import load_records as load_records
     from modelgauge.api import run_test as run_test
+    from modelgauge.cache.remote import RemoteCache as RemoteCache
     from modelgauge.comparison.compare import compare as compare
     from modelgauge.comparison.judges.calibration import Calibration as Calibration
     from modelgauge.comparison.judges.calibration import calibrate_judge as calibrate_judge

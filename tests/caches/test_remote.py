@@ -2,8 +2,10 @@
 
 import json
 import logging
+import re
 import threading
 import time
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -20,6 +22,7 @@ KEYS = KeyMaker("sut", {"uid": "s"})
 ENTRIES = [Entry(KEYS.key({"prompt": number}), json.dumps(f"answer {number}")) for number in range(300)]
 DIGESTS = [one.key.digest for one in ENTRIES]
 NUMBER = 30
+README = Path(__file__).parents[2] / "plugins/redis/README.md"
 
 
 def answers(entries):
@@ -164,6 +167,23 @@ def test_reading_and_writing_need_no_right_to_make_tables(opened, postgresql):
     cache.put_many(ENTRIES)
     assert cache.get_many(DIGESTS) == answers(ENTRIES)
     assert cache.verify().sound == len(ENTRIES)
+
+
+def test_a_user_of_redis_needs_no_more_rights_than_the_readme_names(opened, redis_server):
+    rights = re.search(r"`(~modelgauge.*?)`", README.read_text(encoding="utf-8"))[1].split()
+    redis.Redis.from_url(redis_server.url(0)).acl_setuser(
+        "few",
+        enabled=True,
+        passwords=[f"+{PASSWORD}"],
+        keys=["modelgauge:*"],
+        commands=rights[1:],
+        reset=True,
+    )
+    cache = opened(redis_server.new_database().replace("//tests", "//few"))
+    cache.put_many(ENTRIES)
+    assert cache.take(["a" * 64]) == {}
+    assert (cache.verify().sound, cache.shared, cache.volume() > 0) == (len(ENTRIES), False, True)
+    assert cache.clear() == len(ENTRIES)
 
 
 # --- runs ------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from modelgauge.cache.remote import RemoteCache
+from modelgauge import RemoteCache
 from modelgauge.errors import CacheError
 
 SCHEMA_VERSION = 1

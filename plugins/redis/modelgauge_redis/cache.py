@@ -19,7 +19,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from modelgauge.cache.remote import RemoteCache
+from modelgauge import RemoteCache
 from modelgauge.errors import CacheError
 
 log = logging.getLogger(__name__)
@@ -221,8 +221,11 @@ class RedisCache(RemoteCache):
         }
 
     def has_other_users(self) -> bool:
-        """Whether other processes of ModelGauge are connected to the server."""
-        names = {one.get("name", "") for one in self._client.client_list()}
+        """Whether other processes of ModelGauge are connected to the server, as far as this user may know."""
+        try:
+            names = {one.get("name", "") for one in self._client.client_list()}
+        except redis.exceptions.NoPermissionError:  # the right to see this is not needed for anything else
+            return False
         return any(name.startswith(f"{_PREFIX}-") for name in names - {f"{_PREFIX}-{self._token}"})
 
     def _renew(self) -> None:
