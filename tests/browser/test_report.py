@@ -153,7 +153,7 @@ def test_without_texts_there_are_none(report, visit, tmp_path):
     page.keyboard.press("Enter")
     page.locator(".item h2").wait_for()
     assert "secret" not in page.content()
-    data = page.evaluate("Promise.all(['rows', 'texts', 'part-0'].map((name) => embedded('0').block(name)))")
+    data = page.evaluate("Promise.all(['rows', 'texts', 'part-0'].map((name) => embedded(`run-0-${name}`)))")
     assert "secret" not in str(data)
 
 

@@ -1,6 +1,6 @@
 """From runs to a `Comparison`: `compare`, and `compare_pairs` for items that are paired already."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
@@ -12,11 +12,18 @@ from modelgauge.comparison.flips import Flips
 from modelgauge.comparison.named_runs import GivenRuns
 from modelgauge.comparison.options import CompareOptions, CompareOptionsDict
 from modelgauge.comparison.pairing.paired_items import PairedItems
-from modelgauge.comparison.pairing.paired_runs import PairedRuns, paired_runs
+from modelgauge.comparison.pairing.paired_runs import (
+    PairedRuns,
+    common_tests,
+    paired_runs,
+    paired_systems,
+)
+from modelgauge.comparison.pairing.systems import systems_of
 from modelgauge.comparison.result import Comparison, MeasurementComparison
 from modelgauge.comparison.verdicts import Verdicts
 from modelgauge.data.base import items_of
 from modelgauge.errors import InvalidOptionError, RecordError, UnknownNameError
+from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
@@ -49,6 +56,25 @@ def compare(baseline: GivenRuns, *candidates: GivenRuns, **options: Unpack[Compa
             "the others are compared: modelgauge compare latest --baseline-sut UID.",
         )
     return compare_pairs(paired_runs(baseline, candidates, chosen), chosen)
+
+
+def compare_runs(runs: Sequence[RecordedRun]) -> Comparison | None:
+    """Compare the systems of runs with that of the first run, as far as they were measured by a test of its.
+
+    Args:
+        runs: of any tests and SUTs; the same one only once.
+
+    Returns:
+        None where no two of them can be compared.
+
+    Raises:
+        RecordError: the items of a run cannot be read, or runs differ in what makes numbers comparable.
+        InvalidDataError: a value is outside its range.
+    """
+    baseline, *others = systems_of(runs)
+    candidates = [one for one in others if common_tests(baseline, one)]
+    options = CompareOptions()
+    return compare_pairs(paired_systems([baseline, *candidates], options), options) if candidates else None
 
 
 def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:

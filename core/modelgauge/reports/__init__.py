@@ -6,6 +6,7 @@ The names below are loaded on use.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from modelgauge.reports.pages.run_page import write_comparison as write_comparison
     from modelgauge.reports.pages.run_page import write_page as write_page
     from modelgauge.reports.pages.run_page import write_reports as write_reports
 else:

@@ -59,6 +59,12 @@ if TYPE_CHECKING:
     click.option(
         "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write the gates as JUnit XML."
     ),
+    click.option(
+        "--html",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Also write a page for the browser: differences drawn, and the answers to each item side by side.",
+    ),
     data_dir_option,
     heading=OUTPUT,
 )
@@ -72,6 +78,7 @@ def compare(
     flips: int | None,
     output_format: str,
     junit: Path | None,
+    html: Path | None,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -89,6 +96,7 @@ def compare(
       modelgauge compare latest~1 latest
       modelgauge compare 20260131-120000-a1b2c3 latest --flips 3
       modelgauge compare latest --baseline-sut openai/gpt-4o-mini
+      modelgauge compare latest~1 latest --html compared.html
       modelgauge compare main.json latest --fail-if-worse --fail-if "accuracy < 0.9" --junit compare.xml
     """
     from modelgauge.comparison.compare import compare as compared
@@ -98,10 +106,13 @@ def compare(
     gates = pop_gates(given)
     options = compare_options(given, gates, app.settings.data_dir)
     file = None if junit is None else OutputFile(junit, app.settings.data_dir, "--junit")
+    page = None if html is None else OutputFile(html, app.settings.data_dir, "--html")
     comparison = compared(baseline, *candidates, **options)
     outcomes = gates.outcomes(comparison)
     if file is not None:
         _write_junit(app, file, comparison, outcomes)
+    if page is not None:
+        _write_page(app, page, comparison)
     try:
         if as_json:
             _show_json(app, comparison, outcomes)
@@ -120,6 +131,13 @@ def _write_junit(app: App, file: OutputFile, comparison: Comparison, outcomes: S
 
     with file.writing() as opened:
         opened.write(junit_xml(comparison, outcomes, app.redact))
+
+
+def _write_page(app: App, page: OutputFile, comparison: Comparison) -> None:
+    from modelgauge.reports import write_comparison
+
+    with page.writing() as opened:
+        write_comparison(comparison, opened.write, redact=app.redact)
 
 
 def _show_json(app: App, comparison: Comparison, outcomes: Sequence[GateOutcome]) -> None:

@@ -64,12 +64,20 @@ def paired_runs(
             numbers comparable.
     """
     options = options if options is not None else CompareOptions()
-    systems = measured_systems(baseline, candidates, options)
+    return paired_systems(measured_systems(baseline, candidates, options), options)
+
+
+def paired_systems(systems: Sequence[MeasuredSystem], options: CompareOptions) -> PairedRuns:
+    """Read the runs of systems, of which the first is the baseline, and pair their items test by test.
+
+    Raises:
+        RecordError: as for `paired_runs`.
+    """
     labels = labels_of(systems)
     pairs = [
         (label, test, before, after)
         for label, system in zip(labels[1:], systems[1:], strict=True)
-        for test, before, after in _common_tests(systems[0], system, options)
+        for test, before, after in _pairs_of_runs(systems[0], system, options)
     ]
     differing = [
         one
@@ -93,14 +101,10 @@ def paired_runs(
     )
 
 
-def _common_tests(
-    baseline: MeasuredSystem, candidate: MeasuredSystem, options: CompareOptions
+def common_tests(
+    baseline: MeasuredSystem, candidate: MeasuredSystem
 ) -> list[tuple[str, RecordedRun, RecordedRun]]:
-    """The tests that both systems were measured by, with their runs; of one name, else of the same data set.
-
-    Raises:
-        RecordError: there is none.
-    """
+    """The tests that both systems were measured by, with their runs; of one name, else of the same data set."""
     found = [
         (test, run, candidate.runs[test]) for test, run in baseline.runs.items() if test in candidate.runs
     ]
@@ -109,10 +113,21 @@ def _common_tests(
     for test, run in baseline.runs.items():
         same = [one for one in candidate.runs.values() if _of_same_data(run.record, one.record)]
         found += [(test, run, one) for one in same[:1]]
-    if not found and "test" in options.allow and len(baseline.runs) == len(candidate.runs) == 1:
-        found = [(test, run, next(iter(candidate.runs.values()))) for test, run in baseline.runs.items()]
-    if found:
+    return found
+
+
+def _pairs_of_runs(
+    baseline: MeasuredSystem, candidate: MeasuredSystem, options: CompareOptions
+) -> list[tuple[str, RecordedRun, RecordedRun]]:
+    """The tests that both systems were measured by, or that may be compared although they differ, with their runs.
+
+    Raises:
+        RecordError: there is none.
+    """
+    if found := common_tests(baseline, candidate):
         return found
+    if "test" in options.allow and len(baseline.runs) == len(candidate.runs) == 1:
+        return [(test, run, next(iter(candidate.runs.values()))) for test, run in baseline.runs.items()]
     raise RecordError(
         f"'{baseline.given}' and '{candidate.given}' have no test in common: one was measured by "
         f"{items_of(baseline.runs)}, the other by {items_of(candidate.runs)}.",

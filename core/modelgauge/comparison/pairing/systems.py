@@ -111,9 +111,7 @@ def _systems(given: GivenRuns, options: CompareOptions) -> list[MeasuredSystem]:
     by_system: dict[object, dict[str, RecordedRun]] = {}
     for run in runs:
         record = run.record
-        own = by_system.setdefault(
-            (record.sut_uid, record.identifier if record.sut_uid == GIVEN else None), {}
-        )
+        own = by_system.setdefault(_identity(record), {})
         test = test_name(record)
         if test in own:
             raise RecordError(
@@ -122,6 +120,24 @@ def _systems(given: GivenRuns, options: CompareOptions) -> list[MeasuredSystem]:
             )
         own[test] = run
     return [MeasuredSystem(name, own) for own in by_system.values()]
+
+
+def systems_of(runs: Sequence[RecordedRun]) -> list[MeasuredSystem]:
+    """The systems that runs measured, in the order of the runs; a SUT that a test measured twice is two of them."""
+    found: list[tuple[object, dict[str, RecordedRun]]] = []
+    for run in runs:
+        test, identity = test_name(run.record), _identity(run.record)
+        own = next((tests for other, tests in found if other == identity and test not in tests), None)
+        if own is None:
+            own = {}
+            found.append((identity, own))
+        own[test] = run
+    return [MeasuredSystem(next(iter(own.values())).record.run_id, own) for _, own in found]
+
+
+def _identity(record: TestRecord) -> tuple[str, str | None]:
+    """What tells SUTs and apps apart."""
+    return record.sut_uid, record.identifier if record.sut_uid == GIVEN else None
 
 
 def _baseline(found: Sequence[MeasuredSystem], sut: str | None) -> MeasuredSystem:

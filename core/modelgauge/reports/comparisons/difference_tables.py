@@ -18,6 +18,7 @@ from modelgauge.reports.comparisons.words import Unit, unit_of
 from modelgauge.reports.layout import cells, counted
 
 NAMES = ("Test", "Measurement", "Candidate")
+_SIDES = ("baseline", "candidate")
 _LABEL = 18  # characters of a system's name that fit over a column of values
 
 Columns = list[tuple[str, list[str]]]
@@ -111,7 +112,7 @@ class DifferenceTable:
 
 
 def difference_tables(
-    comparison: Comparison, arrow: str, *, only_means: bool = False
+    comparison: Comparison, arrow: str, *, only_means: bool = False, labelled: bool = True
 ) -> list[DifferenceTable]:
     """The tables of a comparison, groups and means over tests included.
 
@@ -119,6 +120,7 @@ def difference_tables(
         comparison: what was found.
         arrow: between the baseline's value and the candidate's.
         only_means: leave out the single comparisons.
+        labelled: name systems over their values, where their names are short.
     """
     tables: dict[object, DifferenceTable] = {}
 
@@ -128,7 +130,7 @@ def difference_tables(
         return tables.setdefault(key, DifferenceTable(unit, row.direction))
 
     for place in () if only_means else _by_test(comparison.comparisons):
-        table_of(comparison.comparisons[place]).lines.extend(_lines(place, comparison, arrow))
+        table_of(comparison.comparisons[place]).lines.extend(_lines(place, comparison, arrow, labelled))
     for mean in comparison.macro:
         table_of(mean).lines.append(_mean_line(mean, comparison))
     return [*tables.values()]
@@ -143,9 +145,10 @@ def _by_test(rows: Sequence[MeasurementComparison]) -> list[int]:
     )
 
 
-def _lines(place: int, comparison: Comparison, arrow: str) -> Iterator[DifferenceLine]:
+def _lines(place: int, comparison: Comparison, arrow: str, labelled: bool) -> Iterator[DifferenceLine]:
     row = comparison.comparisons[place]
-    head, names = _values_head(comparison, arrow), (row.test, row.measurement, row.candidate)
+    head = _values_head(comparison, arrow) if labelled else arrow.join(_SIDES)
+    names = row.test, row.measurement, row.candidate
     missing = len(comparison.comparisons) > 1 and row.bounds is not None and row.bounds[0] < row.bounds[1]
     yield DifferenceLine(
         names=names,
@@ -193,7 +196,7 @@ def _values_head(comparison: Comparison, arrow: str) -> str:
     """The head of the column of values: the systems' names where they are short."""
     labels = [comparison.baseline.label, *(one.label for one in comparison.candidates)]
     short = len(labels) == 2 and max(map(cells, labels)) <= _LABEL
-    return arrow.join(labels if short else ("baseline", "candidate"))
+    return arrow.join(labels if short else _SIDES)
 
 
 def _values(row: MeasurementComparison | GroupDifference, arrow: str) -> str:

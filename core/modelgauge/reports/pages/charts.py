@@ -6,13 +6,14 @@ shows.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
 from modelgauge.data.figures import figure
 
 _ROW, _MARGIN = 20, 7
+_BEYOND = 100  # pixels by which marks reach out of their row, as far as its cell shows them
 _MOST_TICKS = 5
 
 
@@ -47,6 +48,14 @@ class Axis:
         step = _step(high - low)
         return cls(math.floor(low / step) * step, math.ceil(high / step) * step, step=step)
 
+    def sized(self, width: int) -> "Axis":
+        """The axis with another width.
+
+        Args:
+            width: pixels.
+        """
+        return replace(self, width=width)
+
     def at(self, value: float) -> float:
         """The horizontal place of a value, in pixels."""
         inside = min(max(value, self.low), self.high)
@@ -67,7 +76,13 @@ def _step(span: float) -> float:
 
 
 def interval_bar(
-    axis: Axis, value: float, interval: tuple[float, float] | None, *, mark: float | None = None
+    axis: Axis,
+    value: float,
+    interval: tuple[float, float] | None,
+    *,
+    mark: float | None = None,
+    label: str = "",
+    look: str = "",
 ) -> Markup:
     """A value with its interval on an axis.
 
@@ -76,19 +91,37 @@ def interval_bar(
         value: the estimate.
         interval: its confidence interval; None where it has none.
         mark: a value to compare with, such as a threshold, or 0 for differences.
+        label: what it says in words; by default the value and the ends of the interval.
+        look: of the dot: "told", "untold" or "untested" for differences.
     """
     middle = _ROW / 2
-    parts = [] if mark is None else [_line("mark", axis.at(mark), 1, axis.at(mark), _ROW - 1)]
-    label = figure(value)
+    parts = [] if mark is None else [_line("mark", axis.at(mark), -_BEYOND, axis.at(mark), _ROW + _BEYOND)]
+    said = figure(value)
     if interval is not None:
         low, high = map(axis.at, interval)
-        label += f", from {figure(interval[0])} to {figure(interval[1])}"
+        said += f", from {figure(interval[0])} to {figure(interval[1])}"
         parts.append(_line("bar", low, middle, high, middle))
         parts += [_line("bar", end, middle - 4, end, middle + 4) for end in (low, high)]
-    parts.append(
-        Markup('<circle class="dot" cx="{:.1f}" cy="{:.1f}" r="3.5"/>').format(axis.at(value), middle)
-    )
-    return _svg("interval", label, axis.width, _ROW, parts)
+    parts.append(_dot(look, axis.at(value), middle))
+    return _svg("interval", label or said, axis.width, _ROW, parts)
+
+
+def _dot(look: str, x: float, y: float) -> Markup:
+    """A circle; what was not tested is a square on its tip."""
+    if look == "untested":
+        tip = Markup('<path class="dot untested" d="M{:.1f} {:.1f}l4 4 -4 4 -4 -4z"/>')
+        return tip.format(x, y - 4)
+    return Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="3.5"/>').format(f"dot {look}".strip(), x, y)
+
+
+def dot_sample(look: str) -> Markup:
+    """A dot as it stands in charts, for their legend.
+
+    Args:
+        look: "told", "untold" or "untested".
+    """
+    dot = _dot(look, 6, 6)
+    return Markup('<svg class="sample" aria-hidden="true" width="12" height="12">{}</svg>').format(dot)
 
 
 def axis_ruler(axis: Axis) -> Markup:

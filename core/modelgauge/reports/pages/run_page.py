@@ -10,19 +10,31 @@ from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
+from modelgauge.comparison.result import Comparison
 from modelgauge.engine.run_files.folder import REPORT
 from modelgauge.files.whole import replacing
 from modelgauge.reports.layout import visible
+from modelgauge.reports.pages.comparison_data import comparison_blocks
+from modelgauge.reports.pages.comparison_view import compared_runs, comparison_view
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_view import overview, run_view
 from modelgauge.runs.recorded_run import RecordedRun
 
 MOST_ITEMS = 100_000
 """Items of a run that a page holds: more make a file that browsers do not open."""
-_SCRIPTS = ("elements.js", "item_view.js", "items.js", "run_items.js", "start.js")
+_SCRIPTS = (
+    "elements.js",
+    "item_view.js",
+    "items.js",
+    "run_items.js",
+    "differences.js",
+    "compared_items.js",
+    "start.js",
+)
 _MOST_AT_END = 10_000  # items of a run that gets its page without being asked
 _HELD = 4 << 20  # characters of items that are held in memory until the first screen is written
 _CHUNK = 1 << 20
+_BLOCK = '<script type="text/plain" id="{}">{}</script>\n'
 _POLICY = (
     "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{style}'; script-src '{script}'"
 )
@@ -54,14 +66,18 @@ def write_page(
     runs: Sequence[RecordedRun],
     write: Callable[[str], object],
     *,
+    comparison: Comparison | None = None,
+    not_compared: str = "",
     redact: Callable[[str], str] = str,
     without_texts: bool = False,
 ) -> None:
-    """Write the page of one or more runs.
+    """Write the page of one or more runs, which begins with their comparison.
 
     Args:
         runs: records with their folders.
         write: takes the page piece by piece, since it may be larger than memory.
+        comparison: of some of the runs; None for none.
+        not_compared: why there is none, where a reader will ask.
         redact: takes secrets out of a text.
         without_texts: leave out prompts, answers and contexts.
     """
@@ -72,8 +88,20 @@ def write_page(
         for number, run in enumerate(runs):
             table = _write_blocks(number, run, blocks.write, without_texts=without_texts)
             views.append(run_view(number, run, table, without_texts=without_texts))
-        title = views[0]["title"] if len(runs) == 1 else f"{len(runs):,} runs"
-        page = {"policy": policy, "style": style, "title": title, "runs": views, "overview": overview(runs)}
+        compared = None
+        if comparison is not None:
+            compared = comparison_view(comparison, runs)
+            for place, data in comparison_blocks(comparison, runs):
+                blocks.write(_BLOCK.format(f"compare-{place}", data))
+        page = {
+            "policy": policy,
+            "style": style,
+            "title": _title(views, compared),
+            "runs": views,
+            "overview": overview(runs),
+            "comparison": compared,
+            "not_compared": not_compared,
+        }
         for piece in _template().stream(page, redact=redact):
             write(piece)
         blocks.seek(0)
@@ -82,16 +110,34 @@ def write_page(
     write(f"<script>{script}</script>\n</body>\n</html>\n")
 
 
+def write_comparison(
+    comparison: Comparison, write: Callable[[str], object], *, redact: Callable[[str], str] = str
+) -> None:
+    """Write the page of a comparison: differences drawn, the answers to each item side by side, and each run.
+
+    Args:
+        comparison: as `modelgauge.compare` returns it. Of one that was read from JSON the page has no items.
+        write: takes the page piece by piece, since it may be larger than memory.
+        redact: takes secrets out of a text.
+    """
+    write_page(compared_runs(comparison), write, comparison=comparison, redact=redact)
+
+
+def _title(runs: Sequence[dict[str, Any]], comparison: dict[str, Any] | None) -> str:
+    if comparison is not None:
+        return str(comparison["question"])
+    return runs[0]["title"] if len(runs) == 1 else f"{len(runs):,} runs"
+
+
 def _write_blocks(
     number: int, run: RecordedRun, write: Callable[[str], object], *, without_texts: bool
 ) -> ItemTable:
     """Write the items of a run as named blocks of text: parts of whole records, and then the rows."""
     table = ItemTable(redact=without_texts)
-    block = '<script type="text/plain" id="run-{}-{}">{}</script>\n'
     for place, part in enumerate(table.parts(islice(run.items().lines(), MOST_ITEMS))):
-        write(block.format(number, f"part-{place}", part))
+        write(_BLOCK.format(f"run-{number}-part-{place}", part))
     for name, content in table.blocks():
-        write(block.format(number, name, content))
+        write(_BLOCK.format(f"run-{number}-{name}", content))
     return table
 
 

@@ -38,7 +38,7 @@ function box(text, className = "") {
 
 const asText = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
 const counted = (value) => value.toLocaleString("en");
-const number = (value) => (Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4))));
+const amount = (value) => (Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4))));
 
 function section(title, ...content) {
   return make("section", {}, make("h3", {}, shown(title)), ...content);
@@ -57,15 +57,19 @@ async function unpack(text) {
 const MOST_SEARCHED = 20e6; // characters of all items, which are searched in less than 100 ms
 const MOST_OF_ONE = 20000;
 
-// The items that stand in this very file, as blocks with ids.
-function embedded(run) {
-  const block = (name) => unpack(document.getElementById(`run-${run}-${name}`).textContent);
-  const parts = new Map();
-  const kept = (place) => {
-    if (!parts.has(place)) parts.set(place, block(`part-${place}`));
-    return parts.get(place);
-  };
-  return { block, part: kept, rows: () => rowsOf(block) };
+// The data that stands in this very file, as a block with an id.
+const embedded = (id) => unpack(document.getElementById(id).textContent);
+
+// The items of a run in this file; what was asked for once is kept.
+const sources = new Map();
+function sourceOf(run) {
+  if (!sources.has(run)) {
+    const block = (name) => embedded(`run-${run}-${name}`);
+    const kept = new Map();
+    const once = (name, make) => kept.get(name) ?? kept.set(name, make()).get(name);
+    sources.set(run, { part: (place) => once(place, () => block(`part-${place}`)), rows: () => once("rows", () => rowsOf(block)) });
+  }
+  return sources.get(run);
 }
 
 // What the table shows of all items, as columns. `search` has short texts at first; it has the whole texts when `read` is done.

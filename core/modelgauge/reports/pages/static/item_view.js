@@ -1,12 +1,18 @@
 // One item: its prompts, answers, annotations, failures and spans.
 
-function promptView(one) {
+// A prompt as a chat; what all prompts of the run begin with is folded.
+function promptView(one, common) {
   const turns = one.prompt.messages ?? [{ role: "user", text: one.prompt.text }];
   const chat = make("div", { className: "chat" });
   for (const turn of turns) {
-    chat.append(make("div", { className: `turn ${turn.role}` }, make("b", {}, turn.role), box(turn.text)));
+    chat.append(make("div", { className: `turn ${turn.role}` }, make("b", {}, turn.role), ...textView(turn.text, common)));
   }
   return chat;
+}
+
+function textView(text, common) {
+  if (!common || !text.startsWith(common)) return [box(text)];
+  return [folded(`the ${counted(common.length)} characters that all questions begin with`, box(common)), box(text.slice(common.length).trimStart())];
 }
 
 function annotationView(name, value) {
@@ -14,7 +20,7 @@ function annotationView(name, value) {
   const reason = value?.reason;
   if (typeof score !== "number") return section(name, box(asText(value)));
   const rest = reason ? [box(reason)] : [];
-  return section(`${name}: ${number(score)}`, ...rest, folded("all of it", box(asText(value))));
+  return section(`${name}: ${amount(score)}`, ...rest, folded("all of it", box(asText(value))));
 }
 
 function completionView({ completion, annotations }, answerBox) {
@@ -44,14 +50,14 @@ function traceView(trace) {
     const bar = make("span", { className: "time" }, make("span"));
     bar.firstChild.style.marginLeft = `${(100 * span.start) / whole}%`;
     bar.firstChild.style.width = `${Math.max(1, (100 * (span.seconds ?? 0)) / whole)}%`;
-    const about = `${span.name} (${span.type}) ${span.seconds == null ? "not ended" : `${number(span.seconds)} s`}`;
+    const about = `${span.name} (${span.type}) ${span.seconds == null ? "not ended" : `${amount(span.seconds)} s`}`;
     const line = folded(about, ...["input", "output", "error", "metadata"].filter((name) => span[name] != null)
       .map((name) => section(name, box(asText(span[name])))));
     const row = make("li", {}, line, bar);
     row.style.paddingLeft = `${depth.get(span.id)}rem`;
     tree.append(row);
   }
-  return section(`Spans of ${trace.name}, ${number(trace.seconds ?? 0)} s`, tree);
+  return section(`Spans of ${trace.name}, ${amount(trace.seconds ?? 0)} s`, tree);
 }
 
 function failureView(failure) {
@@ -65,7 +71,7 @@ const failuresOf = (record) => (record.kind === "exception" ? [record] : record.
 
 // Why an item failed, and what was measured of it.
 function outcomeView(record, expected) {
-  const measured = Object.entries(record.measurements ?? {}).map(([name, value]) => `${name} = ${number(value)}`);
+  const measured = Object.entries(record.measurements ?? {}).map(([name, value]) => `${name} = ${amount(value)}`);
   if (expected) measured.push(`expected: ${expected}`);
   const line = make("p", { className: "measured" }, shown(measured.join(" · ") || "nothing measured"));
   return [...failuresOf(record).map(failureView), line];
@@ -74,33 +80,34 @@ function outcomeView(record, expected) {
 const promptsOf = (record) => record.test_item?.prompts ?? [];
 
 // A prompt of an item with its context; the first with that of the item too.
-function questionView(record, place) {
+function questionView(record, place, common) {
   const prompt = promptsOf(record)[place];
-  return [section("Prompt", promptView(prompt)), ...contextOf(prompt.context), ...(place ? [] : contextOf(record.test_item.context))];
+  return [section("Prompt", promptView(prompt, common)), ...contextOf(prompt.context), ...(place ? [] : contextOf(record.test_item.context))];
 }
 
-// The answers to a prompt of an item, with their judgements and spans; `answerBox` shows the text of a completion.
-function answersView(record, place, answerBox = (text) => box(text, "answer")) {
-  const asked = record.interactions ?? [];
-  const own = JSON.stringify(promptsOf(record)[place].prompt);
-  // A line of the journal names a prompt by its place; a record that was read from another file holds it.
+// The answers to a prompt of an item, one for each repeat. A line of the journal names a prompt by its place; a record
+// that was read from another file holds it.
+function askedOf(record, place) {
+  const own = JSON.stringify(promptsOf(record)[place]?.prompt);
   const isOf = (one) => (one.prompt ? JSON.stringify(one.prompt.prompt) === own : (one.prompt_index ?? 0) === place);
-  const parts = [];
-  for (const one of asked.filter(isOf)) {
-    const repeat = asked.length > 1 && one.repeat ? `, repeat ${one.repeat + 1}` : "";
+  return (record.interactions ?? []).filter(isOf);
+}
+
+// Those answers with their judgements and spans; `answerBox(text, call, place)` shows the text of a completion.
+function answersView(record, prompt, answerBox = (text) => box(text, "answer")) {
+  return askedOf(record, prompt).flatMap((one, call) => {
+    const repeat = record.interactions.length > 1 && one.repeat ? `, repeat ${one.repeat + 1}` : "";
     const title = [`Answer${repeat}`, usageText(one.response.usage)].filter(Boolean).join(" · ");
-    parts.push(section(title, ...one.response.completions.map((completion) => completionView(completion, answerBox))));
-    for (const { completion } of one.response.completions) {
-      const trace = completion.metadata?.trace;
-      if (trace?.spans) parts.push(traceView(trace));
-    }
-  }
-  return parts;
+    const { completions } = one.response;
+    const answers = completions.map((each, place) => completionView(each, (text) => answerBox(text, call, place)));
+    const traces = completions.map(({ completion }) => completion.metadata?.trace).filter((trace) => trace?.spans);
+    return [section(title, ...answers), ...traces.map(traceView)];
+  });
 }
 
 const failedTraces = (record) => failuresOf(record).flatMap((failure) => (failure.traces ?? []).map(traceView));
 
-function itemView(record, expected) {
-  const asked = promptsOf(record).flatMap((_, place) => [...questionView(record, place), ...answersView(record, place)]);
+function itemView(record, expected, common) {
+  const asked = promptsOf(record).flatMap((_, place) => [...questionView(record, place, common), ...answersView(record, place)]);
   return [...outcomeView(record, expected), ...asked, ...failedTraces(record)];
 }

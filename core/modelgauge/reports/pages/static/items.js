@@ -1,7 +1,8 @@
 // A table with search, filters and sorting, and a view of one of its items. A model says what stands there:
 //   address        names and values of the part of the page, for its address
 //   ids            the name of each item, by its place
-//   columns        { title, text(place), number } of each column, behind the numbers of the items
+//   columns        { title, text(place) } of each column, behind the numbers of the items; number: aligned on the right,
+//                  wide: takes the room that there is, spare: left out on narrow screens
 //   filters        { name, title, options: [value, text][], keeps(value) -> whether it keeps a place }; "" is the first value
 //   sorts          { value, title, key(place) } of each way to sort, besides the order of the items
 //   search(place)  the text that is searched, in lower case; where it is not whole at first, `read` is a promise of that
@@ -9,6 +10,8 @@
 //   view(place)    a promise of the elements that show the item
 
 const ROW = 34; // pixels, as in the style sheet
+
+const classesOf = (column) => ["number", "wide", "spare"].filter((name) => column[name]).join(" ");
 
 class Items {
   constructor(root, model) {
@@ -20,16 +23,11 @@ class Items {
     this.chosen = 0; // the place among those that are listed
     this.listed = [];
     this.count = model.ids.length;
-    this.fillControls();
     const head = make("tr", {}, ...[{ title: "#", number: true }, ...model.columns].map((column) =>
-      make("th", { scope: "col", className: column.number ? "number" : "" }, shown(column.title))));
+      make("th", { scope: "col", className: classesOf(column) }, shown(column.title))));
     this.body = make("tbody");
-    const table = make("table", {}, make("thead", {}, head), this.body);
-    table.setAttribute("aria-rowcount", this.count + 1);
-    this.viewport.replaceChildren(table);
-    this.viewport.onscroll = () => this.draw();
-    this.controls.oninput = () => this.setAddress();
-    this.controls.onsubmit = (event) => event.preventDefault();
+    this.table = make("table", {}, make("thead", {}, head), this.body);
+    this.table.setAttribute("aria-rowcount", this.count + 1);
     this.body.onclick = (event) => {
       const row = event.target.closest("tr[data-place]");
       if (row) this.open(Number(row.dataset.place));
@@ -37,6 +35,16 @@ class Items {
     new ResizeObserver(() => this.draw()).observe(this.viewport);
     this.isRead = false;
     model.read?.then(() => { this.isRead = true; if (this.controls.q.value) this.list(); });
+  }
+
+  // Take the place of another table in the same part of the page.
+  enter() {
+    if (this.table.isConnected) return;
+    this.fillControls();
+    this.viewport.replaceChildren(this.table);
+    this.viewport.onscroll = () => this.draw();
+    this.controls.oninput = () => this.setAddress();
+    this.controls.onsubmit = (event) => event.preventDefault();
   }
 
   fillControls() {
@@ -59,6 +67,7 @@ class Items {
   }
 
   follow(address) {
+    this.enter();
     for (const field of this.controls.elements) if (field.name) field.value = address.get(field.name) ?? "";
     this.list();
     const id = address.get("item");
@@ -85,6 +94,7 @@ class Items {
 
   // Only the rows in sight are in the page; two empty rows keep the room of the others.
   draw() {
+    if (!this.table.isConnected) return;
     const first = Math.max(0, Math.floor(this.viewport.scrollTop / ROW) - 5);
     const last = Math.min(this.listed.length, first + Math.ceil(this.viewport.clientHeight / ROW) + 10);
     const room = (count) => {
@@ -103,7 +113,7 @@ class Items {
     const address = new URLSearchParams([...Object.entries(model.address), ["item", model.ids[place]]]);
     const link = make("a", { href: `#${address}`, tabIndex: -1 }, String(place + 1));
     const cells = model.columns.map((column) =>
-      make("td", { className: column.number ? "number" : "", dir: "auto" }, shown(column.text(place))));
+      make("td", { className: classesOf(column), dir: "auto" }, shown(column.text(place))));
     const row = make("tr", { className: `${model.look(place)}${at === this.chosen ? " chosen" : ""}` },
       make("td", { className: "number" }, link), ...cells);
     row.dataset.place = place;

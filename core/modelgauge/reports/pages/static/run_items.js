@@ -35,7 +35,8 @@ function sortsBy(name, values) {
 
 const recordAt = async (source, rows, place) => (await source.part(Math.floor(place / rows.part)))[place % rows.part];
 
-async function runItems(run, source) {
+// `comparisons` are those of the page in which the run is a candidate.
+async function runItems(run, source, comparisons) {
   const rows = await source.rows();
   const names = Object.keys(rows.measured).filter((name) => !/(^|\.)passed$/.test(name)); // the filter has these
   const measured = names.map((name) => ({
@@ -43,18 +44,23 @@ async function runItems(run, source) {
     number: true,
     text(place) {
       const value = rows.measured[name][place];
-      return value == null ? (rows.state[place] === "failed" ? "failed" : "") : number(value);
+      return value == null ? (rows.state[place] === "failed" ? "failed" : "") : amount(value);
     },
   }));
   return {
     address: { run },
     ids: rows.id,
-    columns: [...["question", "answer", "expected"].map((title) => ({ title, text: (place) => rows[title][place] })), ...measured],
-    filters: [stateFilter(rows.state), ...facetFilters(rows.facets)],
+    columns: [
+      { title: "question", wide: true, text: (place) => rows.question[place] },
+      { title: "answer", wide: true, spare: true, text: (place) => rows.answer[place] },
+      { title: "expected", spare: true, text: (place) => rows.expected[place] },
+      ...measured,
+    ],
+    filters: [stateFilter(rows.state), ...await againstFilters(comparisons, rows.id.length), ...facetFilters(rows.facets)],
     sorts: names.flatMap((name) => sortsBy(name, rows.measured[name])),
     search: (place) => rows.search[place],
     read: rows.read,
     look: (place) => rows.state[place].replaceAll(" ", "-"),
-    view: async (place) => itemView(await recordAt(source, rows, place), rows.expected[place]),
+    view: async (place) => itemView(await recordAt(source, rows, place), rows.expected[place], rows.common),
   };
 }

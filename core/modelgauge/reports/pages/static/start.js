@@ -1,26 +1,38 @@
-// What the address asks for: all runs, one of them, or one of its items.
+// What the address asks for: all runs with their comparison, one run, or an item of either.
 
 async function start() {
-  const tables = new Map();
-  const table = async (run) => {
-    if (!tables.has(run)) {
-      const root = document.querySelector(`.run[data-run="${CSS.escape(run)}"] .items`);
-      tables.set(run, new Items(root, await runItems(run, embedded(run))));
-    }
-    return tables.get(run);
-  };
   const runs = [...document.querySelectorAll(".run")];
   const overview = document.querySelector(".overview");
+  const choice = document.querySelector("select[name=compare]");
+  const comparisons = [...(choice?.options ?? [])].map((one) => ({
+    number: one.value, run: one.dataset.run, name: one.text, data: () => comparedData(one.value),
+  }));
+  const makers = {
+    run: async (run) => runItems(run, sourceOf(run), comparisons.filter((one) => one.run === run)),
+    compare: async (number) => comparedItems(number, await comparedData(number)),
+  };
+  const tables = new Map();
+  const table = async (kind, number, root) => {
+    const key = `${kind} ${number}`;
+    if (!tables.has(key)) tables.set(key, makers[kind](number).then((model) => new Items(root, model)));
+    return tables.get(key);
+  };
   let current = null;
   const follow = async () => {
     const address = new URLSearchParams(location.hash.slice(1));
     const run = overview ? address.get("run") : "0";
-    for (const one of runs) one.hidden = one.dataset.run !== run;
-    const known = runs.some((one) => !one.hidden);
-    if (overview) overview.hidden = known;
-    current = known ? await table(run) : null;
+    const article = runs.find((one) => one.dataset.run === run);
+    for (const one of runs) one.hidden = one !== article;
+    if (overview) overview.hidden = Boolean(article);
+    current = null;
+    if (article) current = await table("run", run, article.querySelector(".items"));
+    else if (choice) {
+      choice.value = address.get("compare") ?? choice.options[0].value;
+      current = await table("compare", choice.value, overview.querySelector(".items"));
+    }
     current?.follow(address);
   };
+  if (choice) choice.onchange = () => { location.hash = `compare=${choice.value}`; };
   addEventListener("hashchange", follow);
   addEventListener("keydown", (event) => current?.key(event));
   await follow();

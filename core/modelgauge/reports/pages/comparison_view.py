@@ -1,0 +1,223 @@
+"""What a page shows of a comparison: the answer in words, differences on one axis, values by test; for templates."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from modelgauge.comparison.result import Comparison, LeaderboardTable, MeasurementComparison
+from modelgauge.data.estimates import Estimate
+from modelgauge.data.figures import figure, p_phrase
+from modelgauge.reports.comparisons.difference_tables import (
+    DifferenceLine,
+    DifferenceTable,
+    difference_tables,
+    letters,
+    ranks,
+)
+from modelgauge.reports.comparisons.report import answers, facts, question
+from modelgauge.reports.comparisons.words import Unit
+from modelgauge.reports.pages.charts import Axis, axis_ruler, dot_sample, interval_bar
+from modelgauge.reports.run_report import between, uncertainty
+from modelgauge.runs.recorded_run import RecordedRun
+
+_ARROW = " → "
+_NARROW = 110  # pixels of a chart in a cell of the matrix
+_WIDE = 240
+_SHORT = 14  # characters of a system's name that fit over a half of a chart
+_NO_CELL = {"value": "", "chart": "", "run": None}
+_LOOKS = {True: "told", False: "untold", None: "untested"}
+
+
+def compared_runs(comparison: Comparison) -> list[RecordedRun]:
+    """The runs that were compared, those of the baseline first; none where the comparison was read from JSON."""
+    sides = [
+        *(pair.baseline_run for pair in comparison.paired),
+        *(pair.candidate_run for pair in comparison.paired),
+    ]
+    return [*{id(run): run for run in sides if run is not None}.values()]
+
+
+def comparison_view(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict[str, Any]:
+    """What the template shows of a comparison.
+
+    Args:
+        comparison: with its items.
+        runs: all of the page, in their order.
+    """
+    said = list(facts(comparison))
+    rows = comparison.comparisons
+    return {
+        "question": question(comparison),
+        "baseline": comparison.baseline.label,
+        "answers": list(answers(comparison)),
+        "single": _single(rows[0], comparison) if len(rows) == 1 else None,
+        "tables": [
+            _table_view(one, comparison) for one in difference_tables(comparison, _ARROW, labelled=False)
+        ],
+        "matrix": _matrix(comparison, runs) if len({row.test for row in rows}) > 1 else None,
+        "leaderboards": [_leaderboard(one) for one in comparison.leaderboard],
+        "facts": [(label, text) for label, text in said if label not in ("differs", "note")],
+        "differs": [text for label, text in said if label == "differs"],
+        "notes": [text for label, text in said if label == "note"],
+        "compared": list(_compared(comparison, runs)),
+    }
+
+
+def _single(row: MeasurementComparison, comparison: Comparison) -> dict[str, Any]:
+    """What stands below the answer where one comparison is all."""
+    p = "" if row.p_adjusted is None else p_phrase(row.p_adjusted, comparison.alpha)
+    counts = {"won": row.wins, "lost": row.losses, "equal": row.ties, "failed": row.n_failed}
+    every = row.n_paired + row.n_failed + row.n_only_baseline + row.n_only_candidate
+    return {"p": p, "counts": counts, "paired": f"{row.n_paired:,} of {every:,}"}
+
+
+def _table_view(table: DifferenceTable, comparison: Comparison) -> dict[str, Any]:
+    axis = Axis.over(table.ends, zero=True).sized(_WIDE)
+    labels = [comparison.baseline.label, *(one.label for one in comparison.candidates)]
+    short = len(labels) == 2 and max(map(len, labels)) <= _SHORT
+    first, second = labels if short else ("baseline", "candidate")
+    sides = [f"{first} better", f"{second} better"]
+    if table.direction is None:
+        sides = [f"{second} lower", f"{second} higher"]
+    names, numbers = table.names(), table.numbers()
+    return {
+        "about": table.about,
+        "sides": sides[::-1] if table.direction == "lower" else sides,
+        "legend": [
+            (dot_sample(_LOOKS[told]), text)
+            for told, text in ((False, "cannot tell"), (None, "not tested by itself"))
+            if any(one.told is told for one in table.lines)
+        ],
+        "name_heads": [head for head, _ in names],
+        "heads": [head for head, _ in numbers],
+        "ruler": axis_ruler(axis),
+        "rows": [
+            {
+                "names": [column[at].strip() for _, column in names],
+                "is_part": bool(one.group),
+                "is_mean": one.place is None,
+                "place": one.place,
+                "chart": _bar(one, table.unit, axis),
+                "numbers": [_cell_parts(head, column[at]) for head, column in numbers],
+            }
+            for at, one in enumerate(table.lines)
+        ],
+    }
+
+
+def _cell_parts(head: str, cell: str) -> list[tuple[str, str]]:
+    """A cell in parts: each text with the outcome of the items that it counts, empty where it counts none."""
+    outcomes = head.split("/") if "/" in head else [""]
+    return [*zip(cell.split("/"), outcomes, strict=False)]
+
+
+def _bar(line: DifferenceLine, unit: Unit, axis: Axis) -> str:
+    if line.difference is None:
+        return ""
+    said, interval = f"{unit.signed(line.difference, line.stderr)} {unit.name}".strip(), None
+    if line.interval is not None:
+        low, high = line.interval
+        interval = unit.scale * low, unit.scale * high
+        said += f", from {unit.between(line.interval, line.stderr)}"
+    value, look = unit.scale * line.difference, _LOOKS[line.told]
+    return interval_bar(axis, value, interval, mark=0.0, label=said, look=look)
+
+
+# --- several tests, several systems -----------------------------------------------------------------
+
+
+def _matrix(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict[str, Any]:
+    """A row for each test and measurement, a column for each system: the result of its run."""
+    numbers = {id(run): number for number, run in enumerate(runs)}
+    labels = [comparison.baseline.label, *(one.label for one in comparison.candidates)]
+    cells: dict[tuple[str, str], dict[str, tuple[Estimate, int | None]]] = {}
+    for row, pair in zip(comparison.comparisons, comparison.paired, strict=False):
+        for label, run in ((labels[0], pair.baseline_run), (row.candidate, pair.candidate_run)):
+            found = None if run is None else run.record.result.get(row.measurement)
+            if isinstance(found, Estimate):
+                of_row = cells.setdefault((row.test, row.measurement), {})
+                of_row[label] = found, numbers.get(id(run))
+    best, places = _best(comparison), _ranks(comparison)
+    estimates = [one for of_row in cells.values() for one, _ in of_row.values()]
+    axis = Axis.over([end for one in estimates for end in (one.value, *(one.interval or ()))]).sized(_NARROW)
+    return {
+        "systems": labels,
+        "several": len({measurement for _, measurement in cells}) > 1,
+        "rows": [
+            {
+                "names": names,
+                "cells": [
+                    {"is_best": best.get(names) == label, "ranks": places.get((*names, label), "")}
+                    | (_cell(*of_row[label], axis) if label in of_row else _NO_CELL)
+                    for label in labels
+                ],
+            }
+            for names, of_row in cells.items()
+        ],
+    }
+
+
+def _best(comparison: Comparison) -> dict[tuple[str, str], str]:
+    """By test and measurement the system that is better than all others, where that can be told."""
+    found = {}
+    if len(comparison.candidates) == 1:
+        sides = {"better": comparison.candidates[0].label, "worse": comparison.baseline.label}
+        for row in comparison.comparisons:
+            if row.verdict in sides:
+                found[row.test, row.measurement] = sides[row.verdict]
+    for board in comparison.leaderboard:
+        if board.direction is not None and board.systems[0].ranks == (1, 1):
+            found[board.test, board.measurement] = board.systems[0].system
+    return found
+
+
+def _ranks(comparison: Comparison) -> dict[tuple[str, str, str], str]:
+    return {
+        (board.test, board.measurement, one.system): ranks(one)
+        for board in comparison.leaderboard
+        for one in board.systems
+    }
+
+
+def _cell(one: Estimate, run: int | None, axis: Axis) -> dict[str, Any]:
+    interval = f", 95 % interval {between(one.interval, uncertainty(one))}" if one.interval else ""
+    value = figure(one.value, uncertainty(one) or None)
+    chart = interval_bar(axis, one.value, one.interval, label=f"{value}{interval}")
+    return {"value": value, "chart": chart, "run": run}
+
+
+def _leaderboard(board: LeaderboardTable) -> dict[str, Any]:
+    values = [one.value for one in board.systems]
+    error = (max(values) - min(values)) / 10
+    return {
+        "test": board.test,
+        "measurement": board.measurement,
+        "n": f"{board.n:,}",
+        "overlap": any(len(group) > 1 for group in board.groups),
+        "rows": [
+            {
+                "ranks": ranks(one),
+                "system": one.system,
+                "value": figure(one.value, error),
+                "letters": letters(board, one.system),
+            }
+            for one in board.systems
+        ],
+    }
+
+
+# --- items ------------------------------------------------------------------------------------------
+
+
+def _compared(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iterator[dict[str, Any]]:
+    """The comparisons whose items are on the page: the place of each, its name, and the numbers of its two runs."""
+    numbers = {id(run): number for number, run in enumerate(runs)}
+    rows = comparison.comparisons
+    for place, (row, pair) in enumerate(zip(rows, comparison.paired, strict=False)):
+        sides = [numbers.get(id(run)) for run in (pair.baseline_run, pair.candidate_run)]
+        if None not in sides:
+            several = [
+                getattr(row, name)
+                for name in ("test", "measurement", "candidate")
+                if len({getattr(one, name) for one in rows}) > 1
+            ]
+            yield {"place": place, "name": " · ".join(several) or row.measurement, "runs": sides}
