@@ -32,7 +32,10 @@ OwnJsonObject = Annotated[JsonObject, Own]
 def hashable(value: Any) -> Any:
     """A JSON value in hashable form; equal values stay equal."""
     if isinstance(value, dict):
-        return frozenset((name, hashable(part)) for name, part in value.items())
+        try:
+            return frozenset(value.items())  # quickly, where it holds no lists and no objects
+        except TypeError:
+            return frozenset((name, hashable(part)) for name, part in value.items())
     return tuple(map(hashable, value)) if isinstance(value, list) else value
 
 

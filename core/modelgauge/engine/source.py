@@ -141,25 +141,35 @@ def _clustered(items: Iterator[NumberedItem], field: str, test_uid: str) -> Iter
 
 def fields_of(item: TestItem) -> dict[str, Any]:
     """The fields of an item's context, with the columns and metadata of a golden; those that are None left out."""
-    context = item.prompts[0].context if item.context is None and len(item.prompts) == 1 else item.context
-    return fields_of_context(context.model_dump(mode="json") if isinstance(context, BaseModel) else context)
-
-
-def fields_of_context(held: Any) -> dict[str, Any]:
-    """The fields of a context in JSON, see `fields_of`."""
-    if not isinstance(held, Mapping):
-        return {}
-    inner = [held.get(part) for part in _FURTHER_FIELDS]
-    found = {name: value for one in inner if isinstance(one, Mapping) for name, value in one.items()}
-    return {name: value for name, value in {**found, **held}.items() if value is not None}
-
-
-_FURTHER_FIELDS = ("additional_metadata", "metadata", "custom_column_key_values")
+    found = {name: value for part in reversed(_parts_of(_context_of(item))) for name, value in part.items()}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def field_of(item: TestItem, name: str) -> Any:
     """A field of an item, see `fields_of`; None where it has none of that name."""
-    return fields_of(item).get(name)
+    return field_of_context(_context_of(item), name)
+
+
+def field_of_context(context: Any, name: str) -> Any:
+    """A field of a context in JSON, see `fields_of`; None where it has none of that name."""
+    return next((part[name] for part in _parts_of(context) if name in part), None)
+
+
+def _context_of(item: TestItem) -> Any:
+    """The context of an item, or that of its only prompt, in JSON."""
+    context = item.prompts[0].context if item.context is None and len(item.prompts) == 1 else item.context
+    return context.model_dump(mode="json") if isinstance(context, BaseModel) else context
+
+
+def _parts_of(context: Any) -> list[Mapping[str, Any]]:
+    """The mappings that hold fields; the first that has a name counts."""
+    if not isinstance(context, Mapping):
+        return []
+    inner = [context[part] for part in _FURTHER_FIELDS if part in context]
+    return [context, *(one for one in inner if isinstance(one, Mapping))]
+
+
+_FURTHER_FIELDS = ("custom_column_key_values", "metadata", "additional_metadata")
 
 
 def _counted(items: Iterator[NumberedItem], test_uid: str) -> Iterator[NumberedItem]:

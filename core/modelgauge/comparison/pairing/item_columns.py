@@ -10,7 +10,7 @@ from modelgauge.data.records import TestRecord
 from modelgauge.data.responses import hashable
 from modelgauge.data.results import GIVEN
 from modelgauge.engine.measurement_columns import MeasurementColumns
-from modelgauge.engine.source import fields_of_context
+from modelgauge.engine.source import field_of_context
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +48,6 @@ class ItemColumns:
     def __init__(self, record: TestRecord, match: str | None = None, group: str | None = None) -> None:
         self._is_given = record.sut_uid == GIVEN
         self._match, self._group, self._cluster = match, group, record.cluster
-        self._reads_fields = (match, group, record.cluster) != (None, None, None)
         self._over = record.sut_options
         self._ignored = (*_UNJUDGED, *(_OF_AN_ANSWER if self._is_given else ()))
         self.index, self.failed = array("q"), array("b")
@@ -91,7 +90,6 @@ class ItemColumns:
         judged_by = hashable(self._judged_by(context) if is_case else context)
         if len(prompts) > 1:
             judged_by = (judged_by, *[hashable(one["context"]) for one in prompts])
-        fields = fields_of_context(context) if self._reads_fields else {}
 
         self.index.append(index)
         self.failed.append(line["kind"] != "item")
@@ -100,16 +98,15 @@ class ItemColumns:
         self._names.append(_hash_of(context.get("name")) if is_case else ABSENT)
         self._inputs.append(asked)
         if self._match is not None:
-            self.keys["field"].append(_hash_of(fields.get(self._match)))
+            self.keys["field"].append(_hash_of(field_of_context(context, self._match)))
         self.targets.append(hash(judged_by))
         if not self._is_given:
             self.questions.append(self._question(asked, prompts))
         if self._cluster is not None:
-            value = fields.get(self._cluster)
+            value = field_of_context(context, self._cluster)
             self.clusters.append(hash(("alone", index)) if value is None else _hash_of(value))
         if self._group is not None:
-            value = fields.get(self._group, "")
-            group = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+            group = _group_name(field_of_context(context, self._group))
             self.groups.append(self.group_names.setdefault(group, len(self.group_names)))
         for name in {name: None for values in repeats for name in values}:
             values = [one[name] for one in repeats if name in one]
@@ -181,6 +178,13 @@ def _asked(prompt: Mapping[str, Any]) -> str | tuple[tuple[str, str], ...]:
         return tuple([(one["role"], one["text"]) for one in prompt["messages"]])
     text: str = prompt["text"]
     return text
+
+
+def _group_name(value: object) -> str:
+    """The name of the group of items with a value; "" where there is none."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return str(value) if type(value) is int else json.dumps(value, sort_keys=True)  # which takes its time
 
 
 def _hash_of(value: object) -> int:
