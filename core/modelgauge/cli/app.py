@@ -163,17 +163,27 @@ class App:
         table = columns(shown, head, width=width, folds=folds or {})
         click.echo(table or visible(self.redact(empty)))
 
-    def show_report(self, runs: Sequence[RecordedRun], *, shown_by: str) -> None:
+    def show_report(
+        self,
+        runs: Sequence[RecordedRun],
+        *,
+        shown_by: str,
+        details: bool = False,
+        differences: Sequence[str] = (),
+    ) -> None:
         """Print the tables of runs; `show` has every row, however many there are.
 
         Args:
             runs: at least one.
             shown_by: the command.
+            details: whether the report of each of several runs follows their table.
+            differences: what differs between SUTs, in words.
         """
-        from modelgauge.reports.run_report import render
+        from modelgauge.reports.runs_report import render
 
         style = Style.of(sys.stdout, most_rows=None if shown_by == "show" else 20)
-        click.echo(render(runs, style, self.redact, shown_by=shown_by), color=True)
+        text = render(runs, style, self.redact, shown_by=shown_by, details=details, differences=differences)
+        click.echo(text, color=True)
 
     def show_plans(self, plans: Sequence[Plan]) -> None:
         """Print what runs would take."""

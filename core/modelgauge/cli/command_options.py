@@ -149,6 +149,9 @@ no_report_option = click.option(
 cache_option = click.option(
     "--cache", expose_value=False, callback=_configure, metavar="URL", help=OPTIONS["cache"].help
 )
+verbose_option = click.option(
+    "-v", "--verbose", is_flag=True, help="Of several runs, show the details of each below their table."
+)
 judge_option = click.option(
     "--judge", metavar="UID", help="The SUT that judges for metrics that name none of their own."
 )

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
     from modelgauge.cli.app import App
     from modelgauge.comparison.gates import GateOutcome, Gates
-    from modelgauge.comparison.result import Comparison
+    from modelgauge.comparison.result import Comparison, MacroComparison, MeasurementComparison
     from modelgauge.data.conditions import Condition
     from modelgauge.data.records import TestRecord
+    from modelgauge.runs.recorded_run import RecordedRun
 
 FORMATS = ("text", "github")
 _MOST_OF_A_LINE = 2000
+_MOST_COMPARED = 50_000  # items, which are read once more
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
@@ -143,6 +145,55 @@ def show_for_github(app: App, comparison: Comparison, outcomes: Sequence[GateOut
         raise InputFileError(
             f"${_SUMMARY} {page} cannot be written: {error.strerror}.", fix="Unset it, or give --format text."
         ) from error
+
+
+# --- what differs between the SUTs of one command -------------------------------------------------------
+
+
+def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
+    """What differs between the first SUT and each other one, in words: by the first measurement of each test.
+
+    Nothing where runs are not over, are too large to be read once more, or cannot be compared.
+    """
+    records = [run.record for run in runs]
+    first = records[0].sut_name
+    others = [record for record in records if record.sut_name != first]
+    many = sum(record.counts.items for record in records) > _MOST_COMPARED
+    if not others or many or any(run.going_on for run in runs):
+        return []
+    from modelgauge.comparison.compare import compare
+    from modelgauge.reports.comparisons.report import answers
+
+    mine = [record for record in records if record.sut_name == first]
+    try:
+        found = compare(mine, others, data_dir=app.settings.data_dir)
+    except ModelGaugeError:
+        return []  # they have no test in common, say, or two runs of one
+    leading = {(row.test, row.candidate): row for row in reversed(found.comparisons)}
+    rows = [
+        row.replaced(verdict_text=_first_sentence(row, found))
+        for row in found.comparisons
+        if row in leading.values()
+    ]
+    means = [
+        mean.replaced(verdict_text=_first_sentence(mean, found))
+        for mean in found.macro
+        if mean.measurement in {row.measurement for row in rows}
+    ]
+    said = list(answers(found.replaced(comparisons=rows, macro=means)))
+    return (
+        [*said, f"Adjusted for {found.family:,} comparisons; intervals are not."]
+        if found.family > 1
+        else said
+    )
+
+
+def _first_sentence(row: MeasurementComparison | MacroComparison, comparison: Comparison) -> str:
+    """The verdict alone, which names both systems."""
+    text = row.verdict_text
+    start = max(text.find(name) + len(name) for name in (comparison.baseline.label, row.candidate))
+    end = text.find(". ", start)
+    return text if end < 0 else text[: end + 1]
 
 
 # --- comparing runs with a baseline once they have ended ----------------------------------------------

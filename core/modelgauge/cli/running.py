@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import OUTPUT, no_report_option, together
+from modelgauge.cli.command_options import OUTPUT, no_report_option, together, verbose_option
 from modelgauge.cli.program import FAILED, INTERRUPTED, STOPPED, TOO_MANY_ERRORS
 from modelgauge.errors import InputFileError, RunStoppedError
 from modelgauge.files.whole import replacing
@@ -87,10 +87,11 @@ report_options = together(
         help="Also write one JSON file with the records and all their items.",
     ),
     no_report_option,
+    verbose_option,
     click.option("--no-progress-bar", is_flag=True, help="Show no progress."),
     heading=OUTPUT,
 )
-"""What becomes of the records: `--max-errors`, `--output-file`, `--no-report`, `--no-progress-bar`."""
+"""What becomes of the records: `--max-errors`, `--output-file`, `--no-report`, `--verbose`, `--no-progress-bar`."""
 
 
 class OutputFile:
@@ -263,7 +264,8 @@ def run_and_report(
     if compared is not None:
         compared.compare(records)
     try:
-        _show(app, shown, output, compared, as_json=given["as_json"], again=again)
+        looks = {"as_json": given["as_json"], "details": given["verbose"], "interrupted": interrupted}
+        _show(app, shown, output, compared, **looks, again=again)
     finally:  # also where stdout takes no more: Ctrl-C ends all that stands in a pipe
         for problem in watch.unwritten:
             app.note(f"Warning: {problem}")
@@ -300,8 +302,11 @@ def _show(
     compared: BaselineCheck | None,
     *,
     as_json: bool,
+    details: bool,
+    interrupted: bool,
     again: str,
 ) -> None:
+    from modelgauge.cli.comparing import differences_of
     from modelgauge.runs.as_json import record_as_json, records_as_json
 
     try:
@@ -317,7 +322,12 @@ def _show(
             more = {} if compared is None else compared.as_json()
             app.show_json({"records": [one.record.model_dump(mode="json") for one in shown], **more})
         elif shown:
-            app.show_report(shown, shown_by=again.split(" ")[1] if again else "run-test")
+            app.show_report(
+                shown,
+                shown_by=again.split(" ")[1] if again else "run-test",
+                details=details,
+                differences=() if compared is not None or interrupted else differences_of(app, shown),
+            )
 
 
 def _print_reason(app: App, shown: Iterable[RecordedRun], allowed: Allowance, *, in_tables: bool) -> None:

@@ -1,9 +1,9 @@
-"""The tables that a person reads after a run: what came out, how sure that is, what failed, where it is.
+"""What a person reads of one run: what came out, how sure that is, what failed, where it is.
 
-`render` makes a text and prints nothing.
+`runs_report.py` makes the text of one run or several.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,10 @@ from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED, Spent
 from modelgauge.engine.run_files.folder import REPORT
 from modelgauge.reports.failures import group_failures
-from modelgauge.reports.layout import Page, Style, cells, counted, ends_of
-from modelgauge.reports.thresholds import have_all_passed, label_of, name_of, passed_of
+from modelgauge.reports.layout import Page, Style, counted, ends_of
+from modelgauge.reports.thresholds import have_all_passed, label_of, passed_of
 from modelgauge.runs.recorded_run import RecordedRun, higher_cap
 
-_MATRIX_RESULTS = 3
-_MATRIX_NAMES = 27  # characters that the columns need which name test and result
-_DETAILED_PAIRS = 6
 _RECORD = "record"
 _EXACT = "exact, no interval"  # all items were measured that it is about
 _AGAIN = "run the same command again: it asks only what failed"
@@ -28,40 +25,18 @@ _STAGES = {"sut": "SUT", "annotator": "annotator", "measure": "measure_quality o
 _PARTS = {"items": "make_test_items", "aggregate": "aggregate_measurements", "run": "the run"}
 
 
-def render(
-    runs: Sequence[RecordedRun], style: Style, redact: Callable[[str], str] = str, *, shown_by: str = ""
-) -> str:
-    """The report of one or more runs: for several a matrix first, then each.
+def add_run(run: RecordedRun, page: Page, shown_by: str = "") -> None:
+    """Add the report of one run.
 
     Args:
-        runs: records with their folders.
-        style: of the terminal.
-        redact: takes secrets out of a text; each cell goes through it before lines are broken.
+        run: a record, with its folder.
+        page: what it is added to.
         shown_by: the command, which is not advised again: `show`, `resume`, `rescore`, or another.
-
-    Returns:
-        Lines without white space at their ends; with ANSI codes only where the style has colour.
     """
-    page = Page(style, redact)
-    if len(runs) > 1:
-        _add_matrix(runs, page)
-    detailed = [
-        run
-        for run in runs
-        if len(runs) <= _DETAILED_PAIRS
-        or (run.record.failure or run.record.cancelled or run.record.counts.failed)
-    ]
-    for run in detailed:
-        page.add(f"{run.record.test_uid} on {run.record.sut_name}", "bold")
-        if run.record.result:
-            _add_results(run.record, page)
-        _add_facts(run, page, shown_by)
-    if len(detailed) < len(runs):
-        record = runs[0].record
-        show = runs[0].command("show").replace(record.run_id, record.invocation_id)
-        more = f"{len(runs) - len(detailed)} more without errors:"
-        page.add_line(more, show, indent=len(more))
-    return page.rendered()
+    page.add(f"{run.record.test_uid} on {run.record.sut_name}", "bold")
+    if run.record.result:
+        _add_results(run.record, page)
+    _add_facts(run, page, shown_by)
 
 
 # --- results of one run ---------------------------------------------------------------------------
@@ -74,10 +49,10 @@ def _add_results(record: TestRecord, page: Page) -> None:
     value_head = f"value {page.style.plus_minus} std err" if estimates else "value"
     columns = {
         "Result": [label_of(record, name, page.style) for name, _ in rows],
-        value_head: [_value(value, page.style) for value in values],
+        value_head: [value_cell(value, page.style) for value in values],
     }
     if estimates:
-        columns["95 % interval"] = [_interval(value) for value in values]
+        columns["95 % interval"] = [interval_cell(value) for value in values]
         columns["n"] = [f"{value.n:,}" if isinstance(value, Estimate) else "" for value in values]
     missing = record.counts.failed or record.counts.partial or is_prefix(record)
     if (estimates and missing) or any(one.bounds and one.bounds[0] < one.bounds[1] for one in estimates):
@@ -102,13 +77,13 @@ def _bounds(value: Any) -> str:
     return "bounds not known" if value.bounds is None else between(value.bounds, _width(value.bounds))
 
 
-def _interval(value: Any) -> str:
+def interval_cell(value: Any) -> str:
     if not isinstance(value, Estimate):
         return ""
     return _EXACT if value.interval_kind == "exact" else between(value.interval, uncertainty(value))
 
 
-def _shown_results(record: TestRecord) -> Mapping[str, Any]:
+def shown_results(record: TestRecord) -> Mapping[str, Any]:
     """The results that get a row; the share of items that passed a threshold goes beside its result."""
     measured = {record.measurement_of(name): name for name in record.result}
     beside = {measured.get(f"{name}.{PASSED}") for name in record.thresholds if name in measured}
@@ -122,7 +97,7 @@ def result_rows(record: TestRecord, most: int | None) -> Iterator[tuple[str, Any
         record: of the run.
         most: rows of one group; None for all.
     """
-    yield from _rows(_shown_results(record), most)
+    yield from _rows(shown_results(record), most)
 
 
 def _rows(result: Mapping[str, Any], most: int | None) -> Iterator[tuple[str, Any]]:
@@ -139,7 +114,7 @@ def _rows(result: Mapping[str, Any], most: int | None) -> Iterator[tuple[str, An
             yield f"  {key}", inner
 
 
-def _value(value: Any, style: Style) -> str:
+def value_cell(value: Any, style: Style) -> str:
     if isinstance(value, Estimate):
         if not value.stderr:  # an error of 0 says that it is not known, or that there is none
             return figure(value.value, uncertainty(value))
@@ -183,9 +158,9 @@ def facts(run: RecordedRun, style: Style) -> Iterator[tuple[str, str, str]]:
     if record.prompts is not None and record.distinct_prompts != record.prompts:
         yield "prompts", _prompts(record), ""
     if run.ended or record.seconds is not None:
-        yield "calls", _calls(record), ""
+        yield "calls", calls_in_words([record]), ""
     if record.spent is not None and (record.spent.tokens or record.spent.cost_usd):
-        yield "used", _used(record.spent), ""
+        yield "used", spent_in_words(record.spent), ""
     if record.seconds is not None:
         yield "time", duration(record.seconds), ""
     for label, content in _troubles(run, style):
@@ -274,17 +249,26 @@ def _not_begun(run: RecordedRun) -> str:
     return f", {number:,} not begun" if number else ""
 
 
-def _calls(record: TestRecord) -> str:
-    counts = record.counts
-    kinds = {"SUT": counts.sut_calls, "annotators": counts.annotator_calls, "judges": counts.judge_calls}
-    return "; ".join(
-        f"{kind} {calls.paid:,} paid, {calls.cached:,} cached"
+def calls_in_words(records: Sequence[TestRecord]) -> str:
+    """How many calls runs paid, and how many the cache answered, of each kind that was made."""
+    counts = [record.counts for record in records]
+    kinds = {
+        "SUT": [one.sut_calls for one in counts],
+        "annotators": [one.annotator_calls for one in counts],
+        "judges": [one.judge_calls for one in counts],
+    }
+    sums = {
+        kind: (sum(one.paid for one in calls), sum(one.cached for one in calls))
         for kind, calls in kinds.items()
-        if kind == "SUT" or calls.paid or calls.cached
+    }
+    return "; ".join(
+        f"{kind} {paid:,} paid, {cached:,} cached"
+        for kind, (paid, cached) in sums.items()
+        if kind == "SUT" or paid or cached
     )
 
 
-def _used(spent: Spent) -> str:
+def spent_in_words(spent: Spent) -> str:
     """Tokens and dollars, where a SUT reports them."""
     tokens = [counted(spent.tokens, "token")] if spent.tokens else []
     cost = [f"${spent.cost_usd:,.{4 if spent.cost_usd < 1 else 2}f}"] if spent.cost_usd else []
@@ -314,56 +298,3 @@ def _troubles(run: RecordedRun, style: Style) -> Iterator[tuple[str, str]]:
     rest = sum(group.count for group in groups[len(shown) :])
     if rest:
         yield "errors", f"{rest:,} x others"
-
-
-# --- many runs ------------------------------------------------------------------------------------
-
-
-def _add_matrix(runs: Sequence[RecordedRun], page: Page) -> None:
-    """A row for each test and result, a column for each SUT; where these do not fit, a row for each pair."""
-    suts = list(dict.fromkeys(run.record.sut_name for run in runs))
-    found: dict[tuple[str, str], dict[str, str]] = {}
-    for run in runs:
-        for name, shown in _headlines(run.record, page.style):
-            found.setdefault((run.record.test_uid, name), {})[run.record.sut_name] = shown
-    wide = [max(cells(sut), *(cells(by_sut.get(sut, "")) for by_sut in found.values())) for sut in suts]
-    if _MATRIX_NAMES + sum(wide) + 3 * len(wide) <= page.style.width:
-        table = [(*names, *(by_sut.get(sut, "") for sut in suts)) for names, by_sut in found.items()]
-        page.add_table(table, ("Test", "Result", *suts), folds={"Test": 8, "Result": 8})
-        return
-    pairs = [(*names, sut, shown) for names, by_sut in found.items() for sut, shown in by_sut.items()]
-    page.add_table(pairs, ("Test", "Result", "SUT", "value"), folds={"Test": 8, "Result": 8, "SUT": 8})
-
-
-def _headlines(record: TestRecord, style: Style) -> Iterator[tuple[str, str]]:
-    """The first results of a run in one cell each; failed items are counted behind the value."""
-    mark = f" ({record.counts.failed:,} failed)" if record.counts.failed else ""
-    if record.failure is not None or record.cancelled:
-        mark += " stopped"
-    passed = passed_of(record)
-    if passed is not None:
-        yield PASSED, f"{passed}{mark}"
-    results = _flat(_shown_results(record))
-    others = [one for one in results if passed is None or record.measurement_of(one[0]) != PASSED]
-    for name, value in others[:_MATRIX_RESULTS]:
-        yield name_of(record, name), f"{_value(value, style)}{mark}"
-    if not others:
-        yield "", mark.strip() or "no result"
-
-
-def headline(record: TestRecord, style: Style) -> str:
-    """The headline of a run: how many items passed, else its first result that is no group."""
-    passed = passed_of(record)
-    if passed is not None:
-        return f"{passed} {PASSED}"
-    for name, value in record.result.items():
-        if not isinstance(value, Mapping):
-            return f"{name_of(record, name)} {_value(value, style)}"
-    return ""
-
-
-def _flat(result: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    single = {name: value for name, value in result.items() if not isinstance(value, Mapping)}
-    yield from single.items()
-    for name, group in result.items() if not single else ():
-        yield from ((f"{name} {key}", value) for key, value in group.items())

@@ -104,3 +104,25 @@ def test_two_suts_with_one_label_are_an_error(choose):
     ended = choose("--test", "numbers", "--sut", "x=echo", "--sut", "x=flaky")
     assert ended.code == 2
     assert "'x' is the name of two SUTs: echo and flaky. Give each a label of its own." in said(ended)
+
+
+def test_several_pairs_have_one_table_with_the_means_of_groups_and_what_differs(choose, run):
+    ended = choose("--test", "nums", "--sut", "yes=echo", "--sut", "no=echo?answer=no", "--no-report")
+    lines = ended.out.split("\n")
+    assert len(lines) <= 24
+    assert lines[0] == "2 tests on 2 SUTs"
+    assert [" ".join(line.split()) for line in lines if line.startswith("nums")] == [
+        "nums, mean of 2 yes 1.00 0.80 to 1.00 20 0",
+        "nums, mean of 2 no 0.00 0.00 to 0.20 20 0",
+    ]
+    assert "num_a: no is lower than yes by 100 points" in " ".join(ended.out.split())
+    assert "num_a on yes" not in ended.out
+    shown = run("show", "latest").out
+    assert shown.split("calls")[0] == ended.out.split("calls")[0]
+    details = run("show", "latest", "-v").out
+    assert [line for line in details.split("\n") if line.startswith("num_")][-1] == "num_chat on no"
+    assert (
+        "num_chat on no\n"
+        in choose("--test", "nums", "--sut", "yes=echo", "--sut", "no=echo?answer=no", "-v").out
+    )
+    assert "differs" not in choose("--test", "nums", "--sut", "echo").out

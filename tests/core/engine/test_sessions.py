@@ -14,7 +14,7 @@ from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.errors import RecordError, RunStoppedError
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.reports.layout import Style
-from modelgauge.reports.run_report import render
+from modelgauge.reports.runs_report import render
 from modelgauge.runs.state import recorded_run, state_of
 
 

@@ -17,7 +17,7 @@ from modelgauge.data.results import (
     Threshold,
 )
 from modelgauge.reports.layout import Style
-from modelgauge.reports.run_report import headline, render
+from modelgauge.reports.runs_report import render
 from modelgauge.reports.thresholds import why_not_passed
 from modelgauge.runs.recorded_run import RecordedRun
 
@@ -288,7 +288,7 @@ def test_no_number_of_a_result_is_ever_cut(folder, record, width, thresholds):
         RecordedRun(record(sut_uid=uid, result=result, counts=counts, thresholds=thresholds), folder())
         for uid in ("provider/some-long-model-name", "provider/another-long-model-name", "third")
     ]
-    shown = " ".join(render(runs, Style(width=width)).split())
+    shown = " ".join(render(runs, Style(width=width), details=True).split())
     for number in ("12,345,679 ± 4,321", "12,341,234 to 12,351,234", "43,276", "12,300,000 to 12,400,000"):
         assert shown.count(number) >= 6, number
     assert shown.count("21,638 of 43,276") >= 3 * len(thresholds)
@@ -310,7 +310,11 @@ def test_no_line_is_longer_than_the_terminal(folder, record, failure, width):
     run = RecordedRun(record(**changes), folder(failure(0, "word " * 100)))
     for runs in ([run], [run, run]):
         assert (
-            max(len(line) for line in render(runs, Style(width=width)).split("\n") if RUN_ID not in line)
+            max(
+                len(line)
+                for line in render(runs, Style(width=width), details=True).split("\n")
+                if RUN_ID not in line and "  modelgauge " not in line
+            )
             <= width
         )
 
@@ -319,102 +323,11 @@ def test_what_has_no_symbols_gets_ascii_and_what_has_no_colour_no_codes(folder, 
     run = RecordedRun(
         record(result={"accuracy": ACCURACY}, counts=Counts(items=1, sut_errors=1)), folder(failure(0))
     )
-    plain = render([run, run], Style(symbols=False))
+    plain = render([run, run], Style(symbols=False), details=True)
     assert plain.isascii()
     assert "+/-" in plain
     assert "\x1b" not in plain
     assert "\x1b[" in render([run], Style(color=True))
-
-
-def test_several_runs_begin_with_a_matrix(folder, record):
-    runs = [
-        RecordedRun(record(test_uid=test, sut_uid=sut, result={"accuracy": ACCURACY}), folder())
-        for test in ("one", "two")
-        for sut in ("left", "right")
-    ]
-    lines = render(runs, Style()).split("\n")
-    assert lines[0].split() == ["Test", "Result", "left", "right"]
-    assert lines[2].split() == ["one", "accuracy", "0.638", "±", "0.057", "0.638", "±", "0.057"]
-    assert "two on right" in "\n".join(lines)
-
-
-def test_where_the_matrix_is_too_wide_each_pair_has_a_row(folder, record):
-    runs = [RecordedRun(record(sut_uid=f"sut{n}", result={"a": 1}), folder()) for n in range(8)]
-    lines = render(runs, Style()).split("\n")
-    assert lines[0].split() == ["Test", "Result", "SUT", "value"]
-    assert lines[2].split() == ["a_test", "a", "sut0", "1"]
-    assert "8 more without errors:  modelgauge show 20260131-120000-d4e5f6" in lines
-
-
-def test_of_many_runs_those_are_told_in_full_that_need_a_look(folder, record):
-    failed = RunFailure(stage="run", error_type="RunStoppedError", message="the disk is full")
-    needing = {
-        "wrong": {"counts": Counts(items=3, scored=2, unscored=1)},
-        "full": {"failure": failed},
-        "left": {"cancelled": True},
-    }
-    fine = [RecordedRun(record(sut_uid=f"sut{n}", result={"a": n}), folder()) for n in range(4)]
-    runs = [*fine, *(RecordedRun(record(sut_uid=name, **one), folder()) for name, one in needing.items())]
-    shown = render(runs, Style(width=120))
-    titles = [line for line in shown.split("\n") if line.startswith("a_test on ")]
-    assert titles == [f"a_test on {name}" for name in needing]
-    assert shown.endswith("4 more without errors:  modelgauge show 20260131-120000-d4e5f6")
-    assert "more without errors" not in render(runs[:6], Style())
-    assert render(runs[:6], Style()).count("a_test on ") == 6
-
-
-def test_a_matrix_tells_three_results_of_a_run_and_what_is_wrong_with_it(folder, record):
-    share = Estimate(0.5, 4)
-    results = {
-        "plain": {"result": {"a": 1, "b": 2, "c": 3, "d": 4, "g": {"x": 9}}},
-        "grouped": {"result": {"g": {"x": 7, "y": 8}}, "counts": Counts(items=6, scored=4, sut_errors=2)},
-        "empty": {"cancelled": True},
-        "judged": {
-            "result": {"m": 0.75, "m.passed": share, "passed": share},
-            "thresholds": {"m": Threshold(value=0.5)},
-            "counts": Counts(items=4, scored=4),
-        },
-        "nothing": {},
-    }
-    runs = [RecordedRun(record(sut_uid=name, **one), folder()) for name, one in results.items()]
-    lines = [line.split() for line in render(runs, Style(width=80)).split("\n")]
-    assert lines[0] == ["Test", "Result", "SUT", "value"]
-    assert lines[2 : lines.index([])] == [
-        *(["a_test", name, "plain", value] for name, value in (("a", "1"), ("b", "2"), ("c", "3"))),
-        ["a_test", "g", "x", "grouped", "7", "(2", "failed)"],
-        ["a_test", "g", "y", "grouped", "8", "(2", "failed)"],
-        ["a_test", "empty", "stopped"],
-        ["a_test", "nothing", "no", "result"],
-        ["a_test", "passed", "judged", "2", "of", "4"],
-        ["a_test", "m", "judged", "0.75"],
-    ]
-
-
-def test_a_list_of_runs_tells_what_passed_else_the_first_result(record):
-    share = Estimate(2 / 3, 15)
-    judged = record(
-        result={"m": 0.9, "m.passed": share, "passed": share},
-        thresholds={"m": Threshold(value=0.5)},
-        counts=Counts(items=15, scored=15),
-    )
-    assert headline(judged, Style()) == "10 of 15 passed"
-    plain = record(result={"g": {"x": 1}, "accuracy": ACCURACY, "b": 1})
-    assert headline(plain, Style()) == "accuracy 0.638 ± 0.057"
-    assert headline(plain, Style(symbols=False)) == "accuracy 0.638 +/- 0.057"
-    assert headline(record(result={"g": {"x": 1}}), Style()) == ""
-
-
-def test_the_width_of_a_matrix_decides_whether_systems_stand_side_by_side(folder, record):
-    runs = [
-        RecordedRun(record(sut_uid=sut, result={"a": ACCURACY}), folder()) for sut in ("s" * 20, "t" * 21)
-    ]
-    wide = 27 + 20 + 21 + 6
-    assert render(runs, Style(width=wide)).split("\n")[0].split() == ["Test", "Result", "s" * 20, "t" * 21]
-    assert render(runs, Style(width=wide - 1)).split("\n")[0].split() == ["Test", "Result", "SUT", "value"]
-    only = [runs[0], RecordedRun(record(sut_uid="u", result={"b": 1}), folder())]
-    rows = render(only, Style()).split("\n")[2:4]
-    assert [row.split() for row in rows] == [["a_test", "a", "0.638", "±", "0.057"], ["a_test", "b", "1"]]
-    assert rows[1].index("1") > rows[0].index("0.638")
 
 
 def test_secrets_are_taken_out_before_lines_are_broken(folder, record):

@@ -5,7 +5,7 @@ import pytest
 from modelgauge import Estimate, TestRecord
 from modelgauge.data.results import Counts, Threshold, failing
 from modelgauge.reports.layout import Style
-from modelgauge.reports.run_report import render
+from modelgauge.reports.runs_report import render
 from modelgauge.reports.thresholds import have_all_passed, passed_of, why_not_passed
 from modelgauge.runs.recorded_run import RecordedRun
 
@@ -59,7 +59,10 @@ def test_a_test_without_thresholds_keeps_all_its_rows():
 
 def test_of_many_runs_the_passes_come_first():
     lines = shown(record(SCORES), record({**SCORES, "passed": Estimate(1.0, 4)}, sut="other"))
-    assert lines[2].split() == ["goldens", "passed", "3", "of", "4", "4", "of", "4"]
+    assert [line.split() for line in lines if "passed" in line] == [
+        ["sut", "passed", "3", "of", "4", "0"],
+        ["other", "passed", "4", "of", "4", "0"],
+    ]
 
 
 @pytest.mark.parametrize(

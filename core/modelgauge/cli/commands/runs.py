@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import confirm, data_dir_option, shared_options
+from modelgauge.cli.command_options import confirm, data_dir_option, shared_options, verbose_option
 from modelgauge.cli.program import LazyGroup
 from modelgauge.reports.layout import counted, indented, one_line
 
@@ -149,7 +149,7 @@ def delete(app: App, /, *, names: tuple[str, ...], yes: bool, as_json: bool) -> 
 def _row(app: App, folder: RunFolder) -> dict[str, Any]:
     from modelgauge.errors import RecordError
     from modelgauge.reports.layout import Style
-    from modelgauge.reports.run_report import headline
+    from modelgauge.reports.runs_report import headline
     from modelgauge.runs.state import state_of
 
     record: TestRecord | None = None
@@ -225,9 +225,12 @@ def _scored_of_all(row: dict[str, Any]) -> str:
     "--sort", metavar="NAME", help="Sort items by a measurement, lowest first; -NAME for highest first."
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Show at most N items.")
+@verbose_option
 @data_dir_option
 @shared_options
-def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool, **wanted: Any) -> None:
+def show(
+    app: App, /, *, run: str, items: bool, failures: bool, verbose: bool, as_json: bool, **wanted: Any
+) -> None:
     """Show a run: its results, what failed, where it lies; and of one that has not ended, how far it is.
 
     RUN is the id of a run, or of an invocation for all runs of one command; what only one id begins with; `latest`,
@@ -241,6 +244,7 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool, *
       modelgauge show run_data/runs/20260131-120000-a1b2c3 --failures
       modelgauge show records.json --items --json
     """
+    from modelgauge.cli.comparing import differences_of
     from modelgauge.runs.as_json import records_as_json
 
     selection = _selection(**wanted)
@@ -251,7 +255,7 @@ def show(app: App, /, *, run: str, items: bool, failures: bool, as_json: bool, *
         app.show_pieces(records_as_json(runs, **parts))
         return
     if not (items or failures or selection):
-        app.show_report(runs, shown_by="show")
+        app.show_report(runs, shown_by="show", details=verbose, differences=differences_of(app, runs))
         return
     for one in runs:
         if len(runs) > 1:

@@ -1,0 +1,241 @@
+"""The text that a person reads after runs: of one its report, of several a table first, and the details on request.
+
+`render` makes a text and prints nothing. What it says of one run is in `run_report.py`.
+"""
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from modelgauge.data.estimates import Estimate
+from modelgauge.data.figures import dollars, duration, figure
+from modelgauge.data.records import TestRecord
+from modelgauge.data.results import PASSED, Spent
+from modelgauge.reports.failures import group_failures
+from modelgauge.reports.layout import Page, Style, counted, ends_of, one_line
+from modelgauge.reports.run_report import (
+    add_run,
+    calls_in_words,
+    interval_cell,
+    shown_results,
+    spent_in_words,
+    uncertainty,
+    value_cell,
+)
+from modelgauge.reports.thresholds import name_of, passed_of
+from modelgauge.runs.group_means import group_means
+from modelgauge.runs.recorded_run import RecordedRun, higher_cap
+
+_RESULTS = 3  # of one run, where there is room
+_ROWS = 12  # that are filled with further results
+_LONGEST_HEAD = 12
+_TROUBLES = 5
+
+Row = list[str]
+
+
+def render(
+    runs: Sequence[RecordedRun],
+    style: Style,
+    redact: Callable[[str], str] = str,
+    *,
+    shown_by: str = "",
+    details: bool = False,
+    differences: Sequence[str] = (),
+) -> str:
+    """The report of one or more runs.
+
+    Args:
+        runs: records with their folders.
+        style: of the terminal.
+        redact: takes secrets out of a text; each cell goes through it before lines are broken.
+        shown_by: the command, which is not advised again: `show`, `resume`, `rescore`, or another.
+        details: whether the report of each of several runs follows.
+        differences: what differs between the SUTs, in words.
+
+    Returns:
+        Lines without white space at their ends; with ANSI codes only where the style has colour.
+    """
+    page = Page(style, redact)
+    if len(runs) > 1:
+        _add_table(runs, page)
+        _add_facts(runs, page, differences, shown_by, details=details)
+    for run in runs if details or len(runs) == 1 else ():
+        add_run(run, page, shown_by)
+    return page.rendered()
+
+
+def headline(record: TestRecord, style: Style) -> str:
+    """The headline of a run: how many items passed, else its first result that is no group."""
+    passed = passed_of(record)
+    if passed is not None:
+        return f"{passed} {PASSED}"
+    for name, value in record.result.items():
+        if not isinstance(value, Mapping):
+            return f"{name_of(record, name)} {value_cell(value, style)}"
+    return ""
+
+
+# --- the table --------------------------------------------------------------------------------------
+
+
+def _add_table(runs: Sequence[RecordedRun], page: Page) -> None:
+    """Add a row for each result of each pair, and for the means over the tests of groups."""
+    records = [run.record for run in runs]
+    most = max(1, min(_RESULTS, _ROWS // len(runs)))
+    tests, suts = ({getattr(one, name) for one in records} for name in ("test_uid", "sut_name"))
+    many = (len(tests), "test", records[0].test_uid), (len(suts), "SUT", records[0].sut_name)
+    page.add(" on ".join(counted(number, word) if number > 1 else one for number, word, one in many), "bold")
+    rows = [row for record in records for row in _rows_of_run(record, most)]
+    known = {row[2] for row in rows}
+    rows += [row for row in _rows_of_groups(records) if row[2] in known]
+    costs = any(record.spent is not None and record.spent.cost_usd for record in records)
+    head = ["Test", "SUT", "Result", "value", "95 % interval", "n", "failed", "cost" if costs else "time"]
+    needed = [
+        len(tests) > 1,
+        len(suts) > 1,
+        True,
+        True,
+        *(any(row[at] for row in rows) for at in range(4, 8)),
+    ]
+    if len(known) == 1 and 0 < len(name := known.pop()) <= _LONGEST_HEAD:
+        head[3], needed[2] = name, False
+    table = [
+        [cell for cell, is_needed in zip(row, needed, strict=True) if is_needed] for row in (head, *rows)
+    ]
+    page.add_table(
+        table[1:], table[0], folds={"Test": 8, "SUT": 3, "Result": 6}, right={"n", "failed", "time", "cost"}
+    )
+
+
+def _rows_of_run(record: TestRecord, most: int) -> Iterator[Row]:
+    """The first results of a run; its items, failures, cost or time stand in the first row."""
+    spent = record.spent or Spent()
+    took = "" if record.seconds is None else duration(record.seconds)
+    rest = [_failed(record), dollars(spent.cost_usd) if spent.cost_usd else took]
+    about = [record.test_uid, record.sut_name]
+    for name, value in _headlines(record, most):
+        number = f"{value.n:,}" if isinstance(value, Estimate) else ""
+        yield [*about, name, _value(value), interval_cell(value), number, *rest]
+        about, rest = ["", ""], ["", ""]
+
+
+def _value(value: Any) -> str:
+    """A value for a cell that has its interval beside it."""
+    if isinstance(value, Estimate):
+        return figure(value.value, uncertainty(value))
+    return value if isinstance(value, str) else figure(value)
+
+
+def _failed(record: TestRecord) -> str:
+    stopped = record.failure is not None or record.cancelled
+    return f"{record.counts.failed:,}{', stopped' if stopped else ''}"
+
+
+def _headlines(record: TestRecord, most: int) -> Iterator[tuple[str, Any]]:
+    passed = passed_of(record)
+    results = _flat(shown_results(record))
+    others = [one for one in results if passed is None or record.measurement_of(one[0]) != PASSED]
+    if passed is not None:
+        yield PASSED, passed
+        most -= 1
+    for name, value in others[:most]:
+        yield name_of(record, name), value
+    if passed is None and not others:
+        yield "", "no result"
+
+
+def _flat(result: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Names with their values; those of groups where there is nothing else."""
+    single = [(name, value) for name, value in result.items() if not isinstance(value, Mapping)]
+    groups = [(name, value) for name, value in result.items() if isinstance(value, Mapping)]
+    return single or [(f"{name} {key}", value) for name, group in groups for key, value in group.items()]
+
+
+def _rows_of_groups(records: Sequence[TestRecord]) -> Iterator[Row]:
+    for one in group_means(records):
+        number = (
+            f"{len(one.tests)}" if len(one.tests) == one.members else f"{len(one.tests)} of {one.members}"
+        )
+        label = f"{one.group}, mean of {number}"
+        mean = one.mean
+        yield [
+            *(label, one.sut, one.result, _value(mean), interval_cell(mean)),
+            *(f"{mean.n:,}", f"{one.failed:,}", ""),
+        ]
+
+
+# --- what all have in common ------------------------------------------------------------------------
+
+
+def _add_facts(
+    runs: Sequence[RecordedRun],
+    page: Page,
+    differences: Sequence[str],
+    shown_by: str,
+    *,
+    details: bool,
+) -> None:
+    records = [run.record for run in runs]
+    facts = [*(("errors", text) for text in _troubles(runs, page.style.width - 9))]
+    facts += [("differs", text) for text in differences]
+    facts.append(("calls", calls_in_words(records)))
+    spent = [record.spent for record in records if record.spent is not None]
+    used = Spent(
+        attempts=0, tokens=sum(one.tokens for one in spent), cost_usd=sum(one.cost_usd for one in spent)
+    )
+    if used.tokens or used.cost_usd:
+        facts.append(("used", spent_in_words(used)))
+    wide = max(len(label) for label, _ in facts)
+    for place, (label, text) in enumerate(facts):
+        is_first = place == 0 or facts[place - 1][0] != label
+        page.add_fact(label if is_first else "", text, "red" if label == "errors" else "", indent=wide)
+    commands = [] if details else [*_next(runs, shown_by)]
+    for place, command in enumerate(commands):
+        page.add_line("" if place else "next", command, indent=wide)
+    page.add_gap()
+
+
+def _troubles(runs: Sequence[RecordedRun], width: int) -> Iterator[str]:
+    """What went wrong in each run, on a line or two; the same of several runs once."""
+    found: dict[str, list[TestRecord]] = {}
+    for run in runs:
+        for text in _trouble(run):
+            found.setdefault(text, []).append(run.record)
+    for text, (one, *others) in list(found.items())[:_TROUBLES]:
+        more = f" and {counted(len(others), 'more pair')}" if others else ""
+        said = f"{one.test_uid} on {one.sut_name}{more}: {text}"
+        yield ends_of(said, 2 * width) if one.failure is not None else one_line(said, width)
+    if len(found) > _TROUBLES:
+        yield f"{len(found) - _TROUBLES:,} more"
+
+
+def _trouble(run: RecordedRun) -> Iterator[str]:
+    record, failure = run.record, run.record.failure
+    if failure is not None:
+        yield f"stopped: {failure.error_type}: {failure.message}" if run.ended else failure.message
+    elif record.cancelled:
+        yield "interrupted"
+    elif record.counts.failed or record.counts.partial:
+        for first, *others in filter(None, [group_failures(run.failures())]):
+            kinds = f" and {counted(len(others), 'other kind')}" if others else ""
+            yield f"{first.count:,} x {first.failure.error_type}{kinds}: {first.failure.message}"
+
+
+def _next(runs: Sequence[RecordedRun], shown_by: str) -> Iterator[str]:
+    """The commands that show more of the runs, or continue those that were stopped."""
+    first = runs[0]
+    invocation = first.record.invocation_id
+    if first.folder is None or any(run.record.invocation_id != invocation for run in runs):
+        return
+    show, compare, resume = (
+        first.command(verb).replace(first.record.run_id, invocation) for verb in ("show", "compare", "resume")
+    )
+    yield f"{show} -v"
+    if len({run.record.sut_name for run in runs}) > 1:
+        yield f"{compare} --baseline-sut {shlex.quote(first.record.sut_name)}"
+    if any(run.record.counts.failed or run.record.counts.partial for run in runs):
+        yield f"{show} --failures"
+    stopped = [run for run in runs if run.record.failure is not None or run.record.cancelled]
+    if shown_by == "show" and any(run.to_go_on() is not None and not run.going_on for run in stopped):
+        yield f"{resume}{higher_cap(run.record for run in stopped)}"

@@ -1,0 +1,170 @@
+"""What is shown of several runs: one table, what went wrong, what differs, and how to see more."""
+
+import pytest
+
+from modelgauge.data.estimates import Estimate
+from modelgauge.data.results import CallCounts, Counts, RunFailure, Spent, Threshold
+from modelgauge.reports.layout import Style
+from modelgauge.reports.runs_report import headline, render
+from modelgauge.runs.recorded_run import RecordedRun
+
+ACCURACY = Estimate(value=0.6384, n=72, stderr=0.0571, interval=(0.5236, 0.7401), bounds=(0.46, 0.74))
+INVOCATION = "20260131-120000-d4e5f6"
+
+
+@pytest.fixture
+def runs_of(folder, record):
+    def runs_of(*changes):
+        return [RecordedRun(record(**one), folder()) for one in changes]
+
+    return runs_of
+
+
+def rows_of(text):
+    """The cells of the table: what stands between its rule and the next empty line."""
+    lines = text.split("\n")
+    return [line.split() for line in lines[3 : lines.index("")]]
+
+
+def test_four_pairs_fit_one_screen(runs_of):
+    pairs = [
+        {"test_uid": test, "sut_uid": sut, "result": {"accuracy": ACCURACY}}
+        for test in ("one", "two")
+        for sut in ("left", "right")
+    ]
+    verdicts = ["one: right is better.", "two: cannot tell."]
+    shown = render(runs_of(*pairs), Style(), differences=verdicts)
+    lines = shown.split("\n")
+    assert len(lines) <= 24
+    assert lines[0] == "2 tests on 2 SUTs"
+    assert lines[1].split() == ["Test", "SUT", "accuracy", "95", "%", "interval", "n", "failed", "time"]
+    assert rows_of(shown)[3] == ["two", "right", "0.638", "0.524", "to", "0.740", "72", "0", "3.2", "s"]
+    assert "differs  one: right is better.\n         two: cannot tell.\n" in shown
+    assert lines[-2:] == [
+        f"next     modelgauge show {INVOCATION} -v",
+        f"         modelgauge compare {INVOCATION} --baseline-sut left",
+    ]
+
+
+def test_the_details_of_each_run_follow_on_request(runs_of):
+    pairs = runs_of({"sut_uid": "left", "sut_label": "small"}, {"sut_uid": "right"})
+    plain, details = (render(pairs, Style(), details=one) for one in (False, True))
+    assert "a_test on small" not in plain
+    assert [line for line in details.split("\n") if line.startswith("a_test on ")] == [
+        "a_test on 2 SUTs",
+        "a_test on small",
+        "a_test on right",
+    ]
+    assert "next   modelgauge show 20260131-120000-a1b2c3" in details.replace("next    ", "next   ")
+
+
+def test_what_all_rows_have_in_common_stands_in_the_title(runs_of):
+    several = {"result": {"a": 1, "b": 2}}
+    lines = render(runs_of({**several, "sut_uid": "x"}, {**several, "sut_uid": "y"}), Style()).split("\n")
+    assert lines[0] == "a_test on 2 SUTs"
+    assert lines[1].split()[:3] == ["SUT", "Result", "value"]
+    lines = render(runs_of({"test_uid": "x"}, {"test_uid": "y"}), Style()).split("\n")
+    assert lines[0] == "2 tests on a_sut"
+    assert lines[1].split()[0] == "Test"
+
+
+def test_of_each_run_some_results_are_shown_and_what_is_wrong_with_it(runs_of):
+    share = Estimate(0.5, 4)
+    pairs = {
+        "plain": {"result": {"a": 1, "b": 2, "c": 3, "d": 4, "g": {"x": 9}}},
+        "grouped": {"result": {"g": {"x": 7, "y": 8}}, "counts": Counts(items=6, scored=4, sut_errors=2)},
+        "empty": {"cancelled": True},
+        "judged": {
+            "result": {"m": 0.75, "m.passed": share, "passed": share},
+            "thresholds": {"m": Threshold(value=0.5)},
+            "counts": Counts(items=4, scored=4),
+        },
+        "nothing": {},
+    }
+    shown = rows_of(render(runs_of(*({"sut_uid": name, **one} for name, one in pairs.items())), Style()))
+    assert shown == [
+        ["plain", "a", "1", "0", "3.2", "s"],
+        ["b", "2"],
+        ["grouped", "g", "x", "7", "2", "3.2", "s"],
+        ["g", "y", "8"],
+        ["empty", "no", "result", "0,", "stopped", "3.2", "s"],
+        ["judged", "passed", "2", "of", "4", "0", "3.2", "s"],
+        ["m", "0.75"],
+        ["nothing", "no", "result", "0", "3.2", "s"],
+    ]
+
+
+def test_many_runs_have_one_result_each_and_what_all_used_is_summed(runs_of):
+    calls = Counts(items=1, scored=1, sut_calls=CallCounts(paid=2, cached=1), judge_calls=CallCounts(paid=1))
+    each = {"counts": calls, "spent": Spent(attempts=3, tokens=10, cost_usd=0.5), "result": {"a": 1, "b": 2}}
+    shown = render(runs_of(*({**each, "sut_uid": f"sut{n}"} for n in range(8))), Style())
+    assert rows_of(shown)[0] == ["sut0", "1", "0", "$0.50"]
+    assert len(rows_of(shown)) == 8
+    assert "calls  SUT 16 paid, 8 cached; judges 8 paid, 0 cached\n" in shown
+    assert "used   80 tokens, $4.00\n" in shown
+
+
+def test_what_went_wrong_stands_on_a_line_for_each_kind(runs_of, scored, failure):
+    stopped = RunFailure(stage="run", error_type="RunStoppedError", message="the disk is full")
+    shown = render(
+        runs_of(
+            *({"sut_uid": name, "failure": stopped} for name in ("x", "y", "z")),
+            {"sut_uid": "left", "cancelled": True},
+        ),
+        Style(),
+        shown_by="show",
+    )
+    assert "errors  a_test on x and 2 more pairs: stopped: RunStoppedError: the disk is full\n" in shown
+    assert "        a_test on left: interrupted\n" in shown
+    assert f"        modelgauge resume {INVOCATION}" in shown
+
+
+def test_the_mean_over_the_tests_of_a_group_has_a_row_for_each_sut(runs_of):
+    result = {"accuracy": ACCURACY, "other": 1}
+    pairs = [
+        {"test_uid": f"t{n}", "sut_uid": sut, "result": result, "groups": {"all": members}}
+        for n, members in ((1, 3), (2, 3))
+        for sut in ("x", "y")
+    ]
+    shown = render(runs_of(*pairs), Style(width=100))
+    assert [row for row in rows_of(shown) if row[0] == "all,"] == [
+        [
+            "all,",
+            "mean",
+            "of",
+            "2",
+            "of",
+            "3",
+            sut,
+            "accuracy",
+            *["0.638", "0.559", "to", "0.718", "144", "0"],
+        ]
+        for sut in ("x", "y")
+    ]
+
+
+def test_no_line_is_longer_than_the_terminal(runs_of):
+    long = "a_very_long_name_of_a_test/with?options=of&every=kind"
+    pairs = [
+        {"test_uid": f"{long}{n}", "sut_uid": f"{long}{sut}", "result": {long: ACCURACY}}
+        for n in range(2)
+        for sut in "xy"
+    ]
+    for width in (40, 60, 80, 120):
+        lines = render(runs_of(*pairs), Style(width=width), differences=["word " * 50]).split("\n")
+        lines = [line for line in lines if "modelgauge " not in line]  # commands are never broken
+        assert max(map(len, lines)) <= width
+
+
+def test_a_list_of_runs_tells_what_passed_else_the_first_result(record):
+    share = Estimate(2 / 3, 15)
+    judged = record(
+        result={"m": 0.9, "m.passed": share, "passed": share},
+        thresholds={"m": Threshold(value=0.5)},
+        counts=Counts(items=15, scored=15),
+    )
+    assert headline(judged, Style()) == "10 of 15 passed"
+    plain = record(result={"g": {"x": 1}, "accuracy": ACCURACY, "b": 1})
+    assert headline(plain, Style()) == "accuracy 0.638 ± 0.057"
+    assert headline(plain, Style(symbols=False)) == "accuracy 0.638 +/- 0.057"
+    assert headline(record(result={"g": {"x": 1}}), Style()) == ""

@@ -1,0 +1,68 @@
+"""The mean over the tests of a group: its value, its error, and what it is over."""
+
+import math
+
+import pytest
+
+from modelgauge.data.estimates import Estimate
+from modelgauge.data.results import Counts
+from modelgauge.runs.group_means import group_means
+
+A = Estimate(0.5, 10, 0.04, (0.42, 0.58), (0.4, 0.6))
+B = Estimate(0.9, 30, 0.03, (0.84, 0.96), (0.8, 1.0))
+
+
+def of_group(record, **changes):
+    return record(**{"groups": {"g": 3}, "result": {"accuracy": A}, **changes})
+
+
+def test_the_mean_is_over_tests_all_alike_and_its_error_is_made_of_theirs(record):
+    first = of_group(record, test_uid="a", counts=Counts(items=12, scored=10, sut_errors=2))
+    (found,) = group_means([first, of_group(record, test_uid="b", result={"accuracy": B})])
+    assert (found.group, found.members, found.sut, found.result) == ("g", 3, "a_sut", "accuracy")
+    assert (found.tests, found.failed, found.mean.n) == (("a", "b"), 2, 40)
+    assert found.mean.value == pytest.approx(0.7)
+    assert found.mean.stderr == pytest.approx(math.hypot(0.04, 0.03) / 2)
+    assert found.mean.interval == pytest.approx((0.7 - 1.96 * 0.025, 0.7 + 1.96 * 0.025), abs=1e-4)
+    assert found.mean.bounds == pytest.approx((0.6, 0.8))
+
+
+def test_each_sut_has_its_own_and_a_test_alone_or_without_a_group_has_none(record):
+    records = [of_group(record, test_uid=test, sut_uid=sut) for test in "ab" for sut in "xy"]
+    assert [one.sut for one in group_means(records)] == ["x", "y"]
+    assert not [*group_means(records[:2])]
+    assert not [*group_means([record(), record()])]
+
+
+def test_only_results_with_an_error_bar_have_a_mean_over_the_tests_that_have_them(record):
+    one = of_group(record, test_uid="a", result={"items": 3, "g": {"x": A}, "accuracy": A})
+    records = [one, of_group(record, test_uid="b"), of_group(record, test_uid="c", result={"other": A})]
+    assert [(mean.result, mean.tests) for mean in group_means(records)] == [("accuracy", ("a", "b"))]
+
+
+@pytest.mark.parametrize(
+    ("second", "stderr"),
+    [
+        (Estimate(1.0, 10, 0.0, (0.72, 1.0)), math.hypot(0.04, 0.28 / 1.959964) / 2),
+        (Estimate(1.0, 10, 0.0, None, None, interval_kind="exact"), 0.02),
+        (Estimate(1.0, 1), None),
+    ],
+)
+def test_a_test_without_a_spread_counts_by_its_interval(record, second, stderr):
+    ranges = {"accuracy": (0, 1)}
+    records = [of_group(record, test_uid="a"), of_group(record, test_uid="b", result={"accuracy": second})]
+    (found,) = group_means([one.replaced(ranges=ranges) for one in records])
+    assert found.mean.stderr == (None if stderr is None else pytest.approx(stderr))
+    assert (found.mean.interval is None) == (stderr is None)
+
+
+def test_an_interval_ends_where_the_values_do(record):
+    most = Estimate(1.0, 2, 0.0, (0.3, 1.0))
+    records = [
+        of_group(record, test_uid=test, result={"accuracy": most}, ranges={"accuracy": (0, 1)})
+        for test in "ab"
+    ]
+    (found,) = group_means(records)
+    assert found.mean.interval[1] == 1.0
+    (found,) = group_means([one.replaced(ranges={"accuracy": (0, None)}) for one in records])
+    assert found.mean.interval[1] > 1.0
