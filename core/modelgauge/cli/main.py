@@ -24,7 +24,7 @@ COMMANDS = {
             "list-items": ("listing:list_items", "Show every prompt that a test will send."),
             "test": ("pytest_session:test", "Run test files that use assert_test, with pytest."),
             "runs": ("runs:runs", "List the runs that were made."),
-            "show": ("runs:show", "Show a run: its results, items and failures."),
+            "show": ("show:show", "Show a run: its results, items and failures."),
             "report": ("report:report", "Write the page of runs: an HTML file."),
             "export": ("export:export", "Write runs as tables: CSV, JSONL or Parquet."),
         },

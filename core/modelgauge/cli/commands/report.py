@@ -54,7 +54,7 @@ def report(
       modelgauge report 20260131-120000-a1b2c3 -o page.html
       modelgauge report latest~1 latest -o compared.html
     """
-    from modelgauge.cli.commands.runs import shown_runs
+    from modelgauge.cli.commands.show import shown_runs
     from modelgauge.cli.running import OutputFile
     from modelgauge.engine.run_files.folder import REPORT
     from modelgauge.reports import write_page
