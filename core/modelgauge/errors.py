@@ -124,6 +124,10 @@ class RecordError(UsageError):
     """A run, a journal or a record cannot be found or read."""
 
 
+class BundleError(RecordError):
+    """A bundle is damaged, is not what its manifest says, or is not signed by whom it should be."""
+
+
 class MissingResultError(UsageError, KeyError):
     """A run has no result of this name; the message says why. It is a `KeyError`, too."""
 

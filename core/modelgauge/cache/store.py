@@ -111,7 +111,11 @@ class DiskCache:
         Raises:
             CacheError: the database cannot be read.
         """
-        found: dict[str, str] = {}
+        return {digest: entry.response for digest, entry in self.entries_at(digests).items()}
+
+    def entries_at(self, digests: Collection[str]) -> dict[str, Entry]:
+        """The entries of these keys that are there; as for `get_many`."""
+        found: dict[str, Entry] = {}
         wanted = iter(digests)
         with self._reading():
             while group := list(islice(wanted, _GROUP)):
@@ -306,7 +310,7 @@ class DiskCache:
         for store in (*self._former, self._store):
             store.close()
 
-    def _read(self, digests: Sequence[str]) -> dict[str, str]:
+    def _read(self, digests: Sequence[str]) -> dict[str, Entry]:
         damaged: dict[str, str] = {}
         rows = self._rows_at(digests, damaged)
         if len(rows) < len(digests) and self._is_replaced:  # what was paid since is in the new one
@@ -314,11 +318,11 @@ class DiskCache:
                 self._reconnect_if_replaced()
             damaged.clear()
             rows = self._rows_at(digests, damaged)
-        found: dict[str, str] = {}
+        found: dict[str, Entry] = {}
         for row in rows:
             try:
                 if not (isinstance(row.value, str) and was_redacted(row.value)):
-                    found[row.key] = sound_entry(row).response
+                    found[row.key] = sound_entry(row)
             except DamagedEntryError as error:
                 damaged[row.key] = str(error)
         if damaged:

@@ -27,6 +27,9 @@ COMMANDS = {
             "show": ("show:show", "Show a run: its results, items and failures."),
             "report": ("report:report", "Write the page of runs: an HTML file."),
             "export": ("export:export", "Write runs as tables: CSV, JSONL or Parquet."),
+            "bundle": ("bundles:bundle", "Write runs into one file for other people."),
+            "unbundle": ("bundles:unbundle", "Unpack a bundle into a folder of its own."),
+            "check": ("bundles:check", "Check that runs, or a bundle, are what they say."),
         },
         "Compare": {
             "compare": ("compare:compare", "Compare runs: who is better, by how much, how sure that is."),

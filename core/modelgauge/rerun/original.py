@@ -205,7 +205,7 @@ class OriginalRun:
         given.setdefault("caching", recorded.caching)
         given |= {name: value for name, value in self.described.chosen("record").items() if value}
         if self.folder.path.parent.name != RUNS:  # it was moved, or made elsewhere
-            given["runs_dir"] = self.folder.path.parent
+            given.setdefault("runs_dir", self.folder.path.parent)
         versions = self.described.dependency_versions.items()
         return Runner(
             self._data_dir(settings, data_dir),

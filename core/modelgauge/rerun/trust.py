@@ -10,7 +10,7 @@ from modelgauge.files.regular import real_path
 from modelgauge.rerun.original import NEW_RUN, Names, OriginalRun
 
 
-def check_names(run: OriginalRun, names: Names, verb: str) -> None:
+def check_names(run: OriginalRun, names: Names, verb: str, command: str = "") -> None:
     """Refuse a run that may be somebody else's, unless the caller gives the names that it would use.
 
     Anybody may have written its manifest, and its SUT and judge would get the user's prompts and keys.
@@ -19,6 +19,7 @@ def check_names(run: OriginalRun, names: Names, verb: str) -> None:
         run: that is done again.
         names: those that the caller gives.
         verb: `resume` or `rescore`.
+        command: that is given again with the names; by default the verb, on the run's folder.
 
     Raises:
         RecordError: a name is not given again, or is another; the message lists all.
@@ -40,10 +41,12 @@ def check_names(run: OriginalRun, names: Names, verb: str) -> None:
             f"{whose}, and does not say what its data set held.", fix=f"Start a new run. {trust}"
         )
     if lacking:
-        again = f"modelgauge {verb} {shlex.quote(str(folder.path))} {_options(one for *one, _ in needed)}"
+        trust = "" if command else f"\n{trust}"
+        own_command = f"modelgauge {verb} {shlex.quote(str(folder.path))}"
+        again = f"{command or own_command} {_options(one for *one, _ in needed)}"
         raise RecordError(
             f"{whose}, and names {lacking}: that is not used unasked.",
-            fix=f"Where you trust what it names, name it again:\n  {again}\n{trust}",
+            fix=f"Where you trust what it names, name it again:\n  {again}{trust}",
         )
 
 

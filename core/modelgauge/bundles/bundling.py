@@ -1,0 +1,174 @@
+"""Making a bundle: the files of runs as they are written elsewhere, and the cache rows that the runs used."""
+
+import gzip
+import json
+import tarfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from modelgauge.bundles.cache_rows import keys_in, write_rows
+from modelgauge.bundles.manifest import (
+    BUNDLE,
+    ROWS,
+    SIGNED_BY,
+    BundleManifest,
+    RowCounts,
+    describe,
+)
+from modelgauge.bundles.redacting import TextRemover
+from modelgauge.bundles.signing import sign
+from modelgauge.config.redaction import Redactor
+from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.dependencies.safety import unsafe_part
+from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RECORD, RUNS, TOTALS, RunFolder, whole_lines
+from modelgauge.engine.run_files.journal import line_of
+from modelgauge.engine.run_files.manifest import SIGNATURE
+from modelgauge.errors import BundleError
+from modelgauge.files.whole import replacing
+
+_COMPRESSED, _STORED = 6, 0
+_MOST = 190  # bytes for each packed byte: what unpacks to 200 times its size is refused as a bomb
+
+
+def bundle(
+    runs: Sequence[RunFolder],
+    data_dir: Path,
+    output: Path,
+    redactor: Redactor,
+    *,
+    key: Path | None = None,
+    redact: bool = False,
+) -> BundleManifest:
+    """Write runs and the cache rows that they used into one file; the same runs give the same bytes.
+
+    Args:
+        runs: at least one.
+        data_dir: whose cache is looked in for runs that lie in no data folder.
+        output: the file, which appears whole or not at all.
+        redactor: knows the secrets.
+        key: signs it, by `ssh-keygen`; None for an unsigned bundle.
+        redact: whether prompts, answers, contexts, annotations and the messages of errors are left out, and the rows.
+
+    Raises:
+        BundleError: a run is going on, two have one id, or a secret stands in one of the files.
+        RecordError: a file of a run is damaged.
+        UsageError: it cannot be signed.
+    """
+    with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as scratch:
+        folder = Path(scratch)
+        made = _Contents(folder, redactor, TextRemover().without_texts if redact else None)
+        for run in sorted(runs, key=lambda one: one.run_id):
+            made.add(run)
+        rows = RowCounts()
+        if not redact:
+            caches = {run.path.parent.parent if run.path.parent.name == RUNS else data_dir for run in runs}
+            rows = write_rows(folder / ROWS, [one / "cache" for one in sorted(caches)], made.keys, redactor)
+        names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+        manifest = BundleManifest(
+            runs=tuple(made.data),
+            data=made.data,
+            redacted=redact,
+            cache_rows=rows,
+            files={name: describe(folder / name) for name in names},
+        )
+        (folder / BUNDLE).write_text(manifest.text(), encoding="ascii", newline="\n")
+        signature = []
+        if key is not None:
+            sign(folder, key)
+            signature = [SIGNED_BY]
+        with replacing(output) as written:
+            _pack(written, folder, [BUNDLE, *signature, *names])
+    return manifest
+
+
+class _Contents:
+    """The files of runs as they stand in a bundle.
+
+    Args:
+        folder: gets them.
+        redactor: knows the secrets.
+        remove: takes the texts out of an item's record; None where they stay.
+
+    Attributes:
+        keys: of all calls that the runs took.
+        data: the versions of each run's data.
+    """
+
+    def __init__(
+        self, folder: Path, redactor: Redactor, remove: Callable[[ItemRecord], ItemRecord] | None
+    ) -> None:
+        self._folder, self._redactor, self._remove = folder, redactor, remove
+        self.keys: set[str] = set()
+        self.data: dict[str, dict[str, str]] = {}
+
+    def add(self, run: RunFolder) -> None:
+        """Add the files of a run."""
+        _check(run, self.data)
+        path = self._folder / RUNS / run.run_id
+        path.mkdir(parents=True)
+        manifest = {name: value for name, value in run.read_manifest().items() if name != SIGNATURE}
+        self._write(path / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+        if (run.path / RECORD).exists():
+            record = run.read_record()
+            if self._remove is not None and record.failure is not None:
+                record = record.replaced(failure=record.failure.replaced(message="", traceback=""))
+            self._write(path / RECORD, record.model_dump_json(indent=2) + "\n")
+        if run.totals.exists():
+            self._write(path / TOTALS, run.totals.read_text(encoding="utf-8"))
+        with (path / JOURNAL).open("w", encoding="utf-8", newline="\n") as journal:
+            for number, line in enumerate(self._lines(run), start=1):
+                self._check_secrets(line, f"{run.journal}, line {number}")
+                journal.write(line)
+        versions = manifest.get("dependency_versions")
+        found = versions if isinstance(versions, Mapping) else {}
+        self.data[run.run_id] = {str(name): str(version) for name, version in found.items()}
+
+    def _lines(self, run: RunFolder) -> Iterator[str]:
+        for number, line in enumerate(whole_lines(run.journal), start=1):
+            record = item_from_json(line, f"{run.journal}, line {number}")
+            self.keys.update(keys_in(record))
+            if self._remove is None:
+                yield line.decode("utf-8")
+            else:
+                yield line_of(self._remove(record), "", str)[1].decode("utf-8")
+
+    def _write(self, path: Path, text: str) -> None:
+        self._check_secrets(text, str(path.relative_to(self._folder)))
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+    def _check_secrets(self, text: str, where: str) -> None:
+        if self._redactor.redact_json_text(text) != text:
+            named = " and ".join(self._redactor.names_in(text)) or "of a URL"
+            raise BundleError(
+                f"{where}: the secret {named} stands there, so no bundle is made.",
+                fix="Run the same command again that made the run: a secret that ModelGauge knows is taken out of all "
+                "that it writes. Or leave texts out of the bundle: --redact",
+            )
+
+
+def _check(run: RunFolder, others: Mapping[str, object]) -> None:
+    if run.run_id in others:
+        raise BundleError(f"Two of the runs have the id {run.run_id}.", fix="Make a bundle of each.")
+    if (why := unsafe_part(run.run_id)) is not None:
+        raise BundleError(f"The folder of the run {run.path} {why}.", fix="Rename it, then bundle it.")
+    if run.is_going_on():
+        raise BundleError(f"The run {run.run_id} is going on.", fix="Wait for its end, or stop it by Ctrl-C.")
+
+
+def _pack(file: Path, folder: Path, names: Sequence[str]) -> None:
+    """Write files into a gzipped tar archive, without a time, an owner or anything else that may differ."""
+    size = sum((folder / name).stat().st_size for name in names)
+    for level in (_COMPRESSED, _STORED):
+        with (
+            file.open("wb") as raw,
+            gzip.GzipFile("", "wb", level, raw, mtime=0) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            for name in names:
+                member = tarfile.TarInfo(name)
+                member.size = (folder / name).stat().st_size
+                with (folder / name).open("rb") as content:
+                    archive.addfile(member, content)
+        if size <= _MOST * file.stat().st_size:
+            return

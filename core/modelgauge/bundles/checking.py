@@ -1,0 +1,100 @@
+"""Checking runs and bundles by the names that a user gives."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from modelgauge.bundles.manifest import BUNDLE, changed, problems, read_manifest
+from modelgauge.bundles.run_checks import RunCheck, check_run
+from modelgauge.bundles.signing import who_signed
+from modelgauge.bundles.unbundling import is_bundle, make_cache, unpacked
+from modelgauge.engine.run_files.folder import RUNS, RunFolder, runs_in
+from modelgauge.errors import BundleError, RecordError
+from modelgauge.runs.naming import find_runs
+
+Scores = Callable[[RunCheck, str], None]
+"""Measures the answers of a run again, and adds what is found. The second argument is the name that the user gave."""
+
+
+@dataclass(slots=True)
+class Checked:
+    """What the check of a bundle, or of the runs of a name, found.
+
+    Args:
+        name: as the user gave it.
+        findings: about the bundle.
+        signed_by: a sentence; None where it is no bundle.
+        runs: the checks of the runs.
+    """
+
+    name: str
+    findings: list[str] = field(default_factory=list)
+    signed_by: str | None = None
+    runs: list[RunCheck] = field(default_factory=list)
+
+
+def check(name: str, data_dir: Path, allowed_signers: Path | None, scores: Scores | None) -> Checked:
+    """Check a bundle, the folder of an unpacked one, or runs.
+
+    Args:
+        name: a path, or what stands for runs.
+        data_dir: where runs are looked up.
+        allowed_signers: who must have signed a bundle; None for anybody or nobody.
+        scores: also measures again; None for no.
+
+    Raises:
+        RecordError: there is nothing of this name.
+    """
+    made, path = Checked(name), Path(name)
+    if is_bundle(path):
+        with TemporaryDirectory(prefix="modelgauge-check-") as scratch:
+            try:
+                with unpacked(path, Path(scratch)) as folder:
+                    _check_bundle(made, folder, allowed_signers, scores)
+            except BundleError as error:
+                made.findings.append(error.problem.rstrip("."))
+    elif (path / BUNDLE).is_file():
+        _note_signature(made, path, allowed_signers)
+        _check_runs(made, runs_in(path / RUNS), scores)
+    else:
+        _check_runs(made, find_runs(data_dir, name), scores)
+    return made
+
+
+def _check_bundle(made: Checked, folder: Path, allowed_signers: Path | None, scores: Scores | None) -> None:
+    made.findings += problems(folder, read_manifest(folder))
+    _note_signature(made, folder, allowed_signers)
+    make_cache(folder)
+    _check_runs(made, runs_in(folder / RUNS), scores)
+
+
+def _note_signature(made: Checked, folder: Path, allowed_signers: Path | None) -> None:
+    try:
+        made.signed_by = who_signed(folder, allowed_signers)
+    except BundleError as error:
+        made.findings.append(error.problem.rstrip("."))
+
+
+def _check_runs(made: Checked, runs: list[RunFolder], scores: Scores | None) -> None:
+    for run in runs:
+        try:
+            found = check_run(run)
+        except RecordError as error:
+            found = RunCheck(run)
+            found.add(error.problem.rstrip("."))
+        else:
+            for problem in _changed_since_unpacking(run):
+                found.add(problem)
+            if scores is not None:
+                scores(found, made.name)
+        made.runs.append(found)
+
+
+def _changed_since_unpacking(run: RunFolder) -> Iterator[str]:
+    """Which files of a run are not as in the bundle from which it was unpacked, if it was."""
+    folder = run.path.parent.parent
+    if run.path.parent.name == RUNS and (folder / BUNDLE).is_file():
+        manifest = read_manifest(folder)
+        if run.run_id in manifest.runs:
+            yield from changed(folder, manifest, run.run_id)

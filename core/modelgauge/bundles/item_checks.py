@@ -1,0 +1,148 @@
+"""What in the record of an item is not as the manifest of its run says."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from modelgauge.data.annotations import PromptInteractionAnnotations
+from modelgauge.data.item_records import ItemRecord, TestItemRecord
+from modelgauge.data.results import RecordedRange, Threshold
+from modelgauge.engine.measurer import Reducer, reduced
+from modelgauge.errors import ModelGaugeError
+
+_TOLERANCE = 1e-9
+
+
+def close(one: float, other: float) -> bool:
+    """Whether two numbers are equal, apart from the noise of floats."""
+    return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a run says of its items.
+
+    Args:
+        annotators: the names of its annotators.
+        chooses: whether each prompt may have some of them only.
+        reduce: how often each prompt was asked, and how the repeats became one.
+        thresholds: of measurements.
+        ranges: of measurements.
+    """
+
+    annotators: frozenset[str]
+    chooses: bool
+    reduce: Reducer
+    thresholds: Mapping[str, Threshold] = field(default_factory=dict)
+    ranges: Mapping[str, RecordedRange] = field(default_factory=dict)
+
+
+def problems_of(record: ItemRecord, declared: Declared) -> Iterator[str]:
+    """What is wrong with the record of an item."""
+    yield from _of_answers(record, declared)
+    if isinstance(record, TestItemRecord):
+        yield from _of_repeats(record, declared)
+        if not record.measurements:
+            yield "it was not measured"
+    yield from _of_values(record, declared)
+
+
+def _of_answers(record: ItemRecord, declared: Declared) -> Iterator[str]:
+    is_scored = isinstance(record, TestItemRecord)
+    prompts, repeats = record.test_item.prompts, declared.reduce.repeats
+    failed = {one.repeat for one in record.failed_repeats} if isinstance(record, TestItemRecord) else set()
+    by_repeat: dict[int, list[PromptInteractionAnnotations]] = {repeat: [] for repeat in range(repeats)}
+    for one in record.interactions:
+        by_repeat.setdefault(one.repeat, []).append(one)
+    for repeat, answered in by_repeat.items():
+        which = f" in repeat {repeat + 1}" if repeats > 1 else ""
+        if repeat >= repeats:
+            yield f"it has answers of repeat {repeat + 1}, and the run has {repeats}"
+            continue
+        for number, prompt in enumerate(prompts, start=1):
+            times, most = sum(one.prompt is prompt for one in answered), 1
+            if not times:  # in lines of version 1 each answer has a prompt of its own
+                times, most = sum(one.prompt == prompt for one in answered), prompts.count(prompt)
+            name = "its prompt" if len(prompts) == 1 else f"its prompt {number}"
+            if times > most:
+                yield f"{name} was answered {times} times{which}"
+            elif not times and is_scored and repeat not in failed:
+                yield f"{name} has no answer{which}"
+        if any(one.prompt not in prompts for one in answered):
+            yield f"it has an answer to a prompt that is not its own{which}"
+        for one in answered:
+            if not one.response.completions:
+                yield f"it has an answer without a completion{which}"
+            if is_scored and repeat not in failed:
+                yield from _of_annotations(one, declared, which)
+
+
+def _of_annotations(one: PromptInteractionAnnotations, declared: Declared, which: str) -> Iterator[str]:
+    for each in one.response.completions:
+        names = each.annotations.keys()
+        for name in sorted(names - declared.annotators):
+            yield f"it has the annotation '{name}'{which}, which the run does not declare"
+        missing = () if declared.chooses else sorted(declared.annotators - names)
+        for name in missing:
+            yield f"the annotation '{name}' is missing{which}"
+
+
+def _of_repeats(record: TestItemRecord, declared: Declared) -> Iterator[str]:
+    reduce = declared.reduce
+    if reduce.repeats == 1:
+        return
+    times = Counter(one.repeat for one in record.failed_repeats)
+    measured = len(record.repeat_measurements)
+    if measured + len(times) != reduce.repeats or times.total() != len(times):
+        yield f"{measured} of its repeats were measured and {times.total()} failed, of {reduce.repeats}"
+        return
+    try:
+        values = reduced(record.repeat_measurements, reduce)
+    except ModelGaugeError as error:
+        yield f"its repeats cannot be reduced: {error.problem}"
+        return
+    yield from differences(record.measurements, values, f"by {reduce.name} of its repeats")
+
+
+def _of_values(record: ItemRecord, declared: Declared) -> Iterator[str]:
+    for name, value in record.measurements.items():
+        low, high = declared.ranges.get(name, (None, None))
+        if (low is not None and value < low - _TOLERANCE) or (high is not None and value > high + _TOLERANCE):
+            yield f"{name} is {value:g}, outside its range"
+        elif name in record.binary and declared.reduce.repeats == 1 and value not in (0.0, 1.0):
+            yield f"{name} is {value:g}, and was given as True or False"
+    of_each: Sequence[Mapping[str, float]] = (record.measurements,)
+    if isinstance(record, TestItemRecord) and declared.reduce.repeats > 1:
+        of_each = record.repeat_measurements
+    for measurements in of_each:
+        for name, threshold in declared.thresholds.items():
+            said = measurements.get(f"{name}.passed")
+            if (
+                name in measurements
+                and said is not None
+                and bool(said) != threshold.is_reached(measurements[name])
+            ):
+                against = f"{measurements[name]:g}, its threshold {threshold.value:g}"
+                yield f"{name}.passed is {said:g}, where {name} is {against}"
+
+
+def differences(recorded: Mapping[str, Any], computed: Mapping[str, float], how: str) -> Iterator[str]:
+    """The measurements that differ, each in words.
+
+    Args:
+        recorded: by name.
+        computed: by name.
+        how: they were computed: "by the test".
+    """
+    for name in {**recorded, **computed}:
+        one, other = recorded.get(name), computed.get(name)
+        if one is None or other is None:
+            yield f"{name} is {_shown(one)} in the record, and {_shown(other)} {how}"
+        elif not close(one, other):
+            yield f"{name} is {one:.6g} in the record, and {other:.6g} {how}"
+
+
+def _shown(value: float | None) -> str:
+    return "missing" if value is None else f"{value:.6g}"

@@ -1,0 +1,98 @@
+"""Measuring the recorded answers of a run again, to see whether its scores come out as they are recorded.
+
+That runs the code of the test, and asks nobody: what judges answered comes from the cache.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from modelgauge.bundles.item_checks import differences
+from modelgauge.bundles.run_checks import RunCheck, equal
+from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
+from modelgauge.data.records import TestRecord
+from modelgauge.data.results import GIVEN, RunFailure
+from modelgauge.engine.run_files.folder import RECORD, RunFolder
+from modelgauge.errors import RecordError, RedactedAnswerError, RunStoppedError
+from modelgauge.rerun.again import rescore
+from modelgauge.rerun.original import Names, OriginalRun
+from modelgauge.rerun.trust import check_names
+from modelgauge.runs.items import JournalItems
+
+_NOW = "by the test now"
+
+
+def check_scores(made: RunCheck, data_dir: Path, names: Names, command: str, **options: Any) -> None:
+    """Measure the answers of a run again, and compare measurements and results.
+
+    Args:
+        made: the check of the run; it gets what is found.
+        data_dir: of the user.
+        names: what the caller names again, for a run that may be somebody else's.
+        command: that is given again with names that lack.
+        options: what `rescore` takes beside them.
+
+    Raises:
+        RecordError: a name is used that the caller must give again.
+        UsageError: the test cannot be made.
+    """
+    run = made.run
+    try:
+        original = OriginalRun(run)
+    except RecordError as error:
+        made.unchecked.append(f"The scores: {error.problem}")
+        return
+    if original.described.sut_uid == GIVEN and names.test is None and names.dataset is None:
+        made.unchecked.append(
+            "The scores: its answers were given to evaluate, and only its caller has the test."
+        )
+        return
+    check_names(original, names.with_options(options), "rescore", command)
+    given = {"test": names.test, "dataset": names.dataset, "metrics": names.metrics, "judge": names.judge}
+    with TemporaryDirectory(prefix="modelgauge-check-") as scratch:
+        try:
+            [again] = rescore(run.path, data_dir, **given, runs_dir=scratch, max_calls=0, **options)
+        except RecordError as error:
+            made.add(f"its answers cannot be measured again: {error.problem.rstrip('.')}")
+            return
+        _compare_items(made, JournalItems(RunFolder(Path(scratch) / again.run_id).journal))
+    if again.failure is not None:
+        left = made.items - again.counts.scored - again.counts.failed
+        made.unchecked.append(f"The scores of {left:,} items: {_why(again.failure)}")
+    elif (run.path / RECORD).exists() and not made.redacted:
+        for problem in _of_results(run.read_record(), again):
+            made.add(problem)
+
+
+def _why(failure: RunFailure) -> str:
+    if failure.error_type == RunStoppedError.__name__ and "--max-calls" in failure.message:
+        return (
+            "they need answers of annotators or judges that are not in the cache, and nothing is paid here."
+        )
+    return failure.message
+
+
+def _compare_items(made: RunCheck, again: JournalItems) -> None:
+    """Compare the items of two journals, both in the order of the test."""
+    new = again.in_order()
+    other = next(new, None)
+    for record in JournalItems(made.run.journal).in_order():
+        while other is not None and other.index < record.index:
+            other = next(new, None)
+        if other is not None and other.index == record.index and isinstance(record, TestItemRecord):
+            for problem in _differences(record, other):
+                made.add(problem, item=str(record.test_item.id))
+
+
+def _differences(record: TestItemRecord, again: ItemRecord) -> Iterator[str]:
+    if not isinstance(again, TestItemExceptionRecord):
+        yield from differences(record.measurements, again.measurements, _NOW)
+    elif again.error_type != RedactedAnswerError.__name__:
+        yield f"it was scored, and fails now: {again.error_type}: {again.message}"
+
+
+def _of_results(record: TestRecord, again: TestRecord) -> Iterator[str]:
+    for name in {**record.result, **again.result}:
+        if not equal(record.result.get(name), again.result.get(name)):
+            yield f"the result {name} is another when the answers are measured again"

@@ -1,0 +1,242 @@
+"""Checking a run by its files: each item once and whole, counts and results as the items say. Nothing is imported that
+the files name.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from modelgauge.bundles.item_checks import Declared, close, problems_of
+from modelgauge.config.run_options import RunOptions
+from modelgauge.data.estimates import Estimate
+from modelgauge.data.item_records import item_from_json
+from modelgauge.data.records import TestRecord
+from modelgauge.data.results import GIVEN, RecordedRange, normalized_result
+from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.description import WorkDescription
+from modelgauge.engine.measurer import reducer
+from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RECORD, TOTALS, RunFolder, whole_lines
+from modelgauge.engine.scored_items import JournalIndex
+from modelgauge.engine.totals import read_totals
+from modelgauge.errors import InvalidDataError, ModelGaugeError, RecordError
+from modelgauge.runs.state import recorded_run
+from modelgauge.stats.aggregations import mean_of_each
+from modelgauge.stats.measured import Range
+
+_OUTCOMES = ("scored", "partial", "sut_errors", "annotator_errors", "unscored", "failed_repeats")
+_ESTIMATES = ("value", "n", "stderr", "interval", "bounds", "n_clusters")
+_WITHOUT_RANGES = ("value", "n", "stderr", "n_clusters")
+_SAID_TWICE = (
+    "invocation_id", "run_timestamp", "test_uid", "test_initialization", "sut_uid", "sut_initialization",
+    "dependency_versions", "dataset", "annotators", "judges", "thresholds",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as it should be.
+
+    Args:
+        problem: in words, without a full stop.
+        line: of the journal.
+        item: its id.
+    """
+
+    problem: str
+    line: int | None = None
+    item: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{JOURNAL}, line {self.line}: " if self.line else ""
+        return f"{where}{'' if self.item is None else f'item {self.item}: '}{self.problem}"
+
+
+@dataclass(slots=True)
+class RunCheck:
+    """What the check of a run found.
+
+    Args:
+        run: its folder.
+        items: how many records of items its journal has.
+        findings: what is wrong.
+        redacted: the ids of the items whose texts were taken out: their answers cannot be checked.
+        unchecked: what else could not be checked, and why; sentences.
+    """
+
+    run: RunFolder
+    items: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    redacted: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
+
+    def add(self, problem: str, line: int | None = None, item: str | None = None) -> None:
+        self.findings.append(Finding(problem, line, item))
+
+
+def check_run(run: RunFolder) -> RunCheck:
+    """Check a run by its files alone.
+
+    Raises:
+        RecordError: it has no manifest that can be read.
+    """
+    made = RunCheck(run)
+    manifest = run.read_manifest()
+    try:
+        recorded = recorded_run(run)
+    except RecordError as error:
+        made.add(error.problem)
+        return made
+    record = recorded.record
+    if not recorded.ended:
+        became = "is going on" if recorded.going_on else "has not come to its end"
+        made.unchecked.append(f"The run {became}: it has no {RECORD}, so there are no totals and no results.")
+    options, own_methods = _described(manifest)
+    declared = Declared(
+        annotators=frozenset(_names(manifest.get("annotators")) or record.annotators),
+        chooses=record.sut_uid == GIVEN or "choose_annotators" in own_methods,
+        reduce=reducer(record.reduction or options.reduce, record.repeats),
+        thresholds=record.thresholds,
+        ranges=record.ranges or {},
+    )
+    index = JournalIndex(run.journal, _ranges(record.ranges), options, is_asked=record.prompts is not None)
+    tally = _check_items(made, declared, index)
+    if recorded.ended:
+        for problem in (*_of_manifest(manifest, record), *_of_counts(run, record, tally, made.items)):
+            made.add(problem)
+        _check_results(made, record, index, options, own_methods)
+    return made
+
+
+def _described(manifest: Mapping[str, Any]) -> tuple[RunOptions, tuple[str, ...]]:
+    """The options of a run, and which methods its test defines itself; a session of pytest has options of its own."""
+    try:
+        described = WorkDescription.load(manifest)
+    except InvalidDataError:
+        return RunOptions(), ()
+    own = described.own_methods
+    return described.run_options(), ("aggregate_measurements",) if own is None else own
+
+
+def _names(declared: object) -> list[str]:
+    return list(declared) if isinstance(declared, dict) else []
+
+
+def _ranges(recorded: Mapping[str, RecordedRange] | None) -> dict[str, Range]:
+    return {
+        name: (-math.inf if low is None else low, math.inf if high is None else high)
+        for name, (low, high) in (recorded or {}).items()
+    }
+
+
+def _check_items(made: RunCheck, declared: Declared, index: JournalIndex) -> Tally:
+    """Check the lines of the journal one by one."""
+    tally, offset, number = Tally(), 0, 0
+    ids: dict[str, int] = {}
+    places: dict[int, int] = {}
+    for number, line in enumerate(whole_lines(made.run.journal), start=1):
+        try:
+            record = item_from_json(line, f"line {number}")
+        except RecordError as error:
+            made.add(error.problem.removeprefix(f"line {number} "), number)
+        else:
+            made.items += 1
+            name = str(record.test_item.id)
+            if (first := ids.setdefault(name, number)) != number:
+                made.add(f"it stands in line {first} too", number, name)
+            elif (first := places.setdefault(record.index, number)) != number:
+                made.add(f"its place in the test, {record.index}, is that of line {first} too", number, name)
+            for problem in problems_of(record, declared):
+                made.add(problem, number, name)
+            if record.redacted:
+                made.redacted.append(name)
+            tally.count(record)
+            index.add(record, offset, record.test_item)
+            tally.sut_calls.paid += len(record.interactions)
+        offset += len(line)
+    if made.run.journal.exists() and made.run.journal.stat().st_size != offset:
+        made.add("the line has no end", number + 1)
+    return tally
+
+
+def _of_manifest(manifest: Mapping[str, Any], record: TestRecord) -> Iterator[str]:
+    said = record.model_dump(mode="json")
+    for name in _SAID_TWICE:
+        if name in manifest and said[name] and manifest[name] != said[name]:
+            yield f"{RECORD} and {MANIFEST} differ in {name}"
+
+
+def _of_counts(run: RunFolder, record: TestRecord, tally: Tally, items: int) -> Iterator[str]:
+    counts, ended = record.counts, record.failure is None and not record.cancelled
+    for name in _OUTCOMES:
+        said, found = getattr(counts, name), tally.outcomes[name]
+        if said != found:
+            yield f"{RECORD} counts {said:,} {name}, and the items are {found:,}"
+    if counts.items < items or (ended and record.sut_uid != GIVEN and counts.items != items):
+        yield f"{RECORD} counts {counts.items:,} items, and the journal has {items:,}"
+    answers, calls = tally.sut_calls.paid, counts.sut_calls.paid + counts.sut_calls.cached
+    if record.sut_uid != GIVEN and run.rescores() is None and calls < answers:
+        yield f"{RECORD} counts {calls:,} answers of the SUT, and the items have {answers:,}"
+    totals = read_totals(run)
+    if totals is None or not totals.ended:
+        return
+    for name in ("sut_calls", "annotator_calls", "judge_calls", "unkept"):
+        if getattr(totals, name) != getattr(counts, name):
+            yield f"{RECORD} and {TOTALS} differ in {name}"
+    if record.spent is not None and totals.spent != record.spent:
+        yield f"{RECORD} and {TOTALS} differ in what was spent"
+
+
+# --- results ---------------------------------------------------------------------------------------------------------
+
+
+def _check_results(
+    made: RunCheck, record: TestRecord, index: JournalIndex, options: RunOptions, own_methods: tuple[str, ...]
+) -> None:
+    """Compute the mean of each measurement again, and compare it with the result of this name."""
+    counts = record.counts
+    if record.prompts is not None and record.prompts != len(index.prompts):
+        made.add(f"{RECORD} counts {record.prompts:,} prompts, and the items have {len(index.prompts):,}")
+    known = None if counts.not_begun is None else counts.items + counts.not_begun
+    population = None
+    if options.finite:
+        population = known if record.sample is None else record.sample.total
+    items = index.items(known, population)
+    try:
+        means = normalized_result(mean_of_each(items), record.reduction)
+    except ModelGaugeError as error:
+        made.add(f"the means of the items cannot be computed: {error.problem}")
+        return
+    own = "aggregate_measurements" in own_methods
+    others = sorted(record.result.keys() - means.keys())
+    for name, mean in means.items():
+        found = record.result.get(name)
+        if not isinstance(found, Estimate):
+            others += [] if found is None or name in others else [name]
+            continue
+        compared = _ESTIMATES if record.ranges is not None else _WITHOUT_RANGES
+        parts = [part for part in compared if not equal(getattr(found, part), getattr(mean, part))]
+        if "bounds" in parts and (record.failure is not None or made.run.rescores() is not None):
+            parts.remove("bounds")  # how many items are missing is not in the record
+        if parts and (own or made.redacted):
+            others.append(name)
+        elif parts:
+            of_record, of_items = (f"{one.value:.6g} over {one.n:,} items" for one in (found, mean))
+            made.add(
+                f"the result {name} is {of_record}, and of the items {of_items}: {', '.join(parts)} differ"
+            )
+    if others:
+        made.unchecked.append(f"Results that the test computes in its own way: {', '.join(others)}.")
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Whether two results are equal, or two parts of one, apart from the noise of floats."""
+    if isinstance(one, Estimate) and isinstance(other, Estimate):
+        return all(equal(getattr(one, part), getattr(other, part)) for part in _ESTIMATES)
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(equal(one[name], other[name]) for name in one)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(equal, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return close(one, other)
+    return bool(one == other)

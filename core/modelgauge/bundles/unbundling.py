@@ -1,0 +1,99 @@
+"""Unpacking a bundle into a folder of its own, which is also the data folder of its runs, with their cache.
+
+What a bundle holds may come from anybody: nothing is used before it is checked, and its rows enter no other cache.
+"""
+
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from modelgauge.bundles.cache_rows import fill
+from modelgauge.bundles.manifest import ASK_AGAIN, ROWS, BundleManifest, problems, read_manifest
+from modelgauge.bundles.signing import who_signed
+from modelgauge.cache.store import DiskCache
+from modelgauge.dependencies.safety import UnpackLimits
+from modelgauge.dependencies.unpack import Steps, apply_steps
+from modelgauge.errors import BundleError, UnsafeArchiveError, UsageError
+
+_GZIP = b"\x1f\x8b"
+
+
+def is_bundle(path: Path) -> bool:
+    """Whether a path is that of a file that begins as bundles do."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(2) == _GZIP
+
+
+def unbundle(file: Path, folder: Path, allowed_signers: Path | None = None) -> tuple[BundleManifest, str]:
+    """Unpack a bundle into a new folder, which appears whole or not at all.
+
+    Args:
+        file: the bundle.
+        folder: is made; it becomes the data folder of the runs.
+        allowed_signers: see `who_signed`.
+
+    Returns:
+        The manifest, and a sentence that says who signed the bundle.
+
+    Raises:
+        UsageError: the folder exists.
+        BundleError: the bundle is damaged, is not what its manifest says, or is not signed by one of the allowed.
+    """
+    if folder.exists() or folder.is_symlink():
+        raise UsageError(f"{folder} exists already.", fix="Name a new folder: -o FOLDER")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with unpacked(file, folder.parent) as made:
+        manifest = read_manifest(made)
+        if found := list(problems(made, manifest)):
+            more = f" So are {len(found) - 1:,} more things." if len(found) > 1 else ""
+            raise BundleError(f"{file} is damaged or was changed: {found[0]}.{more}", fix=ASK_AGAIN)
+        signed_by = who_signed(made, allowed_signers)
+        make_cache(made)
+        made.rename(folder)
+    return manifest, signed_by
+
+
+@contextmanager
+def unpacked(file: Path, beside: Path) -> Iterator[Path]:
+    """Give a temporary folder with the files of a bundle, which are not checked yet.
+
+    Args:
+        file: the bundle.
+        beside: the folder in which the temporary one is made.
+
+    Raises:
+        BundleError: it is no archive, or one that is not safe to unpack.
+    """
+    if not is_bundle(file):
+        raise BundleError(f"{file} is no bundle.", fix="Give a file that `modelgauge bundle` wrote.")
+    made = beside / f".bundle-{secrets.token_hex(6)}"
+    made.mkdir(mode=0o700)
+    try:
+        apply_steps(file, made, Steps("gzip", "tar"), archive=str(file), limits=UnpackLimits())
+        yield made
+    except UnsafeArchiveError as error:
+        raise BundleError(error.problem, fix=ASK_AGAIN) from error
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def make_cache(folder: Path) -> None:
+    """Make the cache of an unpacked bundle from its rows.
+
+    Raises:
+        BundleError: a row does not belong to its key.
+    """
+    rows = folder / ROWS
+    if not rows.exists():
+        return
+    cache = DiskCache(folder / "cache")
+    try:
+        fill(cache, rows)
+    finally:
+        cache.close()
+        cache.leave()
+    rows.unlink()

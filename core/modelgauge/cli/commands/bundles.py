@@ -1,0 +1,272 @@
+"""`modelgauge bundle`, `unbundle` and `check`: runs for other people, and whether runs are what they say."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from modelgauge.cli.command_options import (
+    data_dir_option,
+    dependency_option,
+    judge_option,
+    offline_option,
+    shared_options,
+    together,
+)
+from modelgauge.cli.program import FAILED
+from modelgauge.reports.layout import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from modelgauge.bundles.checking import Checked, Scores
+    from modelgauge.bundles.run_checks import RunCheck
+    from modelgauge.cli.app import App
+    from modelgauge.config.redaction import Redactor
+    from modelgauge.engine.run_files.folder import RunFolder
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_MOST_NAMED = 5
+
+allowed_signers_option = click.option(
+    "--allowed-signers",
+    type=_FILE,
+    metavar="FILE",
+    help="Demand a signature by somebody in this file, of the form that `man ssh-keygen` describes.",
+)
+
+
+@click.command("bundle")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The bundle."
+)
+@click.option(
+    "--sign", "key", type=_FILE, metavar="KEY", help="Sign the bundle with this key, by ssh-keygen."
+)
+@click.option(
+    "--redact", is_flag=True, help="Leave out prompts, answers, contexts, annotations and the cache rows."
+)
+@data_dir_option
+@shared_options
+def bundle(
+    app: App, /, *, runs: Sequence[str], output: Path, key: Path | None, redact: bool, as_json: bool
+) -> None:
+    """Write runs into one file for other people: their files, and the answers of the cache that they used.
+
+    RUN is as for `modelgauge show`. With the answers, the runs can be measured again without a paid call; `modelgauge
+    unbundle` unpacks the file, `modelgauge check` checks it. A manifest in it has the SHA-256 of all files. Without
+    --sign nothing proves who made it. A bundle with a known secret is not made; rows of the cache with one are left
+    out.
+
+    \b
+    Examples:
+      modelgauge bundle latest -o run.mgb
+      modelgauge bundle 20260131-120000-a1b2c3 -o run.mgb --sign ~/.ssh/id_ed25519
+    """
+    from modelgauge.bundles.bundling import bundle as made_bundle
+    from modelgauge.bundles.signing import UNSIGNED
+    from modelgauge.cli.running import OutputFile
+
+    found = _runs(app, runs)
+    kept = OutputFile(output, app.settings.data_dir, "--output")
+    made = made_bundle(found, app.settings.data_dir, kept.path, _all_secrets(app), key=key, redact=redact)
+    size = output.stat().st_size
+    if as_json:
+        app.show_json(
+            {"bundle": str(output), "bytes": size, **made.model_dump(mode="json", exclude={"files"})}
+        )
+        return
+    rows = made.cache_rows
+    app.show(f"{output}  {counted(len(found), 'run')}, {counted(rows.kept, 'cache row')}, {size:,} bytes")
+    if rows.missing:
+        app.note(f"{counted(rows.missing, 'row')} that the runs used are not in the cache any more.")
+    if rows.secret:
+        app.note(f"{counted(rows.secret, 'row')} with a secret left out.")
+    app.note(UNSIGNED if key is None else f"Signed with {key}.")
+
+
+def _runs(app: App, names: Sequence[str]) -> list[RunFolder]:
+    """The folders of runs, each once."""
+    from modelgauge.files.regular import real_path
+    from modelgauge.runs.naming import find_runs
+
+    found = (run for name in names for run in find_runs(app.settings.data_dir, name))
+    return list({real_path(run.path): run for run in found}.values())
+
+
+def _all_secrets(app: App) -> Redactor:
+    """A redactor that knows the secrets that any installed plugin wants, as far as they can be found."""
+    from modelgauge.errors import ModelGaugeError
+
+    for registry in app.plugins.registries:
+        for injection in (one for entry in registry for one in entry.injections):
+            try:
+                app.secrets.find(injection.secret_class().description())
+            except ModelGaugeError as error:
+                app.note(f"Warning: {error}")
+    return app.secrets.redactor
+
+
+@click.command("unbundle")
+@click.argument("file", type=_FILE)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="The folder, which is made.  [default: the name of the file without its ending]",
+)
+@allowed_signers_option
+@shared_options
+def unbundle(
+    app: App, /, *, file: Path, output: Path | None, allowed_signers: Path | None, as_json: bool
+) -> None:
+    """Unpack a bundle into a new folder, with a cache of its own: its answers never enter yours.
+
+    The folder is the data folder of the runs. They are not your own: `resume` and `rescore` use what they name only
+    when you name it again. What the bundle answers is read for these runs alone, and costs nothing. A bundle that is
+    damaged, was changed, or is not safe to unpack leaves nothing behind.
+
+    \b
+    Examples:
+      modelgauge unbundle run.mgb
+      modelgauge unbundle run.mgb -o received --allowed-signers team_keys
+    """
+    from modelgauge.bundles.unbundling import unbundle as unpack
+
+    folder = output or Path(file.stem if file.suffix else f"{file.name}.unpacked")
+    manifest, signed_by = unpack(file, folder, allowed_signers)
+    paths = [folder / "runs" / run for run in manifest.runs]
+    if as_json:
+        facts = manifest.model_dump(mode="json", exclude={"files"})
+        app.show_json({"folder": str(folder), "signature": signed_by, **facts})
+        return
+    for path in paths:
+        app.show(str(path))
+    app.note(signed_by)
+
+
+# --- check -----------------------------------------------------------------------------------------------------------
+
+_names_again = together(
+    click.option("--test", metavar="UID", help="The run's test, named again."),
+    click.option("--dataset", type=_FILE, metavar="FILE", help="The run's file of goldens, named again."),
+    click.option(
+        "--metric", "metrics", multiple=True, metavar="UID", help="The run's metric, named again; repeatable."
+    ),
+    judge_option,
+    dependency_option,
+    offline_option,
+)
+
+
+@click.command("check")
+@click.argument("names", nargs=-1, required=True, metavar="RUN|BUNDLE...")
+@allowed_signers_option
+@click.option(
+    "--rescore",
+    is_flag=True,
+    help="Measure the recorded answers again too. That runs the code of the test; nothing is paid.",
+)
+@_names_again
+@data_dir_option
+@shared_options
+def check(
+    app: App,
+    /,
+    *,
+    names: Sequence[str],
+    allowed_signers: Path | None,
+    rescore: bool,
+    as_json: bool,
+    **again: Any,
+) -> None:
+    """Check that runs are what they say: each item asked, answered, annotated and measured once; counts and results.
+
+    Each item has one record, with an answer to every prompt, the annotations that the test declares, and
+    measurements; the counts are those of the items; the means of the measurements are the results. Of a bundle, or a
+    folder that `unbundle` made, the SHA-256 of all files too. Each finding is a line, and the exit code is then 1.
+    Items whose texts were taken out are listed, since nobody can check their answers.
+
+    Names are given again, for --rescore, only where a run is not known to be your own, as for `modelgauge rescore`.
+
+    \b
+    Examples:
+      modelgauge check latest
+      modelgauge check run.mgb --allowed-signers team_keys
+      modelgauge check 20260131-120000-a1b2c3 --rescore
+    """
+    from modelgauge.bundles.checking import check as checked
+
+    scores = _rescorer(app, again) if rescore else None
+    found = [checked(name, app.settings.data_dir, allowed_signers, scores) for name in names]
+    if any(one.findings or any(run.findings for run in one.runs) for one in found):
+        app.exit_code = FAILED
+    if as_json:
+        app.show_json({"checked": [_as_json(one) for one in found]})
+        return
+    for one in found:
+        for line in _lines(one, rescored=rescore):
+            app.show(line)
+
+
+def _rescorer(app: App, again: dict[str, Any]) -> Scores:
+    """What measures the answers of a run again."""
+    from modelgauge.bundles.rescoring import check_scores
+    from modelgauge.rerun.original import Names
+
+    dependencies = again.pop("dependencies")
+    options = {"dependencies": dependencies, "plugin_files": app.settings.plugins, "secrets": app.secrets}
+    names = Names(**again)
+
+    def scores(found: RunCheck, name: str) -> None:
+        command = f"modelgauge check {shlex.quote(name)} --rescore"
+        check_scores(found, app.settings.data_dir, names, command, **options)
+
+    return scores
+
+
+def _lines(checked: Checked, *, rescored: bool) -> Iterator[str]:
+    """What was found, a line for each finding."""
+    for problem in checked.findings:
+        yield f"{checked.name}: {problem}"
+    for run in checked.runs:
+        for finding in run.findings:
+            yield f"{run.run.run_id}, {finding}"
+        findings = counted(len(run.findings), "finding") if run.findings else "nothing wrong"
+        yield f"{run.run.run_id}: {counted(run.items, 'item')}, {findings}"
+        if run.redacted:
+            more = ", ..." if len(run.redacted) > _MOST_NAMED else ""
+            named = ", ".join(run.redacted[:_MOST_NAMED]) + more
+            number = counted(len(run.redacted), "item")
+            yield f"  Not checked. Texts were taken out of {number}: {named}"
+        for sentence in run.unchecked:
+            yield f"  Not checked. {sentence}"
+        if not rescored:
+            yield "  Scores were not computed again: --rescore measures the recorded answers."
+    if checked.signed_by is not None:
+        yield checked.signed_by
+
+
+def _as_json(checked: Checked) -> dict[str, Any]:
+    return {
+        "name": checked.name,
+        "findings": checked.findings,
+        "signature": checked.signed_by,
+        "runs": [
+            {
+                "run_id": run.run.run_id,
+                "items": run.items,
+                "findings": [
+                    {"line": one.line, "item": one.item, "problem": one.problem} for one in run.findings
+                ],
+                "redacted": run.redacted,
+                "unchecked": run.unchecked,
+            }
+            for run in checked.runs
+        ],
+    }
