@@ -4,12 +4,12 @@ import gzip
 import json
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from modelgauge.bundles.cache_rows import keys_in, write_rows
 from modelgauge.bundles.manifest import (
-    BUNDLE,
     ROWS,
     SIGNED_BY,
     BundleManifest,
@@ -18,10 +18,21 @@ from modelgauge.bundles.manifest import (
 )
 from modelgauge.bundles.redacting import TextRemover
 from modelgauge.bundles.signing import sign
+from modelgauge.cache.base import ResponseCache
+from modelgauge.cache.opening import existing_cache
 from modelgauge.config.redaction import Redactor
 from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.dependencies.safety import unsafe_part
-from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RECORD, RUNS, TOTALS, RunFolder, whole_lines
+from modelgauge.engine.run_files.folder import (
+    BUNDLE,
+    JOURNAL,
+    MANIFEST,
+    RECORD,
+    RUNS,
+    TOTALS,
+    RunFolder,
+    whole_lines,
+)
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.run_files.manifest import SIGNATURE
 from modelgauge.errors import BundleError
@@ -37,6 +48,7 @@ def bundle(
     output: Path,
     redactor: Redactor,
     *,
+    cache: str | None = None,
     key: Path | None = None,
     redact: bool = False,
 ) -> BundleManifest:
@@ -44,9 +56,10 @@ def bundle(
 
     Args:
         runs: at least one.
-        data_dir: whose cache is looked in for runs that lie in no data folder.
+        data_dir: of the user; its cache is looked in for runs that lie in no data folder.
         output: the file, which appears whole or not at all.
         redactor: knows the secrets.
+        cache: the user's cache, where that is not in a data folder: a folder, or a URL.
         key: signs it, by `ssh-keygen`; None for an unsigned bundle.
         redact: whether prompts, answers, contexts, annotations and the messages of errors are left out, and the rows.
 
@@ -62,8 +75,8 @@ def bundle(
             made.add(run)
         rows = RowCounts()
         if not redact:
-            caches = {run.path.parent.parent if run.path.parent.name == RUNS else data_dir for run in runs}
-            rows = write_rows(folder / ROWS, [one / "cache" for one in sorted(caches)], made.keys, redactor)
+            with _caches_of(runs, data_dir, cache) as caches:
+                rows = write_rows(folder / ROWS, caches, made.keys, redactor)
         names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
         manifest = BundleManifest(
             runs=tuple(made.data),
@@ -145,6 +158,18 @@ class _Contents:
                 fix="Run the same command again that made the run: a secret that ModelGauge knows is taken out of all "
                 "that it writes. Or leave texts out of the bundle: --redact",
             )
+
+
+@contextmanager
+def _caches_of(
+    runs: Sequence[RunFolder], data_dir: Path, cache: str | None
+) -> Iterator[Sequence[ResponseCache]]:
+    """Open the caches that runs may have used: the user's, and those of their data folders."""
+    folders = {run.path.parent.parent if run.path.parent.name == RUNS else data_dir for run in runs}
+    places = [*([] if cache is None else [(cache, data_dir)]), *((None, one) for one in sorted(folders))]
+    with ExitStack() as stack:
+        opened = [stack.enter_context(existing_cache(*place)) for place in places]
+        yield [one for one in opened if one is not None]
 
 
 def _check(run: RunFolder, others: Mapping[str, object]) -> None:

@@ -2,16 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 from modelgauge.bundles.manifest import ASK_AGAIN, ROWS, RowCounts
+from modelgauge.cache.base import ResponseCache
 from modelgauge.cache.database import LARGEST
 from modelgauge.cache.keys import Entry, Key, was_redacted
-from modelgauge.cache.store import DiskCache, existing_cache
 from modelgauge.config.redaction import Redactor
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.errors import BundleError
@@ -32,23 +31,24 @@ def keys_in(record: ItemRecord) -> Iterator[str]:
             yield from of_completion.values()
 
 
-def write_rows(file: Path, folders: Iterable[Path], keys: Iterable[str], redactor: Redactor) -> RowCounts:
+def write_rows(
+    file: Path, caches: Sequence[ResponseCache], keys: Iterable[str], redactor: Redactor
+) -> RowCounts:
     """Write the rows of these keys; rows with a secret are left out.
 
     Args:
         file: is made.
-        folders: of the caches that may have the rows; they need not exist.
+        caches: that may have the rows.
         keys: digests.
         redactor: knows the secrets.
     """
     kept = missing = secret = 0
-    with ExitStack() as stack, file.open("w", encoding="ascii", newline="\n") as lines:
-        caches = [stack.enter_context(existing_cache(folder)) for folder in folders]
+    with file.open("w", encoding="ascii", newline="\n") as lines:
         for group in _groups(sorted(keys)):
             entries: dict[str, Entry] = {}
             for cache in caches:
                 lacking = [digest for digest in group if digest not in entries]
-                entries |= {} if cache is None else cache.entries_at(lacking)
+                entries |= cache.entries_at(lacking)
             missing += len(group) - len(entries)
             for _, entry in sorted(entries.items()):
                 texts = (entry.key.parts, entry.response)
@@ -61,7 +61,7 @@ def write_rows(file: Path, folders: Iterable[Path], keys: Iterable[str], redacto
     return RowCounts(kept=kept, missing=missing, secret=secret)
 
 
-def fill(cache: DiskCache, file: Path) -> None:
+def fill(cache: ResponseCache, file: Path) -> None:
     """Put the rows of a file, which may be anybody's, into a cache.
 
     Raises:

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from modelgauge.bundles.manifest import BUNDLE, changed, problems, read_manifest
+from modelgauge.bundles.manifest import changed, problems, read_manifest
 from modelgauge.bundles.run_checks import RunCheck, check_run
 from modelgauge.bundles.signing import who_signed
 from modelgauge.bundles.unbundling import is_bundle, make_cache, unpacked
-from modelgauge.engine.run_files.folder import RUNS, RunFolder, runs_in
+from modelgauge.engine.run_files.folder import BUNDLE, RUNS, RunFolder, runs_in
 from modelgauge.errors import BundleError, RecordError
 from modelgauge.runs.naming import find_runs
 
@@ -93,8 +93,8 @@ def _check_runs(made: Checked, runs: list[RunFolder], scores: Scores | None) -> 
 
 def _changed_since_unpacking(run: RunFolder) -> Iterator[str]:
     """Which files of a run are not as in the bundle from which it was unpacked, if it was."""
-    folder = run.path.parent.parent
-    if run.path.parent.name == RUNS and (folder / BUNDLE).is_file():
+    if run.is_bundled():
+        folder = run.path.parent.parent
         manifest = read_manifest(folder)
         if run.run_id in manifest.runs:
             yield from changed(folder, manifest, run.run_id)

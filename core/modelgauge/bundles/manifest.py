@@ -13,12 +13,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from modelgauge.data.base import Count, Frozen
-from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RECORD, RUNS, TOTALS, read_json
+from modelgauge.engine.run_files.folder import BUNDLE, JOURNAL, MANIFEST, RECORD, RUNS, TOTALS, read_json
 from modelgauge.engine.run_files.manifest import SIGNATURE
 from modelgauge.errors import BundleError, InvalidDataError, RecordError
 from modelgauge.files.regular import opened
 
-BUNDLE, ROWS = "bundle.json", "cache.jsonl"
+ROWS = "cache.jsonl"
 SIGNED_BY = f"{BUNDLE}.sig"
 VERSION = 1
 RUN_FILES = (MANIFEST, JOURNAL, RECORD, TOTALS)

@@ -4,7 +4,8 @@ import re
 import subprocess
 from pathlib import Path
 
-from modelgauge.bundles.manifest import BUNDLE, SIGNED_BY
+from modelgauge.bundles.manifest import SIGNED_BY
+from modelgauge.engine.run_files.folder import BUNDLE
 from modelgauge.errors import BundleError, UsageError
 from modelgauge.files.regular import bytes_of
 

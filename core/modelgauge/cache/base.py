@@ -86,6 +86,10 @@ class ResponseCache(Protocol):
         """All sound entries."""
         ...
 
+    def entries_at(self, digests: Collection[str]) -> dict[str, Entry]:
+        """The entries of these keys that are there; as for `get_many`."""
+        ...
+
     def verify(self) -> Verdict:
         """Read every entry, check it against its key and checksum, and quarantine what is damaged."""
         ...

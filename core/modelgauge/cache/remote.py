@@ -140,11 +140,15 @@ class RemoteCache(ABC):
 
     def get_many(self, digests: Collection[str]) -> dict[str, str]:
         """The JSON texts of the responses that are there; damaged ones are quarantined, and count as missing."""
+        return {digest: entry.response for digest, entry in self.entries_at(digests).items()}
+
+    def entries_at(self, digests: Collection[str]) -> dict[str, Entry]:
+        """The entries of these keys that are there; damaged ones are quarantined, and count as missing."""
         wanted, found = iter(digests), {}
         while group := list(islice(wanted, _GROUP)):
             for entry in self._sound(self._do(partial(self.read, group))):
                 if not was_redacted(entry.key.parts + entry.response):
-                    found[entry.key.digest] = entry.response
+                    found[entry.key.digest] = entry
         return found
 
     def put_many(self, entries: Sequence[Entry]) -> None:

@@ -206,6 +206,10 @@ class OriginalRun:
         given |= {name: value for name, value in self.described.chosen("record").items() if value}
         if self.folder.path.parent.name != RUNS:  # it was moved, or made elsewhere
             given.setdefault("runs_dir", self.folder.path.parent)
+        if (
+            self.folder.is_bundled()
+        ):  # whatever the settings say: nothing of a stranger's enters the user's cache
+            given["cache"] = None
         versions = self.described.dependency_versions.items()
         return Runner(
             self._data_dir(settings, data_dir),
@@ -216,7 +220,7 @@ class OriginalRun:
         )
 
     def _data_dir(self, settings: Settings, given: str | Path | None) -> Path:
-        """Where the cache of the run is: above it, unless its folder was moved; then the caller's.
+        """The data folder of the run, with its cache: above it, unless its folder was moved; then the caller's.
 
         The path in the manifest is never used: nothing is written to a place that only a found file names.
         """

@@ -10,7 +10,7 @@ from bundled_runs import ASKED, Questions, answer, edit_json, edit_lines
 from modelgauge import FunctionSUT, TestItem, load_record, rescore, resume
 from modelgauge.bundles.bundling import bundle
 from modelgauge.bundles.unbundling import unbundle
-from modelgauge.cache.store import DiskCache
+from modelgauge.cache.opening import existing_cache
 from modelgauge.config.redaction import Redactor
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import BundleError, RecordError, UsageError
@@ -91,25 +91,26 @@ def test_a_stopped_run_goes_on_with_the_answers_of_the_bundle(make_run, data_dir
     assert not any(text.startswith("length of") for text in ASKED)  # the bundle has those
 
 
-def test_foreign_rows_never_enter_the_users_cache(run, bundled, data_dir, tmp_path):
-    def rows(folder):
-        cache = DiskCache(folder / "cache")
-        found = {entry.key.digest for entry in cache.entries()}
-        cache.close()
-        cache.leave()
-        return found
+def digests_in(folder):
+    with existing_cache(str(folder), folder) as cache:
+        return {entry.key.digest for entry in cache.entries()}
 
-    before = rows(data_dir)
-    cache = DiskCache(data_dir / "cache")
-    cache.clear()
-    cache.close()
-    cache.leave()
-    unbundle(bundled, tmp_path / "received")
-    rescore(
-        tmp_path / "received" / "runs" / run.run_id, data_dir, plugins=Plugins(), test=Questions("questions")
-    )
-    assert rows(data_dir) == set()
-    assert rows(tmp_path / "received") == before
+
+def test_foreign_rows_never_enter_the_users_cache(make_run, tmp_path, monkeypatch):
+    """Also where the settings name one."""
+    own = tmp_path / "own"
+    monkeypatch.setenv("MODELGAUGE_CACHE", str(own))
+    run = make_run()
+    bundle([run], tmp_path, tmp_path / "run.mgb", Redactor(), cache=str(own))
+    used = digests_in(own)
+    with existing_cache(str(own), own) as cache:
+        cache.clear()
+    unbundle(tmp_path / "run.mgb", tmp_path / "received")
+    folder = tmp_path / "received" / "runs" / run.run_id
+    [again] = rescore(folder, plugins=Plugins(), test=Questions("questions"), max_calls=0)
+    assert again.failure is None
+    assert digests_in(own) == set()
+    assert digests_in(tmp_path / "received" / "cache") == used
 
 
 def test_all_runs_of_a_command_are_in_one_bundle_with_shared_rows_once(make_run, data_dir, tmp_path):

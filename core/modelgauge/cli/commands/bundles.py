@@ -73,7 +73,10 @@ def bundle(
 
     found = _runs(app, runs)
     kept = OutputFile(output, app.settings.data_dir, "--output")
-    made = made_bundle(found, app.settings.data_dir, kept.path, _all_secrets(app), key=key, redact=redact)
+    settings, secrets = app.settings, _all_secrets(app)
+    made = made_bundle(
+        found, settings.data_dir, kept.path, secrets, cache=settings.cache, key=key, redact=redact
+    )
     size = output.stat().st_size
     if as_json:
         app.show_json(

@@ -29,6 +29,10 @@ REPORT = "report.html"
 """The page of the run, which `modelgauge.reports` writes."""
 
 
+BUNDLE = "bundle.json"
+"""The manifest of a bundle; in a data folder, it says that the runs and the cache there were unpacked from one."""
+
+
 def new_id(now: datetime | None = None, mark: str | None = None) -> str:
     """An id that sorts by time, so that the runs of one command keep their order.
 
@@ -100,6 +104,10 @@ class RunFolder:
         if own is not None:
             own.close()
         return own is None
+
+    def is_bundled(self) -> bool:
+        """Whether it lies in the folder of an unpacked bundle, whose cache is for these runs alone."""
+        return self.path.parent.name == RUNS and (self.path.parent.parent / BUNDLE).is_file()
 
     def forget_if_empty(self) -> None:
         """Remove the folder of a run that never began."""
