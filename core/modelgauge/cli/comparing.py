@@ -30,6 +30,17 @@ _MOST_COMPARED = 50_000  # items, which are read once more
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
+format_option = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(FORMATS),
+    default=FORMATS[0],
+    show_default=True,
+    help="How a comparison is shown. github: annotations and a summary in Markdown, which is also appended to "
+    "$GITHUB_STEP_SUMMARY.",
+)
+
+
 def _conditions(
     _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
 ) -> tuple[Condition, ...]:
@@ -198,7 +209,7 @@ def _first_sentence(row: MeasurementComparison | MacroComparison, comparison: Co
 
 # --- comparing runs with a baseline once they have ended ----------------------------------------------
 
-_OF_BASELINE = ("measurements", "lower_is_better", "higher_is_better")
+_OF_BASELINE = ("measurements", "lower_is_better", "higher_is_better", "allow")
 
 baseline_options = together(
     click.option(
@@ -209,9 +220,10 @@ baseline_options = together(
     ),
     gate_options,
     declared_options({name: OPTIONS[name] for name in _OF_BASELINE}),
+    format_option,
     heading="Comparison with a baseline",
 )
-"""The options of `run-test` that compare its runs with a baseline; `pop_baseline` takes them."""
+"""The options of commands that compare their runs with a baseline; `pop_baseline` takes them."""
 
 
 def pop_baseline(app: App, given: dict[str, Any]) -> BaselineCheck | None:
@@ -222,10 +234,14 @@ def pop_baseline(app: App, given: dict[str, Any]) -> BaselineCheck | None:
         RecordError: there is no such run.
     """
     gates, options = pop_gates(given), {name: given.pop(name) for name in _OF_BASELINE}
-    name = given.pop("baseline")
+    name, output_format = given.pop("baseline"), given.pop("output_format")
+    for_github = output_format != FORMATS[0]
+    if for_github and given["as_json"]:
+        raise click.UsageError("--format github does not go with --json.")
     if name is not None:
-        return BaselineCheck(app, name, gates, compare_options(options, gates, app.settings.data_dir))
-    if gates or any(options.values()):
+        options = compare_options(options, gates, app.settings.data_dir)
+        return BaselineCheck(app, name, gates, options, for_github=for_github)
+    if gates or for_github or any(options.values()):
         raise click.UsageError("--fail-if-worse and the like compare with a baseline: give --baseline RUN.")
     return None
 
@@ -238,19 +254,22 @@ class BaselineCheck:
         name: of the baseline.
         gates: what the comparison must show.
         options: of the comparison.
+        for_github: whether it is shown as Markdown with annotations.
 
     Raises:
         RecordError: there is no such run.
     """
 
-    def __init__(self, app: App, name: str, gates: Gates, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, app: App, name: str, gates: Gates, options: Mapping[str, Any], *, for_github: bool = False
+    ) -> None:
         from modelgauge.files.regular import real_path
         from modelgauge.runs.naming import find_runs, id_of
 
         # The run that is meant now: by the end, others are the latest.
         is_path = Path(name).exists()
         self._baseline = str(real_path(name)) if is_path else id_of(find_runs(app.settings.data_dir, name))
-        self._app, self._gates, self._options = app, gates, options
+        self._app, self._gates, self._options, self._for_github = app, gates, options, for_github
         self._comparison: Comparison | None = None
         self._outcomes: Sequence[GateOutcome] = ()
         self._error: ModelGaugeError | None = None
@@ -259,9 +278,8 @@ class BaselineCheck:
         """Compare the runs of this command with the baseline."""
         from modelgauge.comparison.compare import compare
 
-        ids = {one.run_id if len(records) == 1 else one.invocation_id for one in records}
         try:
-            self._comparison = compare(self._baseline, *ids, **self._options)
+            self._comparison = compare(self._baseline, list(records), **self._options)
             self._outcomes = self._gates.outcomes(self._comparison)
         except ModelGaugeError as error:
             self._error = error
@@ -281,7 +299,10 @@ class BaselineCheck:
         """
         if self._comparison is not None and in_words:
             click.echo()
-            show_comparison(self._app, self._comparison)
+            if self._for_github:
+                show_for_github(self._app, self._comparison, self._outcomes)
+            else:
+                show_comparison(self._app, self._comparison)
         show_failed_gates(self._app, self._outcomes)
         if self._error is not None:
             self._app.note(f"Error: not compared with the baseline: {self._error.problem}\n{self._error.fix}")

@@ -305,3 +305,36 @@ def test_a_baseline_of_another_test_costs_no_run(ran):
     assert ended.code == 2
     assert "good\nResult" in ended.out
     assert "Error: not compared with the baseline: " in ended.err
+
+
+# --- flips on GitHub, and --baseline of other commands ------------------------------------------------
+
+
+def test_for_github_the_ids_of_some_flipped_items_are_listed(compare):
+    out = compare(*JUDGED, "--format", "github").out
+    assert "- Won by bad (sums, accuracy): sum 0\n" in out
+    lost = ", ".join(f"sum {number}" for number in range(3, 13))
+    assert f"- Lost by bad (sums, accuracy): {lost} and 7 more\n" in out
+
+
+def test_a_run_is_compared_for_github_too(ran):
+    assert ran("good").code == 0
+    ended = ran("bad", "--baseline", "latest", *JUDGED, "--fail-if-worse", "--format", "github")
+    assert ended.code == 1
+    assert "::error title=--fail-if-worse%3A sums%2C accuracy::" in ended.out
+    assert "- Lost by bad (sums, accuracy): sum 3, " in ended.out
+    for wrong in (["--format", "github"], ["--format", "github", "--baseline", "latest", "--json"]):
+        assert ran("bad", *wrong).code == 2
+
+
+def test_a_run_that_is_resumed_or_measured_again_is_compared_too(ran, run):
+    given = ("--baseline", "latest~1", *JUDGED, "--fail-if-worse", "--no-progress-bar")
+    assert ran("good").code == 0
+    assert ran("bad", "--max-calls", "30").code == 4
+    ended = run("resume", "latest", *given, "--max-calls", "90", plugin=False)
+    assert ended.code == 1
+    assert "Failed: --fail-if-worse: sums, accuracy: bad is worse than good" in ended.err
+    ended = run("rescore", "latest", *given[2:], "--baseline", "latest~1", "--json", plugin=False)
+    assert ended.code == 1
+    assert ended.json["comparison"]["baseline"]["sut_uid"] == "good"
+    assert run("rescore", "latest", "--fail-if-worse", plugin=False).code == 2

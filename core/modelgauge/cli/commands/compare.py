@@ -18,6 +18,7 @@ from modelgauge.cli.command_options import (
 from modelgauge.cli.comparing import (
     FORMATS,
     compare_options,
+    format_option,
     gate_options,
     pop_gates,
     show_comparison,
@@ -48,14 +49,7 @@ if TYPE_CHECKING:
         metavar="N",
         help="Show N items of each measurement that a candidate lost, and N that it won; --json has all.",
     ),
-    click.option(
-        "--format",
-        "output_format",
-        type=click.Choice(FORMATS),
-        default="text",
-        show_default=True,
-        help="github: annotations and a summary in Markdown, which is also appended to $GITHUB_STEP_SUMMARY.",
-    ),
+    format_option,
     click.option(
         "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write the gates as JUnit XML."
     ),

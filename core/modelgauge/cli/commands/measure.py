@@ -153,6 +153,7 @@ _rerun_options = together(
     report_options,
     data_dir_option,
     cache_option,
+    baseline_options,
     run_options("calls", "limits"),
     together(offline_option, dependency_option, heading=DATA),
     shared_options,
@@ -227,6 +228,7 @@ def rescore(app: App, /, *, run: str, **given: Any) -> None:
       modelgauge rescore 20260131-120000-a1b2c3
       modelgauge rescore 20260131-120000-a1b2c3 --test my_test_with_a_better_parser --plugin my_test.py
       modelgauge rescore 20260131-120000-a1b2c3 --metric faithfulness --judge openai/gpt-4o
+      modelgauge rescore latest --metric exact_match --baseline latest --allow test
     """
     from modelgauge.rerun.again import rescore as rescored
 
@@ -291,6 +293,7 @@ def _run_again(
             again = [part for option, values in loaded.items() for one in values for part in (option, one)]
         app.local_plugins.extend(original.plugins)
     app.configure()  # with these plugins
+    baseline = pop_baseline(app, given)
     measured = {**names, **form}
     options = {**measured, **app.runner_arguments(), **pop_run_options(given)}
     run_and_report(
@@ -299,4 +302,5 @@ def _run_again(
         lambda more: function(name, app.settings.data_dir, **options, **more),
         folders[0].path.parent,
         again=shlex.join(["modelgauge", verb, name, *again, *_options_of(measured)]),
+        baseline=baseline,
     )

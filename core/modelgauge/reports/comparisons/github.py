@@ -3,6 +3,7 @@
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 from modelgauge.comparison.gates import GateOutcome
 from modelgauge.comparison.result import Comparison, MeasurementComparison
@@ -16,6 +17,7 @@ _SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&@$]|:(?=[\w/])|(?<=www)\.|^[-+=](?=[-+
 _HEAD = ("Test", "Measurement", "Candidate", "Values", "Difference", "95 % interval", "Adjusted p", "Verdict")
 _MOST_ROWS = 500  # GitHub takes a summary of 1 MiB
 _MOST = 10_000  # characters of a text
+_MOST_FLIPS = 10  # of each measurement and candidate, lost and won
 
 
 def annotations(outcomes: Iterable[GateOutcome], redact: Callable[[str], str] = str) -> Iterator[str]:
@@ -75,11 +77,28 @@ def markdown(
     lines += [f"| {' | '.join(map(plain, _cells(row, comparison.alpha)))} |" for row in rows]
     if len(rows) < len(comparison.comparisons):
         lines += ["", f"{len(comparison.comparisons) - len(rows):,} more comparisons are left out."]
+    lines += ["", *(f"- {plain(text)}" for text in _flipped(comparison))]
     differs = [f"- {plain(text)}" for text in differing(comparison)]
     notes = [f"- {plain(note)}" for note in comparison.notes]
     lines += ["", "Also differs:", "", *differs] if differs else []
     lines += ["", "Notes:", "", *notes] if notes else []
     return "\n".join([*lines, ""])
+
+
+def _flipped(comparison: Comparison) -> Iterator[str]:
+    """Some ids of the items that each candidate lost and won, the largest differences first."""
+    numbers = {
+        (row.test, row.measurement, row.candidate, won): row.wins if won else row.losses
+        for row in comparison.comparisons
+        for won in (False, True)
+    }
+    ids: dict[tuple[str, str, str, bool], list[str]] = {}
+    for flip in islice(comparison.iter_flips(_MOST_FLIPS), _MOST_ROWS):
+        ids.setdefault((flip.test, flip.measurement, flip.candidate, flip.won), []).append(flip.item_id)
+    for (test, measurement, candidate, won), shown in ids.items():
+        more = numbers[test, measurement, candidate, won] - len(shown)
+        rest = f" and {more:,} more" if more else ""
+        yield f"{'Won' if won else 'Lost'} by {candidate} ({test}, {measurement}): {', '.join(shown)}{rest}"
 
 
 def _gate(outcome: GateOutcome, plain: Callable[[str], str]) -> str:
