@@ -46,7 +46,7 @@ def _listed(page):
 def test_the_first_screen_says_what_came_out_and_what_failed(page):
     assert page.locator("h1").inner_text() == "counting on half"
     assert page.locator(".verdict").inner_text().startswith("14 of 29: accuracy 0.483 (0.314 to 0.656).")
-    assert "1 x SUT half: ValueError: no answer" in page.locator(".troubles").inner_text()
+    assert "ValueError at SUT half no answer" in page.locator(".troubles").inner_text()
     row = page.locator(".results tbody tr").first
     assert row.locator("td").nth(3).inner_text() == "29"
     assert "0.467 to 0.500" in row.inner_text()
@@ -169,3 +169,22 @@ def test_nothing_overflows_and_axe_finds_nothing(report, visit, width, scheme):
         assert wide <= width, (place, wide)
         found = axe.Axe().run(page)
         assert found.violations_count == 0, (place, found.generate_report())
+
+
+def test_numbers_lead_to_the_items_behind_them(report, visit):
+    page = visit(report((_test(), FakeSUT("half", _answer))))
+    page.locator(".troubles a").click()
+    page.wait_for_function("document.querySelector('output').textContent === '1 of 30'")
+    assert "Question 7" in page.locator("tr[data-place]").inner_text()
+    page.locator("select[name=failure]").select_option("")
+    page.wait_for_function("document.querySelector('output').textContent === '30 of 30'")
+
+
+def test_parts_below_the_first_screen_open_and_are_printed(report, visit):
+    page = visit(report((_test(), FakeSUT("half", _answer))))
+    part = page.locator("details.more", has_text="How it was run")
+    assert part.locator("h3").first.is_hidden()
+    part.locator("summary").click()
+    assert "modelgauge show" in part.inner_text()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details.more:not([open])").count() == 0

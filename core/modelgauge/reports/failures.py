@@ -1,7 +1,7 @@
 """Failures in groups: errors that differ only in numbers, ids and quoted texts are one group."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
@@ -34,6 +34,20 @@ class FailureGroup:
     count: int = 1
 
 
+def failure_key(
+    kind: tuple[str, str, str], message: str, *, known: Collection[tuple[str, ...]]
+) -> tuple[str, ...]:
+    """What failures of one group have in common.
+
+    Args:
+        kind: stage, uid of what failed, class of the exception.
+        message: of the exception.
+        known: the keys of the groups so far; where there are a thousand, a new one has no message.
+    """
+    key = (*kind, _DIFFERING.sub("#", message[:2000]))
+    return key if key in known or len(known) < _MOST_GROUPS else (*kind, "")
+
+
 def group_failures(records: Iterable[ItemRecord]) -> list[FailureGroup]:
     """Group failures, the largest group first. After a thousand groups, further errors are grouped by their type.
 
@@ -42,10 +56,9 @@ def group_failures(records: Iterable[ItemRecord]) -> list[FailureGroup]:
     """
     groups: dict[tuple[str, ...], FailureGroup] = {}
     for record, failure in ((one, failure) for one in records for failure in one.failures):
-        kind = (failure.stage, failure.source_uid, failure.error_type)
-        key = (*kind, _DIFFERING.sub("#", failure.message[:2000]))
-        if len(groups) >= _MOST_GROUPS and key not in groups:
-            key = (*kind, "")
+        key = failure_key(
+            (failure.stage, failure.source_uid, failure.error_type), failure.message, known=groups
+        )
         if key not in groups:
             groups[key] = FailureGroup(record, failure)
             continue

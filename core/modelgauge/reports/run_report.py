@@ -3,7 +3,7 @@
 `runs_report.py` makes the text of one run or several.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from modelgauge.runs.recorded_run import RecordedRun, higher_cap
 _RECORD = "record"
 _EXACT = "exact, no interval"  # all items were measured that it is about
 _AGAIN = "run the same command again: it asks only what failed"
-_STAGES = {"sut": "SUT", "annotator": "annotator", "measure": "measure_quality of"}
+STAGES = {"sut": "SUT", "annotator": "annotator", "measure": "measure_quality of"}
 _PARTS = {"items": "make_test_items", "aggregate": "aggregate_measurements", "run": "the run"}
 
 
@@ -139,7 +139,7 @@ def _width(ends: tuple[float, float] | None) -> float:
 
 
 def _add_facts(run: RecordedRun, page: Page, shown_by: str) -> None:
-    rows = list(facts(run, page.style))
+    rows = list(facts(run, errors=_errors(run, page.style)))
     wide = max(len(_RECORD), *(len(label) for label, _, _ in rows))
     for label, content, look in rows:
         page.add_fact(label, content, look, indent=wide)
@@ -148,8 +148,13 @@ def _add_facts(run: RecordedRun, page: Page, shown_by: str) -> None:
     page.add_gap()
 
 
-def facts(run: RecordedRun, style: Style) -> Iterator[tuple[str, str, str]]:
-    """The facts beside the results: label, text and look of each."""
+def facts(run: RecordedRun, *, errors: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """The facts beside the results: label, text and look of each.
+
+    Args:
+        run: its record and where it is.
+        errors: why items failed, each kind in a line.
+    """
     record = run.record
     if record.dataset is not None:
         yield "data set", str(record.dataset), ""
@@ -163,8 +168,10 @@ def facts(run: RecordedRun, style: Style) -> Iterator[tuple[str, str, str]]:
         yield "used", spent_in_words(record.spent), ""
     if record.seconds is not None:
         yield "time", duration(record.seconds), ""
-    for label, content in _troubles(run, style):
-        yield label, content, "red" if label in ("errors", "stopped") else ""
+    for label, content in _why_ended_early(run):
+        yield label, content, "red" if label == "stopped" else ""
+    for error in errors:
+        yield "errors", error, "red"
     for note in [*_prefix(record), *record.notes, *_cuts(record)]:
         yield "note", note, ""
 
@@ -275,8 +282,7 @@ def spent_in_words(spent: Spent) -> str:
     return ", ".join(tokens + cost)
 
 
-def _troubles(run: RecordedRun, style: Style) -> Iterator[tuple[str, str]]:
-    """Why a run ended early, and why items failed."""
+def _why_ended_early(run: RecordedRun) -> Iterator[tuple[str, str]]:
     record = run.record
     if record.cancelled:
         yield "stopped", "interrupted; what was finished is kept"
@@ -285,6 +291,11 @@ def _troubles(run: RecordedRun, style: Style) -> Iterator[tuple[str, str]]:
         yield "state", failure.message
     elif failure is not None:
         yield "stopped", f"{_PARTS[failure.stage]}: {failure.error_type}: {ends_of(failure.message, 900)}"
+
+
+def _errors(run: RecordedRun, style: Style) -> Iterator[str]:
+    """Why items failed, each kind in a line."""
+    record, failure = run.record, run.record.failure
     if not (record.counts.failed or record.counts.partial):
         return
     groups = group_failures(run.failures())
@@ -293,8 +304,8 @@ def _troubles(run: RecordedRun, style: Style) -> Iterator[tuple[str, str]]:
         one = group.failure
         same = failure is not None and one.message.rstrip(". ") in failure.message
         message = "see above" if same else ends_of(one.message, 600)
-        where = f"{_STAGES[one.stage]} {one.source_uid}"
-        yield "errors", f"{group.count:,} x {where}: {one.error_type}: {message}"
+        where = f"{STAGES[one.stage]} {one.source_uid}"
+        yield f"{group.count:,} x {where}: {one.error_type}: {message}"
     rest = sum(group.count for group in groups[len(shown) :])
     if rest:
-        yield "errors", f"{rest:,} x others"
+        yield f"{rest:,} x others"

@@ -58,8 +58,11 @@ class Axis:
 
     def at(self, value: float) -> float:
         """The horizontal place of a value, in pixels."""
-        inside = min(max(value, self.low), self.high)
-        return _MARGIN + (inside - self.low) / (self.high - self.low) * (self.width - 2 * _MARGIN)
+        return _MARGIN + self.share(value) * (self.width - 2 * _MARGIN)
+
+    def share(self, value: float) -> float:
+        """The place of a value as a share of the axis, from 0 to 1; values beyond its ends are at them."""
+        return (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
 
     @property
     def ticks(self) -> list[float]:
@@ -95,15 +98,15 @@ def interval_bar(
         look: of the dot: "told", "untold" or "untested" for differences.
     """
     middle = _ROW / 2
-    parts = [] if mark is None else [_line("mark", axis.at(mark), -_BEYOND, axis.at(mark), _ROW + _BEYOND)]
+    parts = [] if mark is None else [line("mark", axis.at(mark), -_BEYOND, axis.at(mark), _ROW + _BEYOND)]
     said = figure(value)
     if interval is not None:
         low, high = map(axis.at, interval)
         said += f", from {figure(interval[0])} to {figure(interval[1])}"
-        parts.append(_line("bar", low, middle, high, middle))
-        parts += [_line("bar", end, middle - 4, end, middle + 4) for end in (low, high)]
+        parts.append(line("bar", low, middle, high, middle))
+        parts += [line("bar", end, middle - 4, end, middle + 4) for end in (low, high)]
     parts.append(_dot(look, axis.at(value), middle))
-    return _svg("interval", label or said, axis.width, _ROW, parts)
+    return svg("interval", label or said, axis.width, _ROW, parts)
 
 
 def _dot(look: str, x: float, y: float) -> Markup:
@@ -126,15 +129,15 @@ def dot_sample(look: str) -> Markup:
 
 def axis_ruler(axis: Axis) -> Markup:
     """The ticks of an axis with their values, to stand below its charts."""
-    parts = [_line("axis", axis.at(axis.low), 1, axis.at(axis.high), 1)]
+    parts = [line("axis", axis.at(axis.low), 1, axis.at(axis.high), 1)]
     ticks = axis.ticks
     for tick in ticks:
         place = axis.at(tick)
         anchor = "start" if tick is ticks[0] else "end" if tick is ticks[-1] else "middle"
         text = Markup('<text x="{:.1f}" y="14" text-anchor="{}">{}</text>')
         shown = figure(round(tick, 12))
-        parts += [_line("axis", place, 1, place, 4), text.format(place, anchor, shown)]
-    return _svg("ruler", f"Axis from {figure(axis.low)} to {figure(axis.high)}", axis.width, 18, parts)
+        parts += [line("axis", place, 1, place, 4), text.format(place, anchor, shown)]
+    return svg("ruler", f"Axis from {figure(axis.low)} to {figure(axis.high)}", axis.width, 18, parts)
 
 
 def histogram(values: Sequence[float], *, bins: int = 20, width: int = 260, height: int = 60) -> Markup:
@@ -159,14 +162,32 @@ def histogram(values: Sequence[float], *, bins: int = 20, width: int = 260, heig
         about = f"{count:,} from {figure(start)} to {figure(start + (axis.high - axis.low) / bins)}"
         parts.append(column.format(_MARGIN + place * wide, height - tall, max(wide - 1, 0.5), tall, about))
     ends = f"{len(values):,} values from {figure(min(values))} to {figure(max(values))}"
-    return _svg("histogram", f"Distribution of {ends}", width, height, parts)
+    return svg("histogram", f"Distribution of {ends}", width, height, parts)
 
 
-def _line(name: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
-    line = Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>')
-    return line.format(name, x1, y1, x2, y2)
+def line(name: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
+    """A straight line.
+
+    Args:
+        name: its class.
+        x1: where it begins, in pixels.
+        y1: likewise.
+        x2: where it ends.
+        y2: likewise.
+    """
+    drawn = Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>')
+    return drawn.format(name, x1, y1, x2, y2)
 
 
-def _svg(name: str, label: str, width: int, height: int, parts: Sequence[Markup]) -> Markup:
+def svg(name: str, label: str, width: int, height: int, parts: Sequence[Markup]) -> Markup:
+    """A chart of its parts.
+
+    Args:
+        name: its class.
+        label: what it shows, in words.
+        width: pixels.
+        height: pixels.
+        parts: elements of SVG.
+    """
     start = Markup('<svg class="{}" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">')
     return start.format(name, label, width, height, width, height) + Markup("").join(parts) + Markup("</svg>")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.comparison.result import Comparison
-from modelgauge.reports.pages.item_data import packed
+from modelgauge.reports.pages.columns import packed
 from modelgauge.runs.recorded_run import RecordedRun
 
 if TYPE_CHECKING:

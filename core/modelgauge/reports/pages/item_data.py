@@ -4,83 +4,47 @@ Records are lines of the journal, and are never made into objects: 10,000 items 
 markup: the page's script shows texts as texts.
 """
 
-import base64
 import math
-import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
 from modelgauge.data.item_records import Outcome, item_from_json, outcome
+from modelgauge.data.spans import TRACE
+from modelgauge.reports.failures import failure_key
 from modelgauge.reports.item_texts import expected_text
+from modelgauge.reports.pages.classes import (
+    ANSWERED,
+    LONGEST_CLASS,
+    MOST_CLASSES,
+    MOST_ENDINGS,
+    RIGHT,
+    classified,
+    ending_of,
+)
+from modelgauge.reports.pages.columns import Labels, Packed, packed
 
 PART = 100
 """Items whose records are compressed together."""
-_LEVEL = 4  # of gzip: higher ones take three times as long for a fiftieth less
 _SNIPPET = 240
-_MOST_VALUES = 30
+_END = 64
+_MOST_KINDS = 1100  # of failures: above what `failure_key` tells apart
 _FEW = 3  # questions: so few may begin alike by chance
 _IN_PAGES_WITHOUT_TEXTS = ("kind", "index", "measurements", "stage", "source_uid", "error_type")
+_USAGE = {
+    "input_tokens": "input tokens",
+    "output_tokens": "output tokens",
+    "reasoning_tokens": "reasoning tokens",
+    "cost_usd": "dollars",
+}
+SECONDS = "seconds"
 _UNUSUAL = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-
-
-class Packed:
-    """A JSON list that is compressed as it grows: gzip as base64; the same elements give the same bytes."""
-
-    def __init__(self) -> None:
-        self._compressor = zlib.compressobj(
-            _LEVEL, wbits=zlib.MAX_WBITS | 16
-        )  # with gzip's header, without a time
-        self._done: list[bytes] = []
-        self._before = b"["
-
-    def add(self, element: bytes) -> None:
-        """Append an element, which is JSON."""
-        self._done.append(self._compressor.compress(self._before + element))
-        self._before = b","
-
-    def text(self) -> str:
-        """The whole list, to which nothing can be added any more."""
-        end = b"[]" if self._before == b"[" else b"]"
-        self._done += [self._compressor.compress(end), self._compressor.flush()]
-        return base64.b64encode(b"".join(self._done)).decode("ascii")
-
-
-def packed(value: Any) -> str:
-    """A JSON value alone in a list, as `Packed` writes it."""
-    only = Packed()
-    only.add(to_json(value))
-    return only.text()
-
-
-@dataclass(slots=True)
-class Labels:
-    """A label of each item, where few labels occur.
-
-    Args:
-        most: how many may occur: of more, none is kept.
-        values: the labels, in the order in which they came.
-        of: for each item the place of its label, -1 without one.
-    """
-
-    most: int = _MOST_VALUES
-    values: dict[str, int] = field(default_factory=dict)
-    of: "array[int]" = field(default_factory=lambda: array("l"))
-
-    def add(self, place: int, value: str) -> None:
-        """Label the item at a place; those before it that were not labelled have none."""
-        if len(self.values) > self.most:
-            return
-        self.of.extend([-1] * (place - len(self.of)))
-        self.of.append(self.values.setdefault(value, len(self.values)))
-
-    def data(self, number: int) -> dict[str, Any]:
-        """The labels of all items as JSON."""
-        return {"values": list(self.values), "of": [*self.of, *[-1] * (number - len(self.of))]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +59,10 @@ class Row:
         answer: its first completion.
         expected: the right answers.
         labels: short values by which it can be found.
+        used: seconds of its app, tokens, dollars, by name; those that are known.
+        binary: the measurements that are right or wrong.
+        started: when its app began, as ISO 8601; empty where that is not known.
+        failures: of it or its repeats: stage, uid of what failed, class and message of each exception.
     """
 
     id: str
@@ -104,6 +72,10 @@ class Row:
     answer: str
     expected: str
     labels: dict[str, str]
+    used: dict[str, float]
+    binary: Sequence[str]
+    started: str
+    failures: list[tuple[str, str, str, str]]
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> "Row":
@@ -113,15 +85,21 @@ class Row:
         completions = [one for each in asked for one in each["response"]["completions"]]
         contexts = [item.get("context"), *(one.get("context") for one in item["prompts"])]
         measured = {name: float(value) for name, value in (record.get("measurements") or {}).items()}
-        has_failures = bool(record.get("failed_repeats"))
+        failures = [record] if record["kind"] == "exception" else record.get("failed_repeats") or []
+        traces = [one["completion"].get("metadata", {}).get(TRACE) for one in completions]
+        traces = [one for one in traces if isinstance(one, dict)]
         return cls(
             str(item.get("id") or ""),
-            outcome(record["kind"], measured, record.get("binary") or (), has_failures=has_failures),
+            outcome(record["kind"], measured, record.get("binary") or (), has_failures=bool(failures)),
             measured,
             str(prompt["messages"][-1]["text"] if "messages" in prompt else prompt["text"]),
             str(completions[0]["completion"]["text"]) if completions else "",
             expected_text(contexts),
             _labels(contexts, (one.get("annotations") or {} for one in completions)),
+            _used(traces, [each["response"].get("usage") or {} for each in asked]),
+            record.get("binary") or (),
+            min((str(one["started"]) for one in traces), default=""),
+            [_failure(one) for one in failures],
         )
 
 
@@ -136,8 +114,15 @@ class ItemTable:
         self._redact = redact
         self.number = 0
         self.states = Labels()
-        self.labels: dict[str, Labels] = {}
+        self._labels: dict[str, Labels] = {}
+        self.binary: dict[str, None] = {}
+        self.failures: Counter[tuple[str, ...]] = Counter()
+        self.messages: dict[tuple[str, ...], str] = {}
+        self.started: list[tuple[str, float]] = []
         self._measured: dict[str, array[float]] = {}
+        self._used: dict[str, array[float]] = {}
+        self._failed = Labels(most=_MOST_KINDS)
+        self._expected, self._endings = Labels(most=MOST_CLASSES), Labels(most=MOST_ENDINGS)
         self._texts = Packed()
         self._common = ""
 
@@ -158,44 +143,83 @@ class ItemTable:
                 records.add(to_json(kept) if self._redact else line)
             yield records.text()
 
-    def measured(self) -> Iterator[tuple[str, list[float]]]:
-        """Each measurement, with its values of the items that have it."""
-        for name, values in self._measured.items():
-            yield name, [value for value in values if math.isfinite(value)]
+    @property
+    def measured(self) -> Mapping[str, "array[float]"]:
+        """The values of each measurement, NaN for items that have none."""
+        return {name: self._padded(values) for name, values in self._measured.items()}
+
+    @property
+    def used(self) -> Mapping[str, "array[float]"]:
+        """What items took: seconds, tokens and dollars, NaN where that is not known."""
+        return {name: self._padded(values) for name, values in self._used.items()}
+
+    @cached_property
+    def facets(self) -> Mapping[str, Labels]:
+        """The labels by which items can be filtered: those that have few values."""
+        few = {
+            name: labels
+            for name, labels in self._labels.items()
+            if 1 < len(labels.values) <= min(labels.most, self.number // 2)
+        }
+        if self.answered is not None:
+            few |= {self.label_of_right_class: self.answered[0], ANSWERED: self.answered[1]}
+        return few
+
+    @property
+    def label_of_right_class(self) -> str:
+        """The label that says the right class: that of a context, where one does."""
+        return next((name for name, one in self._labels.items() if one == self._expected), RIGHT)
+
+    @cached_property
+    def answered(self) -> "tuple[Labels, Labels] | None":
+        """The right class and the answered class of each item, where there are few classes; else None."""
+        return classified(self._expected, self._endings)
 
     def blocks(self) -> Iterator[tuple[str, str]]:
         """The rows as named blocks: `texts` has id, question, answer and right answer of each item, `rows` the rest."""
         yield "texts", self._texts.text()
-        facets = {
-            name: labels.data(self.number)
-            for name, labels in self.labels.items()
-            if 1 < len(labels.values) <= min(labels.most, self.number // 2)
-        }
-        measured = {
-            name: [value if math.isfinite(value) else None for value in self._padded(values)]
-            for name, values in self._measured.items()
-        }
         rows = {
             "part": PART,
             "common": self._common.strip(),
             "state": self.states.data(self.number),
-            "measured": measured,
-            "facets": facets,
+            "failures": {
+                **self._failed.data(self.number),
+                "titles": [f"{error_type} at {stage}" for stage, _, error_type, _ in self.failures],
+            },
+            "measured": {name: _numbers(values) for name, values in self.measured.items()},
+            "used": {name: _numbers(values) for name, values in self.used.items()},
+            "facets": {name: labels.data(self.number) for name, labels in self.facets.items()},
         }
         yield "rows", packed(rows)
 
     def _add(self, row: Row) -> None:
         self.states.add(self.number, row.state)
-        for name, value in row.measured.items():
-            self._padded(self._measured.setdefault(name, array("d"))).append(value)
+        for columns, values in ((self._measured, row.measured), (self._used, row.used)):
+            for name, value in values.items():
+                self._padded(columns.setdefault(name, array("d"))).append(value)
+        self.binary.update(dict.fromkeys(row.binary))
+        if row.started:
+            self.started.append((row.started, row.used[SECONDS]))
+        for failure in row.failures:
+            self._add_failure(failure[:3], "" if self._redact else failure[3])
         texts = [row.id, "", "", ""]
         if not self._redact:
             for name, label in row.labels.items():
-                self.labels.setdefault(name, Labels()).add(self.number, label)
+                self._labels.setdefault(name, Labels()).add(self.number, label)
             question = row.question.removeprefix(self._common)[:_SNIPPET]
+            self._expected.add(self.number, row.expected[: LONGEST_CLASS + 1])
+            if row.state != "failed":
+                self._endings.add(self.number, ending_of(row.answer))
             texts[1:] = question, _ending(row.answer), row.expected[:_SNIPPET]
         self._texts.add(to_json(texts))
         self.number += 1
+
+    def _add_failure(self, kind: tuple[str, str, str], message: str) -> None:
+        key = failure_key(kind, message, known=self.failures)
+        self.failures[key] += 1
+        self.messages.setdefault(key, message)
+        if len(self._failed.of) <= self.number:  # of several repeats that failed, the first
+            self._failed.add(self.number, str([*self.failures].index(key) + 1))
 
     def _padded(self, values: "array[float]") -> "array[float]":
         """The values of a measurement, with NaN for the latest items that have none."""
@@ -218,11 +242,34 @@ def _read(line: bytes) -> tuple[bytes, Row, dict[str, Any]]:
         return line, Row.of(record), record
 
 
+def _numbers(values: "array[float]") -> list[float | None]:
+    """The values of a column as JSON."""
+    return [value if math.isfinite(value) else None for value in values]
+
+
+def _failure(record: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    told = (record["stage"], record["source_uid"], record["error_type"], record.get("message", ""))
+    return str(told[0]), str(told[1]), str(told[2]), str(told[3])
+
+
+def _used(traces: Sequence[Mapping[str, Any]], usages: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """What an item took: the seconds of its app, and what its SUT reported."""
+    found = {SECONDS: sum(float(one["seconds"]) for one in traces)} if traces else {}
+    for usage in usages:
+        for field, name in _USAGE.items():
+            if usage.get(field) is not None:
+                found[name] = found.get(name, 0.0) + float(usage[field])
+    return found
+
+
 def _ending(answer: str) -> str:
-    """The last line of an answer, where the result stands if it is long; an ellipsis stands for what is before."""
-    lines = answer.rstrip().rsplit("\n", 1)
-    last = lines[-1].strip()
-    return f"{'… ' if len(lines) > 1 or len(last) > _SNIPPET else ''}{last[-_SNIPPET:]}"
+    """The end of an answer, where the result stands if it is long; an ellipsis stands for what is before."""
+    before, _, line = answer.rstrip().rpartition("\n")
+    last = line.strip()
+    if len(last) > _END:
+        end = last[-_END:]
+        last = end[max(end.find(". ") + 1, end.find(" ")) :].strip()  # whole sentences, else whole words
+    return f"… {last}" if before or len(last) < len(line.strip()) else last
 
 
 def _labels(contexts: Iterable[Any], annotations: Iterable[Mapping[str, Any]]) -> dict[str, str]:

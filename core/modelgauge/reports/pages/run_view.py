@@ -1,6 +1,5 @@
 """What a page shows first of runs: what came out, how sure that is, what failed. Data for the templates."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,16 +8,17 @@ from modelgauge.data.estimates import Estimate
 from modelgauge.data.figures import figure
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED
-from modelgauge.reports.layout import Style
-from modelgauge.reports.pages.charts import Axis, axis_ruler, histogram, interval_bar
+from modelgauge.reports.layout import Style, ends_of
+from modelgauge.reports.pages.charts import Axis, axis_ruler, interval_bar
 from modelgauge.reports.pages.item_data import ItemTable
-from modelgauge.reports.run_report import between, facts, is_prefix, result_rows, uncertainty
+from modelgauge.reports.pages.run_parts import address, parts_of
+from modelgauge.reports.run_report import STAGES, between, facts, is_prefix, result_rows, uncertainty
 from modelgauge.reports.thresholds import label_of, passed_of, why_not_passed
 from modelgauge.runs.recorded_run import RecordedRun
 
-_FEW = 5  # values: a measurement that has so few is no distribution to draw
+_MOST_KINDS = 8  # of failures
 _STYLE = Style(width=160, most_rows=12)
-_TROUBLES = ("errors", "stopped", "state")
+_TROUBLES = ("stopped", "state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class ResultRow:
 
     Args:
         label: the result, with its threshold.
+        address: of the items of its group; empty where it is of all.
         indent: whether it is part of the group above.
         value: with the digits that its uncertainty allows.
         interval: in words.
@@ -37,6 +38,7 @@ class ResultRow:
     """
 
     label: str
+    address: str
     indent: bool
     value: str = ""
     interval: str = ""
@@ -55,31 +57,41 @@ def run_view(number: int, run: RecordedRun, table: ItemTable, *, without_texts: 
         table: its items.
         without_texts: leave out the messages of errors too, since they may quote prompts and answers.
     """
-    record, about = run.record, list(facts(run, _STYLE))
+    record, about = run.record, list(facts(run, errors=()))
     return {
         "number": number,
         "title": f"{record.test_uid} on {record.sut_name}",
         "record": record,
         "when": record.run_timestamp.replace("T", " ")[:16],
         "verdict": _verdict(run),
-        "results": list(_result_rows(run)),
+        "results": list(_result_rows(number, run, table)),
         "ruler": axis_ruler(_axis(_estimates(record))),
-        "distributions": [
-            (name, histogram(values)) for name, values in table.measured() if len(set(values)) > _FEW
-        ],
+        "parts": parts_of(number, run, table, without_texts=without_texts),
         "left_out": record.counts.scored + record.counts.failed - table.number,
         "facts": [one for one in about if one[0] not in (*_TROUBLES, "note")],
         "troubles": [one for one in about if one[0] in _TROUBLES and not without_texts],
+        "failures": list(_failures(number, table)),
         "notes": [text for label, text, _ in about if label == "note"],
-        "command": _command(run),
         "show": run.command("show"),
     }
 
 
-def _command(run: RecordedRun) -> str:
-    """The command line that made the run; empty where Python made it."""
-    command = None if run.folder is None else run.folder.command_line()
-    return shlex.join(command) if command else ""
+def _failures(number: int, table: ItemTable) -> Iterator[dict[str, str]]:
+    """The kinds of failures, the most frequent first, each with the address of its items."""
+    kinds = [*table.failures]
+    shown = table.failures.most_common(_MOST_KINDS)
+    for key, count in shown:
+        stage, uid, error_type = key[:3]
+        yield {
+            "count": f"{count:,} \u00d7 ",
+            "kind": f"{error_type} at {STAGES.get(stage, stage)} {uid}",
+            "message": ends_of(table.messages[key], 600),
+            "address": address(number, failure=str(kinds.index(key) + 1)),
+        }
+    rest = table.failures.total() - sum(count for _, count in shown)
+    if rest:
+        all_failed = address(number, show="failed")
+        yield {"count": f"{rest:,} \u00d7 ", "kind": "others", "message": "", "address": all_failed}
 
 
 def _verdict(run: RecordedRun) -> tuple[str, str]:
@@ -142,18 +154,26 @@ def _axis(estimates: Sequence[Estimate]) -> Axis:
     return Axis(0, 1) if all(0 <= end <= 1 for end in ends) else Axis.over(ends)
 
 
-def _result_rows(run: RecordedRun) -> Iterator[ResultRow]:
+def _address_of_group(number: int, group: str, table: ItemTable) -> str:
+    """The address of the items of a group, where one label has its name; else nothing."""
+    names = [name for name, labels in table.facets.items() if group in labels.values]
+    return address(number, **{f"is-{names[0]}": group}) if len(names) == 1 else ""
+
+
+def _result_rows(number: int, run: RecordedRun, table: ItemTable) -> Iterator[ResultRow]:
     record, axis = run.record, _axis(_estimates(run.record))
     for name, value in result_rows(record, _STYLE.most_rows):
         label, indent = label_of(record, name, _STYLE).strip(), name.startswith(" ")
+        behind = _address_of_group(number, name.strip(), table) if indent else ""
         if not isinstance(value, Estimate):
-            yield ResultRow(label, indent, "" if value is None else figure(value))
+            yield ResultRow(label, behind, indent, "" if value is None else figure(value))
             continue
         measured = record.measurement_of(name)
         threshold = record.thresholds.get(measured)
         spread = bool(value.bounds and value.bounds[0] < value.bounds[1])
         yield ResultRow(
             label,
+            behind,
             indent,
             figure(value.value, uncertainty(value) or None),
             between(value.interval, uncertainty(value)),

@@ -27,6 +27,29 @@ function facetFilters(facets, at = (place) => place) {
   }));
 }
 
+// The filter by kinds of failures, which are named by their numbers; none where nothing failed.
+function failureFilters(failures) {
+  return failures.titles.length === 0 ? [] : [{
+    name: "failure",
+    title: "Failure",
+    options: [["", "any"], ...failures.titles.map((title, at) => [String(at + 1), title])],
+    keeps(value) {
+      const wanted = failures.values.indexOf(value);
+      return wanted >= 0 && ((place) => failures.of[place] === wanted);
+    },
+  }];
+}
+
+// The filters by whether items passed a threshold.
+function passedFilters(measured) {
+  return Object.entries(measured).filter(([name]) => name.endsWith(".passed")).map(([name, values]) => ({
+    name,
+    title: name.slice(0, -".passed".length),
+    options: [["", "all"], ["yes", "passed"], ["no", "below threshold"]],
+    keeps: (value) => value && ((place) => values[place] != null && (values[place] >= 1) === (value === "yes")),
+  }));
+}
+
 // Two ways to sort by numbers; items without one stand last.
 function sortsBy(name, values) {
   const key = (sign) => (place) => (values[place] == null ? Infinity : sign * values[place]);
@@ -56,8 +79,9 @@ async function runItems(run, source, comparisons) {
       { title: "expected", spare: true, text: (place) => rows.expected[place] },
       ...measured,
     ],
-    filters: [stateFilter(rows.state), ...await againstFilters(comparisons, rows.id.length), ...facetFilters(rows.facets)],
-    sorts: names.flatMap((name) => sortsBy(name, rows.measured[name])),
+    filters: [stateFilter(rows.state), ...failureFilters(rows.failures), ...passedFilters(rows.measured),
+      ...await againstFilters(comparisons, rows.id.length), ...facetFilters(rows.facets)],
+    sorts: [...names.map((name) => [name, rows.measured[name]]), ...Object.entries(rows.used)].flatMap((one) => sortsBy(...one)),
     search: (place) => rows.search[place],
     read: rows.read,
     look: (place) => rows.state[place].replaceAll(" ", "-"),

@@ -34,6 +34,7 @@ async function start() {
   };
   if (choice) choice.onchange = () => { location.hash = `compare=${choice.value}`; };
   addEventListener("hashchange", follow);
+  addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details.more")) part.open = true; });
   addEventListener("keydown", (event) => current?.key(event));
   await follow();
   document.documentElement.dataset.ready = "true";

@@ -1,0 +1,50 @@
+"""Answers as classes, where a test has few right answers: yes and no, letters, labels.
+
+An answer is of the class that its last line ends with. This is for a picture of which classes are taken for which, and
+scores nothing: how an answer is read is the test's own business.
+"""
+
+from modelgauge.reports.pages.columns import Labels
+
+RIGHT, ANSWERED = "right class", "answered class"
+"""How the two columns are called."""
+MOST_CLASSES = 12
+MOST_ENDINGS = 5000
+LONGEST_CLASS = 40
+OTHER = "other"
+_AROUND = " \t.!,;:*_`\"'"
+_LEAST = 0.5  # of the answers that are one of the classes
+
+
+def ending_of(answer: str) -> str:
+    """What an answer ends with, long enough to tell its class."""
+    return answer[-2 * LONGEST_CLASS :].strip(_AROUND + "\n").rpartition("\n")[2].casefold()
+
+
+def classified(expected: Labels, endings: Labels) -> tuple[Labels, Labels] | None:
+    """The right class and the answered class of each item; None where these are no classes.
+
+    Args:
+        expected: the right answer of each item.
+        endings: what each answer ends with, from `ending_of`.
+    """
+    classes = {one.strip(_AROUND).casefold(): one for one in expected.values}
+    few = 2 <= len(classes) <= MOST_CLASSES and all(0 < len(one) <= LONGEST_CLASS for one in classes)
+    if not few or len(endings.values) > endings.most:
+        return None
+    read = [_class_of(ending, classes) for ending in endings.values]
+    answered = Labels(most=len(classes) + 1)
+    for place, at in enumerate(endings.of):
+        if at >= 0:
+            answered.add(place, read[at])
+    known = sum(answered.of.count(at) for name, at in answered.values.items() if name != OTHER)
+    several = 2 * len(classes) <= len(expected.of)
+    return (expected, answered) if several and known >= _LEAST * len(expected.of) else None
+
+
+def _class_of(ending: str, classes: dict[str, str]) -> str:
+    """The longest class that an answer ends with as a word of its own."""
+    for one in sorted(classes, key=len, reverse=True):
+        if ending.endswith(one) and not (ending[: -len(one)][-1:].isalnum() and one[0].isalnum()):
+            return classes[one]
+    return OTHER

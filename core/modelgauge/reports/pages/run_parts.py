@@ -1,0 +1,307 @@
+"""The parts of a run's page below its first screen, each where the run has the data: one line in words, and behind it
+charts and a table. Data for the templates.
+"""
+
+import json
+import math
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from modelgauge import stats
+from modelgauge.data.figures import dollars, duration, figure
+from modelgauge.data.records import TestRecord
+from modelgauge.data.results import PASSED
+from modelgauge.reports.layout import counted
+from modelgauge.reports.pages.charts import Axis, axis_ruler, histogram
+from modelgauge.reports.pages.classes import ANSWERED, OTHER
+from modelgauge.reports.pages.item_data import SECONDS, ItemTable
+from modelgauge.reports.pages.plots import over_time, reliability, steps
+from modelgauge.runs.recorded_run import RecordedRun
+
+_FEW = 5  # values: a measurement that has so few is no distribution to draw
+_BINS = 10
+_LONGEST = 20_000  # characters of a manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a table.
+
+    Args:
+        text: what stands there.
+        address: of the items behind it; empty where there are none.
+        look: its classes.
+    """
+
+    text: str
+    address: str = ""
+    look: str = "number"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a page.
+
+    Args:
+        title: what it is about.
+        summary: what it says, in words.
+        charts: each with its caption.
+        head: of its table.
+        rows: of its table; the first cell of each is its head.
+        texts: with their titles: commands and JSON, as they are.
+        note: what a reader should know.
+    """
+
+    title: str
+    summary: str
+    charts: Sequence[tuple[str, Markup]] = ()
+    head: Sequence[str] = ()
+    rows: Sequence[Sequence[Cell]] = ()
+    texts: Sequence[tuple[str, str]] = ()
+    note: str = ""
+
+
+def address(number: int, **fields: str) -> str:
+    """The address of items on a page.
+
+    Args:
+        number: of their run on the page.
+        fields: how they are filtered and sorted, by the names of the controls.
+    """
+    return f"#{urlencode({'run': number, **fields})}"
+
+
+def parts_of(number: int, run: RecordedRun, table: ItemTable, *, without_texts: bool) -> list[Part]:
+    """The parts of a run's page that have something to say.
+
+    Args:
+        number: its place on the page.
+        run: its record and where it is.
+        table: its items.
+        without_texts: leave out what may quote prompts.
+    """
+    made = [
+        _confusion(number, table),
+        *_calibrations(table),
+        _distributions(table),
+        _latency(number, table),
+        _usage(number, table),
+        _limits(run.record),
+        _how_it_was_run(run, without_texts=without_texts),
+    ]
+    return [one for one in made if one is not None]
+
+
+# --- what came out ---------------------------------------------------------------------------------------
+
+
+def _confusion(number: int, table: ItemTable) -> Part | None:
+    """Which classes were taken for which."""
+    if table.answered is None:
+        return None
+    right, answered = table.answered
+    names = [*right.values], [*answered.values]
+    pairs = zip(right.of, answered.of, strict=False)
+    counts = Counter((names[0][at], names[1][given]) for at, given in pairs if at >= 0 <= given)
+    classes = sorted(names[0])
+    columns = [*classes, *([OTHER] if OTHER in answered.values else [])]
+    rows = []
+    for one in classes:
+        size = sum(counts[one, other] for other in columns)
+        cells = []
+        for other in columns:
+            count = counts[one, other]
+            fields = {f"is-{table.label_of_right_class}": one, f"is-{ANSWERED}": other}
+            look = f"number heat-{math.ceil(9 * count / (size or 1))}{' right' if one == other else ''}"
+            cells.append(Cell(f"{count:,}", address(number, **fields) if count else "", look))
+        rows.append([Cell(one, look=""), *cells])
+    same = sum(counts[one, one] for one in classes)
+    return Part(
+        "Confusion",
+        f"{same:,} of {counts.total():,} answers end with the right one of {len(classes)} classes",
+        head=["right \\ answered", *columns],
+        rows=rows,
+        note="Read off the last line of each answer; the test may read answers in another way.",
+    )
+
+
+def _calibrations(table: ItemTable) -> Iterator[Part]:
+    """How scores from 0 to 1 go with what is right or wrong."""
+    labels = [name for name in table.binary if not name.endswith(PASSED)]
+    for name, scores in table.measured.items():
+        known = [one for one in scores if not math.isnan(one)]
+        if (
+            name in table.binary
+            or not known
+            or not 0 <= min(known) <= max(known) <= 1
+            or len(set(known)) <= _FEW
+        ):
+            continue
+        for label in labels:
+            pairs = zip(scores, table.measured[label], strict=True)
+            bins = _bins([(score, right) for score, right in pairs if not math.isnan(score + right)])
+            if len(bins) > 1:
+                number = sum(count for *_, count in bins)
+                off = sum(abs(mean - share) * count for mean, share, _, count in bins) / number
+                yield Part(
+                    f"Calibration of {name}",
+                    f"off by {figure(off, 0.01)} on average, against {label} of {counted(number, 'item')}",
+                    charts=[(f"{name} against {label}", reliability(bins, label))],
+                    note="The expected calibration error over ten equally wide parts of the scores; "
+                    "bars are 95 % intervals (Wilson), the diagonal is where scores are right.",
+                )
+
+
+def _bins(pairs: Sequence[tuple[float, float]]) -> list[tuple[float, float, tuple[float, float] | None, int]]:
+    """The mean score of each part of the scores, the share that is right with its interval, and how many they are."""
+    found: dict[int, list[tuple[float, float]]] = {}
+    for score, right in pairs:
+        found.setdefault(min(int(score * _BINS), _BINS - 1), []).append((score, right))
+    made = []
+    for _, several in sorted(found.items()):
+        number, right = len(several), sum(one for _, one in several)
+        interval = stats.wilson_interval(right, number)
+        made.append((sum(score for score, _ in several) / number, right / number, interval, number))
+    return made
+
+
+def _distributions(table: ItemTable) -> Part | None:
+    """How measurements are distributed that have more than a few values."""
+    charts, said = [], []
+    for name, values in table.measured.items():
+        known = sorted(value for value in values if not math.isnan(value))
+        if len(set(known)) > _FEW:
+            charts.append((name, _drawn(known)))
+            said.append(
+                f"{name} {figure(known[0])} to {figure(known[-1])}, median {figure(_percentile(known, 50))}"
+            )
+    return Part("Distribution", "; ".join(said), charts=charts) if charts else None
+
+
+# --- what it took ----------------------------------------------------------------------------------------
+
+
+def _latency(number: int, table: ItemTable) -> Part | None:
+    """How long the app took."""
+    known = _known(table, SECONDS)
+    if not known:
+        return None
+    charts = [("Seconds of the items", _drawn(known))]
+    times = [(datetime.fromisoformat(when).timestamp(), seconds) for when, seconds in table.started]
+    first = min((when for when, _ in times), default=0.0)
+    if len(times) > _FEW:
+        charts.append(("Over time", over_time([(when - first, seconds) for when, seconds in times], SECONDS)))
+    middle, high = duration(_percentile(known, 50)), duration(_percentile(known, 95))
+    shares = [Cell(duration(_percentile(known, share))) for share in (50, 90, 95, 99)]
+    longest = Cell(duration(known[-1]), address(number, sort=f"{SECONDS}>"))
+    return Part(
+        "Latency",
+        f"median {middle}, 95th percentile {high}, of {counted(len(known), 'item')}",
+        charts=charts,
+        head=["", "median", "90th percentile", "95th", "99th", "longest"],
+        rows=[[Cell("seconds of the app", look=""), *shares, longest]],
+    )
+
+
+def _usage(number: int, table: ItemTable) -> Part | None:
+    """Tokens and dollars."""
+    rows, said = [], []
+    for name in table.used:
+        known = _known(table, name)
+        if name == SECONDS or not known:
+            continue
+        shown: Callable[[float], str] = dollars if name == "dollars" else _whole
+        values = [sum(known), sum(known) / len(known), _percentile(known, 50), _percentile(known, 95)]
+        most = Cell(shown(known[-1]), address(number, sort=f"{name}>"))
+        rows.append(
+            [Cell(name, look=""), *(Cell(shown(one)) for one in values), most, Cell(f"{len(known):,}")]
+        )
+        said.append(shown(values[0]) if name == "dollars" else f"{shown(values[0])} {name}")
+    if not rows:
+        return None
+    head = ["an item took", "all", "mean", "median", "95th percentile", "most", "items"]
+    note = "What the answers of the SUT took, those from the cache too; judges are not among them."
+    return Part("Tokens and cost", ", ".join(said), head=head, rows=rows, note=note)
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _limits(record: TestRecord) -> Part | None:
+    """What the engine made of the servers' limits."""
+    changed = {uid: changes for uid, changes in record.concurrency.items() if changes}
+    if not changed:
+        return None
+    said, charts, rows = [], [], []
+    for uid, changes in changed.items():
+        limits = [one.limit for one in changes]
+        cuts = sum(one.why in ("rate limited", "timed out") for one in changes)
+        said.append(
+            f"{uid} {min(limits):,} to {max(limits):,} calls at once{f', cut {cuts:,} times' if cuts else ''}"
+        )
+        drawn = [(one.seconds, one.limit) for one in changes]
+        charts.append((uid, steps(drawn, record.seconds or 0.0, "calls at once")))
+        rows += [
+            [Cell(uid, look=""), Cell(duration(one.seconds)), Cell(f"{one.limit:,}"), Cell(one.why, look="")]
+            for one in changes[:100]
+        ]
+    return Part(
+        "Limits", "; ".join(said), charts=charts, head=["", "after", "calls at once", "why"], rows=rows
+    )
+
+
+# --- how it was made -------------------------------------------------------------------------------------
+
+
+def _how_it_was_run(run: RecordedRun, *, without_texts: bool) -> Part:
+    """What it was set to, and how to do it again."""
+    record = run.record
+    manifest = {} if run.folder is None else run.folder.read_manifest()
+    command = None if run.folder is None else run.folder.command_line()
+    plugins = {f"version of {name}": version for name, version in record.plugins.items()}
+    data = {f"data {name}": version for name, version in record.dependency_versions.items()}
+    options = {"repeats": record.repeats if record.repeats > 1 else None, "clusters by": record.cluster}
+    set_to = {} if without_texts else record.hyperparameters  # a prompt's template may be among them
+    facts = {**set_to, **record.sut_options, **options, **data, **plugins}
+    facts |= {name: manifest[name] for name in ("python", "platform", "git_commit") if name in manifest}
+    rows = [
+        [Cell(name, look=""), Cell(_text(value), look="")]
+        for name, value in facts.items()
+        if value is not None
+    ]
+    texts = [("Command", shlex.join(command))] if command else []
+    texts.append(("In a terminal", run.command("show")))
+    if manifest and not without_texts:
+        text = json.dumps(manifest, indent=2, ensure_ascii=False)
+        cut = f"\n… {len(text) - _LONGEST:,} more characters in run.json" if len(text) > _LONGEST else ""
+        texts.append(("Manifest", f"{text[:_LONGEST]}{cut}"))
+    summary = ", ".join(f"{name} {_text(value)}" for name, value in [*set_to.items()][:4])
+    return Part(
+        "How it was run", summary or f"test {record.test_uid}, SUT {record.sut_uid}", rows=rows, texts=texts
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _known(table: ItemTable, name: str) -> list[float]:
+    """The known values of what items took, sorted."""
+    return sorted(value for value in table.used.get(name, ()) if not math.isnan(value))
+
+
+def _percentile(ordered: Sequence[float], share: float) -> float:
+    """The smallest value that so many percent of the values do not exceed."""
+    return ordered[max(0, math.ceil(share / 100 * len(ordered)) - 1)]
+
+
+def _drawn(values: Sequence[float]) -> Markup:
+    return histogram(values) + axis_ruler(Axis.over(values))

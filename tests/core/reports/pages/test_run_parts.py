@@ -1,0 +1,176 @@
+"""The parts of a run's page below its first screen: what each says, and the items that it leads to."""
+
+import random
+from urllib.parse import parse_qs
+
+import pytest
+
+from modelgauge import (
+    PromptResponseSUT,
+    PromptWithContext,
+    SUTCompletion,
+    SUTResponse,
+    TestItem,
+    Usage,
+    run_test,
+)
+from modelgauge.data.results import ConcurrencyChange
+from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.evals import Golden, evaluate, observe
+from modelgauge.metrics import ExactMatchMetric
+from modelgauge.reports.pages.classes import classified, ending_of
+from modelgauge.reports.pages.columns import Labels
+from modelgauge.reports.pages.item_data import ItemTable
+from modelgauge.reports.pages.run_parts import parts_of
+from modelgauge.reports.pages.run_view import run_view
+from modelgauge.runs.state import recorded_run
+from modelgauge.testing import FakeSUT, FakeTest
+
+
+class _Paid(PromptResponseSUT):
+    def translate_text_prompt(self, prompt):
+        return prompt.text
+
+    def evaluate(self, request):
+        number = int(request)
+        if number % 10 == 3:
+            raise TimeoutError(f"no answer to {number}")
+        right = "Yes" if number % 2 else "No"
+        wrong = "No" if number % 2 else "maybe"
+        return f"I think.\nSo the answer is {wrong if number % 5 == 0 else right}."
+
+    def translate_response(self, request, response):
+        usage = Usage(input_tokens=10, output_tokens=int(request), cost_usd=0.01)
+        return SUTResponse([SUTCompletion(response)], usage)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    items = [
+        TestItem(
+            [PromptWithContext(str(number))],
+            context={"target": "yes" if number % 2 else "no"},
+            id=str(number),
+        )
+        for number in range(40)
+    ]
+
+    def measure(item):
+        right = item.context["target"] in item.text.lower().split("is ")[1]
+        return {"right": right, "sure": random.Random(item.test_item.id).random()}
+
+    record = run_test(
+        FakeTest("exam", items, measure),
+        _Paid("paid"),
+        data_dir=folder,
+        max_retries=0,
+        hyperparameters={"t": 0.5},
+    )
+    return recorded_run(RunFolder(folder / "runs" / record.run_id))
+
+
+def _table(run, **options):
+    table = ItemTable(**options)
+    list(table.parts(run.items().lines()))
+    return table
+
+
+def _parts(run, **options):
+    return {one.title: one for one in parts_of(0, run, _table(run), without_texts=False, **options)}
+
+
+def test_a_confusion_counts_every_answer_and_leads_to_its_items(run):
+    part = _parts(run)["Confusion"]
+    assert part.head == ["right \\ answered", "no", "yes", "other"]
+    counts = [[int(cell.text) for cell in row[1:]] for row in part.rows]
+    assert counts == [[16, 0, 4], [4, 12, 0]]
+    assert part.summary == "28 of 36 answers end with the right one of 2 classes"
+    (wrong,) = [cell for row in part.rows for cell in row if cell.text == "4" and "other" not in cell.address]
+    assert parse_qs(wrong.address[1:]) == {"run": ["0"], "is-target": ["yes"], "is-answered class": ["no"]}
+
+
+def test_usage_is_summed_and_leads_to_the_dearest(run):
+    part = _parts(run)["Tokens and cost"]
+    assert part.summary == "360 input tokens, 708 output tokens, $0.36"
+    assert part.rows[1][-2].text == "39"
+    assert "sort=output+tokens%3E" in part.rows[1][-2].address
+
+
+def test_scores_are_held_against_what_was_right(run):
+    part = _parts(run)["Calibration of sure"]
+    assert "against right of 36 items" in part.summary
+    assert 'aria-label="Share with right by score' in part.charts[0][1]
+
+
+def test_how_it_was_run_has_settings_and_manifest(run):
+    part = _parts(run)["How it was run"]
+    assert part.summary == "t 0.5"
+    assert [title for title, _ in part.texts] == ["In a terminal", "Manifest"]
+    kept = parts_of(0, run, _table(run, redact=True), without_texts=True)[-1]
+    assert kept.summary.startswith("test exam")
+    assert [title for title, _ in kept.texts] == ["In a terminal"]
+
+
+def test_failures_are_kinds_that_lead_to_their_items(run):
+    (failure,) = run_view(0, run, _table(run), without_texts=False)["failures"]
+    assert failure["count"] == "4 \u00d7 "
+    assert failure["kind"] == "TimeoutError at SUT paid"
+    assert failure["address"] == "#run=0&failure=1"
+
+
+def test_what_limits_did_is_told(run):
+    changes = (
+        ConcurrencyChange(seconds=0.5, limit=8, why="saturated"),
+        ConcurrencyChange(seconds=2, limit=4, why="rate limited"),
+    )
+    cut = run.record.replaced(concurrency={"paid": changes})
+    part = _parts(type(run)(cut, run.folder))["Limits"]
+    assert part.summary == "paid 4 to 8 calls at once, cut 1 times"
+    assert "<polyline" in part.charts[0][1]
+
+
+def test_the_latency_of_an_app_is_told(tmp_path):
+    @observe
+    def app(question):
+        return question.upper()
+
+    goldens = [Golden(input=f"q{number}", expected_output="Q1") for number in range(8)]
+    evaluate(goldens=goldens, observed_callback=app, metrics=[ExactMatchMetric()], data_dir=tmp_path)
+    (folder,) = (tmp_path / "runs").iterdir()
+    part = _parts(recorded_run(RunFolder(folder)))["Latency"]
+    assert part.summary.endswith("of 8 items")
+    assert len(part.charts) == 2
+
+
+def test_a_plain_run_has_no_parts_without_data(tmp_path):
+    record = run_test(
+        FakeTest("plain", ["a", "b"], lambda _: {"x": 1.0}), FakeSUT("s", "c"), data_dir=tmp_path
+    )
+    parts = _parts(recorded_run(RunFolder(tmp_path / "runs" / record.run_id)))
+    assert set(parts) <= {"How it was run", "Limits"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "read"),
+    [
+        (["So the answer is (B).", "(A)", "b"], ["(B)", "(A)", "other"]),
+        (["not valid", "invalid", "Valid!"], ["valid", "invalid", "valid"]),
+    ],
+)
+def test_answers_are_of_the_class_they_end_with(answers, read):
+    classes = sorted({*read} - {"other"})
+    expected, endings = Labels(), Labels()
+    for place, answer in enumerate(answers * 4):
+        expected.add(place, classes[place % 2])
+        endings.add(place, ending_of(answer))
+    _, answered = classified(expected, endings)
+    assert [[*answered.values][at] for at in answered.of[:3]] == read
+
+
+def test_free_texts_are_no_classes():
+    expected, endings = Labels(most=3), Labels()
+    for place in range(8):
+        expected.add(place, f"answer {place}")
+        endings.add(place, f"answer {place}")
+    assert classified(expected, endings) is None
