@@ -1,0 +1,237 @@
+"""The page of a comparison as a person uses it."""
+
+import re
+from typing import ClassVar
+
+import pytest
+
+from modelgauge import PromptWithContext, TestItem, run_test
+from modelgauge.cli.main import cli
+from modelgauge.testing import FakeSUT, FakeTest
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202egnp.exe & {{7*7}}"
+
+
+class _Counting(FakeTest):
+    measurement_directions: ClassVar = {"accuracy": "higher"}
+
+
+def _test(name="counting", number=60):
+    items = [
+        TestItem(
+            [PromptWithContext(f"Think well.\n\nQuestion {place}: how many?")],
+            context={"target": str(place), "subject": "history" if place % 3 else "physics"},
+            id=f"q{place}",
+        )
+        for place in range(number)
+    ]
+
+    def measure(item):
+        right = item.text.split()[-1] == item.context["target"]
+        return {"accuracy": right, "length": float(len(item.text))}
+
+    return _Counting(name, items, measure)
+
+
+def _sut(uid, knows, said="I think that the number is"):
+    """Answer the questions for which `knows` is true; to question 7 there is no answer."""
+
+    def answer(prompt):
+        number = int(re.search(r"Question (\d+)", prompt.text)[1])
+        if number == 7:
+            raise ValueError("no answer")
+        return f"{said} {number if knows(number) else 'unknown'}"
+
+    return FakeSUT(uid, answer)
+
+
+OLD = _sut("old", lambda number: number % 2 == 0)  # right on 30
+NEW = _sut("new", lambda number: number > 9)  # right on 50: lost are 0, 2, 4, 6 and 8, won 25
+
+
+@pytest.fixture
+def page(report, visit):
+    return visit(report((_test(), OLD), (_test(), NEW)))
+
+
+def _listed(page):
+    return page.locator("output:visible").inner_text()
+
+
+def _choose(page, name, value):
+    page.locator(f"select[name={name}]:visible").select_option(value)
+
+
+def _open(page, place=0):
+    page.locator("tr[data-place]:visible").nth(place).click()
+    page.locator(".item h2:visible").wait_for()
+    return page.locator(".item:visible")
+
+
+def test_the_first_screen_has_question_answer_and_differences(page):
+    assert page.locator("h1:visible").inner_text() == "Is new better than old on counting?"
+    assert "Baseline: old" in page.locator("header:visible").inner_text()
+    assert (
+        page.locator(".verdict")
+        .first.inner_text()
+        .startswith("accuracy: new is better than old by 34 points")
+    )
+    tables = page.get_by_role("region", name="Differences")
+    assert tables.count() == 2  # points and characters have no axis in common
+    row = tables.first.locator("tbody tr").first
+    assert row.locator("th").inner_text() == "accuracy"
+    bar = row.get_by_role("img")
+    assert bar.get_attribute("aria-label").startswith("+33.9 points, from +1")
+    zero, dot = bar.locator(".mark").bounding_box(), bar.locator(".dot").bounding_box()
+    assert zero["x"] < dot["x"]
+    assert "25/5/29" in row.inner_text()
+    assert "better" in tables.first.locator("thead").inner_text()
+    assert "1 failed (1 in both)" in page.locator(".facts").first.inner_text()
+
+
+def test_numbers_lead_to_the_items_behind_them(page):
+    page.get_by_role("region", name="Differences 1").get_by_role("link", name="25").click()
+    page.wait_for_function("document.querySelector('output').textContent === '25 of 60'")
+    assert {"won"} == set(page.locator("tr[data-place] td:last-child").all_inner_texts())
+    _choose(page, "show", "lost")
+    assert _listed(page) == "5 of 60"
+    _choose(page, "show", "failed")
+    assert page.locator("tr[data-place]").inner_text().endswith("failed → failed\tfailed")
+    _choose(page, "show", "different")
+    page.get_by_label("subject").first.select_option("physics")
+    assert _listed(page) == "10 of 60"
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.type("q30")
+    assert _listed(page) == "0 of 60"
+    assert "show=different" in page.url
+
+
+def test_items_are_sorted_by_what_was_lost(page):
+    _choose(page, "sort", "lost")
+    outcomes = page.locator("tr[data-place] td:last-child").all_inner_texts()
+    assert outcomes[:6] == [*["lost"] * 5, "equal"]
+    _choose(page, "sort", "won")
+    assert page.locator("tr[data-place] td:last-child").first.inner_text() == "won"
+
+
+def test_an_item_opens_side_by_side_with_what_differs_marked(page, visit):
+    _choose(page, "show", "lost")
+    for key in ("Escape", "j", "Enter"):
+        page.keyboard.press(key)
+    item = page.locator(".item:visible")
+    item.locator("h2").wait_for()
+    assert item.locator("h2").inner_text() == "Item 3 q2"
+    assert item.locator(".verdict").inner_text() == "lost: accuracy 1 → 0"
+    old, new = item.locator(".side").all()
+    assert old.locator("h3").first.inner_text() == "old"
+    assert old.bounding_box()["y"] == new.bounding_box()["y"]
+    assert old.locator("del").all_inner_texts() == ["2"]
+    assert new.locator("ins").all_inner_texts() == ["unknown"]
+    assert "accuracy = 0" in new.inner_text()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.querySelector('.item h2').textContent.includes('q4')")
+    other = visit(page.url)
+    other.locator(".item h2").wait_for()
+    assert other.locator(".item h2").inner_text() == "Item 5 q4"
+    new.locator("h3 a").click()
+    page.wait_for_function("!document.querySelector('.run[data-run=\"1\"]').hidden")
+    page.locator(".run:visible .item h2").wait_for()
+    assert page.locator(".run:visible .item h2").inner_text() == "Item 5 q4"
+
+
+def test_a_failed_item_opens_with_its_error(page):
+    _choose(page, "show", "failed")
+    assert "Failed at sut (new): ValueError" in _open(page).inner_text()
+
+
+def test_other_measurements_have_items_of_their_own(page):
+    _choose(page, "compare", "length")
+    page.wait_for_function("document.querySelector('.overview th.number:last-of-type')")
+    page.get_by_role("columnheader", name="length").wait_for()
+    assert _listed(page) == "60 of 60"
+    _choose(page, "compare", "accuracy")
+    page.get_by_role("columnheader", name="accuracy").wait_for()
+
+
+def test_the_items_of_a_run_are_filtered_by_its_baseline(page):
+    page.get_by_role("link", name="counting").nth(1).click()
+    page.wait_for_function("!document.querySelector('.run[data-run=\"1\"]').hidden")
+    page.get_by_label("accuracy against old").select_option("lost")
+    assert _listed(page) == "5 of 60"
+    page.get_by_label("accuracy against old").select_option("different")
+    assert _listed(page) == "30 of 60"
+
+
+def test_three_systems_have_ranks_and_stand_beside_each_other(report, visit):
+    third = _sut("third", lambda number: number % 5 == 0)
+    page = visit(
+        report(*((_test(name), sut) for sut in (OLD, NEW, third) for name in ("counting", "adding")))
+    )
+    assert page.locator("h1:visible").inner_text() == "Are new and third better than old on 2 tests?"
+    matrix = page.get_by_role("region", name="Results of each system")
+    rows = matrix.locator("tbody tr")
+    assert rows.count() == 4  # two tests, two measurements
+    assert rows.first.inner_text().split() == [
+        *("counting", "accuracy", "0.508", "rank", "2", "0.847", "(best)", "rank", "1"),
+        *("0.203", "rank", "3"),
+    ]
+    assert matrix.locator(".best").first.inner_text() == "0.847"
+    assert matrix.get_by_role("img").first.get_attribute("aria-label").startswith("0.508, 95 % interval 0.3")
+    assert _open(page).locator(".side").count() == 3
+    matrix.get_by_role("link", name="0.508").first.click()
+    page.wait_for_function("!document.querySelector('.run[data-run=\"0\"]').hidden")
+
+
+def test_groups_are_parts_of_the_plot(visit, tmp_path):
+    runs = [run_test(_test(), sut, data_dir=tmp_path / "data").run_id for sut in (OLD, NEW)]
+    page = tmp_path / "page.html"
+    options = ["--group-by", "subject", "--measurement", "accuracy", "--html", str(page)]
+    assert (
+        cli.main(["compare", *runs, "--data-dir", str(tmp_path / "data"), *options], standalone_mode=False)
+        == 0
+    )
+    page = visit(page.as_uri())
+    rows = page.get_by_role("region", name="Differences").locator("tbody th")
+    assert rows.all_inner_texts() == ["accuracy", "history (39)", "physics (20)"]
+    assert page.locator(".part").count() == 2
+    assert (
+        "Cannot tell whether the difference is the same in all groups."
+        in page.locator(".facts").first.inner_text()
+    )
+    assert page.get_by_role("link", name="25 won").is_visible()
+
+
+def test_hostile_names_of_systems_are_texts(report, visit):
+    evil = _sut(HOSTILE, lambda number: number > 9)
+    page = visit(report((_test(), OLD), (_test(), evil)))
+    shown = HOSTILE.replace("\u202e", "U+202E")
+    assert shown.replace("U+202E", "\\u202e") in page.locator("h1:visible").inner_text()
+    _choose(page, "show", "lost")
+    assert shown in _open(page).inner_text()
+    assert page.locator("main :is(img[src], script:not([type]))").count() == 0
+
+
+def test_runs_that_cannot_be_compared_say_why(report, visit):
+    page = visit(report((_test(), OLD), (_test("other"), NEW)))
+    assert page.locator("h1:visible").inner_text() == "2 runs"
+    assert page.get_by_text("Not compared").count() == 0
+    other = FakeTest("counting", list(_test(number=5).items), lambda item: {"right": True})
+    page = visit(report((_test(), OLD), (other, NEW)))
+    assert page.locator("h1:visible").inner_text() == "2 runs"
+    assert "Not compared: " in page.locator(".overview .note").inner_text()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(320, "dark"), (768, "light"), (1280, "dark")])
+def test_nothing_overflows_and_axe_finds_nothing(report, visit, width, scheme):
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="this test needs axe-playwright-python"
+    )
+    suts = (OLD, NEW, _sut("a_system_of_a_very_long_name_" * 3, lambda number: number % 5 == 0))
+    address = report(*((_test(name), sut) for sut in suts for name in ("counting", "adding")))
+    for place in ("", "#compare=1&show=lost", "#compare=1&item=q2", "#run=2"):
+        page = visit(address + place, width=width, color_scheme=scheme)
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, (place, wide)
+        found = axe.Axe().run(page)
+        assert found.violations_count == 0, (place, found.generate_report())
