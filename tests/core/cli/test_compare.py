@@ -160,6 +160,15 @@ def test_failed_items_are_counted_and_bounded(compare):
     assert "bounds   -5.0 to 0.0 points if all missing items were worst or best" in shown
 
 
+def test_a_page_is_written_beside_the_text(compare, here):
+    ended = compare(*JUDGED, "--fail-if-worse", "--html", "ci/compare.html")
+    assert ended.code == 1
+    assert "won/lost/equal: 1/17/22" in ended.out
+    page = (here / "ci/compare.html").read_text(encoding="utf-8")
+    assert "17 lost" in page
+    assert "\x1b" not in page
+
+
 def test_junit_is_written_before_anything_is_shown(compare, here):
     ended = compare(*JUDGED, "--fail-if-worse", "--junit", "ci/compare.xml")
     assert ended.code == 1
@@ -211,6 +220,7 @@ def test_without_a_page_the_summary_is_printed_alone(compare, monkeypatch):
         (["--flips", "0"], "'--flips': 0 is not in the range"),
         (["--flips", "1", "--format", "github"], "--format github goes with neither --flips nor --json."),
         (["--junit", "."], "--junit . is a folder."),
+        (["--html", "."], "--html . is a folder."),
         (["--test", "wilcox"], "'wilcox' is not one of: permutation, wilcoxon, bootstrap."),
         (["--alpha", "5"], "'5' is not a number above 0 and below 0.5."),
     ],

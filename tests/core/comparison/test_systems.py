@@ -4,10 +4,12 @@ import pytest
 from recorded import folder, item, record
 
 from modelgauge import load_record
+from modelgauge.comparison.compare import compare_runs
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.pairing.paired_runs import paired_runs
 from modelgauge.data.records import DatasetReference
 from modelgauge.errors import RecordError
+from modelgauge.runs.recorded_run import RecordedRun
 
 
 @pytest.fixture
@@ -133,3 +135,24 @@ def test_the_items_of_a_record_are_read_from_its_folder_where_that_holds_it(data
     assert said(data_dir, before, after) == ("a", [("exam", "b")])
     with pytest.raises(AssertionError):
         said(data_dir, before, after.replaced(seconds=1.0).with_items(not_read))
+
+
+def test_runs_are_compared_with_the_first_ones_where_they_share_a_test():
+    made = [
+        record("a", item(0), item(1)),
+        record("a", item(0), run_id="a-quiz", test_uid="quiz"),
+        record("b", item(0), item(1, 0.0)),
+        record("a", item(1), run_id="a-again"),
+        record("c", item(0), test_uid="quiz"),
+        record("d", item(0), test_uid="of nobody else"),
+    ]
+    runs = [RecordedRun(one) for one in made]
+    found = compare_runs(runs)
+    assert found.baseline.label == "a (20260131-120000-a)"
+    assert [(row.test, row.candidate) for row in found.comparisons] == [
+        *(("exam", "b"), ("exam", "a (a-again)"), ("quiz", "c")),
+    ]
+    sides = [(pair.baseline_run, pair.candidate_run) for pair in found.paired]
+    assert [(runs.index(one), runs.index(other)) for one, other in sides] == [(0, 2), (0, 3), (1, 4)]
+    assert compare_runs([runs[0], runs[5]]) is None
+    assert compare_runs(runs[:1]) is None

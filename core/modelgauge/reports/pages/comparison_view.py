@@ -53,7 +53,7 @@ def comparison_view(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict
         "tables": [
             _table_view(one, comparison) for one in difference_tables(comparison, _ARROW, labelled=False)
         ],
-        "matrix": _matrix(comparison, runs) if len({row.test for row in rows}) > 1 else None,
+        "matrix": _matrix(comparison, runs) if len({row.test for row in rows}) > 1 and runs else None,
         "leaderboards": [_leaderboard(one) for one in comparison.leaderboard],
         "facts": [(label, text) for label, text in said if label not in ("differs", "note")],
         "differs": [text for label, text in said if label == "differs"],

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.reports.pages.charts import Axis, axis_ruler, histogram, interval_bar
+from modelgauge.reports.pages.charts import Axis, axis_ruler, dot_sample, histogram, interval_bar
 
+LOOKS = ("told", "untold", "untested")
 FINITE = st.floats(-1e12, 1e12).map(lambda value: round(value, 6))
 
 
@@ -28,6 +29,15 @@ def test_an_interval_is_drawn_to_scale_and_said():
     assert 'class="bar" x1="32.0" y1="10.0" x2="107.0"' in chart
     assert 'cx="57.0"' in chart
     assert 'class="mark" x1="7.0"' in chart
+
+
+def test_what_was_found_can_be_told_from_what_was_not_without_colour():
+    charts = [str(interval_bar(Axis(-1, 1), 0.5, None, label="+50 points", look=look)) for look in LOOKS]
+    assert all('aria-label="+50 points"' in one for one in charts)
+    assert [re.search(r"<(\w+) class=\"dot (\w+)", one).groups() for one in charts] == [
+        *(("circle", "told"), ("circle", "untold"), ("path", "untested")),
+    ]
+    assert "aria-label" not in str(dot_sample("untold"))
 
 
 def test_values_beyond_an_axis_stay_on_it():

@@ -1,0 +1,93 @@
+"""What a page holds of a comparison: pairs of items beside the items themselves, and words for all that is drawn."""
+
+import base64
+import gzip
+import json
+import re
+
+from comparisons import cannot_tell, comparison, row
+from recorded import item, record
+
+from modelgauge.comparison.compare import compare_runs
+from modelgauge.data.estimates import Estimate
+from modelgauge.reports import write_comparison
+from modelgauge.reports.pages.comparison_view import compared_runs, comparison_view
+from modelgauge.runs.recorded_run import RecordedRun
+
+DIRECTION = {"directions": {"right": "higher"}, "ranges": {"right": (0.0, 1.0)}}
+
+
+def _page(found, **options):
+    pieces = []
+    write_comparison(found, pieces.append, **options)
+    return "".join(pieces)
+
+
+def _block(page, name):
+    text = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)[1]
+    return json.loads(gzip.decompress(base64.b64decode(text)))[0]
+
+
+def _runs(*records):
+    return [RecordedRun(one) for one in records]
+
+
+def test_pairs_are_places_in_runs_with_their_values():
+    runs = _runs(
+        record("a", item(0), item(1, 0.0), item(2), item(3), **DIRECTION),
+        record("b", item(0, 0.0, item_id="i2"), item(1, None), item(2, 1.0, item_id="i0"), **DIRECTION),
+        record("c", item(0), **DIRECTION),
+    )
+    page = _page(compare_runs(runs))
+    assert _block(page, "compare-0") == {
+        "measurement": "right",
+        "sign": 1,
+        "sides": [
+            {"label": "a", "run": "0", "places": [0, 1, 2]},
+            {"label": "b", "run": "1", "places": [2, 1, 0]},
+            {"label": "c", "run": "2", "places": [0, -1, -1]},
+        ],
+        "before": [1.0, 0.0, 1.0],
+        "after": [1.0, None, 0.0],
+    }
+    assert [one["label"] for one in _block(page, "compare-1")["sides"]] == ["a", "c", "b"]
+    assert "Are b and c better than a on exam?" in page
+
+
+def test_a_comparison_from_json_has_a_page_without_items():
+    page = _page(comparison(row(), cannot_tell(test="bbh")))
+    assert "Is B better than A on 2 tests?" in page
+    assert 'aria-label="+4.3 points, from +1.5 to +7.1"' in page
+    assert "Results of each system" not in page
+    assert "Items side by side" not in page
+    assert "#compare=" not in page
+
+
+def test_which_way_is_better_is_said_by_the_direction():
+    for direction, sides in {
+        "higher": ["A better", "B better"],
+        "lower": ["B better", "A better"],
+        None: ["B lower", "B higher"],
+    }.items():
+        (table,) = comparison_view(comparison(row(direction=direction)), [])["tables"]
+        assert table["sides"] == sides
+
+
+def test_the_best_is_marked_where_it_can_be_told_from_the_next():
+    values = [item(place, float(place % 2)) for place in range(40)]
+    better = [item(place) for place in range(40)]
+    tests = ("exam", "quiz")
+    said = {**DIRECTION, "result": {"right": Estimate(0.5, 40)}}
+    runs = _runs(*(record("a", *values, run_id=f"a-{test}", test_uid=test, **said) for test in tests))
+    runs += _runs(record("b", *better, run_id="b-exam", **said))
+    runs += _runs(record("b", *values, run_id="b-quiz", test_uid="quiz", **said))
+    found = compare_runs(runs)
+    assert compared_runs(found) == runs
+    rows = comparison_view(found, runs)["matrix"]["rows"]
+    assert [[cell["is_best"] for cell in one["cells"]] for one in rows] == [[False, True], [False, False]]
+
+
+def test_secrets_are_taken_out_of_names():
+    page = _page(comparison(row()), redact=lambda text: text.replace("gsm8k", "***"))
+    assert "Is B better than A on ***?" in page
+    assert "gsm8k" not in page.partition("<script")[0]
