@@ -9,7 +9,7 @@ import logging
 import os
 import shlex
 import sys
-from contextlib import chdir, contextmanager, nullcontext
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.command_options import OUTPUT, no_report_option, together, verbose_option
+from modelgauge.cli.output_file import OutputFile
 from modelgauge.cli.program import FAILED, INTERRUPTED, STOPPED, TOO_MANY_ERRORS
-from modelgauge.errors import InputFileError, RunStoppedError
-from modelgauge.files.whole import replacing
+from modelgauge.errors import ModelGaugeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import TextIO
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from modelgauge.cli.app import App
     from modelgauge.cli.comparing import BaselineCheck
     from modelgauge.data.item_records import ItemRecord
     from modelgauge.data.records import TestRecord
     from modelgauge.runs.recorded_run import RecordedRun
+    from modelgauge.runs.result_thresholds import ResultThreshold
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +71,16 @@ def _allowance(_ctx: click.Context, _param: click.Parameter, value: str) -> Allo
     return Allowance(text, number, percent)
 
 
+def _thresholds(
+    _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
+) -> tuple[ResultThreshold, ...]:
+    if not given:
+        return ()
+    from modelgauge.runs.result_thresholds import ResultThreshold
+
+    return tuple(ResultThreshold.parse(text) for text in given)
+
+
 report_options = together(
     click.option(
         "--max-errors",
@@ -79,6 +89,15 @@ report_options = together(
         default="0",
         show_default=True,
         help="Exit with 3 when more items of a run fail, or repeats of others: a number, or percent of its items.",
+    ),
+    click.option(
+        "--threshold",
+        "thresholds",
+        multiple=True,
+        callback=_thresholds,
+        metavar="[TEST:]RESULT=N",
+        help="Exit with 1 where a result does not reach this, such as accuracy=0.8; at most this, if lower is better. "
+        "TEST is a test, a pattern, or a group, for its mean; repeatable.",
     ),
     click.option(
         "--output-file",
@@ -91,88 +110,7 @@ report_options = together(
     click.option("--no-progress-bar", is_flag=True, help="Show no progress."),
     heading=OUTPUT,
 )
-"""What becomes of the records: `--max-errors`, `--output-file`, `--no-report`, `--verbose`, `--no-progress-bar`."""
-
-
-class OutputFile:
-    """A file that is proved to be writable before anything is paid, and replaced at once at the end.
-
-    Args:
-        path: where the file goes; the missing folders of its real path are made. What is no plain file
-            (`/dev/stdout`, a pipe) is written in place.
-        data_dir: of runs and cache, in which nothing is replaced; None where the file is one of theirs.
-        option: that named the file, for messages.
-
-    Raises:
-        InputFileError: nothing can be written there.
-    """
-
-    def __init__(self, path: Path, data_dir: Path | None, option: str = "--output-file") -> None:
-        from tempfile import TemporaryFile
-
-        from modelgauge.files.regular import real_path
-
-        self._named = f"{option} {path}"
-        path = Path(os.path.normpath(real_path(path.parent) / path.name))  # x/../y makes no x
-        if path.is_dir():
-            raise InputFileError(f"{self._named} is a folder.", fix="Give the name of a file in it.")
-        self.path = path
-        self._in_place = path.exists() and not path.is_file()
-        if not self._in_place and data_dir is not None:
-            self._refuse_what_is_kept(data_dir)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if path.is_file():  # which may be read only
-                path.open("r+b").close()
-            if not self._in_place:
-                TemporaryFile(dir=path.parent).close()  # the folder takes new files
-            elif not path.is_fifo():  # its reader would take this for the end of all that comes
-                path.open("w").close()
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise InputFileError(
-                f"{self._named} cannot be written: {reason}.",
-                fix="Give a file in a folder of your own.",
-            ) from error
-
-    @contextmanager
-    def replaced(self) -> Iterator[Path]:
-        """The path to write to: a file that takes its place when the block ends without an error.
-
-        Raises:
-            RunStoppedError: the disk refuses; the runs themselves are kept.
-        """
-        try:
-            with nullcontext(self.path) if self._in_place else replacing(self.path) as written:
-                yield written
-        except OSError as error:
-            raise RunStoppedError(
-                f"{self._named} cannot be written: {error}.",
-                fix="The runs are kept; `modelgauge show RUN --items --json` prints the same.",
-            ) from error
-
-    @contextmanager
-    def writing(self) -> Iterator[TextIO]:
-        """The open file, which takes its place when the block ends without an error.
-
-        Raises:
-            RunStoppedError: the disk refuses; the runs themselves are kept.
-        """
-        with self.replaced() as written, written.open("w", encoding="utf-8", newline="\n") as file:
-            yield file
-
-    def _refuse_what_is_kept(self, data_dir: Path) -> None:
-        """Refuse a link, which leads to a file that was not named, and the files of runs and caches."""
-        from modelgauge.engine.run_files.folder import MANIFEST
-        from modelgauge.files.regular import real_path
-
-        problem = "is a link to another file" if self.path.is_symlink() else ""
-        if self.path.exists() and (
-            real_path(self.path).is_relative_to(real_path(data_dir)) or (self.path.parent / MANIFEST).exists()
-        ):
-            problem = "would replace a file of the data folder"
-        if problem:
-            raise InputFileError(f"{self._named} {problem}.", fix="Give the name of a new file.")
+"""What becomes of the records: `--max-errors`, `--threshold`, `--output-file`, `--no-report` and the like."""
 
 
 # --- running and reporting ---------------------------------------------------------------------------
@@ -278,8 +216,28 @@ def run_and_report(
         for run_id in sorted(str(one["run_id"]) for one in unfinished) if interrupted else ():
             app.note(f"Interrupted: {runs / run_id}")
         _print_next_command(app, unfinished, shown, again, interrupted=interrupted)
+        if records and not interrupted:
+            _check_results(app, records, given["thresholds"])
         if compared is not None:
             compared.show(in_words=not given["as_json"])
+
+
+def _check_results(app: App, records: Sequence[TestRecord], thresholds: Sequence[ResultThreshold]) -> None:
+    """Print which results do not reach their thresholds, and set the exit code."""
+    if not thresholds:
+        return
+    from modelgauge.runs.result_thresholds import outcomes
+
+    try:
+        failed = [one for one in outcomes(records, thresholds) if not one.passed]
+    except ModelGaugeError as error:  # the runs are kept
+        app.note(f"Error: {error.problem}\n{error.fix}")
+        app.exit_code = app.exit_code or error.exit_code
+        return
+    for one in failed:
+        app.note(f"Failed: {one.test} on {one.sut}: {one.why}.")
+    if failed:
+        app.exit_code = app.exit_code or FAILED
 
 
 def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted: bool) -> int:

@@ -126,3 +126,18 @@ def test_several_pairs_have_one_table_with_the_means_of_groups_and_what_differs(
         in choose("--test", "nums", "--sut", "yes=echo", "--sut", "no=echo?answer=no", "-v").out
     )
     assert "differs" not in choose("--test", "nums", "--sut", "echo").out
+
+
+def test_a_result_below_a_threshold_fails_the_command(choose):
+    named = ("--test", "nums", "--sut", "yes=echo", "--sut", "no=echo?answer=no")
+    assert choose(*named, "--threshold", "accuracy=0").code == 0
+    ended = choose(*named, "--threshold", "num_a:accuracy=0.5", "--threshold", "nums:accuracy=0.9")
+    assert ended.code == 1
+    assert [line for line in ended.err.split("\n") if line.startswith("Failed")] == [
+        "Failed: num_a on no: accuracy is 0, below 0.5.",
+        "Failed: nums on no: accuracy is 0, below 0.9.",
+    ]
+    ended = choose(*named, "--threshold", "acc=1")
+    assert ended.code == 2
+    assert "There is no result 'acc' for the threshold. The results are: accuracy" in said(ended)
+    assert choose(*named, "--threshold", "accuracy=high").code == 2

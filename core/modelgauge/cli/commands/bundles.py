@@ -69,7 +69,7 @@ def bundle(
     """
     from modelgauge.bundles.bundling import bundle as made_bundle
     from modelgauge.bundles.signing import UNSIGNED
-    from modelgauge.cli.running import OutputFile
+    from modelgauge.cli.output_file import OutputFile
 
     found = _runs(app, runs)
     kept = OutputFile(output, app.settings.data_dir, "--output")

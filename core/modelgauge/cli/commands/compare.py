@@ -25,8 +25,8 @@ from modelgauge.cli.comparing import (
     show_failed_gates,
     show_for_github,
 )
+from modelgauge.cli.output_file import OutputFile
 from modelgauge.cli.program import GroupedCommand
-from modelgauge.cli.running import OutputFile
 from modelgauge.comparison.options import OPTIONS
 
 if TYPE_CHECKING:

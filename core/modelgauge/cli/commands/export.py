@@ -69,7 +69,7 @@ def export(
       modelgauge export latest --to csv --table items -o items.csv
     """
     from modelgauge.cli.commands.show import shown_runs
-    from modelgauge.cli.running import OutputFile
+    from modelgauge.cli.output_file import OutputFile
     from modelgauge.data.tables.frames import TABLES, table_named
     from modelgauge.runs.as_tables import write_tables
 

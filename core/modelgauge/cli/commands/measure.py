@@ -93,8 +93,8 @@ def run_test(
     run that was stopped. Items that fail are counted, never scored.
 
     The exit code is 4 when a run stopped early; else 3 when more items fail than --max-errors allows; else 1
-    when an item does not reach the threshold of a metric, nothing was scored by metrics, or a gate fails that
-    compares with the --baseline; else 0.
+    when an item does not reach the threshold of a metric, nothing was scored by metrics, a result does not reach
+    a --threshold, or a gate fails that compares with the --baseline; else 0.
 
     \b
     Examples:

@@ -55,7 +55,7 @@ def report(
       modelgauge report latest~1 latest -o compared.html
     """
     from modelgauge.cli.commands.show import shown_runs
-    from modelgauge.cli.running import OutputFile
+    from modelgauge.cli.output_file import OutputFile
     from modelgauge.engine.run_files.folder import REPORT
     from modelgauge.reports import write_page
 

@@ -1,0 +1,141 @@
+"""Thresholds of results, which say whether whole runs are good enough; those of single items are in a run's record."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from modelgauge.data.base import Frozen, Text
+from modelgauge.data.estimates import Estimate
+from modelgauge.data.records import TestRecord
+from modelgauge.data.results import Threshold
+from modelgauge.errors import InvalidOptionError, UnknownNameError
+from modelgauge.runs.group_means import group_means
+from modelgauge.wording.did_you_mean import did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class ResultThreshold:
+    """What a result must reach: at least a number; at most, where it is better the lower it is.
+
+    Args:
+        test: of tests with this name or pattern, or of the mean over the group of this name; None for all tests.
+        result: the name of the result.
+        number: what it must reach; a value within 1e-9 of it does.
+    """
+
+    test: str | None
+    result: str
+    number: float
+
+    @classmethod
+    def parse(cls, text: str) -> "ResultThreshold":
+        """Read `RESULT=NUMBER` or `TEST:RESULT=NUMBER`.
+
+        Raises:
+            InvalidOptionError: the text has another form.
+        """
+        name, _, number = text.rpartition("=")
+        test, _, result = name.rpartition(":")
+        try:
+            value = float(number)
+        except ValueError:
+            value = float("nan")
+        if not (result.strip() and abs(value) < float("inf")):
+            raise InvalidOptionError(
+                f"{text!r} is no threshold.", fix="Write accuracy=0.8, or gsm8k:accuracy=0.8 for one test."
+            )
+        return cls(test.strip() or None, result.strip(), value)
+
+
+class ThresholdOutcome(Frozen):
+    """Whether a result of a run, or the mean over a group, reached a threshold.
+
+    Args:
+        test: the test, or the group.
+        sut: what tables call the SUT.
+        result: the name of the result.
+        value: of the result; None where the run has none.
+        threshold: what it was compared with.
+        passed: whether it was reached.
+    """
+
+    test: Text
+    sut: Text
+    result: Text
+    value: float | None
+    threshold: Threshold
+    passed: bool
+
+    @property
+    def why(self) -> str:
+        """Why it was not reached, in words."""
+        number = f"{self.threshold.value:g}"
+        if self.value is None:
+            return f"there is no {self.result}, which must reach {number}"
+        side = "below" if self.threshold.higher_is_better else "above"
+        return f"{self.result} is {self.value:.4g}, {side} {number}"
+
+
+def outcomes(records: Sequence[TestRecord], thresholds: Sequence[ResultThreshold]) -> list[ThresholdOutcome]:
+    """Compare the results of runs with thresholds; a run without any result reaches none.
+
+    Raises:
+        UnknownNameError: a threshold is of a test that was not run, or of a result that none of them has.
+    """
+    return [outcome for one in thresholds for outcome in _outcomes(records, one)]
+
+
+def _outcomes(records: Sequence[TestRecord], one: ResultThreshold) -> list[ThresholdOutcome]:
+    named = [record for record in records if one.test is None or fnmatchcase(record.test_uid, one.test)]
+    found = [*_of_runs(named, one), *_of_groups(records, one)]
+    if not named and not found:
+        known = [*dict.fromkeys(record.test_uid for record in records)]
+        raise UnknownNameError(
+            f"There is no test '{one.test}' for the threshold of {one.result}.",
+            fix=f"{did_you_mean(one.test or '', known)}The tests are: {', '.join(known)}.",
+        )
+    if all(outcome.value is None for outcome in found) and any(record.result for record in named):
+        known = [*dict.fromkeys(name for record in named for name in _numbers(record))]
+        raise UnknownNameError(
+            f"There is no result '{one.result}' for the threshold.",
+            fix=f"{did_you_mean(one.result, known)}The results are: {', '.join(known)}.",
+        )
+    return found
+
+
+def _of_runs(records: Sequence[TestRecord], one: ResultThreshold) -> Iterator[ThresholdOutcome]:
+    for record in records:
+        value = _numbers(record).get(one.result)
+        if value is not None or one.test is not None or not record.result:
+            direction = (record.directions or {}).get(record.measurement_of(one.result))
+            yield _outcome(record.test_uid, record.sut_name, value, one, lower=direction == "lower")
+
+
+def _of_groups(records: Sequence[TestRecord], one: ResultThreshold) -> Iterator[ThresholdOutcome]:
+    for mean in group_means(records) if one.test is not None else ():
+        if (mean.group, mean.result) == (one.test, one.result):
+            tests = [record for record in records if record.test_uid in mean.tests]
+            directions = {
+                (record.directions or {}).get(record.measurement_of(one.result)) for record in tests
+            }
+            yield _outcome(mean.group, mean.sut, mean.mean.value, one, lower=directions == {"lower"})
+
+
+def _outcome(
+    test: str, sut: str, value: float | None, one: ResultThreshold, *, lower: bool
+) -> ThresholdOutcome:
+    threshold = Threshold(value=one.number, higher_is_better=not lower)
+    passed = value is not None and threshold.is_reached(value)
+    return ThresholdOutcome(
+        test=test, sut=sut, result=one.result, value=value, threshold=threshold, passed=passed
+    )
+
+
+def _numbers(record: TestRecord) -> dict[str, float]:
+    """The results of a run that are numbers or estimates."""
+    plain = {name: one.value if isinstance(one, Estimate) else one for name, one in record.result.items()}
+    return {
+        name: float(one)
+        for name, one in plain.items()
+        if isinstance(one, int | float) and not isinstance(one, bool)
+    }

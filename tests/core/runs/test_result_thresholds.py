@@ -1,0 +1,66 @@
+"""Thresholds of results: what they are of, which way they look, and what reaches them."""
+
+import pytest
+
+from modelgauge.data.estimates import Estimate
+from modelgauge.errors import InvalidOptionError, UnknownNameError
+from modelgauge.runs.result_thresholds import ResultThreshold, outcomes
+
+
+def of(record, test="a", value=0.8, **changes):
+    return record(test_uid=test, result={"accuracy": Estimate(value, 10, 0.1), "items": 10}, **changes)
+
+
+def checked(records, *texts):
+    found = outcomes(records, [ResultThreshold.parse(text) for text in texts])
+    return [(one.test, one.result, one.passed) for one in found]
+
+
+def test_a_threshold_has_a_result_a_number_and_perhaps_a_test():
+    assert ResultThreshold.parse("accuracy=0.8") == ResultThreshold(None, "accuracy", 0.8)
+    assert ResultThreshold.parse("a?x=1:b c=.5") == ResultThreshold("a?x=1", "b c", 0.5)
+    for text in ("accuracy", "accuracy=", "=1", "accuracy=high", "accuracy=nan", "accuracy=inf", "a:=1"):
+        with pytest.raises(InvalidOptionError, match="is no threshold"):
+            ResultThreshold.parse(text)
+
+
+def test_a_result_reaches_a_threshold_from_that_number_on(record):
+    runs = [of(record, "a", 0.8), of(record, "b", 0.79)]
+    assert checked(runs, "accuracy=0.8") == [("a", "accuracy", True), ("b", "accuracy", False)]
+    assert checked(runs, "b:accuracy=0.7", "a*:items=11") == [("b", "accuracy", True), ("a", "items", False)]
+
+
+def test_where_lower_is_better_the_threshold_is_the_most(record):
+    low = of(record, value=0.1, directions={"accuracy": "lower"})
+    assert checked([low], "accuracy=0.1") == [("a", "accuracy", True)]
+    (failed,) = outcomes([low], [ResultThreshold.parse("accuracy=0.05")])
+    assert (failed.passed, failed.why) == (False, "accuracy is 0.1, above 0.05")
+
+
+def test_a_run_without_results_reaches_nothing_and_one_with_others_is_not_asked(record):
+    empty, other = record(test_uid="b", result={}), record(test_uid="c", result={"score": 1})
+    assert checked([of(record), empty, other], "accuracy=0.5") == [
+        ("a", "accuracy", True),
+        ("b", "accuracy", False),
+    ]
+    (failed,) = outcomes([empty], [ResultThreshold.parse("accuracy=0.5")])
+    assert failed.why == "there is no accuracy, which must reach 0.5"
+
+
+def test_the_name_of_a_group_stands_for_the_mean_over_its_tests(record):
+    runs = [of(record, test, value, groups={"g": 2}) for test, value in (("a", 0.9), ("b", 0.5))]
+    assert checked(runs, "g:accuracy=0.7") == [("g", "accuracy", True)]
+    assert checked(runs, "g:accuracy=0.71") == [("g", "accuracy", False)]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("acuracy=1", "no result 'acuracy' .* Did you mean 'accuracy'"),
+        ("b:accuracy=1", "no test 'b' .* The tests are: a"),
+        ("a:acuracy=1", "no result 'acuracy'"),
+    ],
+)
+def test_a_name_that_nothing_has_is_an_error(record, text, says):
+    with pytest.raises(UnknownNameError, match=says):
+        checked([of(record)], text)
