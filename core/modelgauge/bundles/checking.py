@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from modelgauge.bundles.manifest import changed, problems, read_manifest
+from modelgauge.bundles.manifest import RUN_FILES, changed, problems, read_manifest
 from modelgauge.bundles.run_checks import RunCheck, check_run
 from modelgauge.bundles.signing import who_signed
-from modelgauge.bundles.unbundling import is_bundle, make_cache, unpacked
+from modelgauge.bundles.unbundling import check_is_bundle, make_cache, unpacked
 from modelgauge.engine.run_files.folder import BUNDLE, RUNS, RunFolder, runs_in
-from modelgauge.errors import BundleError, RecordError
+from modelgauge.errors import BundleError, ModelGaugeError
 from modelgauge.runs.naming import find_runs
 
 Scores = Callable[[RunCheck, str], None]
@@ -44,10 +44,11 @@ def check(name: str, data_dir: Path, allowed_signers: Path | None, scores: Score
         scores: also measures again; None for no.
 
     Raises:
-        RecordError: there is nothing of this name.
+        RecordError: there is nothing of this name, or it is something else.
     """
     made, path = Checked(name), Path(name)
-    if is_bundle(path):
+    if path.is_file() and path.name not in RUN_FILES:
+        check_is_bundle(path)
         with TemporaryDirectory(prefix="modelgauge-check-") as scratch:
             try:
                 with unpacked(path, Path(scratch)) as folder:
@@ -80,7 +81,7 @@ def _check_runs(made: Checked, runs: list[RunFolder], scores: Scores | None) -> 
     for run in runs:
         try:
             found = check_run(run)
-        except RecordError as error:
+        except ModelGaugeError as error:
             found = RunCheck(run)
             found.add(error.problem.rstrip("."))
         else:

@@ -50,10 +50,9 @@ def problems_of(record: ItemRecord, declared: Declared) -> Iterator[str]:
 
 
 def _of_answers(record: ItemRecord, declared: Declared) -> Iterator[str]:
-    is_scored = isinstance(record, TestItemRecord)
-    prompts, repeats = record.test_item.prompts, declared.reduce.repeats
+    is_scored, repeats = isinstance(record, TestItemRecord), declared.reduce.repeats
     failed = {one.repeat for one in record.failed_repeats} if isinstance(record, TestItemRecord) else set()
-    by_repeat: dict[int, list[PromptInteractionAnnotations]] = {repeat: [] for repeat in range(repeats)}
+    by_repeat: dict[int, list[PromptInteractionAnnotations]] = {}
     for one in record.interactions:
         by_repeat.setdefault(one.repeat, []).append(one)
     for repeat, answered in by_repeat.items():
@@ -61,32 +60,41 @@ def _of_answers(record: ItemRecord, declared: Declared) -> Iterator[str]:
         if repeat >= repeats:
             yield f"it has answers of repeat {repeat + 1}, and the run has {repeats}"
             continue
-        for number, prompt in enumerate(prompts, start=1):
-            times, most = sum(one.prompt is prompt for one in answered), 1
-            if not times:  # in lines of version 1 each answer has a prompt of its own
-                times, most = sum(one.prompt == prompt for one in answered), prompts.count(prompt)
-            name = "its prompt" if len(prompts) == 1 else f"its prompt {number}"
-            if times > most:
-                yield f"{name} was answered {times} times{which}"
-            elif not times and is_scored and repeat not in failed:
-                yield f"{name} has no answer{which}"
-        if any(one.prompt not in prompts for one in answered):
-            yield f"it has an answer to a prompt that is not its own{which}"
-        for one in answered:
-            if not one.response.completions:
-                yield f"it has an answer without a completion{which}"
-            if is_scored and repeat not in failed:
-                yield from _of_annotations(one, declared, which)
+        is_whole = is_scored and repeat not in failed
+        yield from (f"{problem}{which}" for problem in _of_prompts(record, answered, is_whole=is_whole))
+        for one in answered if is_whole else ():
+            yield from (f"{problem}{which}" for problem in _of_annotations(one, declared))
+    if is_scored and len(by_repeat.keys() | failed) < repeats:
+        yield "it has no answer" if repeats == 1 else "some of its repeats have no answer"
 
 
-def _of_annotations(one: PromptInteractionAnnotations, declared: Declared, which: str) -> Iterator[str]:
+def _of_prompts(
+    record: ItemRecord, answered: Sequence[PromptInteractionAnnotations], *, is_whole: bool
+) -> Iterator[str]:
+    prompts = record.test_item.prompts
+    for number, prompt in enumerate(prompts, start=1):
+        name = "its prompt" if len(prompts) == 1 else f"its prompt {number}"
+        times, most = sum(one.prompt is prompt for one in answered), 1
+        if not times:  # in lines of version 1 each answer has a prompt of its own
+            times, most = sum(one.prompt == prompt for one in answered), prompts.count(prompt)
+        if times > most:
+            yield f"{name} was answered {times} times"
+        elif not times and is_whole:
+            yield f"{name} has no answer"
+    if any(one.prompt not in prompts for one in answered):
+        yield "it has an answer to a prompt that is not its own"
+    if not all(one.response.completions for one in answered):
+        yield "it has an answer without a completion"
+
+
+def _of_annotations(one: PromptInteractionAnnotations, declared: Declared) -> Iterator[str]:
     for each in one.response.completions:
         names = each.annotations.keys()
         for name in sorted(names - declared.annotators):
-            yield f"it has the annotation '{name}'{which}, which the run does not declare"
+            yield f"it has the annotation '{name}', which the run does not declare"
         missing = () if declared.chooses else sorted(declared.annotators - names)
         for name in missing:
-            yield f"the annotation '{name}' is missing{which}"
+            yield f"the annotation '{name}' is missing"
 
 
 def _of_repeats(record: TestItemRecord, declared: Declared) -> Iterator[str]:

@@ -12,7 +12,7 @@ from modelgauge.config.run_options import RunOptions
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.item_records import item_from_json
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import GIVEN, RecordedRange, normalized_result
+from modelgauge.data.results import GIVEN, PYTEST, RecordedRange, normalized_result
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.measurer import reducer
@@ -25,8 +25,7 @@ from modelgauge.stats.aggregations import mean_of_each
 from modelgauge.stats.measured import Range
 
 _OUTCOMES = ("scored", "partial", "sut_errors", "annotator_errors", "unscored", "failed_repeats")
-_ESTIMATES = ("value", "n", "stderr", "interval", "bounds", "n_clusters")
-_WITHOUT_RANGES = ("value", "n", "stderr", "n_clusters")
+_ESTIMATES = ("value", "n", "stderr", "interval", "bounds")
 _SAID_TWICE = (
     "invocation_id", "run_timestamp", "test_uid", "test_initialization", "sut_uid", "sut_initialization",
     "dependency_versions", "dataset", "annotators", "judges", "thresholds",
@@ -194,39 +193,53 @@ def _check_results(
     made: RunCheck, record: TestRecord, index: JournalIndex, options: RunOptions, own_methods: tuple[str, ...]
 ) -> None:
     """Compute the mean of each measurement again, and compare it with the result of this name."""
-    counts = record.counts
     if record.prompts is not None and record.prompts != len(index.prompts):
         made.add(f"{RECORD} counts {record.prompts:,} prompts, and the items have {len(index.prompts):,}")
-    known = None if counts.not_begun is None else counts.items + counts.not_begun
+    known = _number_of_items(record)
     population = None
     if options.finite:
         population = known if record.sample is None else record.sample.total
-    items = index.items(known, population)
     try:
-        means = normalized_result(mean_of_each(items), record.reduction)
+        means = normalized_result(mean_of_each(index.items(known, population)), record.reduction)
     except ModelGaugeError as error:
         made.add(f"the means of the items cannot be computed: {error.problem}")
         return
     own = "aggregate_measurements" in own_methods
-    others = sorted(record.result.keys() - means.keys())
+    compared = _compared(made, record)
+    others = record.result.keys() - means.keys()
     for name, mean in means.items():
         found = record.result.get(name)
-        if not isinstance(found, Estimate):
-            others += [] if found is None or name in others else [name]
-            continue
-        compared = _ESTIMATES if record.ranges is not None else _WITHOUT_RANGES
-        parts = [part for part in compared if not equal(getattr(found, part), getattr(mean, part))]
-        if "bounds" in parts and (record.failure is not None or made.run.rescores() is not None):
-            parts.remove("bounds")  # how many items are missing is not in the record
-        if parts and (own or made.redacted):
-            others.append(name)
-        elif parts:
-            of_record, of_items = (f"{one.value:.6g} over {one.n:,} items" for one in (found, mean))
-            made.add(
-                f"the result {name} is {of_record}, and of the items {of_items}: {', '.join(parts)} differ"
-            )
+        differing = [part for part in compared if not equal(getattr(found, part, None), getattr(mean, part))]
+        if found is None and not own and record.failure is None and not record.cancelled:
+            made.add(f"the result {name} is missing")
+        elif differing and (own or not isinstance(found, Estimate)):
+            others |= {name} & record.result.keys()
+        elif differing:
+            part = differing[0]
+            said, computed = getattr(found, part), getattr(mean, part)
+            made.add(f"the result {name} has the {part} {said}, and the items give {computed}")
     if others:
-        made.unchecked.append(f"Results that the test computes in its own way: {', '.join(others)}.")
+        named = ", ".join(sorted(others))
+        made.unchecked.append(f"Results that the test computes in its own way: {named}.")
+
+
+def _number_of_items(record: TestRecord) -> int | None:
+    """How many items the run would have at its end; None where nobody knows."""
+    counts = record.counts
+    if counts.not_begun is not None:
+        return counts.items + counts.not_begun
+    is_session = record.test_initialization.get("class_name") == PYTEST
+    return counts.items if is_session and not record.cancelled else None
+
+
+def _compared(made: RunCheck, record: TestRecord) -> tuple[str, ...]:
+    """The parts of results that depend on nothing but what is there."""
+    if made.redacted:  # which texts were equal, and so shared an answer, may not be known any more
+        return _ESTIMATES[:2]
+    if record.ranges is None:
+        return _ESTIMATES[:3]
+    # How many items are missing is not in the record of a run that stopped, or measures the answers of another.
+    return _ESTIMATES[: 4 if record.failure is not None or made.run.rescores() is not None else 5]
 
 
 def equal(one: Any, other: Any) -> bool:

@@ -20,12 +20,15 @@ from modelgauge.errors import BundleError, UnsafeArchiveError, UsageError
 _GZIP = b"\x1f\x8b"
 
 
-def is_bundle(path: Path) -> bool:
-    """Whether a path is that of a file that begins as bundles do."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(2) == _GZIP
+def check_is_bundle(file: Path) -> None:
+    """Refuse a file that does not begin as bundles do.
+
+    Raises:
+        BundleError: it does not.
+    """
+    with file.open("rb") as opened:
+        if opened.read(2) != _GZIP:
+            raise BundleError(f"{file} is no bundle.", fix="Give a file that `modelgauge bundle` wrote.")
 
 
 def unbundle(file: Path, folder: Path, allowed_signers: Path | None = None) -> tuple[BundleManifest, str]:
@@ -68,8 +71,7 @@ def unpacked(file: Path, beside: Path) -> Iterator[Path]:
     Raises:
         BundleError: it is no archive, or one that is not safe to unpack.
     """
-    if not is_bundle(file):
-        raise BundleError(f"{file} is no bundle.", fix="Give a file that `modelgauge bundle` wrote.")
+    check_is_bundle(file)
     made = beside / f".bundle-{secrets.token_hex(6)}"
     made.mkdir(mode=0o700)
     try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelgauge.cli.command_options import (
+    cache_option,
     data_dir_option,
     dependency_option,
     judge_option,
@@ -51,6 +52,7 @@ allowed_signers_option = click.option(
     "--redact", is_flag=True, help="Leave out prompts, answers, contexts, annotations and the cache rows."
 )
 @data_dir_option
+@cache_option
 @shared_options
 def bundle(
     app: App, /, *, runs: Sequence[str], output: Path, key: Path | None, redact: bool, as_json: bool
@@ -213,8 +215,10 @@ def check(
         app.show_json({"checked": [_as_json(one) for one in found]})
         return
     for one in found:
-        for line in _lines(one, rescored=rescore):
+        for line in _lines(one):
             app.show(line)
+    if not rescore:
+        app.show("Scores were not computed again: --rescore measures the recorded answers.")
 
 
 def _rescorer(app: App, again: dict[str, Any]) -> Scores:
@@ -233,7 +237,7 @@ def _rescorer(app: App, again: dict[str, Any]) -> Scores:
     return scores
 
 
-def _lines(checked: Checked, *, rescored: bool) -> Iterator[str]:
+def _lines(checked: Checked) -> Iterator[str]:
     """What was found, a line for each finding."""
     for problem in checked.findings:
         yield f"{checked.name}: {problem}"
@@ -249,8 +253,6 @@ def _lines(checked: Checked, *, rescored: bool) -> Iterator[str]:
             yield f"  Not checked. Texts were taken out of {number}: {named}"
         for sentence in run.unchecked:
             yield f"  Not checked. {sentence}"
-        if not rescored:
-            yield "  Scores were not computed again: --rescore measures the recorded answers."
     if checked.signed_by is not None:
         yield checked.signed_by
 
