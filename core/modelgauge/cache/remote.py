@@ -89,8 +89,8 @@ class RemoteCache(ABC):
         """The values of the keys that are there."""
 
     @abstractmethod
-    def write(self, values: Mapping[str, bytes]) -> None:
-        """Store values durably, all or none; what has a key already is replaced."""
+    def write(self, values: Mapping[str, bytes], leases: Sequence[str]) -> None:
+        """Store values durably, all or none, and then give leases of this process back; old values are replaced."""
 
     @abstractmethod
     def lease(self, digests: Sequence[str]) -> Collection[str]:
@@ -160,8 +160,10 @@ class RemoteCache(ABC):
                 log.warning("A response of more than %d MB is not kept in the cache.", LARGEST // 2**20)
             else:
                 values[entry.key.digest] = packed
-        self._do(lambda: self.write(values))
-        self.give_back([entry.key.digest for entry in entries])
+        with self._turn:
+            held = [entry.key.digest for entry in entries if entry.key.digest in self._mine]
+            self._do(lambda: self.write(values, held))
+            self._mine.difference_update(held)
 
     def take(self, digests: Collection[str]) -> dict[str, str]:
         """Lease keys; returns those that are not ours to pay, each with a name of the process that asks it."""

@@ -125,7 +125,7 @@ class PostgresCache(RemoteCache):
         )
         return dict(rows)
 
-    def write(self, values: Mapping[str, bytes]) -> None:
+    def write(self, values: Mapping[str, bytes], leases: Sequence[str]) -> None:
         """Store values in one transaction; in one order, so that two processes never wait for each other."""
         keys = sorted(values)
         self._ask(
@@ -134,6 +134,8 @@ class PostgresCache(RemoteCache):
             keys,
             [values[key] for key in keys],
         )
+        if leases:
+            self.release(leases)
 
     def page(self, after: str) -> tuple[Mapping[str, bytes], str | None]:
         """Some values by their keys, and the last key of the page."""

@@ -29,6 +29,7 @@ LEASE_SECONDS = 30.0
 _RENEWALS = 3  # in the time of a lease: two may fail
 _PREFIX = "modelgauge"
 _SCHEMA, _INDEX = f"{_PREFIX}:schema", f"{_PREFIX}:index"  # the index has all keys in their order
+_ENTRY, _LEASE_OF = f"{_PREFIX}:response:", f"{_PREFIX}:lease:"  # and then the key
 _PAGE = 500
 
 # Of each key: held by this owner from now on, unless it is another's. 1 where it is held now.
@@ -44,6 +45,18 @@ for i, key in ipairs(KEYS) do
   end
 end
 return held
+"""
+_WRITE = f"""
+local owner, number, all = ARGV[1], tonumber(ARGV[2]), #ARGV - 2
+for i = 1, number do
+  local digest = ARGV[2 + i]
+  redis.call('SET', '{_ENTRY}' .. digest, ARGV[2 + all - number + i])
+  redis.call('ZADD', KEYS[1], 0, digest)
+end
+for i = number + 1, all - number do
+  local lease = '{_LEASE_OF}' .. ARGV[2 + i]
+  if redis.call('GET', lease) == owner then redis.call('DEL', lease) end
+end
 """
 _RELEASE = """
 for _, key in ipairs(KEYS) do
@@ -92,8 +105,8 @@ class RedisCache(RemoteCache):
             socket_keepalive=True,
             retry=Retry(NoBackoff(), 0),  # `RemoteCache` does
         )
-        self._lease, self._release, self._set_aside_one = map(
-            self._client.register_script, (_LEASE, _RELEASE, _SET_ASIDE)
+        self._lease, self._release, self._write, self._set_aside_one = map(
+            self._client.register_script, (_LEASE, _RELEASE, _WRITE, _SET_ASIDE)
         )
         self._check_durability()
         self._client.set(_SCHEMA, SCHEMA_VERSION, nx=True)
@@ -146,14 +159,10 @@ class RedisCache(RemoteCache):
         values = self._client.mget(map(_entry, digests)) if digests else []
         return {digest: value for digest, value in zip(digests, values, strict=True) if value is not None}
 
-    def write(self, values: Mapping[str, bytes]) -> None:
-        """Store values in one transaction. The server writes its log before it answers."""
-        if not values:
-            return
-        with self._client.pipeline(transaction=True) as pipeline:
-            pipeline.mset({_entry(digest): value for digest, value in values.items()})
-            pipeline.zadd(_INDEX, dict.fromkeys(values, 0))
-            pipeline.execute()
+    def write(self, values: Mapping[str, bytes], leases: Sequence[str]) -> None:
+        """Store values and give leases back in one step. The server writes its log before it answers."""
+        texts = [*values, *leases]
+        self._write(keys=[_INDEX], args=[self._owner, len(values), *texts, *values.values()])
 
     def page(self, after: str) -> tuple[Mapping[str, bytes], str | None]:
         """Some values in the order of their keys, and the last key of the page."""
@@ -238,8 +247,8 @@ class RedisCache(RemoteCache):
 
 
 def _entry(digest: str) -> str:
-    return f"{_PREFIX}:response:{digest}"
+    return _ENTRY + digest
 
 
 def _lease_of(digest: str) -> str:
-    return f"{_PREFIX}:lease:{digest}"
+    return _LEASE_OF + digest
