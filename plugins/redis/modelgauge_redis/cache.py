@@ -124,6 +124,8 @@ class RedisCache(RemoteCache):
             CacheError: the message has the lines that its settings need.
         """
         found = {**self._client.info("memory"), **self._client.info("persistence")}
+        if found.get("loading"):  # it says that it keeps no log, while it reads its log
+            raise redis.BusyLoadingError("The server is loading its data.")
         lines = []
         if found.get("maxmemory_policy") != "noeviction":
             lines.append("maxmemory-policy noeviction")
