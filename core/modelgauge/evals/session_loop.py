@@ -6,11 +6,10 @@ So what is opened for one case (the cache, the writer, judges with their limits)
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from contextlib import AsyncExitStack, suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
-from functools import partial
+from queue import Empty, SimpleQueue
 
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.item_records import ItemRecord
@@ -44,18 +43,28 @@ class Job:
         item: the case.
         options: of the calls.
         named: gives its record the name and the place that it has in the session.
-        done: gets what becomes of it.
+        ended: gets what becomes of it.
         context: of the test: what its fixtures set holds for its metrics too.
         targets: all that is called for it.
+        task: judges it.
+        is_given_up: nobody waits for it any more.
     """
 
     work: Work
     item: TestItem
     options: RunOptions
     named: Callable[[ItemRecord], ItemRecord]
-    done: "Future[Judged]" = field(default_factory=Future)
+    ended: "SimpleQueue[Judged | BaseException]" = field(default_factory=SimpleQueue)
     context: Context = field(default_factory=copy_context)
     targets: Sequence[Target] = ()
+    task: asyncio.Task[None] | None = None
+    is_given_up: bool = False
+
+    def give_up(self) -> None:
+        """Stop judging it; called in the loop."""
+        self.is_given_up = True
+        if self.task is not None:
+            self.task.cancel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +116,24 @@ class SessionLoop:
         """
         self._loop.call_soon_threadsafe(self._jobs.put_nowait, job)
         try:
-            while not job.done.done():
-                if not self._thread.is_alive():
-                    raise RunStoppedError("The loop of the session has ended.", fix="Run the test again.")
-                with suppress(TimeoutError):
-                    job.done.exception(_LOOKS)
-            return job.done.result()
+            ended = self._wait(job)
+        except BaseException:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(job.give_up)
+            raise
+        if isinstance(ended, Judged):
+            return ended
+        try:
+            raise ended
         finally:
-            job.done.cancel()  # has no effect on what is done
+            del ended  # its traceback holds this frame
+
+    def _wait(self, job: Job) -> Judged | BaseException:
+        while True:
+            if not self._thread.is_alive() and job.ended.empty():
+                raise RunStoppedError("The loop of the session has ended.", fix="Run the test again.")
+            with suppress(Empty):
+                return job.ended.get(timeout=_LOOKS)
 
     def close(self) -> None:
         """Give up what is under way, and close all that was opened."""
@@ -147,10 +166,11 @@ class SessionLoop:
                     self._under_way.discard(job)
                     _tell(job, error)
                     continue
-                task = self._loop.create_task(self._judge(job, board), context=job.context)
+                job.task = task = self._loop.create_task(self._judge(job, board), context=job.context)
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
-                job.done.add_done_callback(partial(self._cancel, task))
+                if job.is_given_up:
+                    task.cancel()
             for task in tasks:
                 task.cancel()
             if tasks:
@@ -186,17 +206,12 @@ class SessionLoop:
             if board.services.writer.is_busy:
                 await board.services.writer.drained()
             self._check_disk()
-            unreported = (note for one in job.targets for note in one.admission.notes())
-            job.done.set_result(Judged(record, written, line, (*board.uncached(job.work), *unreported)))
+            unreported = (note for one in job.targets for note in one.notes())
+            job.ended.put(Judged(record, written, line, (*board.uncached(job.work), *unreported)))
         except BaseException as error:  # noqa: BLE001  likewise
             _tell(job, error)
         finally:
             self._under_way.discard(job)
-
-    def _cancel(self, task: "asyncio.Task[None]", done: "Future[Judged]") -> None:
-        """Give a case up for which nobody waits any more."""
-        if done.cancelled():
-            self._loop.call_soon_threadsafe(task.cancel)
 
     def _check_disk(self) -> None:
         if self._failure is not None:
@@ -209,6 +224,5 @@ class SessionLoop:
 
 
 def _tell(job: Job, error: BaseException) -> None:
-    if not job.done.done():
-        given_up = RunStoppedError("The case was given up.", fix="Run the test again.")
-        job.done.set_exception(given_up if isinstance(error, asyncio.CancelledError) else error)
+    given_up = RunStoppedError("The case was given up.", fix="Run the test again.")
+    job.ended.put(given_up if isinstance(error, asyncio.CancelledError) else error)

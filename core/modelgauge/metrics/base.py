@@ -12,6 +12,7 @@ from abc import ABCMeta
 from collections.abc import Awaitable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from modelgauge.data.base import of_valid
@@ -74,6 +75,11 @@ class _Asked:
 
 
 _asked: ContextVar[_Asked | None] = ContextVar("modelgauge_metric_asked", default=None)
+
+
+@lru_cache(maxsize=1024)
+def _in_small_letters(name: str) -> str:
+    return _WORDS.sub("_", name.removesuffix("Metric") or name).lower()
 
 
 class _Sealed(ABCMeta):  # so that authors can mix in ABC
@@ -184,12 +190,13 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
         given: tuple[Any, ...] = (threshold, strict_mode, include_reason, model, combine)
         cls, passed = type(self), self._arguments
         for name, value in zip(_SETTINGS, given, strict=True):
-            # What a subclass declares goes before what the constructor that it inherits has as a default.
-            first = next(one for one in cls.__mro__ if not {name, "__init__"}.isdisjoint(vars(one)))
-            is_declared = passed is not None and name not in passed and "__init__" not in vars(first)
             is_default = value is (... if name == "threshold" else None)
+            if not is_default and passed is not None and name not in passed:
+                # What a subclass declares goes before what the constructor that it inherits has as a default.
+                first = next(one for one in cls.__mro__ if not {name, "__init__"}.isdisjoint(vars(one)))
+                is_default = "__init__" not in vars(first)
             # Of the class, since a judge that is a function would be a method of the object.
-            setattr(self, name, getattr(cls, name) if is_declared or is_default else value)
+            setattr(self, name, getattr(cls, name) if is_default else value)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Check the class, and choose how its `score` runs: a plain one in a thread, an async one in the loop."""
@@ -213,7 +220,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
     @classmethod
     def default_uid(cls) -> str:
         """The class's name in small letters, without `Metric`."""
-        return _WORDS.sub("_", cls.__name__.removesuffix("Metric") or cls.__name__).lower()
+        return _in_small_letters(cls.__name__)
 
     # --- what authors write ---------------------------------------------------------------------------------
 

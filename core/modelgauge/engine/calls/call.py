@@ -7,6 +7,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import nullcontext
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from modelgauge.cache.keys import Entry, Key
@@ -67,7 +68,6 @@ class Target:
         judge_suts: the SUTs that a judge asks, by its own names: its answers depend on theirs.
 
     Attributes:
-        admission: lets attempts in and out.
         is_cached: whether its answers are kept.
         splitting: whether several completions of a prompt take a call each.
     """
@@ -79,7 +79,7 @@ class Target:
         method = owner.evaluate if isinstance(owner, PromptResponseSUT) else owner.annotate
         batched = is_batched(owner)
         self.codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
-        self.admission = Admission(owner, services, judge_suts, batched=batched)
+        self._judge_suts = judge_suts
         self.paces = Paces(owner)
         keys = keys_of(owner, judge_suts) if services.caching else None
         self.is_cached, self._keys = keys is not None, keys
@@ -91,12 +91,21 @@ class Target:
         self._send = self._sender(method, batched=batched)
         # What never waits and costs nothing needs no limits and no further attempts.
         self._immediate: Any = method if is_immediate(owner) else None
+        if self._immediate is None:
+            _ = self.admission  # now, since it refuses a limit that is none
         self._leaves_spans = is_sut and not batched  # those of a batch belong to no item
         self._observation = observation_of(owner) or observation_of(method)
 
+    @cached_property
+    def admission(self) -> Admission:
+        """Lets attempts in and out."""
+        owner = self.owner
+        return Admission(owner, self.services, self._judge_suts, batched=is_batched(owner))
+
     def notes(self) -> Iterator[str]:
         """What the record shall say of the calls."""
-        yield from self.admission.notes()
+        if "admission" in vars(self):
+            yield from self.admission.notes()
         yield from self.splitting.notes()
 
     def _sender(
