@@ -235,6 +235,7 @@ _API = {
     "modelgauge.text": "Chats, multiple choice, reasoning blocks, answers.",
     "modelgauge.evals": "Test cases, data sets, `evaluate` and `assert_test`, for people who test their own app.",
     "modelgauge.metrics": "Metrics for test cases, and the parts of new metrics.",
+    "modelgauge.reports": "Pages of runs and comparisons, and what they are made of: views, charts, the data of items.",
     "modelgauge.testing": "Fakes for tests, and the conformance kit for plugins.",
     "modelgauge.errors": "One tree. The message of each error ends with the fix. Errors of wrong use are also a "
     "`ValueError`. If arguments or a class have the wrong form, they are a `TypeError` too.",

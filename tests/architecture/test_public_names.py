@@ -10,7 +10,10 @@ from code_tree import tree_of
 
 import modelgauge
 
-LAZY = ("modelgauge", "modelgauge.evals", "modelgauge.metrics", "modelgauge.stats", "modelgauge.testing")
+LAZY = (
+    "modelgauge",
+    *(f"modelgauge.{part}" for part in ("evals", "metrics", "reports", "stats", "testing")),
+)
 MODULES = (*LAZY, "modelgauge.text")
 
 

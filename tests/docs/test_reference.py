@@ -152,7 +152,8 @@ def test_every_setting_has_its_row() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["modelgauge", "modelgauge.stats", "modelgauge.testing", "modelgauge.text"]
+    "module",
+    ["modelgauge", "modelgauge.reports", "modelgauge.stats", "modelgauge.testing", "modelgauge.text"],
 )
 def test_every_public_name_has_its_row(module: str) -> None:
     section = page("api.md").partition(f"## {module}\n")[2].partition("\n## ")[0]
@@ -162,7 +163,7 @@ def test_every_public_name_has_its_row(module: str) -> None:
 
 DETAILED = [
     "modelgauge",
-    *(f"modelgauge.{part}" for part in ("evals", "metrics", "stats", "testing", "text")),
+    *(f"modelgauge.{part}" for part in ("evals", "metrics", "reports", "stats", "testing", "text")),
 ]
 
 

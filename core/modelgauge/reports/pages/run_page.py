@@ -7,17 +7,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import islice
+from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
+from modelgauge.comparison.named_runs import GivenRuns, named_runs
 from modelgauge.comparison.result import Comparison
+from modelgauge.data.records import TestRecord
 from modelgauge.engine.run_files.folder import REPORT
 from modelgauge.files.whole import replacing
 from modelgauge.reports.layout import visible
 from modelgauge.reports.pages.comparison_data import comparison_blocks
 from modelgauge.reports.pages.comparison_view import compared_runs, comparison_view
 from modelgauge.reports.pages.item_data import ItemTable
-from modelgauge.reports.pages.run_view import overview, run_view
+from modelgauge.reports.pages.run_view import RunView, overview, run_view
 from modelgauge.runs.recorded_run import RecordedRun
 
 MOST_ITEMS = 100_000
@@ -56,16 +59,16 @@ def write_reports(runs: Iterable[RecordedRun], *, redact: Callable[[str], str] =
             continue
         path = run.folder.path / REPORT
         try:
-            with replacing(path) as written, written.open("w", encoding="utf-8", newline="\n") as file:
-                write_page([run], file.write, redact=redact)
+            write_page([run], path, redact=redact)
         except Exception as error:  # noqa: BLE001  no run is lost for the sake of its page
             yield f"{path} was not written: {type(error).__name__}: {error}. Write it by: {run.command('report')}"
 
 
 def write_page(
-    runs: Sequence[RecordedRun],
-    write: Callable[[str], object],
+    runs: GivenRuns | Sequence[RecordedRun],
+    to: str | Path | Callable[[str], object],
     *,
+    data_dir: str | Path | None = None,
     comparison: Comparison | None = None,
     not_compared: str = "",
     redact: Callable[[str], str] = str,
@@ -74,13 +77,47 @@ def write_page(
     """Write the page of one or more runs, which begins with their comparison.
 
     Args:
-        runs: records with their folders.
-        write: takes the page piece by piece, since it may be larger than memory.
+        runs: records, or ids, folders or files of runs.
+        to: the file; or what takes the page piece by piece, since it may be larger than memory.
+        data_dir: where runs are looked up by id; by default what the settings say.
         comparison: of some of the runs; None for none.
         not_compared: why there is none, where a reader will ask.
         redact: takes secrets out of a text.
         without_texts: leave out prompts, answers and contexts.
+
+    Raises:
+        RecordError: there is no such run, or it cannot be read.
+        OSError: the file cannot be written; what was there stays.
     """
+    if not callable(to):
+        with replacing(Path(to)) as written, written.open("w", encoding="utf-8", newline="\n") as file:
+            write_page(
+                runs,
+                file.write,
+                data_dir=data_dir,
+                comparison=comparison,
+                not_compared=not_compared,
+                redact=redact,
+                without_texts=without_texts,
+            )
+        return
+    recorded = [
+        run
+        for one in ([runs] if isinstance(runs, str | Path | TestRecord) else runs)
+        for run in ([one] if isinstance(one, RecordedRun) else named_runs(one, data_dir))
+    ]
+    _write(recorded, to, comparison, not_compared=not_compared, redact=redact, without_texts=without_texts)
+
+
+def _write(
+    runs: Sequence[RecordedRun],
+    write: Callable[[str], object],
+    comparison: Comparison | None,
+    *,
+    not_compared: str,
+    redact: Callable[[str], str],
+    without_texts: bool,
+) -> None:
     style, script = _asset("page.css"), "\n".join(map(_asset, _SCRIPTS))
     policy = _POLICY.format(style=_hash(style), script=_hash(script))
     with SpooledTemporaryFile(_HELD, "w+", encoding="ascii", newline="\n") as blocks:
@@ -111,22 +148,25 @@ def write_page(
 
 
 def write_comparison(
-    comparison: Comparison, write: Callable[[str], object], *, redact: Callable[[str], str] = str
+    comparison: Comparison, to: str | Path | Callable[[str], object], *, redact: Callable[[str], str] = str
 ) -> None:
     """Write the page of a comparison: differences drawn, the answers to each item side by side, and each run.
 
     Args:
         comparison: as `modelgauge.compare` returns it. Of one that was read from JSON the page has no items.
-        write: takes the page piece by piece, since it may be larger than memory.
+        to: the file; or what takes the page piece by piece, since it may be larger than memory.
         redact: takes secrets out of a text.
+
+    Raises:
+        OSError: the file cannot be written; what was there stays.
     """
-    write_page(compared_runs(comparison), write, comparison=comparison, redact=redact)
+    write_page(compared_runs(comparison), to, comparison=comparison, redact=redact)
 
 
-def _title(runs: Sequence[dict[str, Any]], comparison: dict[str, Any] | None) -> str:
+def _title(runs: Sequence[RunView], comparison: dict[str, Any] | None) -> str:
     if comparison is not None:
         return str(comparison["question"])
-    return runs[0]["title"] if len(runs) == 1 else f"{len(runs):,} runs"
+    return runs[0].title if len(runs) == 1 else f"{len(runs):,} runs"
 
 
 def _write_blocks(

@@ -4,6 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
+from modelgauge.comparison.named_runs import named_run
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.figures import figure
 from modelgauge.data.records import TestRecord
@@ -11,7 +14,7 @@ from modelgauge.data.results import PASSED
 from modelgauge.reports.layout import Style, ends_of
 from modelgauge.reports.pages.charts import Axis, axis_ruler, interval_bar
 from modelgauge.reports.pages.item_data import ItemTable
-from modelgauge.reports.pages.run_parts import address, parts_of
+from modelgauge.reports.pages.run_parts import Part, address, parts_of
 from modelgauge.reports.run_report import STAGES, between, facts, is_prefix, result_rows, uncertainty
 from modelgauge.reports.thresholds import label_of, passed_of, why_not_passed
 from modelgauge.runs.recorded_run import RecordedRun
@@ -48,50 +51,103 @@ class ResultRow:
     passed: str = ""
 
 
-def run_view(number: int, run: RecordedRun, table: ItemTable, *, without_texts: bool) -> dict[str, Any]:
-    """What the template shows of a run.
+@dataclass(frozen=True, slots=True)
+class FailureRow:
+    """A kind of failures.
+
+    Args:
+        count: how many failed in this way.
+        kind: the exception, and what failed.
+        message: of the first; empty on a page without texts.
+        address: of the items.
+    """
+
+    count: str
+    kind: str
+    message: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """What is shown of a run: texts, charts and addresses, for a template.
 
     Args:
         number: its place on the page.
-        run: its record and where it is.
+        title: the test and the SUT.
+        record: of the run.
+        when: it began.
+        verdict: what came out, in a sentence, and its kind: "met", "missed", "stopped" or nothing.
+        troubles: why it ended early: label and text of each.
+        failures: the kinds of failures, the most frequent first.
+        results: the rows of the table of results.
+        ruler: the axis of their charts.
+        facts: label and text of what stands beside the results.
+        notes: what a reader should know.
+        parts: what follows the first screen.
+        left_out: how many items the page does not have.
+        show: the command that shows the run in a terminal.
+    """
+
+    number: int
+    title: str
+    record: TestRecord
+    when: str
+    verdict: tuple[str, str]
+    troubles: list[tuple[str, str]]
+    failures: list[FailureRow]
+    results: list[ResultRow]
+    ruler: Markup
+    facts: list[tuple[str, str]]
+    notes: list[str]
+    parts: list[Part]
+    left_out: int
+    show: str
+
+
+def run_view(
+    number: int, run: RecordedRun | TestRecord, table: ItemTable, *, without_texts: bool = False
+) -> RunView:
+    """What is shown of a run.
+
+    Args:
+        number: its place on the page.
+        run: its record.
         table: its items.
         without_texts: leave out the messages of errors too, since they may quote prompts and answers.
     """
-    record, about = run.record, list(facts(run, errors=()))
-    return {
-        "number": number,
-        "title": f"{record.test_uid} on {record.sut_name}",
-        "record": record,
-        "when": record.run_timestamp.replace("T", " ")[:16],
-        "verdict": _verdict(run),
-        "results": list(_result_rows(number, run, table)),
-        "ruler": axis_ruler(_axis(_estimates(record))),
-        "parts": parts_of(number, run, table, without_texts=without_texts),
-        "left_out": record.counts.scored + record.counts.failed - table.number,
-        "facts": [one for one in about if one[0] not in (*_TROUBLES, "note")],
-        "troubles": [one for one in about if one[0] in _TROUBLES and not without_texts],
-        "failures": list(_failures(number, table)),
-        "notes": [text for label, text, _ in about if label == "note"],
-        "show": run.command("show"),
-    }
+    run = named_run(run) if isinstance(run, TestRecord) else run
+    record, about = run.record, [(label, text) for label, text, _ in facts(run, errors=())]
+    return RunView(
+        number,
+        title=f"{record.test_uid} on {record.sut_name}",
+        record=record,
+        when=record.run_timestamp.replace("T", " ")[:16],
+        verdict=_verdict(run),
+        troubles=[one for one in about if one[0] in _TROUBLES and not without_texts],
+        failures=list(_failures(number, table)),
+        results=list(_result_rows(number, run, table)),
+        ruler=axis_ruler(_axis(_estimates(record))),
+        facts=[one for one in about if one[0] not in (*_TROUBLES, "note")],
+        notes=[text for label, text in about if label == "note"],
+        parts=parts_of(number, run, table, without_texts=without_texts),
+        left_out=record.counts.scored + record.counts.failed - table.number,
+        show=run.command("show"),
+    )
 
 
-def _failures(number: int, table: ItemTable) -> Iterator[dict[str, str]]:
+def _failures(number: int, table: ItemTable) -> Iterator[FailureRow]:
     """The kinds of failures, the most frequent first, each with the address of its items."""
     kinds = [*table.failures]
     shown = table.failures.most_common(_MOST_KINDS)
     for key, count in shown:
         stage, uid, error_type = key[:3]
-        yield {
-            "count": f"{count:,} \u00d7 ",
-            "kind": f"{error_type} at {STAGES.get(stage, stage)} {uid}",
-            "message": ends_of(table.messages[key], 600),
-            "address": address(number, failure=str(kinds.index(key) + 1)),
-        }
+        kind = f"{error_type} at {STAGES.get(stage, stage)} {uid}"
+        behind = address(number, failure=str(kinds.index(key) + 1))
+        yield FailureRow(f"{count:,}", kind, ends_of(table.messages[key], 600), behind)
     rest = table.failures.total() - sum(count for _, count in shown)
     if rest:
-        all_failed = address(number, show="failed")
-        yield {"count": f"{rest:,} \u00d7 ", "kind": "others", "message": "", "address": all_failed}
+        yield FailureRow(f"{rest:,}", "others", "", address(number, show="failed"))
 
 
 def _verdict(run: RecordedRun) -> tuple[str, str]:
@@ -120,14 +176,14 @@ def _verdict(run: RecordedRun) -> tuple[str, str]:
     return " ".join(said), "met" if missed is None else "missed"
 
 
-def overview(runs: Sequence[RecordedRun]) -> list[dict[str, Any]]:
-    """A row for each run: what came out, with the first results of all on one axis.
+def overview(runs: Sequence[RecordedRun]) -> tuple[list[dict[str, Any]], Markup]:
+    """A row for each run: what came out, with the first results of all on one axis; and this axis.
 
     Args:
         runs: of the page.
     """
     axis = _axis([one for run in runs for _, one in _first(run.record)])
-    return [
+    rows = [
         {
             "number": number,
             "test": run.record.test_uid,
@@ -137,6 +193,7 @@ def overview(runs: Sequence[RecordedRun]) -> list[dict[str, Any]]:
         }
         for number, run in enumerate(runs)
     ]
+    return rows, axis_ruler(axis)
 
 
 def _first(record: TestRecord) -> list[tuple[str, Estimate]]:

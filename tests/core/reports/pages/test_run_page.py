@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from modelgauge import PromptWithContext, TestItem, run_test
+from modelgauge import PromptWithContext, TestItem, reports, run_test
 from modelgauge.cli.main import cli
 from modelgauge.data.item_records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.engine.run_files.folder import RunFolder
@@ -143,3 +143,24 @@ def test_a_page_replaces_nothing_of_a_run(tmp_path, capsys):
     assert ended.value.code == 2
     assert "--output" in capsys.readouterr().err
     assert journal.read_bytes() == before
+
+
+def test_a_page_is_written_from_python_to_a_file(tmp_path):
+    run = _run(tmp_path, 3)
+    for name, given in {"record": run.record, "records": [run.record], "id": run.record.run_id}.items():
+        path = tmp_path / f"{name}.html"
+        reports.write_page(given, path, data_dir=tmp_path)
+        assert len(_block(path.read_text(encoding="utf-8"), "texts")) == 3
+    with pytest.raises(RecordError):
+        reports.write_page("no such run", tmp_path / "none.html", data_dir=tmp_path)
+    assert not (tmp_path / "none.html").exists()
+
+
+def test_the_parts_of_a_page_can_be_had_from_python(tmp_path):
+    record = _run(tmp_path, 3).record.with_items(tuple, tmp_path / "runs" / "x")
+    table = reports.ItemTable()
+    lines = ((tmp_path / "runs" / record.run_id) / "items.jsonl").read_bytes().splitlines()
+    assert len(list(table.parts(lines))) == 1
+    view = reports.run_view(0, record, table)
+    assert view.verdict[0].startswith("1 of 3: right 0.33")
+    assert view.title == "many on sut"

@@ -113,10 +113,10 @@ def test_how_it_was_run_has_settings_and_manifest(run):
 
 
 def test_failures_are_kinds_that_lead_to_their_items(run):
-    (failure,) = run_view(0, run, _table(run), without_texts=False)["failures"]
-    assert failure["count"] == "4 \u00d7 "
-    assert failure["kind"] == "TimeoutError at SUT paid"
-    assert failure["address"] == "#run=0&failure=1"
+    (failure,) = run_view(0, run, _table(run), without_texts=False).failures
+    assert failure.count == "4"
+    assert failure.kind == "TimeoutError at SUT paid"
+    assert failure.address == "#run=0&failure=1"
 
 
 def test_what_limits_did_is_told(run):
