@@ -1,6 +1,6 @@
 """What `modelgauge calibrate-judge` shows: how far judge and people agree, and the scores that this corrects."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from modelgauge.comparison.judges.agreements import Agreement
 from modelgauge.comparison.judges.calibration import CalibratedSUT, Calibration
@@ -8,6 +8,7 @@ from modelgauge.comparison.judges.scores import ScoreEstimate
 from modelgauge.data.figures import figure
 from modelgauge.reports.layout import Page, Style, counted
 from modelgauge.reports.run_report import between
+from modelgauge.wording.labels import short_labels
 
 _COEFFICIENTS = {
     "raw_agreement": "same label",
@@ -36,54 +37,61 @@ def render_calibration(found: Calibration, style: Style, redact: Callable[[str],
         Lines without white space at their ends.
     """
     page, several = Page(style, redact), len(found.suts) > 1
+    uids = [sut.sut for sut in found.suts]
+    labels = dict(zip(uids, short_labels(uids), strict=True))
     judges = counted(len(found.measurements), "judge") if len(found.measurements) > 1 else "Judge"
     raters = f"{counted(len(found.raters), 'rater')} ({', '.join(found.raters)})"
     page.add(f"{judges} {', '.join(found.measurements)} and {raters}", "bold")
-    rows = [row for agreement in found.agreements for row in _agreement_rows(agreement, several=several)]
+    rows = [row for agreement in found.agreements for row in _agreement_rows(agreement, labels)]
     head = ["Labels of", "Agreement", "value", "95 % interval", "n"]
     page.add_table(rows, head, folds={"Labels of": 16}, right=head[2:])
     for agreement in found.agreements:
         if agreement.confusion:
-            _add_confusion(agreement, page, several=several)
-    rows = [row for sut in found.suts for row in _score_rows(sut, style)]
-    head = ["SUT", "Score", f"value {style.plus_minus} std err", "95 % interval", "n"]
-    page.add_table(rows, head, folds={"SUT": 8, "Score": 16}, right=head[2:])
+            _add_confusion(agreement, page, labels)
+    rows = [row if several else row[1:] for sut in found.suts for row in _score_rows(sut, labels, style)]
+    head = [*["SUT"] * several, "Score", f"value {style.plus_minus} std err", "95 % interval", "n"]
+    page.add_table(rows, head, folds={"SUT": 8, "Score": 16}, right=head[-3:])
+    for uid, label in labels.items():
+        if label != uid or not several:
+            page.add_fact("SUT", f"{label}: {uid}" if several else uid, indent=4)
     for sut in found.suts:
         for one in sut.scores:
             if one.why_not:
-                page.add_fact("note", f"{sut.sut}, {_METHODS[one.method]}: {one.why_not}", indent=4)
+                page.add_fact("note", f"{labels[sut.sut]}, {_METHODS[one.method]}: {one.why_not}", indent=4)
             if one.bounds:
                 worst, best = (figure(end, 0.01) for end in one.bounds)
                 missing = counted(sut.n_without_label, "missing label")
-                page.add_fact("note", f"{sut.sut}: with its {missing}, {worst} to {best}", indent=4)
+                page.add_fact("note", f"{labels[sut.sut]}: with its {missing}, {worst} to {best}", indent=4)
     for note in found.notes:
         page.add_fact("note", note, indent=4)
     return page.rendered()
 
 
-def _agreement_rows(found: Agreement, *, several: bool) -> Iterator[list[str]]:
+def _agreement_rows(found: Agreement, labels: Mapping[str, str]) -> Iterator[list[str]]:
     """The rows of an agreement, of which the first says whose it is."""
-    whose = f"{found.between}, {found.sut}" if found.sut else found.between + ", all" * several
+    whose = (
+        f"{found.between}, {labels[found.sut]}" if found.sut else found.between + ", all" * (len(labels) > 1)
+    )
     for one in found.coefficients:
         value = "" if one.value is None else f"{one.value:.2f}"
         yield [whose, _COEFFICIENTS[one.name], value, between(one.interval, 0.1), f"{found.n:,}"]
         whose = ""
 
 
-def _add_confusion(found: Agreement, page: Page, *, several: bool) -> None:
-    labels = [figure(one) for one in found.categories]
-    of = f" of {found.sut}" if found.sut else " of all" * several
-    short = len(labels) > 4  # so that the table fits
-    head = [f"Labels{of}", *(label if short else f"judge: {label}" for label in labels)]
+def _add_confusion(found: Agreement, page: Page, labels: Mapping[str, str]) -> None:
+    categories = [figure(one) for one in found.categories]
+    of = f" of {labels[found.sut]}" if found.sut else " of all" * (len(labels) > 1)
+    short = len(categories) > 4  # so that the table fits
+    head = [f"Labels{of}", *(one if short else f"judge: {one}" for one in categories)]
     rows = [
-        [f"people: {label}", *(f"{count:,}" for count in row)]
-        for label, row in zip(labels, found.confusion, strict=True)
+        [f"people: {one}", *(f"{count:,}" for count in row)]
+        for one, row in zip(categories, found.confusion, strict=True)
     ]
     page.add_table(rows, head, folds={}, right=head[1:])
 
 
-def _score_rows(sut: CalibratedSUT, style: Style) -> Iterator[list[str]]:
-    name = sut.sut
+def _score_rows(sut: CalibratedSUT, labels: Mapping[str, str], style: Style) -> Iterator[list[str]]:
+    name = labels[sut.sut]
     for one in sut.scores:
         if one.value is not None:
             yield [name, _METHODS[one.method], _value(one, style), between(one.interval, 0.01), f"{one.n:,}"]

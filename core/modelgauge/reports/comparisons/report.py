@@ -161,26 +161,23 @@ def _of(row: MeasurementComparison, rows: Sequence[MeasurementComparison]) -> st
 def _precision(row: MeasurementComparison, alpha: float) -> Facts:
     """How sure the only comparison is, and what pairing bought."""
     unit = unit_of(row.value_range)
-    named = f" {unit.name}" if unit.name else ""
     if row.bounds is not None and row.bounds[0] < row.bounds[1]:
         around = (
             f", 95 % interval {unit.between(row.bounds_interval, row.stderr)}" if row.bounds_interval else ""
         )
         yield (
             "bounds",
-            f"{unit.between(row.bounds, row.stderr)}{named} if all missing items were worst or best{around}",
+            f"{unit.counted(unit.between(row.bounds, row.stderr))} if all missing items were worst or best{around}",
         )
     if row.stderr is not None and row.stderr_unpaired is not None:
         error, apart = (
             figure(unit.scale * one, unit.scale * row.stderr) for one in (row.stderr, row.stderr_unpaired)
         )
         related = "" if row.correlation is None else f" (correlation {figure(row.correlation, 0.1)})"
-        yield "error", f"{error}{named}; on two separate samples it would be {apart}{related}"
+        yield "error", f"{unit.counted(error)}; on two separate samples it would be {apart}{related}"
     if row.mde is not None:
-        yield (
-            "finds",
-            f"a true difference of {figure(unit.scale * row.mde, unit.scale * row.mde)}{named} 4 times in 5",
-        )
+        found = unit.counted(figure(unit.scale * row.mde, unit.scale * row.mde))
+        yield "finds", f"a true difference of {found} 4 times in 5"
     if row.equivalence is not None:
         yield "margin", _margin(row.equivalence, row, alpha)
     if row.repeats is not None and row.repeats.between + row.repeats.within:
@@ -200,7 +197,7 @@ def _precision(row: MeasurementComparison, alpha: float) -> Facts:
 def _margin(found: MarginTest, row: MeasurementComparison, alpha: float) -> str:
     """A margin with the interval that its one-sided tests go by, and their p values."""
     unit = unit_of(row.value_range)
-    margin = f"{figure(unit.scale * found.margin)} {unit.name}".strip()
+    margin = unit.counted(figure(unit.scale * found.margin))
     interval = f"{100 * (1 - 2 * alpha):.0f} % interval {unit.between(found.interval, row.stderr)}"
     p_values = {"not worse": found.p_not_worse, "no larger difference": found.p_equivalent}
     shown = [f"{what} {p_phrase(p, alpha)}" for what, p in p_values.items() if p is not None]

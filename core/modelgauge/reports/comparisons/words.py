@@ -53,6 +53,10 @@ class Unit(NamedTuple):
         shown = figure(self.scale * value, self.scale * error if error else None)
         return f"+{shown}" if value > 0 and shown.strip("0.,") else shown
 
+    def counted(self, shown: str) -> str:
+        """A figure with the name of the unit."""
+        return f"{shown} {self.name[:-1] if shown == '1' else self.name}".strip()
+
     def between(self, ends: Interval | None, error: float | None = None) -> str:
         """The ends of an interval of differences."""
         if ends is None:

@@ -54,7 +54,7 @@ def test_margins_repeats_and_clusters_are_said_of_one_comparison():
     )
     shown = render(comparison(made), Style(width=120))
     assert (
-        "margin    1 points; 90 % interval -0.4 to +0.8; not worse p = 0.002; no larger difference p = 0.030"
+        "margin    1 point; 90 % interval -0.4 to +0.8; not worse p = 0.002; no larger difference p = 0.030"
         in shown
     )
     assert "repeats   25 % of the variance is between answers to one item: more repeats make it less" in shown
