@@ -86,7 +86,7 @@ async function comparedItems(number, data) {
     ],
     filters: [outcomeFilter("show", "Show", outcomes), ...facetFilters(first.rows.facets, (place) => at(first, place))],
     sorts: [{ value: "lost", title: "largest loss first", key: by(1) }, { value: "won", title: "largest gain first", key: by(-1) }],
-    search: (place) => `${first.rows.search[at(first, place)]}\n${second.rows.search[at(second, place)]}`,
+    finds: (place, query) => [first, second].some((side) => side.rows.search[at(side, place)].includes(query)),
     read: Promise.all([first.rows.read, second.rows.read]),
     look: (place) => outcomes[place],
     view,

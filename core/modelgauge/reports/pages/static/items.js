@@ -5,7 +5,7 @@
 //                  wide: takes the room that there is, spare: left out on narrow screens
 //   filters        { name, title, options: [value, text][], keeps(value) -> whether it keeps a place }; "" is the first value
 //   sorts          { value, title, key(place) } of each way to sort, besides the order of the items
-//   search(place)  the text that is searched, in lower case; where it is not whole at first, `read` is a promise of that
+//   finds(place, query)  whether a text in lower case is in an item; where not all is read at first, `read` is a promise of that
 //   look(place)    classes of the row
 //   view(place)    a promise of the elements that show the item
 
@@ -82,7 +82,7 @@ class Items {
     const kept = model.filters.map((one) => one.keeps(controls.elements[one.name].value)).filter(Boolean);
     this.listed = [];
     for (let place = 0; place < this.count; place += 1) {
-      if (kept.every((keeps) => keeps(place)) && (!query || model.search(place).includes(query))) this.listed.push(place);
+      if (kept.every((keeps) => keeps(place)) && (!query || model.finds(place, query))) this.listed.push(place);
     }
     const sort = model.sorts.find((one) => one.value === controls.sort.value);
     if (sort) this.listed.sort((one, other) => (sort.key(one) < sort.key(other) ? -1 : sort.key(one) > sort.key(other) ? 1 : one - other));

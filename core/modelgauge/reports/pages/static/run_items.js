@@ -82,7 +82,7 @@ async function runItems(run, source, comparisons) {
     filters: [stateFilter(rows.state), ...failureFilters(rows.failures), ...passedFilters(rows.measured),
       ...await againstFilters(comparisons, rows.id.length), ...facetFilters(rows.facets)],
     sorts: [...names.map((name) => [name, rows.measured[name]]), ...Object.entries(rows.used)].flatMap((one) => sortsBy(...one)),
-    search: (place) => rows.search[place],
+    finds: (place, query) => rows.search[place].includes(query),
     read: rows.read,
     look: (place) => rows.state[place].replaceAll(" ", "-"),
     view: async (place) => itemView(await recordAt(source, rows, place), rows.expected[place], rows.common),
