@@ -12,7 +12,7 @@ from modelgauge.data.estimates import Estimate
 from modelgauge.data.figures import duration, figure
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED, Spent
-from modelgauge.engine.run_files.folder import REPORT
+from modelgauge.engine.run_files.folder import REPORT, RunFolder
 from modelgauge.reports.failures import group_failures
 from modelgauge.reports.layout import Page, Style, counted, ends_of
 from modelgauge.reports.thresholds import have_all_passed, label_of, passed_of
@@ -180,6 +180,8 @@ def _add_where(run: RecordedRun, path: Path, page: Page, wide: int, shown_by: st
     """Add the path of the run, and the commands that show more of it or continue it."""
     record = run.record
     page.add_line(_RECORD, str(path), indent=wide)
+    if RunFolder(path).is_imported():
+        page.add_line("origin", "a bundle, so it is not known to be your own run", indent=wide)
     if (path / REPORT).exists():
         page.add_line("report", str(path / REPORT), indent=wide)
     failed = record.counts.failed or record.counts.partial or not have_all_passed(record)

@@ -23,12 +23,15 @@ def test_a_run_goes_to_a_colleague_and_is_measured_again(run, judged, here, monk
     unpacked = run("unbundle", "run.mgb", plugin=False)
     folder = f"run/runs/{judged.name}"
     assert (unpacked.out, unpacked.err) == (f"{folder}\n", made.err)
-    assert run("show", folder, plugin=False).out.startswith("judged on echo\n")
+    shown = run("show", folder, plugin=False).out
+    assert shown.startswith("judged on echo\n")
+    assert "\norigin  a bundle, so it is not known to be your own run\n" in shown
     asked = run("rescore", folder, plugin=False)
     assert asked.code == 2
     assert "is not known to be your own, and names --plugin" in asked.err
     again = run("rescore", folder, "--max-calls", "0")
     assert again.code == 0
+    assert "origin" not in again.out  # the new run is one's own
     assert re.search(r"annotators +0 paid, 2 cached|annotators? 0 paid, 2 cached", again.out)
     resumed = run("resume", folder)
     assert resumed.code == 0

@@ -17,7 +17,7 @@ from modelgauge.config.settings import load_settings
 from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.data.json_values import finite, is_exact
 from modelgauge.data.records import TestRecord, record_from_json
-from modelgauge.engine.run_files.manifest import is_signed, signed
+from modelgauge.engine.run_files.manifest import SIGNATURE, is_signed, signed
 from modelgauge.errors import RecordError, RunStoppedError, SettingsError
 from modelgauge.files.lock import lock
 from modelgauge.files.regular import bytes_of, opened, real_path
@@ -108,6 +108,10 @@ class RunFolder:
     def is_bundled(self) -> bool:
         """Whether it lies in the folder of an unpacked bundle, whose cache is for these runs alone."""
         return self.path.parent.name == RUNS and (self.path.parent.parent / BUNDLE).is_file()
+
+    def is_imported(self) -> bool:
+        """Whether it came in a bundle; a run that was made there since is the user's own."""
+        return self.is_bundled() and SIGNATURE not in self.read_manifest()
 
     def forget_if_empty(self) -> None:
         """Remove the folder of a run that never began."""
