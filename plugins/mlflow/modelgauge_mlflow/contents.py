@@ -31,7 +31,7 @@ def parameters(record: TestRecord) -> dict[str, str]:
 def metrics(record: TestRecord) -> dict[str, float]:
     """The results with their uncertainty, and what the run took; what is not known is left out."""
     counts, calls = record.counts, record.counts.sut_calls
-    took = {"items": counts.items, "scored": counts.scored, "failed": counts.failed}
+    took: dict[str, Any] = {"items": counts.items, "scored": counts.scored, "failed": counts.failed}
     took |= {"calls_paid": calls.paid, "calls_cached": calls.cached}
     took |= {"seconds": record.seconds, **dict(record.spent or {})}
     found = [*_flat("", record.result), *_flat("run", took)]
