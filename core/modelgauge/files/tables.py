@@ -226,8 +226,11 @@ def csv_text(rows: Iterable[Sequence[str | None]]) -> str:
     return "".join(",".join(map(_csv_cell, row)) + "\n" for row in rows)
 
 
+_IN_QUOTES = re.compile(r'[,"\r\n]')
+
+
 def _csv_cell(cell: str | None) -> str:
-    if cell is None or (cell and not re.search(r'[,"\r\n]', cell)):
+    if cell is None or (cell and not _IN_QUOTES.search(cell)):
         return cell or ""
     return '"' + cell.replace('"', '""') + '"'
 

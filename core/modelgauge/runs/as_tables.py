@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from modelgauge.data.tables.columns import Row, Table, as_text
+from modelgauge.data.tables.columns import Kind, Row, Table, as_text
 from modelgauge.data.tables.frames import arrow_schema, arrow_table, frames_module
 from modelgauge.files.tables import csv_text
 from modelgauge.runs.recorded_run import RecordedRun
@@ -54,7 +54,11 @@ def write_tables(
 
         def write(path: Path, rows: Iterable[Row]) -> None:
             for row in rows:
-                writers[path](redact_json(row))
+                # Most cells are numbers, or nothing.
+                clean = [
+                    redact_json(cell) if isinstance(cell, str | dict | list | tuple) else cell for cell in row
+                ]
+                writers[path](clean)
                 counts[path] += 1
 
         of_runs = [(path, made) for path, table in files.items() if (made := table.rows_of_run)]
@@ -74,21 +78,30 @@ def _writer(path: Path, table: Table, file_type: str, *, for_spreadsheets: bool)
     return _csv(path, table, for_spreadsheets=for_spreadsheets) if file_type == "csv" else _jsonl(path, table)
 
 
+_AS_TEXT: dict[Kind, Callable[[Any], str | None]] = {
+    "text": str,
+    "JSON": as_text,
+    "integer": str,
+    "number": repr,
+    "boolean": lambda value: "true" if value else "false",
+    "time": datetime.isoformat,
+}
+
+
 @contextmanager
 def _csv(path: Path, table: Table, *, for_spreadsheets: bool) -> Iterator[Write]:
-    kinds = [column.kind for column in table.columns]
-    plain = (lambda text: text) if not for_spreadsheets else _inert
+    as_texts = [_AS_TEXT[column.kind] for column in table.columns]
+    texts = [place for place, column in enumerate(table.columns) if column.kind in ("text", "JSON")]
 
-    def cell(value: Any, kind: str) -> str | None:
-        if value is None or kind in ("text", "JSON"):
-            return plain(as_text(value))
-        if isinstance(value, datetime):
-            return value.isoformat()
-        return str(value).lower()  # true, false, and no number has a capital
+    def line(row: Row) -> str:
+        cells = [value if value is None else text(value) for value, text in zip(row, as_texts, strict=True)]
+        for place in texts if for_spreadsheets else ():
+            cells[place] = _inert(cells[place])
+        return csv_text([cells])
 
     with path.open("w", encoding="utf-8-sig" if for_spreadsheets else "utf-8", newline="") as file:
         file.write(csv_text([table.head]))
-        yield lambda row: file.write(csv_text([list(map(cell, row, kinds))]))
+        yield lambda row: file.write(line(row))
 
 
 def _inert(text: str | None) -> str | None:
