@@ -13,7 +13,8 @@ import click
 
 from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import Settings, load_settings
-from modelgauge.reports.layout import Style, columns, holds_unicode, visible, visible_json
+from modelgauge.reports.layout import Style, columns, holds_unicode
+from modelgauge.wording.visible import visible, visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -12,7 +12,10 @@ from modelgauge.comparison.pairing.paired_items import PairedItems
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.data.responses import JsonValue
 from modelgauge.data.results import Direction
+from modelgauge.wording.notebook import html_table
+from modelgauge.wording.phrases import beginning
 
+_MOST_ROWS = 50  # in a notebook
 Interval = tuple[FiniteFloat, FiniteFloat]
 Verdict = Literal["better", "worse", "higher", "lower", "equivalent", "not_worse", "cannot_tell"]
 """What can be said of a candidate: "higher" and "lower" where the direction of the measurement is unknown."""
@@ -342,6 +345,30 @@ class Comparison(Frozen):
         """The verdicts, a line for each comparison and each mean over tests."""
         rows = [f"{row.test}, {row.measurement}: {row.verdict_text}" for row in self.comparisons]
         return "\n".join([*rows, *(f"{mean.measurement}: {mean.verdict_text}" for mean in self.macro)])
+
+    def __repr__(self) -> str:
+        """Name the systems and what is compared, in a line; `str` has the verdicts."""
+        measured = ", ".join(dict.fromkeys(f"{one.test} {one.measurement}" for one in self.comparisons))
+        return f"<Comparison of {self._candidates()} with {self.baseline.label}: {beginning(measured, 200)}>"
+
+    def _candidates(self) -> str:
+        return ", ".join(one.label for one in self.candidates)
+
+    def _repr_html_(self) -> str:
+        """Return the table that a notebook shows: a row for each verdict."""
+        rows = [
+            (one.test, one.measurement, one.candidate, one.verdict_text, f"{one.n_paired:,}")
+            for one in self.comparisons[:_MOST_ROWS]
+        ]
+        for mean in self.macro:
+            tests = f"mean over {len(mean.tests)} tests"
+            rows.append((tests, mean.measurement, mean.candidate, mean.verdict_text, ""))
+        head = ("Test", "Measurement", "Candidate", "Verdict", "Items")
+        title, left_out = (
+            f"{self._candidates()} against {self.baseline.label}",
+            len(self.comparisons) - _MOST_ROWS,
+        )
+        return html_table(title, head, rows, self.notes, left_out=left_out)
 
     def with_items(self, flips: Sequence[ReadFlips], paired: Sequence[PairedItems] = ()) -> "Comparison":
         """Return a copy of the comparison that knows its items.

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from modelgauge.data.results import reaches
+from modelgauge.data.estimates import reaches
 from modelgauge.errors import InvalidOptionError
 from modelgauge.wording.did_you_mean import did_you_mean
 

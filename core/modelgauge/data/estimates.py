@@ -1,4 +1,4 @@
-"""Numbers with their uncertainty: `Estimate` for a set of items, `Score` for one answer."""
+"""Numbers with their uncertainty: `Estimate` for a set of items, `Score` for one answer; which pass a threshold."""
 
 import math
 import operator
@@ -150,3 +150,19 @@ class Score(Frozen, _Numeric):
 
     def __format__(self, spec: str) -> str:
         return format(self.value, spec) if spec else str(self)
+
+
+_TOLERANCE = 1e-9
+"""Far above the noise of floats, and far below a difference that a score could mean."""
+
+
+def reaches(value: float, threshold: float, *, higher_is_better: bool) -> bool:
+    """Whether a value passes a threshold: every comparison of the two, whoever makes it.
+
+    Args:
+        value: a score, or another measurement.
+        threshold: the least that passes, or the most; a value within 1e-9 of it passes.
+        higher_is_better: the direction.
+    """
+    beyond = value - threshold if higher_is_better else threshold - value
+    return beyond >= -_TOLERANCE

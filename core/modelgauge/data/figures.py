@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from modelgauge.data.results import reaches
+from modelgauge.data.estimates import Estimate, reaches
 
 _DIGITS, _ALL_DIGITS = 4, 15
 _MOST_DECIMALS = 12
 _TINY, _HUGE = 1e-4, 1e15
 _LEAST_P = 0.001
+_EXACT = "exact, no interval"  # all items were measured that it is about
 
 
 def decimals_for(error: float) -> int:
@@ -40,6 +42,37 @@ def figure(value: float, error: float | None = None, *, threshold: float | None 
         if threshold is None or _sides(float(shown.replace(",", "")), threshold) == _sides(value, threshold):
             return shown
     return _with_digits(value, _ALL_DIGITS)
+
+
+def value_text(value: Any, plus_minus: str = "±") -> str:
+    """A result, with its standard error where it has one; empty for None."""
+    if isinstance(value, Estimate):
+        if not value.stderr:  # an error of 0 says that it is not known, or that there is none
+            return figure(value.value, uncertainty(value))
+        return f"{figure(value.value, value.stderr)} {plus_minus} {figure(value.stderr, value.stderr)}"
+    return "" if value is None else figure(value)
+
+
+def interval_text(value: Any) -> str:
+    """The 95 % interval of a result; empty where it has none."""
+    if not isinstance(value, Estimate):
+        return ""
+    return _EXACT if value.interval_kind == "exact" else between(value.interval, uncertainty(value))
+
+
+def between(ends: tuple[float, float] | None, uncertainty: float) -> str:
+    """The ends of an interval; empty for None."""
+    return "" if ends is None else " to ".join(figure(end, uncertainty) for end in ends)
+
+
+def uncertainty(value: Estimate) -> float:
+    """The uncertainty that sets the number of digits: the standard error, else the width of the interval."""
+    return value.stderr or width(value.interval)
+
+
+def width(ends: tuple[float, float] | None) -> float:
+    """The width of an interval; 0 for None."""
+    return 0.0 if ends is None else ends[1] - ends[0]
 
 
 def exact(value: float) -> str:

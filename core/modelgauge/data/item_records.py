@@ -8,12 +8,14 @@ from pydantic import Field, ValidationError
 
 from modelgauge.data.annotations import Interactions, Measurements, PromptInteractionAnnotations
 from modelgauge.data.base import Count, Frozen
+from modelgauge.data.figures import exact
 from modelgauge.data.items import Digests, TestItem
 from modelgauge.data.json_values import is_exact
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.data.results import failing
 from modelgauge.data.spans import TRACE, Span, Trace
 from modelgauge.errors import InvalidDataError, RecordError
+from modelgauge.wording.phrases import beginning
 
 Stage = Literal["sut", "annotator", "measure"]
 
@@ -69,6 +71,11 @@ class TestItemRecord(Frozen):
     digests: Digests | None = None
     redacted: bool = False
 
+    def __repr__(self) -> str:
+        """Summarize the item in a line."""
+        measured = ", ".join(f"{name} = {exact(value)}" for name, value in self.measurements.items())
+        return f"<TestItemRecord {self.index}: {self.test_item.id}, {beginning(measured, 200) or 'nothing measured'}>"
+
     @property
     def failures(self) -> tuple[RepeatFailure, ...]:
         """What failed of it."""
@@ -116,6 +123,11 @@ class TestItemExceptionRecord(Frozen):
     binary: tuple[str, ...] = ()
     digests: Digests | None = None
     redacted: bool = False
+
+    def __repr__(self) -> str:
+        """Summarize the item in a line."""
+        why = beginning(f"{self.error_type}: {self.message}", 200)
+        return f"<TestItemExceptionRecord {self.index}: {self.test_item.id}, failed at {self.stage}: {why}>"
 
     @property
     def failures(self) -> tuple["TestItemExceptionRecord"]:

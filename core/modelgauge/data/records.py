@@ -1,12 +1,13 @@
 """What a run leaves behind: the record of the whole. The engine keeps the files; `item_records.py` has the items."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import Field, PrivateAttr, model_validator
 
 from modelgauge.data.base import Count, Frozen, Seconds, Text, UnknownFields, typed
+from modelgauge.data.figures import value_text
 from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.responses import JsonObject
 from modelgauge.data.results import (
@@ -207,6 +208,23 @@ class TestRecord(Frozen):
     def _in_order(self, kind: type[RecordT]) -> tuple[RecordT, ...]:
         found = [item for item in self.iter_items() if isinstance(item, kind)]
         return tuple(sorted(found, key=lambda item: item.index))
+
+    def __repr__(self) -> str:
+        """Summarize the run in a line."""
+        first = next(((name, one) for name, one in self.result.items() if not isinstance(one, Mapping)), None)
+        result = "" if first is None else f", {first[0]} {value_text(first[1])}"
+        return f"<TestRecord {self.run_id}: {self.test_uid} on {self.sut_name}, {self._scored()}{result}>"
+
+    def _scored(self) -> str:
+        counts = self.counts
+        failed = f", {counts.failed:,} failed" if counts.failed else ""
+        return f"{counts.scored:,} of {counts.items + (counts.not_begun or 0):,} items scored{failed}"
+
+    def _repr_html_(self) -> str:
+        """Return the table that a notebook shows."""
+        why = self.failure and f"It stopped early: {self.failure.error_type}: {self.failure.message}"
+        notes = [f"{self._scored()}.", *([why] if why else []), f"Run {self.run_id}"]
+        return Results(self.result)._repr_html_(f"{self.test_uid} on {self.sut_name}", notes)
 
     def __eq__(self, other: object) -> bool:
         """Equal content; where the items are read from does not matter."""

@@ -5,16 +5,18 @@ A result has numbers, `Estimate`s, or one level of named groups of these.
 
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, FiniteFloat
 
 from modelgauge.data.base import Count, Frozen, Seconds
-from modelgauge.data.estimates import Estimate
+from modelgauge.data.estimates import Estimate, reaches
+from modelgauge.data.figures import interval_text, value_text
 from modelgauge.data.json_values import finite_number
 from modelgauge.errors import InvalidDataError, MissingResultError
 from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.notebook import html_table
 from modelgauge.wording.phrases import a_thing
 
 PASSED = "passed"
@@ -43,9 +45,7 @@ def recorded_ranges(ranges: Mapping[str, tuple[float, float]]) -> dict[str, Reco
     }
 
 
-_TOLERANCE = 1e-9
-"""Far above the noise of floats, and far below a difference that a score could mean."""
-
+_MOST_OF_A_GROUP = 20  # rows in a notebook
 _ESTIMATE_FIELDS = frozenset(Estimate.model_fields)
 _ALL_ESTIMATES_HAVE = frozenset(Estimate.positional_fields)  # the others came later: older records lack them
 
@@ -121,6 +121,25 @@ def _plain(value: Any) -> Any:
     return plain_result(value) if isinstance(value, Mapping) else value
 
 
+def listed(result: Mapping[str, Any], most: int | None) -> Iterator[tuple[str, Any]]:
+    """The names of results with their values; those of a group below its name, indented, which has the value None.
+
+    Args:
+        result: of a run.
+        most: values of one group; None for all.
+    """
+    for name, value in result.items():
+        if not isinstance(value, Mapping):
+            yield name, value
+            continue
+        yield name, None
+        for place, (key, inner) in enumerate(value.items()):
+            if most is not None and place >= most:
+                yield f"  ... {len(value) - place} more", None
+                break
+            yield f"  {key}", inner
+
+
 class Results(dict[str, Any]):
     """Results by name; the error of a missing one says why it is missing.
 
@@ -135,6 +154,19 @@ class Results(dict[str, Any]):
             f"The run has no result {name!r}{f': {self.why}' if self.why else ''}.",
             fix=f"{did_you_mean(str(name), self)}Its results are: {', '.join(self) or 'none'}.",
         )
+
+    def _repr_html_(self, title: str = "Results", notes: Iterable[str] = ()) -> str:
+        """Return the table that a notebook shows."""
+        rows = [
+            # In HTML spaces indent nothing.
+            (name.replace("  ", "· "), value_text(value), interval_text(value), _number(value))
+            for name, value in listed(self, _MOST_OF_A_GROUP)
+        ]
+        return html_table(title, ("Result", "value ± std err", "95 % interval", "n"), rows, notes)
+
+
+def _number(value: Any) -> str:
+    return f"{value.n:,}" if isinstance(value, Estimate) else ""
 
 
 def revived_result(result: Mapping[str, Any]) -> Results:
@@ -264,18 +296,6 @@ class Sample(Frozen):
 
 
 # --- thresholds -----------------------------------------------------------------------------------
-
-
-def reaches(value: float, threshold: float, *, higher_is_better: bool) -> bool:
-    """Whether a value passes a threshold: every comparison of the two, whoever makes it.
-
-    Args:
-        value: a score, or another measurement.
-        threshold: the least that passes, or the most; a value within 1e-9 of it passes.
-        higher_is_better: the direction.
-    """
-    beyond = value - threshold if higher_is_better else threshold - value
-    return beyond >= -_TOLERANCE
 
 
 class Threshold(Frozen):

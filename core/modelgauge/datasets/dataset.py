@@ -25,6 +25,7 @@ from modelgauge.datasets.rows import (
     AnyGolden,
     AnyTestCase,
     Reading,
+    csv_rows,
     holds_test_cases,
     read_goldens,
     read_test_cases,
@@ -33,11 +34,11 @@ from modelgauge.datasets.rows import (
 from modelgauge.errors import InvalidOptionError, UsageError
 from modelgauge.files.tables import Table, read_table, table_of_rows
 from modelgauge.interfaces.arguments import explains_arguments
+from modelgauge.wording.notebook import html_table
 
 # As in the tools that people come from: in CSV files goldens separate contexts by |, test cases by ;. In JSON, where
 # lists are lists, they write | for both, and a ; is one of a sentence.
 _BETWEEN_CONTEXTS = {"context": ";", "retrieval_context": ";"}
-
 
 _FILES = 'Data sets are files here: EvaluationDataset.from_file("goldens.csv"), dataset.save_as("csv", …)'
 _INSTEAD = {
@@ -146,6 +147,10 @@ class EvaluationDataset:
         return (
             f"<EvaluationDataset {named}{len(self._goldens):,} goldens, {len(self._test_cases):,} test cases>"
         )
+
+    def _repr_html_(self) -> str:
+        head, *rows = csv_rows([row_of(one) for one in list(self)[:10]])
+        return html_table(repr(self)[1:-1], head, rows, left_out=len(self) - len(rows))
 
     def __reduce__(self) -> tuple[Any, ...]:
         made = partial(type(self), test_cases=list(self._test_cases), name=self.name)

@@ -14,7 +14,8 @@ from modelgauge.data.records import DatasetReference
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.evals.evaluate_options import Display
 from modelgauge.evals.results import EvaluationResult, MetricData, TestResult
-from modelgauge.reports.layout import Page, Style, counted, ends_of, one_line, visible
+from modelgauge.reports.layout import Page, Style, counted, ends_of, one_line
+from modelgauge.wording.visible import visible
 
 _MOST_CASES = 50
 _LONGEST_TITLE = 40

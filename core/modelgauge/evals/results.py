@@ -7,12 +7,15 @@ from typing import Any
 from modelgauge.data.estimates import Score
 from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import PASSED
+from modelgauge.data.results import PASSED, Results
 from modelgauge.data.spans import Span
 from modelgauge.evals.given_test import GivenTest
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import TestCase, title_of
 from modelgauge.reports.layout import counted
+from modelgauge.wording.notebook import html_table
+
+_MOST_FAILED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +124,21 @@ class EvaluationResult:
         return self.record.run_id
 
     def __repr__(self) -> str:
-        """Summarize the result in a line: a notebook shows it below the table."""
+        """Summarize the result in a line."""
+        return f"<EvaluationResult: {self._summary()}; {self.shown_by}>"
+
+    def _summary(self) -> str:
         passed = sum(one.success for one in self.test_results)
-        return f"<EvaluationResult: {passed:,} of {counted(len(self), 'test case')} passed; {self.shown_by}>"
+        return f"{passed:,} of {counted(len(self), 'test case')} passed"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the results of the metrics, and why cases did not pass."""
+        failed = [(one.name, " ".join(one.failures)) for one in self.test_results if not one.success]
+        left_out = len(failed) - _MOST_FAILED
+        cases = html_table("Not passed", ("Test case", "Why"), failed[:_MOST_FAILED], left_out=left_out)
+        return Results(self.record.result)._repr_html_(self._summary(), [self.shown_by]) + (
+            cases if failed else ""
+        )
 
     def __iter__(self) -> Iterator[TestResult]:
         return iter(self.test_results)

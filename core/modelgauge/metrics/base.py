@@ -16,11 +16,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from modelgauge.data.base import of_valid
-from modelgauge.data.estimates import Score
+from modelgauge.data.estimates import Score, reaches
 from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
-from modelgauge.data.results import reaches
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.engine.loop.deadlines import never_waits, result_of
 from modelgauge.engine.loop.together import all_done

@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, Un
 from pydantic import model_validator
 
 from modelgauge.data.base import Frozen, Text
-from modelgauge.data.estimates import Score
+from modelgauge.data.estimates import Score, reaches
 from modelgauge.data.prompts import SUTOptions
 from modelgauge.data.responses import SUTCompletion, TokenProbability
-from modelgauge.data.results import reaches
 from modelgauge.data.test_cases import LLMTestCase, LLMTestCaseParams
 from modelgauge.errors import CallError, InvalidDataError, InvalidOptionError, MissingLogProbabilitiesError
 from modelgauge.interfaces.sut import ProducesPerTokenLogProbabilities

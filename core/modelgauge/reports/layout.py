@@ -5,7 +5,6 @@ Numbers are in `figures.py`, the tables of runs in `run_report.py`.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -15,6 +14,8 @@ from itertools import zip_longest
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from unicodedata import category, east_asian_width
+
+from modelgauge.wording.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,44 +31,6 @@ _NOTHING: Mapping[str, int] = MappingProxyType({})
 _WORD = re.compile(r"\S+(?: (?:±|\+/-) \S+)*")  # a number keeps its error
 _PIECE = re.compile(r"[^\W_]+(?:[.,]\d+)*[^\w\s]*_*|.")  # of a word that is too long
 _LONG_WORD = 28
-_JOINERS = re.compile("[\u200c\u200d]")
-
-
-def visible(text: str) -> str:
-    r"""The text with control and invisible characters written as escapes (`\x1b`), as `repr` writes them.
-
-    A model's answer must not be able to move the cursor, change colours, turn the direction of writing or hide
-    text. Tab, newline and all spaces stay; the two joiners where they join, as in emoji and in Persian or Hindi.
-    """
-    return _with_escapes(_JOINERS.sub(_joiner, text), _escape, but="\n\t\u200c\u200d")
-
-
-def visible_json(text: str) -> str:
-    r"""JSON text that says the same, with control and invisible characters as JSON's own escapes (`\u001b`)."""
-    return _with_escapes(text, lambda character: json.dumps(character)[1:-1], but="\n")
-
-
-def _with_escapes(text: str, escape: Callable[[str], str], *, but: str) -> str:
-    hidden = {
-        ord(one): escape(one)
-        for one in set(text)
-        if not one.isprintable() and one not in but and category(one) != "Zs"
-    }
-    return text.translate(hidden) if hidden else text
-
-
-def _escape(character: str) -> str:
-    return repr(character)[1:-1]
-
-
-def _joiner(found: re.Match[str]) -> str:
-    """Keep a joiner between letters, marks or symbols beyond Latin; elsewhere it only hides, and is escaped."""
-    before, after = (
-        found.string[max(0, found.start() - 1) : found.start()],
-        found.string[found.end() : found.end() + 1],
-    )
-    joins = all(one > "\u02ff" and category(one)[0] in "LMS" for one in (before, after) if one)
-    return found[0] if before and after and joins else _escape(found[0])
 
 
 def one_line(text: str, most: int) -> str:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.data.estimates import Estimate
-from modelgauge.data.figures import duration, figure
+from modelgauge.data.figures import between, duration, interval_text, value_text, width
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import PASSED, Spent
+from modelgauge.data.results import PASSED, Spent, listed
 from modelgauge.engine.run_files.folder import REPORT, RunFolder
 from modelgauge.reports.failures import group_failures
 from modelgauge.reports.layout import Page, Style, counted, ends_of
@@ -19,7 +19,6 @@ from modelgauge.reports.thresholds import have_all_passed, label_of, passed_of
 from modelgauge.runs.recorded_run import RecordedRun, higher_cap
 
 _RECORD = "record"
-_EXACT = "exact, no interval"  # all items were measured that it is about
 _AGAIN = "run the same command again: it asks only what failed"
 STAGES = {"sut": "SUT", "annotator": "annotator", "measure": "measure_quality of"}
 _PARTS = {"items": "make_test_items", "aggregate": "aggregate_measurements", "run": "the run"}
@@ -49,10 +48,10 @@ def _add_results(record: TestRecord, page: Page) -> None:
     value_head = f"value {page.style.plus_minus} std err" if estimates else "value"
     columns = {
         "Result": [label_of(record, name, page.style) for name, _ in rows],
-        value_head: [value_cell(value, page.style) for value in values],
+        value_head: [value_text(value, page.style.plus_minus) for value in values],
     }
     if estimates:
-        columns["95 % interval"] = [interval_cell(value) for value in values]
+        columns["95 % interval"] = [interval_text(value) for value in values]
         columns["n"] = [f"{value.n:,}" if isinstance(value, Estimate) else "" for value in values]
     missing = record.counts.failed or record.counts.partial or is_prefix(record)
     if (estimates and missing) or any(one.bounds and one.bounds[0] < one.bounds[1] for one in estimates):
@@ -74,13 +73,7 @@ def is_prefix(record: TestRecord) -> bool:
 def _bounds(value: Any) -> str:
     if not isinstance(value, Estimate):
         return ""
-    return "bounds not known" if value.bounds is None else between(value.bounds, _width(value.bounds))
-
-
-def interval_cell(value: Any) -> str:
-    if not isinstance(value, Estimate):
-        return ""
-    return _EXACT if value.interval_kind == "exact" else between(value.interval, uncertainty(value))
+    return "bounds not known" if value.bounds is None else between(value.bounds, width(value.bounds))
 
 
 def shown_results(record: TestRecord) -> Mapping[str, Any]:
@@ -97,42 +90,7 @@ def result_rows(record: TestRecord, most: int | None) -> Iterator[tuple[str, Any
         record: of the run.
         most: rows of one group; None for all.
     """
-    yield from _rows(shown_results(record), most)
-
-
-def _rows(result: Mapping[str, Any], most: int | None) -> Iterator[tuple[str, Any]]:
-    """Names with their values, those of a group indented below its name, which has the value None."""
-    for name, value in result.items():
-        if not isinstance(value, Mapping):
-            yield name, value
-            continue
-        yield name, None
-        for place, (key, inner) in enumerate(value.items()):
-            if most is not None and place >= most:
-                yield f"  ... {len(value) - place} more", None
-                break
-            yield f"  {key}", inner
-
-
-def value_cell(value: Any, style: Style) -> str:
-    if isinstance(value, Estimate):
-        if not value.stderr:  # an error of 0 says that it is not known, or that there is none
-            return figure(value.value, uncertainty(value))
-        return f"{figure(value.value, value.stderr)} {style.plus_minus} {figure(value.stderr, value.stderr)}"
-    return "" if value is None else figure(value)
-
-
-def between(ends: tuple[float, float] | None, uncertainty: float) -> str:
-    return "" if ends is None else " to ".join(figure(end, uncertainty) for end in ends)
-
-
-def uncertainty(value: Estimate) -> float:
-    """The uncertainty that sets the number of digits: the standard error, else the width of the interval."""
-    return value.stderr or _width(value.interval)
-
-
-def _width(ends: tuple[float, float] | None) -> float:
-    return 0.0 if ends is None else ends[1] - ends[0]
+    yield from listed(shown_results(record), most)
 
 
 # --- facts of one run -----------------------------------------------------------------------------
@@ -228,7 +186,7 @@ def _prompts(record: TestRecord) -> str:
 def _prefix(record: TestRecord) -> Iterator[str]:
     """A note that the results of a stopped run are of its first items."""
     if record.result and is_prefix(record):
-        estimates = (value for _, value in _rows(record.result, None) if isinstance(value, Estimate))
+        estimates = (value for _, value in listed(record.result, None) if isinstance(value, Estimate))
         bounded = " Worst to best does." if all(one.bounds for one in estimates) else ""
         yield (
             "The run was stopped: its results are of the items that came first. Those of the others may differ, which "

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from modelgauge.data.estimates import Estimate
-from modelgauge.data.figures import dollars, duration, figure
+from modelgauge.data.figures import dollars, duration, figure, interval_text, uncertainty, value_text
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED, Spent
 from modelgauge.reports.failures import group_failures
@@ -16,11 +16,8 @@ from modelgauge.reports.layout import Page, Style, counted, ends_of, one_line
 from modelgauge.reports.run_report import (
     add_run,
     calls_in_words,
-    interval_cell,
     shown_results,
     spent_in_words,
-    uncertainty,
-    value_cell,
 )
 from modelgauge.reports.thresholds import name_of, passed_of
 from modelgauge.runs.group_means import group_means
@@ -72,7 +69,7 @@ def headline(record: TestRecord, style: Style) -> str:
         return f"{passed} {PASSED}"
     for name, value in record.result.items():
         if not isinstance(value, Mapping):
-            return f"{name_of(record, name)} {value_cell(value, style)}"
+            return f"{name_of(record, name)} {value_text(value, style.plus_minus)}"
     return ""
 
 
@@ -116,7 +113,7 @@ def _rows_of_run(record: TestRecord, most: int) -> Iterator[Row]:
     about = [record.test_uid, record.sut_name]
     for name, value in _headlines(record, most):
         number = f"{value.n:,}" if isinstance(value, Estimate) else ""
-        yield [*about, name, _value(value), interval_cell(value), number, *rest]
+        yield [*about, name, _value(value), interval_text(value), number, *rest]
         about, rest = ["", ""], ["", ""]
 
 
@@ -160,7 +157,7 @@ def _rows_of_groups(records: Sequence[TestRecord]) -> Iterator[Row]:
         label = f"{one.group}, mean of {number}"
         mean = one.mean
         yield [
-            *(label, one.sut, one.result, _value(mean), interval_cell(mean)),
+            *(label, one.sut, one.result, _value(mean), interval_text(mean)),
             *(f"{mean.n:,}", f"{one.failed:,}", ""),
         ]
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modelgauge.data.estimates import reaches
 from modelgauge.data.figures import decimals_for, duration, exact, figure, limit, p_phrase, p_text, size
-from modelgauge.data.results import reaches
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ _FIELDS: dict[Column, str] = {
     Column("started", "time", "when the run began"): "run_timestamp",
     Column("test_uid", "text", "the test"): "test_uid",
     Column("sut_uid", "text", "the SUT"): "sut_uid",
+    Column("sut_label", "text", "what the user called the SUT"): "sut_label",
     Column("identifier", "text", "what the user called the run"): "identifier",
     Column("dataset", "text", "the data set of the items"): "dataset.name",
     Column("dataset_digest", "text", "SHA-256 of the data set"): "dataset.digest",

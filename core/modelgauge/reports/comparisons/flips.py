@@ -7,8 +7,9 @@ from modelgauge.comparison.result import Comparison, FlippedItem
 from modelgauge.data.figures import exact
 from modelgauge.reports.comparisons.text_difference import Kind, Piece, text_difference
 from modelgauge.reports.comparisons.words import short_json
-from modelgauge.reports.layout import Page, Style, folded, one_line, visible
+from modelgauge.reports.layout import Page, Style, folded, one_line
 from modelgauge.wording.phrases import ends
+from modelgauge.wording.visible import visible
 
 _MOST = 1200  # characters of a prompt or an answer
 _MOST_EQUAL = 160  # characters of a part that both answers have

@@ -10,7 +10,7 @@ from modelgauge.comparison.result import Comparison, MeasurementComparison
 from modelgauge.data.figures import figure, p_text
 from modelgauge.reports.comparisons.report import answers, differing, question
 from modelgauge.reports.comparisons.words import VERDICTS, unit_of
-from modelgauge.reports.layout import visible
+from modelgauge.wording.visible import visible
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&@$]|:(?=[\w/])|(?<=www)\.|^[-+=](?=[-+=\s]|$)")
 """What GitHub's Markdown may read as more than text: anywhere, in addresses, and at the beginning."""

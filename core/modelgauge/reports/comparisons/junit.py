@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 from modelgauge.comparison.gates import GateOutcome
 from modelgauge.comparison.result import Comparison
-from modelgauge.reports.layout import visible
+from modelgauge.wording.visible import visible
 
 
 def junit_xml(

@@ -5,7 +5,7 @@ from typing import Any
 
 from modelgauge.comparison.result import Comparison, LeaderboardTable, MeasurementComparison
 from modelgauge.data.estimates import Estimate
-from modelgauge.data.figures import figure, p_phrase
+from modelgauge.data.figures import between, figure, p_phrase, uncertainty
 from modelgauge.reports.comparisons.difference_tables import (
     DifferenceLine,
     DifferenceTable,
@@ -16,7 +16,6 @@ from modelgauge.reports.comparisons.difference_tables import (
 from modelgauge.reports.comparisons.report import answers, facts, question
 from modelgauge.reports.comparisons.words import Unit
 from modelgauge.reports.pages.charts import Axis, axis_ruler, dot_sample, interval_bar
-from modelgauge.reports.run_report import between, uncertainty
 from modelgauge.runs.recorded_run import RecordedRun
 
 _ARROW = " → "

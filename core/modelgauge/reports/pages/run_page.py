@@ -16,12 +16,12 @@ from modelgauge.comparison.result import Comparison
 from modelgauge.data.records import TestRecord
 from modelgauge.engine.run_files.folder import REPORT
 from modelgauge.files.whole import replacing
-from modelgauge.reports.layout import visible
 from modelgauge.reports.pages.comparison_data import comparison_blocks
 from modelgauge.reports.pages.comparison_view import compared_runs, comparison_view
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_view import RunView, overview, run_view
 from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.wording.visible import visible
 
 MOST_ITEMS = 100_000
 """Items of a run that a page holds: more make a file that browsers do not open."""

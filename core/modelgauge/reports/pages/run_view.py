@@ -8,14 +8,14 @@ from markupsafe import Markup
 
 from modelgauge.comparison.named_runs import named_run
 from modelgauge.data.estimates import Estimate
-from modelgauge.data.figures import figure
+from modelgauge.data.figures import between, figure, uncertainty
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED
 from modelgauge.reports.layout import Style, ends_of
 from modelgauge.reports.pages.charts import Axis, axis_ruler, interval_bar
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_parts import Part, address, parts_of
-from modelgauge.reports.run_report import STAGES, between, facts, is_prefix, result_rows, uncertainty
+from modelgauge.reports.run_report import STAGES, facts, is_prefix, result_rows
 from modelgauge.reports.thresholds import label_of, passed_of, why_not_passed
 from modelgauge.runs.recorded_run import RecordedRun
 
