@@ -281,10 +281,10 @@ class Registry:
 
     def _collision(self, claims: list[Entry]) -> NameCollisionError:
         owners = [entry.owner for entry in claims]
-        other = f"rename the table {owners[-1]}" if claims[-1].table else "leave out its --plugin"
+        fix = f"Keep one of them: `pip uninstall {claims[-1].distribution}`, or leave out its --plugin."
         return NameCollisionError(
             f"{KIND_WORDS[self.kind]} {claims[0].label!r} is claimed by {' and by '.join(owners)}.",
-            fix=f"Keep one of them: `pip uninstall {claims[-1].distribution}`, or {other}.",
+            fix=next((f"Rename the table {entry.owner}." for entry in claims if entry.table), fix),
         )
 
     def _unknown(self, base: str) -> UnknownNameError:

@@ -515,9 +515,8 @@ def test_a_server_that_is_wrong_is_told_when_it_is_asked_for(name, problem):
 def test_a_server_that_is_called_like_a_plugin_names_both():
     made = chat_registry({"other": {}})
     registry(lambda register: register.provider("other", API), distribution="other-plugin", into=made)
-    with pytest.raises(
-        NameCollisionError, match=r"\[acme.servers.other\] of modelgauge.toml and by other-plugin"
-    ):
+    table = r"\[acme.servers.other\] of modelgauge.toml"
+    with pytest.raises(NameCollisionError, match=rf"{table} and by other-plugin.*Rename the table {table}"):
         made.make("other/m")
     assert made.conflicts == {"other/…": ["[acme.servers.other] of modelgauge.toml", "other-plugin"]}
 
