@@ -18,10 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import api_details
+import click
 import command_line
 from docstrings import entries_of, first_line, prose, sections_of, table
 
 from modelgauge import errors
+from modelgauge.cli.commands.measure import run_test
+from modelgauge.cli.program import HEADING
+from modelgauge.cli.run_file import keys_of
 from modelgauge.config.run_options import OPTIONS
 from modelgauge.config.settings import SECRETS_FILE, SETTINGS_FILE, TRUSTED, list_settings
 from modelgauge.data.tables.frames import TABLES
@@ -48,6 +52,46 @@ import sys
 
 from modelgauge import InjectSecret, hookimpl
 ```"""
+_RUN_FILE_HEAD = """\
+# Run files
+
+Generated from the options of `run-test`.
+
+`modelgauge run FILE` does what `run-test` does, with options that stand in a file of TOML. A key is an option's name
+with `_` for `-`. An option that may be repeated has its name in Python (`tests`, `suts`, `stop_sequences`), and its
+name on the command line does too. It takes a list, or one text; where its value is a pair, such as `LABEL=UID`, a
+table. What the command line says takes the place of what the file says. Of a file `suite.toml`, for example:
+
+```toml title="suite.toml"
+tests = ["gsm8k", "bbh"]
+plugins = ["my_test.py"]
+max_test_items = 200
+temperature = 0
+max_cost = 5
+max_errors = "1%"
+
+# Goldens are a test of their own.
+datasets = ["goldens.csv"]
+metrics = ["exact_match"]
+
+# Fail where it is worse than that run.
+baseline = "main.json"
+fail_if_worse = true
+
+[suts]
+small = "openai/gpt-4o-mini"
+large = "openai/gpt-4o?service_tier=flex"
+
+[thresholds]
+accuracy = 0.5      # of every test that has this result
+gsm8k.accuracy = 0.8
+bbh.accuracy = 0.6  # the mean over the tests of the group
+```
+
+Relative paths of files start at the file's folder; what stands in the name of a SUT (`replay/answers.jsonl`) starts
+at the working directory. A threshold for one test comes before one for all tests. Wrong keys and values are errors
+with the line. The manifest of each run holds the file, without secrets (`inputs.run_file` in `run.json`), and all
+that the file says, so `modelgauge resume` does not read it again."""
 _SETTINGS = """\
 # Settings
 
@@ -187,6 +231,27 @@ def settings_page() -> str:
     )
 
 
+def run_file_page() -> str:
+    """Every key of a run file, under the headings of `run-test --help`."""
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for key, option in keys_of(run_test).items():
+        heading = vars(option).get(HEADING) or "Other keys"
+        default = f" [default: {option.default}]" if option.show_default else ""
+        groups.setdefault(heading, []).append((f"`{key}`", _written(option), f"{option.help}{default}"))
+    parts = [_RUN_FILE_HEAD]
+    parts += [table((heading, "value", "meaning"), rows) for heading, rows in groups.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _written(option: click.Option) -> str:
+    """How the value of an option is written in TOML."""
+    if option.is_flag:
+        return "`true`"
+    if not option.multiple:
+        return f"`{option.make_metavar(click.Context(run_test))}`"
+    return "table or list" if "=" in (option.metavar or "") else "list"
+
+
 def _default(value: Any) -> str:
     if value is None:
         return "not set"
@@ -294,6 +359,7 @@ PAGES = {
     **{detail_page(module): _detailed(module) for module in DETAILED},
     "cli.md": cli_page,
     "hooks.md": hooks_page,
+    "run-file.md": run_file_page,
     "settings.md": settings_page,
     "tables.md": tables_page,
 }

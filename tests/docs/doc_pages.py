@@ -47,7 +47,7 @@ _FENCE = re.compile(
 )
 _ATTRIBUTE = re.compile(r'(\w+)=(?:"([^"]*)"|(\S+))')
 _RUN_ID = re.compile(r"\b\d{8}-\d{6}-[0-9a-f]{6}\b")
-_DURATION = re.compile(r"\b\d+(?:\.\d+)? ?m?s\b")
+_DURATION = re.compile(r" *\b\d+(?:\.\d+)? ?m?s\b")
 _PORT = "11434"  # five digits, as free ports have, so that tables keep their widths
 
 

@@ -130,9 +130,10 @@ def test_examples_in_the_help_parse(path: str, example: str, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     words = [*takewhile(lambda word: word not in ("<", ">"), shlex.split(example))]
     for word in words:
-        if re.fullmatch(r"[\w./-]+\.(json|jsonl|py|csv|txt)", word):
+        if re.fullmatch(r"[\w./-]+\.(json|jsonl|py|csv|txt|toml)", word):
             (tmp_path / word).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / word).write_text("[]" if word.endswith("json") else "", encoding="utf-8")
+            text = {"json": "[]", "toml": 'suts = "demo"'}.get(word.rpartition(".")[2], "")
+            (tmp_path / word).write_text(text, encoding="utf-8")
     named = max((one for one in COMMANDS if f"{' '.join(words)} ".startswith(f"{one} ")), key=len)
     assert named.startswith(path) or path == "modelgauge"
     rest = words[len(named.split()) :]

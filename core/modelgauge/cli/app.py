@@ -36,6 +36,7 @@ class App:
         local_plugins: what `--plugin` named, wherever it stood.
         debug: whether errors come with their traceback.
         exit_code: what the program ends with unless an error ends it.
+        run_file: the path and the text of the file of `modelgauge run`; None without one.
         plugin_commands: the commands that plugins add; None until they are asked for.
         given: the settings that options of the command line named; None where one was not given.
         stdout: where `--json` writes; None without it.
@@ -48,6 +49,7 @@ class App:
         self.exit_code = 0
         self.given: dict[str, Any] = {}
         self.stdout: TextIO | None = None
+        self.run_file: dict[str, str] | None = None
         self.plugin_commands: dict[str, click.Command] | None = None
 
     # --- what commands work with ----------------------------------------------------------------

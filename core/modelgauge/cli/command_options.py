@@ -67,6 +67,7 @@ def together(*options: Callable[[Any], Any], heading: str = "") -> Callable[[F],
 
 plugin_option = click.option(
     "--plugin",
+    "plugins",
     multiple=True,
     metavar="FILE_OR_MODULE",
     expose_value=False,

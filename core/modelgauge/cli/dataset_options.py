@@ -52,11 +52,11 @@ def form_options(command: F) -> F:
 
     @functools.wraps(command)
     def formed(
-        *args: Any, fields: dict[str, str], delimiter: str | None, encoding: str | None, **given: Any
+        *args: Any, columns: dict[str, str], delimiter: str | None, encoding: str | None, **given: Any
     ) -> Any:
         from modelgauge.datasets.dataset_files import FileForm
 
-        return command(*args, form=FileForm(fields, delimiter, encoding), **given)
+        return command(*args, form=FileForm(columns, delimiter, encoding), **given)
 
     return _FORM(cast("F", formed))
 
@@ -64,7 +64,7 @@ def form_options(command: F) -> F:
 _FORM = together(
     click.option(
         "--column",
-        "fields",
+        "columns",
         multiple=True,
         metavar="FIELD=COLUMN",
         callback=_columns,

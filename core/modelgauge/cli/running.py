@@ -97,7 +97,7 @@ report_options = together(
         callback=_thresholds,
         metavar="[TEST:]RESULT=N",
         help="Exit with 1 where a result does not reach this, such as accuracy=0.8; at most this, if lower is better. "
-        "TEST is a test, a pattern, or a group, for its mean; repeatable.",
+        "TEST is a test or a pattern, whose threshold comes before that for all, or a group, for its mean; repeatable.",
     ),
     click.option(
         "--output-file",

@@ -26,6 +26,7 @@ from modelgauge.runs.recorded_run import RecordedRun, higher_cap
 _RESULTS = 3  # of one run, where there is room
 _ROWS = 12  # that are filled with further results
 _LONGEST_HEAD = 12
+_TIME = "   time"  # as wide as most times, so that tables of like runs look alike
 _TROUBLES = 5
 
 Row = list[str]
@@ -87,7 +88,7 @@ def _add_table(runs: Sequence[RecordedRun], page: Page) -> None:
     known = {row[2] for row in rows}
     rows += [row for row in _rows_of_groups(records) if row[2] in known]
     costs = any(record.spent is not None and record.spent.cost_usd for record in records)
-    head = ["Test", "SUT", "Result", "value", "95 % interval", "n", "failed", "cost" if costs else "time"]
+    head = ["Test", "SUT", "Result", "value", "95 % interval", "n", "failed", "cost" if costs else _TIME]
     needed = [
         len(tests) > 1,
         len(suts) > 1,
@@ -101,7 +102,7 @@ def _add_table(runs: Sequence[RecordedRun], page: Page) -> None:
         [cell for cell, is_needed in zip(row, needed, strict=True) if is_needed] for row in (head, *rows)
     ]
     page.add_table(
-        table[1:], table[0], folds={"Test": 8, "SUT": 3, "Result": 6}, right={"n", "failed", "time", "cost"}
+        table[1:], table[0], folds={"Test": 8, "SUT": 3, "Result": 6}, right={"n", "failed", _TIME, "cost"}
     )
 
 

@@ -21,11 +21,13 @@ class ResultThreshold:
         test: of tests with this name or pattern, or of the mean over the group of this name; None for all tests.
         result: the name of the result.
         number: what it must reach; a value within 1e-9 of it does.
+        is_optional: whether the test need not be among those that are run.
     """
 
     test: str | None
     result: str
     number: float
+    is_optional: bool = False
 
     @classmethod
     def parse(cls, text: str) -> "ResultThreshold":
@@ -79,22 +81,30 @@ class ThresholdOutcome(Frozen):
 def outcomes(records: Sequence[TestRecord], thresholds: Sequence[ResultThreshold]) -> list[ThresholdOutcome]:
     """Compare the results of runs with thresholds; a run without any result reaches none.
 
+    A threshold for all tests is not for those that have one of their own for the result.
+
     Raises:
         UnknownNameError: a threshold is of a test that was not run, or of a result that none of them has.
     """
-    return [outcome for one in thresholds for outcome in _outcomes(records, one)]
+    return [outcome for one in thresholds for outcome in _outcomes(records, one, thresholds)]
 
 
-def _outcomes(records: Sequence[TestRecord], one: ResultThreshold) -> list[ThresholdOutcome]:
+def _outcomes(
+    records: Sequence[TestRecord], one: ResultThreshold, every: Sequence[ResultThreshold]
+) -> list[ThresholdOutcome]:
     named = [record for record in records if one.test is None or fnmatchcase(record.test_uid, one.test)]
-    found = [*_of_runs(named, one), *_of_groups(records, one)]
+    own = {other.test for other in every if one.test is None and other.test and other.result == one.result}
+    others = [record for record in named if not any(fnmatchcase(record.test_uid, test) for test in own)]
+    found = [*_of_runs(others, one), *_of_groups(records, one)]
+    if not named and not found and one.is_optional:
+        return []
     if not named and not found:
         known = [*dict.fromkeys(record.test_uid for record in records)]
         raise UnknownNameError(
             f"There is no test '{one.test}' for the threshold of {one.result}.",
             fix=f"{did_you_mean(one.test or '', known)}The tests are: {', '.join(known)}.",
         )
-    if all(outcome.value is None for outcome in found) and any(record.result for record in named):
+    if all(outcome.value is None for outcome in found) and any(record.result for record in others):
         known = [*dict.fromkeys(name for record in named for name in _numbers(record))]
         raise UnknownNameError(
             f"There is no result '{one.result}' for the threshold.",

@@ -30,6 +30,16 @@ def test_a_result_reaches_a_threshold_from_that_number_on(record):
     assert checked(runs, "b:accuracy=0.7", "a*:items=11") == [("b", "accuracy", True), ("a", "items", False)]
 
 
+def test_a_threshold_for_all_tests_is_not_for_those_with_one_of_their_own(record):
+    runs = [of(record, "a", 0.8), of(record, "b", 0.6), of(record, "c", 0.4)]
+    assert checked(runs, "accuracy=0.7", "b*:accuracy=0.5", "c:items=10") == [
+        ("a", "accuracy", True),
+        ("c", "accuracy", False),
+        ("b", "accuracy", True),
+        ("c", "items", True),
+    ]
+
+
 def test_where_lower_is_better_the_threshold_is_the_most(record):
     low = of(record, value=0.1, directions={"accuracy": "lower"})
     assert checked([low], "accuracy=0.1") == [("a", "accuracy", True)]

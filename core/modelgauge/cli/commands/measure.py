@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         "suts",
         multiple=True,
         required=True,
-        metavar="UID",
+        metavar="[LABEL=]UID",
         help="A SUT, its options behind a question mark (acme/model?key=value), its label in tables before an equals "
         "sign (small=acme/model); a group or a pattern; repeatable.",
     ),
@@ -114,6 +114,8 @@ def run_test(
     app.configure(judge=judge)
     baseline = pop_baseline(app, given)
     of_datasets, inputs = pop_dataset_tests(app, given, tests)
+    if app.run_file is not None:
+        inputs |= {"run_file": {name: app.redact(text) for name, text in app.run_file.items()}}
     if not tests and not of_datasets:
         raise click.UsageError("Missing option '--test', or '--dataset' with '--metric'.")
     pairs: tuple[list[Any], list[str]] = [*tests, *of_datasets], list(suts)

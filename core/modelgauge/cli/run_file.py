@@ -1,0 +1,145 @@
+"""Run files: the options of `run-test` in a file of TOML, one key for each; none is declared here.
+
+The command is in `commands/run_file.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from modelgauge.config.settings import names_a_file, read_toml
+from modelgauge.errors import InputFileError, ModelGaugeError
+from modelgauge.files.regular import bytes_of
+from modelgauge.wording.did_you_mean import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_OF_ONE_CALL = ("as_json", "dry_run", "verbose", "no_progress_bar")
+"""Options that say how one call of the command is shown, which no file says."""
+
+
+class RunFile(NamedTuple):
+    """What a run file says.
+
+    Args:
+        path: of the file.
+        text: all of it.
+        values: for the parameters of the command, by their names, as `default_map` of click takes them.
+    """
+
+    path: Path
+    text: str
+    values: Mapping[str, Any]
+
+
+def keys_of(command: click.Command) -> dict[str, click.Option]:
+    """The keys of a run file: an option's name with `_` for `-`; of one that is repeatable its name in Python."""
+    options = [one for one in command.params if isinstance(one, click.Option) and _is_key(one)]
+    return {str(one.name) if one.multiple else _flag(one): one for one in options}
+
+
+def _is_key(option: click.Option) -> bool:
+    return option.name not in _OF_ONE_CALL and not option.hidden
+
+
+def _flag(option: click.Option) -> str:
+    """The long name of an option."""
+    return max(option.opts, key=len).lstrip("-").replace("-", "_")
+
+
+def read_run_file(path: Path, ctx: click.Context, command: click.Command) -> RunFile:
+    """Read a file, and check each value as the command line checks it. Relative paths start at the file's folder.
+
+    Args:
+        path: of the file.
+        ctx: of the command.
+        command: that has the options.
+
+    Raises:
+        SettingsError: it is not TOML.
+        InputFileError: a key is none, or a value is not valid; the message names file and line.
+    """
+    tables, text = read_toml(path), bytes_of(path).decode("utf-8-sig")
+    keys = keys_of(command)
+    spelled = {**{_flag(one): key for key, one in keys.items()}, **{key: key for key in keys}}
+    values: dict[str, Any] = {}
+    for written, value in tables.items():
+        where = f"{path}{_line_of(written, text)}"
+        if written not in spelled:
+            raise InputFileError(
+                f"{where}: there is no key '{written}'.",
+                fix=f"{did_you_mean(written, spelled)}The keys are the options of run-test with _ for -: "
+                "`modelgauge run-test --help` lists them.",
+            )
+        option = keys[spelled[written]]
+        if str(option.name) in values:
+            raise InputFileError(f"{where}: '{spelled[written]}' is given twice.", fix="Give it once.")
+        try:
+            values[str(option.name)] = _checked(option, value, path.parent, ctx)
+        except click.BadParameter as error:
+            fix = f"`modelgauge run-test --help` says what --{_flag(option).replace('_', '-')} takes."
+            raise InputFileError(f"{where}, {written}: {error.message}", fix=fix) from None
+        except ModelGaugeError as error:
+            raise InputFileError(f"{where}, {written}: {error.problem}", fix=error.fix) from error
+    return RunFile(path, text, {name: value for name, value in values.items() if value is not None})
+
+
+def _line_of(key: str, text: str) -> str:
+    """Where a key stands in a file of TOML; nothing where it is written in an unusual way."""
+    found = re.search(rf"""^[ \t]*\[*[ \t]*["']?{re.escape(key)}["']?[ \t]*[=.\]]""", text, re.MULTILINE)
+    return "" if found is None else f", line {text.count(chr(10), 0, found.start()) + 1}"
+
+
+def _checked(option: click.Option, value: object, folder: Path, ctx: click.Context) -> Any:
+    """The value of an option as the command line would give it; None for a flag that is off."""
+    if option.is_flag:
+        if not isinstance(value, bool):
+            raise click.BadParameter(f"{value!r} is neither true nor false.")
+        return option.flag_value is not False if value else None  # of --no-report it is False
+    texts = [_placed(option, text, folder) for text in _texts(option, value)]
+    if not option.multiple and len(texts) != 1:
+        raise click.BadParameter("it takes one value.")
+    given = texts if option.multiple else texts[0]
+    if option.expose_value:
+        option.process_value(ctx, given)
+    else:  # its callback has effects
+        option.type_cast_value(ctx, given)
+    return given
+
+
+def _texts(option: click.Option, value: object, before: str = "") -> Iterator[str]:
+    """What stands behind an option, once for each time that it is given."""
+    if isinstance(value, dict) and "=" in (option.metavar or ""):
+        for key, inner in value.items():
+            if isinstance(inner, dict):
+                yield from _texts(option, inner, f"{before}{key}:")
+            else:
+                yield f"{before}{key}={_scalar(inner)}"
+    elif isinstance(value, list):
+        yield from map(_scalar, value)
+    else:
+        yield _scalar(value)
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int | float):
+        raise click.BadParameter(f"a {type(value).__name__} is neither a text nor a number.")
+    return str(value)
+
+
+def _placed(option: click.Option, text: str, folder: Path) -> str:
+    """A text in which a relative path starts at the file's folder."""
+    if option.metavar == "KEY=PATH":
+        key, equals, path = text.partition("=")
+        return f"{key}{equals}{folder / Path(path).expanduser()}"
+    is_path = isinstance(option.type, click.Path) or (option.name == "plugins" and names_a_file(text))
+    if is_path or (option.name == "baseline" and (folder / text).is_file()):
+        return str(folder / Path(text).expanduser())
+    return text
