@@ -9,7 +9,7 @@ import pytest
 from cache_entries import ENTRIES, MAKER, recompute
 
 from modelgauge import FunctionSUT, PromptResponseTest, Runner, TestItem, resume
-from modelgauge.cache.explaining import explain, verify
+from modelgauge.cache.explaining import explain
 from modelgauge.cache.store import DiskCache
 from modelgauge.config.settings import Settings
 from modelgauge.errors import CacheError
@@ -70,8 +70,8 @@ def test_two_hundred_damaged_files_and_no_wrong_answer(all_closed, states, tmp_p
             continue
         try:
             recompute(cache)
-            assert verify(cache).sound <= len(ENTRIES)
-            assert verify(cache).structure == "ok"
+            assert cache.verify().sound <= len(ENTRIES)
+            assert cache.verify().structure == "ok"
             recompute(cache)
             assert recompute(cache) == 0
             assert explain(cache, ENTRIES[7].key).hit

@@ -13,7 +13,7 @@ import pytest
 from mutations import damaged
 
 from modelgauge import FunctionSUT, Runner, TestItem, load_record, load_records, resume
-from modelgauge.cache.explaining import explain, verify
+from modelgauge.cache.explaining import explain
 from modelgauge.cache.keys import Entry, KeyMaker, pack
 from modelgauge.cache.store import DiskCache
 from modelgauge.config.secrets import OptionalSecret, SecretDescription, SecretStore
@@ -223,7 +223,7 @@ def test_malformed_cache_rows_are_never_served(tmp_path):
         for entry in entries:
             assert cache.get(entry.key.digest) in (None, entry.response)
         explain(cache, maker.key("another"))
-        verify(cache)
+        cache.verify()
         cache.put_many(entries)
         assert all(cache.get(entry.key.digest) == entry.response for entry in entries)
     finally:

@@ -11,7 +11,7 @@ from modelgauge.engine import switchboard as engine_board
 from modelgauge.plugins.discovery import Plugins
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def loop_is_never_blocked():
     """A blocking call of library code on an event loop raises."""
     with blockbuster_ctx("modelgauge"):
