@@ -18,7 +18,7 @@ from common import RUNS, header, scratch
 from modelgauge import reports
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.reports.layout import Style
-from modelgauge.reports.run_report import render
+from modelgauge.reports.runs_report import render
 from modelgauge.runs.state import recorded_run
 
 ITEMS = 10_000

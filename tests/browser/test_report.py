@@ -188,3 +188,18 @@ def test_parts_below_the_first_screen_open_and_are_printed(report, visit):
     assert "modelgauge show" in part.inner_text()
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator("details.more:not([open])").count() == 0
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_the_link_to_an_item_can_be_copied(report, visit, allowed):
+    options = {"permissions": ["clipboard-read", "clipboard-write"]} if allowed else {}
+    page = visit(f"{report((_test(3), FakeSUT('s', 'a')))}#run=0&item=q1", **options)
+    button = page.get_by_text("copy link to this item")
+    if allowed:
+        button.click()
+        page.get_by_text("copied").wait_for()
+        assert page.evaluate("navigator.clipboard.readText()") == page.url
+    else:
+        page.evaluate("() => { navigator.clipboard.writeText = async () => { throw new Error('no'); }; }")
+        button.click()
+        assert page.get_by_label("Link to this item").input_value() == page.url

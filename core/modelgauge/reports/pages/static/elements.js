@@ -40,6 +40,22 @@ const asText = (value) => (typeof value === "string" ? value : JSON.stringify(va
 const counted = (value) => value.toLocaleString("en");
 const amount = (value) => (Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4))));
 
+// Copies the address of what is shown; where a browser does not allow that, the address stands there to be copied.
+function copyButton() {
+  const button = make("button", { type: "button" }, "copy link to this item");
+  button.onclick = async () => {
+    try {
+      await navigator.clipboard.writeText(location.href);
+      button.textContent = "copied";
+    } catch {
+      const field = make("input", { readOnly: true, value: location.href, ariaLabel: "Link to this item" });
+      button.replaceWith(field);
+      field.select();
+    }
+  };
+  return button;
+}
+
 function section(title, ...content) {
   return make("section", {}, make("h3", {}, shown(title)), ...content);
 }
@@ -89,7 +105,7 @@ async function readTexts(block, size, search) {
     for (const [at, record] of (await block(`part-${place}`)).entries()) {
       const texts = textsOf(record).join("\n");
       const both = texts.length <= most ? texts : `${texts.slice(0, most / 2)}\n${texts.slice(-most / 2)}`;
-      search[place * size + at] += `\n${both.toLowerCase()}`;
+      search[place * size + at] = `${search[place * size + at]}\n${both}`.toLowerCase(); // one string, not a chain of two
     }
     await new Promise((done) => setTimeout(done)); // what a person does goes first
   }

@@ -122,6 +122,7 @@ class Items {
   }
 
   showTable() {
+    this.wanted = null;
     this.sheet.hidden = true;
     this.viewport.hidden = this.controls.hidden = false;
     this.draw();
@@ -134,12 +135,14 @@ class Items {
   async show(place) {
     const at = this.listed.indexOf(place);
     if (at >= 0) this.chosen = at;
+    this.wanted = place;
     const content = await this.model.view(place);
+    if (this.wanted !== place) return; // another was asked for meanwhile
     const where = at < 0 ? "not among those listed" : `${counted(at + 1)} of ${counted(this.listed.length)} listed`;
     const button = (text, action) => make("button", { type: "button", onclick: action }, text);
     const title = make("h2", { tabIndex: -1 }, `Item ${place + 1} `, make("code", {}, shown(this.model.ids[place])));
     const moves = make("p", { className: "moves" }, where, " ", button("← previous", () => this.step(-1)),
-      button("next →", () => this.step(1)), button("back to the table", () => this.back()));
+      button("next →", () => this.step(1)), copyButton(), button("back to the table", () => this.back()));
     this.sheet.replaceChildren(title, moves, ...content);
     this.sheet.hidden = false;
     this.viewport.hidden = this.controls.hidden = true;
