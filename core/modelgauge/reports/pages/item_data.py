@@ -88,14 +88,17 @@ class Row:
         failures = [record] if record["kind"] == "exception" else record.get("failed_repeats") or []
         traces = [one["completion"].get("metadata", {}).get(TRACE) for one in completions]
         traces = [one for one in traces if isinstance(one, dict)]
+        question = str(prompt["messages"][-1]["text"] if "messages" in prompt else prompt["text"])
+        answer = str(completions[0]["completion"]["text"]) if completions else ""
+        labels = _labels(contexts, (one.get("annotations") or {} for one in completions))
         return cls(
             str(item.get("id") or ""),
             outcome(record["kind"], measured, record.get("binary") or (), has_failures=bool(failures)),
             measured,
-            str(prompt["messages"][-1]["text"] if "messages" in prompt else prompt["text"]),
-            str(completions[0]["completion"]["text"]) if completions else "",
+            question,
+            answer,
             expected_text(contexts),
-            _labels(contexts, (one.get("annotations") or {} for one in completions)),
+            {name: label for name, label in labels.items() if label not in (question, answer)},
             _used(traces, [each["response"].get("usage") or {} for each in asked]),
             record.get("binary") or (),
             min((str(one["started"]) for one in traces), default=""),

@@ -6,12 +6,14 @@ Charts with one axis are in `charts.py`; colours and strokes in `static/page.css
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 
 from markupsafe import Markup
 
 from modelgauge.data.figures import figure
 from modelgauge.reports.pages.charts import Axis, line, svg
 
+_MOST_DOTS = 500
 _LEFT, _BELOW, _ABOVE, _RIGHT = 44, 34, 8, 12
 
 
@@ -84,25 +86,24 @@ class Plot:
 
 
 def over_time(points: Sequence[tuple[float, float]], what: str) -> Markup:
-    """Values over time, with the median of each of twenty parts of the time as a line.
+    """Values over time; where they are many, the medians of equal parts of the time as a line.
 
     Args:
         points: seconds since the beginning and value of each; at least one.
         what: the values are, with their unit.
     """
-    last = max(x for x, _ in points)
-    plot = Plot(
-        Axis.over([0.0, last or 1.0]), Axis.over([y for _, y in points], zero=True), ("seconds", what)
-    )
-    parts: dict[int, list[float]] = {}
-    for x, y in points:
-        parts.setdefault(min(19, int(20 * x / (last or 1.0))), []).append(y)
-    medians = [
-        ((at + 0.5) / 20 * last, sorted(values)[len(values) // 2]) for at, values in sorted(parts.items())
-    ]
-    every = -(-len(points) // 500)  # more points than that are one blot, and a large file
-    about = f"{what} of {len(points):,} over {figure(last)} seconds"
-    return plot.drawn("plot", about, [*plot.dots(points[::every]), plot.path(medians)])
+    last = max(x for x, _ in points) or 1.0
+    plot = Plot(Axis.over([0.0, last]), Axis.over([y for _, y in points], zero=True), ("seconds", what))
+    every = -(-len(points) // _MOST_DOTS)  # more of them are one blot, and a large file
+    drawn = plot.dots(points[::every])
+    bins = min(20, len(points) // 10)
+    if bins > 1:
+        parts: dict[int, list[float]] = {}
+        for x, y in points:
+            parts.setdefault(min(bins - 1, int(bins * x / last)), []).append(y)
+        middles = [((at + 0.5) / bins * last, median(values)) for at, values in sorted(parts.items())]
+        drawn.append(plot.path(middles))
+    return plot.drawn("plot", f"{what} of {len(points):,} over {figure(last)} seconds", drawn)
 
 
 def steps(changes: Sequence[tuple[float, float]], end: float, what: str) -> Markup:

@@ -10,7 +10,7 @@ from modelgauge.comparison.named_runs import named_run
 from modelgauge.data.estimates import Estimate
 from modelgauge.data.figures import between, figure, uncertainty
 from modelgauge.data.records import TestRecord
-from modelgauge.data.results import PASSED
+from modelgauge.data.results import GIVEN, PASSED
 from modelgauge.reports.layout import Style, ends_of
 from modelgauge.reports.pages.charts import Axis, axis_ruler, interval_bar
 from modelgauge.reports.pages.item_data import ItemTable
@@ -120,7 +120,7 @@ def run_view(
     record, about = run.record, [(label, text) for label, text, _ in facts(run, errors=())]
     return RunView(
         number,
-        title=f"{record.test_uid} on {record.sut_name}",
+        title=record.test_uid if record.sut_uid == GIVEN else f"{record.test_uid} on {record.sut_name}",
         record=record,
         when=record.run_timestamp.replace("T", " ")[:16],
         verdict=_verdict(run),

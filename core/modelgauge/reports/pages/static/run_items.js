@@ -62,9 +62,10 @@ const recordAt = async (source, rows, place) => (await source.part(Math.floor(pl
 async function runItems(run, source, comparisons) {
   const rows = await source.rows();
   const names = Object.keys(rows.measured).filter((name) => !/(^|\.)passed$/.test(name)); // the filter has these
-  const measured = names.map((name) => ({
+  const measured = names.map((name, at) => ({
     title: name,
     number: true,
+    spare: at > 0,
     text(place) {
       const value = rows.measured[name][place];
       return value == null ? (rows.state[place] === "failed" ? "failed" : "") : amount(value);
