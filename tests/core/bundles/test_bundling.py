@@ -26,6 +26,7 @@ def names_in(file):
 def test_the_same_run_gives_the_same_bytes(run, data_dir, bundled, tmp_path):
     bundle([run], data_dir, tmp_path / "again.mgb", Redactor())
     assert (tmp_path / "again.mgb").read_bytes() == bundled.read_bytes()
+    assert bundled.read_bytes()[4:8] == bytes(4)  # where gzip has the time
     files = [
         f"runs/{run.run_id}/{name}" for name in ("items.jsonl", "record.json", "run.json", "totals.json")
     ]

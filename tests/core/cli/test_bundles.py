@@ -140,3 +140,22 @@ def test_what_is_asked_wrongly(run, judged, here, arguments, message):
     assert ended.code == 2
     assert message in ended.err
     assert sorted(here.iterdir()) == before
+
+
+def test_what_a_judge_answered_is_in_the_bundle(run_dataset, run, here):
+    """The scores of a judge metric are computed again from there, and the judge is asked nothing."""
+    assert run_dataset("--dataset", "good.csv", "--judge", "judge", metrics=("answer_relevancy",)).code == 0
+    made = run("bundle", "latest", "-o", "run.mgb", "--json", plugin=False).json
+    assert made["cache_rows"]["kept"] > 2  # the answers of the app, and those of the judge
+    again = ("--plugin", "app.py", "--dataset", "good.csv", "--judge", "judge")
+    checked = run("check", "run.mgb", "--rescore", *again, plugin=False)
+    assert (checked.code, checked.err) == (0, "")
+    assert "Not checked" not in checked.out
+    for path in (here / "run_data" / "cache").iterdir():
+        path.unlink()
+    run("unbundle", "run.mgb", plugin=False)
+    folder = f"run/runs/{made['runs'][0]}"
+    rescored = run("rescore", folder, "--max-calls", "0", *again, plugin=False)
+    assert rescored.code == 0
+    gone = run("check", "latest", "--rescore", *again, plugin=False)
+    assert "they need answers of annotators or judges that are not in the cache" in gone.out
