@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from modelgauge.reports.pages.charts import histogram as histogram
     from modelgauge.reports.pages.charts import interval_bar as interval_bar
     from modelgauge.reports.pages.item_data import ItemTable as ItemTable
+    from modelgauge.reports.pages.pages import write_comparison as write_comparison
+    from modelgauge.reports.pages.pages import write_page as write_page
     from modelgauge.reports.pages.plots import over_time as over_time
     from modelgauge.reports.pages.plots import reliability as reliability
     from modelgauge.reports.pages.plots import steps as steps
-    from modelgauge.reports.pages.run_page import write_comparison as write_comparison
-    from modelgauge.reports.pages.run_page import write_page as write_page
     from modelgauge.reports.pages.run_page import write_reports as write_reports
     from modelgauge.reports.pages.run_parts import Cell as Cell
     from modelgauge.reports.pages.run_parts import Part as Part

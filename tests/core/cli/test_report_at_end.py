@@ -50,7 +50,7 @@ def test_no_page_is_written_where_none_is_wanted(run, here, pages, monkeypatch, 
         monkeypatch.setenv("MODELGAUGE_REPORT", "no")
     if by == "file":
         (here / "modelgauge.toml").write_text("report = false\n", encoding="utf-8")
-    monkeypatch.setattr(run_page, "write_page", None)  # not even tried
+    monkeypatch.setattr(run_page, "write_runs", None)  # not even tried
     options = ["--no-report"] if by == "option" else []
     ended = run("run-test", "--sut", "echo", "--test", "numbers", *options)
     assert (ended.code, ended.err, pages()) == (0, "", [])
@@ -67,7 +67,7 @@ def test_a_page_that_cannot_be_written_is_a_warning(run, here, pages, monkeypatc
     def refuse(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(run_page, "write_page", refuse)
+    monkeypatch.setattr(run_page, "write_runs", refuse)
     ended = run("run-test", "--sut", "echo", "--test", "numbers")
     assert (ended.code, pages()) == (0, [])
     assert "10 scored" in ended.out

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modelgauge.cli.app import App
-    from modelgauge.comparison.result import Comparison
-    from modelgauge.runs.recorded_run import RecordedRun
 
 
 @click.command("report")
@@ -59,35 +57,15 @@ def report(
     from modelgauge.engine.run_files.folder import REPORT
     from modelgauge.reports import write_page
 
-    named = [one for run in runs for one in shown_runs(app, run)]
-    found = [*{(one.record.run_id, one.record.run_timestamp): one for one in named}.values()]
+    found = [one for run in runs for one in shown_runs(app, run)]
     folder = found[0].folder if len(found) == 1 else None
     path = output or (Path() if folder is None else folder.path) / REPORT
     kept = app.settings.data_dir if output is not None else None
-    comparison, not_compared = _compared(found)
     with OutputFile(path, kept, "--output").writing() as file:
-        write_page(
-            found,
-            file.write,
-            comparison=comparison,
-            not_compared=not_compared,
-            redact=app.redact,
-            without_texts=redact,
-        )
+        write_page(found, file.write, redact=app.redact, without_texts=redact)
     if as_json:
         app.show_json({"report": str(path), "bytes": path.stat().st_size})
     else:
         app.show(str(path))
     if open_it:
         click.launch(path.resolve().as_uri())
-
-
-def _compared(runs: Sequence[RecordedRun]) -> tuple[Comparison | None, str]:
-    """The comparison of runs, and why there is none although they have a test in common."""
-    from modelgauge.comparison.compare import compare_runs
-    from modelgauge.errors import ModelGaugeError
-
-    try:
-        return compare_runs(runs), ""
-    except ModelGaugeError as error:
-        return None, f"{error.problem} {error.fix}"

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _SIGNS = {"higher": 1, "lower": -1, None: 0}
 
 
-def comparison_blocks(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iterator[tuple[int, str]]:
-    """For each comparison whose runs are on the page its place, and base64 of gzipped JSON for `compared_items.js`.
+def comparison_blocks(comparison: Comparison, runs: Sequence[RecordedRun]) -> Iterator[tuple[str, str]]:
+    """For each comparison whose runs are on the page a named block: base64 of gzipped JSON for `compared_items.js`.
 
     Args:
         comparison: with its items.
@@ -41,7 +41,7 @@ def comparison_blocks(comparison: Comparison, runs: Sequence[RecordedRun]) -> It
                 "before": _values(pair.baseline_values.get(row.measurement), len(pair.baseline_places)),
                 "after": _values(pair.candidate_values.get(row.measurement), len(pair.baseline_places)),
             }
-            yield place, packed(data)
+            yield f"compare-{place}", packed(data)
 
 
 def _sides(pairs: Sequence[PairedItems], baseline: str, numbers: dict[int, int]) -> Iterator[dict[str, Any]]:

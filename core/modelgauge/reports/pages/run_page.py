@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import islice
@@ -11,13 +11,8 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
-from modelgauge.comparison.named_runs import GivenRuns, named_runs
-from modelgauge.comparison.result import Comparison
-from modelgauge.data.records import TestRecord
 from modelgauge.engine.run_files.folder import REPORT
 from modelgauge.files.whole import replacing
-from modelgauge.reports.pages.comparison_data import comparison_blocks
-from modelgauge.reports.pages.comparison_view import compared_runs, comparison_view
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_view import RunView, overview, run_view
 from modelgauge.runs.recorded_run import RecordedRun
@@ -59,65 +54,48 @@ def write_reports(runs: Iterable[RecordedRun], *, redact: Callable[[str], str] =
             continue
         path = run.folder.path / REPORT
         try:
-            write_page([run], path, redact=redact)
+            write_runs([run], path, redact=redact)
         except Exception as error:  # noqa: BLE001  no run is lost for the sake of its page
             yield f"{path} was not written: {type(error).__name__}: {error}. Write it by: {run.command('report')}"
 
 
-def write_page(
-    runs: GivenRuns | Sequence[RecordedRun],
-    to: str | Path | Callable[[str], object],
+def write_runs(
+    runs: Sequence[RecordedRun],
+    to: Path | Callable[[str], object],
     *,
-    data_dir: str | Path | None = None,
-    comparison: Comparison | None = None,
+    comparison: Mapping[str, Any] | None = None,
+    pairs: Iterable[tuple[str, str]] = (),
     not_compared: str = "",
     redact: Callable[[str], str] = str,
     without_texts: bool = False,
 ) -> None:
-    """Write the page of one or more runs, which begins with their comparison.
+    """Write the page of runs.
 
     Args:
-        runs: records, or ids, folders or files of runs.
-        to: the file; or what takes the page piece by piece, since it may be larger than memory.
-        data_dir: where runs are looked up by id; by default what the settings say.
-        comparison: of some of the runs; None for none.
-        not_compared: why there is none, where a reader will ask.
+        runs: in the order in which they are shown.
+        to: the file; or what takes the page piece by piece.
+        comparison: what the page shows first; None where runs are not compared.
+        pairs: blocks of data with their names: which items are compared.
+        not_compared: why there is no comparison, where a reader will ask.
         redact: takes secrets out of a text.
         without_texts: leave out prompts, answers and contexts.
 
     Raises:
-        RecordError: there is no such run, or it cannot be read.
+        RecordError: an item cannot be read.
         OSError: the file cannot be written; what was there stays.
     """
-    if not callable(to):
-        with replacing(Path(to)) as written, written.open("w", encoding="utf-8", newline="\n") as file:
-            write_page(
+    if isinstance(to, Path):
+        with replacing(to) as written, written.open("w", encoding="utf-8", newline="\n") as file:
+            write_runs(
                 runs,
                 file.write,
-                data_dir=data_dir,
                 comparison=comparison,
+                pairs=pairs,
                 not_compared=not_compared,
                 redact=redact,
                 without_texts=without_texts,
             )
         return
-    recorded = [
-        run
-        for one in ([runs] if isinstance(runs, str | Path | TestRecord) else runs)
-        for run in ([one] if isinstance(one, RecordedRun) else named_runs(one, data_dir))
-    ]
-    _write(recorded, to, comparison, not_compared=not_compared, redact=redact, without_texts=without_texts)
-
-
-def _write(
-    runs: Sequence[RecordedRun],
-    write: Callable[[str], object],
-    comparison: Comparison | None,
-    *,
-    not_compared: str,
-    redact: Callable[[str], str],
-    without_texts: bool,
-) -> None:
     style, script = _asset("page.css"), "\n".join(map(_asset, _SCRIPTS))
     policy = _POLICY.format(style=_hash(style), script=_hash(script))
     with SpooledTemporaryFile(_HELD, "w+", encoding="ascii", newline="\n") as blocks:
@@ -125,45 +103,26 @@ def _write(
         for number, run in enumerate(runs):
             table = _write_blocks(number, run, blocks.write, without_texts=without_texts)
             views.append(run_view(number, run, table, without_texts=without_texts))
-        compared = None
-        if comparison is not None:
-            compared = comparison_view(comparison, runs)
-            for place, data in comparison_blocks(comparison, runs):
-                blocks.write(_BLOCK.format(f"compare-{place}", data))
+        for name, content in pairs:
+            blocks.write(_BLOCK.format(name, content))
         page = {
             "policy": policy,
             "style": style,
-            "title": _title(views, compared),
+            "title": _title(views, comparison),
             "runs": views,
             "overview": overview(runs),
-            "comparison": compared,
+            "comparison": comparison,
             "not_compared": not_compared,
         }
         for piece in _template().stream(page, redact=redact):
-            write(piece)
+            to(piece)
         blocks.seek(0)
         while chunk := blocks.read(_CHUNK):
-            write(chunk)
-    write(f"<script>{script}</script>\n</body>\n</html>\n")
+            to(chunk)
+    to(f"<script>{script}</script>\n</body>\n</html>\n")
 
 
-def write_comparison(
-    comparison: Comparison, to: str | Path | Callable[[str], object], *, redact: Callable[[str], str] = str
-) -> None:
-    """Write the page of a comparison: differences drawn, the answers to each item side by side, and each run.
-
-    Args:
-        comparison: as `modelgauge.compare` returns it. Of one that was read from JSON the page has no items.
-        to: the file; or what takes the page piece by piece, since it may be larger than memory.
-        redact: takes secrets out of a text.
-
-    Raises:
-        OSError: the file cannot be written; what was there stays.
-    """
-    write_page(compared_runs(comparison), to, comparison=comparison, redact=redact)
-
-
-def _title(runs: Sequence[RunView], comparison: dict[str, Any] | None) -> str:
+def _title(runs: Sequence[RunView], comparison: Mapping[str, Any] | None) -> str:
     if comparison is not None:
         return str(comparison["question"])
     return runs[0].title if len(runs) == 1 else f"{len(runs):,} runs"

@@ -13,7 +13,7 @@ from modelgauge.cli.main import cli
 from modelgauge.data.item_records import TestItemExceptionRecord, TestItemRecord
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import RecordError
-from modelgauge.reports.pages.run_page import write_page
+from modelgauge.reports import write_page
 from modelgauge.runs.state import recorded_run
 from modelgauge.testing import FakeSUT, FakeTest
 
