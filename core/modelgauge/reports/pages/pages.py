@@ -1,6 +1,7 @@
 """The pages that people ask for: of runs, which are compared where they share a test, and of a comparison."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from modelgauge.comparison.compare import compare_runs
@@ -10,7 +11,7 @@ from modelgauge.data.records import TestRecord
 from modelgauge.errors import ModelGaugeError
 from modelgauge.reports.pages.comparison_data import comparison_blocks
 from modelgauge.reports.pages.comparison_view import compared_runs, comparison_view
-from modelgauge.reports.pages.run_page import write_runs
+from modelgauge.reports.pages.run_page import write_runs, writing
 from modelgauge.runs.recorded_run import RecordedRun
 
 
@@ -74,12 +75,13 @@ def _write(
     redact: Callable[[str], str],
     without_texts: bool,
 ) -> None:
-    write_runs(
-        runs,
-        to if callable(to) else Path(to),
-        comparison=None if comparison is None else comparison_view(comparison, runs),
-        pairs=() if comparison is None else comparison_blocks(comparison, runs),
-        not_compared=not_compared,
-        redact=redact,
-        without_texts=without_texts,
-    )
+    with nullcontext(to) if callable(to) else writing(Path(to)) as write:
+        write_runs(
+            runs,
+            write,
+            comparison=None if comparison is None else comparison_view(comparison, runs),
+            pairs=() if comparison is None else comparison_blocks(comparison, runs),
+            not_compared=not_compared,
+            redact=redact,
+            without_texts=without_texts,
+        )

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 from itertools import islice
@@ -54,14 +55,29 @@ def write_reports(runs: Iterable[RecordedRun], *, redact: Callable[[str], str] =
             continue
         path = run.folder.path / REPORT
         try:
-            write_runs([run], path, redact=redact)
+            with writing(path) as write:
+                write_runs([run], write, redact=redact)
         except Exception as error:  # noqa: BLE001  no run is lost for the sake of its page
             yield f"{path} was not written: {type(error).__name__}: {error}. Write it by: {run.command('report')}"
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[Callable[[str], object]]:
+    """What writes a file piece by piece; the file is replaced when it is whole.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        OSError: it cannot be written; what was there stays.
+    """
+    with replacing(path) as written, written.open("w", encoding="utf-8", newline="\n") as file:
+        yield file.write
+
+
 def write_runs(
     runs: Sequence[RecordedRun],
-    to: Path | Callable[[str], object],
+    write: Callable[[str], object],
     *,
     comparison: Mapping[str, Any] | None = None,
     pairs: Iterable[tuple[str, str]] = (),
@@ -73,7 +89,7 @@ def write_runs(
 
     Args:
         runs: in the order in which they are shown.
-        to: the file; or what takes the page piece by piece.
+        write: takes the page piece by piece, since it may be larger than memory.
         comparison: what the page shows first; None where runs are not compared.
         pairs: blocks of data with their names: which items are compared.
         not_compared: why there is no comparison, where a reader will ask.
@@ -82,20 +98,7 @@ def write_runs(
 
     Raises:
         RecordError: an item cannot be read.
-        OSError: the file cannot be written; what was there stays.
     """
-    if isinstance(to, Path):
-        with replacing(to) as written, written.open("w", encoding="utf-8", newline="\n") as file:
-            write_runs(
-                runs,
-                file.write,
-                comparison=comparison,
-                pairs=pairs,
-                not_compared=not_compared,
-                redact=redact,
-                without_texts=without_texts,
-            )
-        return
     style, script = _asset("page.css"), "\n".join(map(_asset, _SCRIPTS))
     policy = _POLICY.format(style=_hash(style), script=_hash(script))
     with SpooledTemporaryFile(_HELD, "w+", encoding="ascii", newline="\n") as blocks:
@@ -115,11 +118,11 @@ def write_runs(
             "not_compared": not_compared,
         }
         for piece in _template().stream(page, redact=redact):
-            to(piece)
+            write(piece)
         blocks.seek(0)
         while chunk := blocks.read(_CHUNK):
-            to(chunk)
-    to(f"<script>{script}</script>\n</body>\n</html>\n")
+            write(chunk)
+    write(f"<script>{script}</script>\n</body>\n</html>\n")
 
 
 def _title(runs: Sequence[RunView], comparison: Mapping[str, Any] | None) -> str:
