@@ -26,7 +26,7 @@ from modelgauge.engine.run import Run
 from modelgauge.engine.run_files.manifest import surroundings, versions_of
 from modelgauge.engine.source import chosen
 from modelgauge.engine.work import Work
-from modelgauge.errors import InvalidOptionError, ModelGaugeError, RecordError, RunStoppedError
+from modelgauge.errors import InvalidOptionError, ModelGaugeError, RecordError, RunStoppedError, UsageError
 from modelgauge.files.regular import real_path
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.judges import default_judge_name
@@ -244,7 +244,15 @@ def run_test(
     Raises:
         UsageError: a name, a secret, data or the combination is wrong; raised before any call.
     """
-    return Runner(data_dir, max_test_items=max_test_items, **options).run([test], [sut])[0]
+    runner = Runner(data_dir, max_test_items=max_test_items, **options)
+    resolver = runner.resolver()
+    works = resolver.works([test], [sut])
+    if len(works) > 1:
+        raise UsageError(
+            f"'{test}' on '{sut}' stands for {len(works)} pairs.",
+            fix="Run them by Runner().run(tests, suts).",
+        )
+    return blocking(lambda: runner.do(works, resolver))[0]
 
 
 def list_items(

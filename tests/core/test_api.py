@@ -17,6 +17,7 @@ from modelgauge import (
     PromptResponseTest,
     Runner,
     TestItem,
+    hookimpl,
     list_items,
     load_record,
     load_records,
@@ -483,3 +484,23 @@ def test_what_a_run_was_made_of_stands_in_its_manifest(sut, options, tmp_path):
         "judge": None, "objects": ["adder", "sums"],
     }  # fmt: skip
     assert manifest["command"] == ["modelgauge", "x"]
+
+
+class Pair:
+    @hookimpl
+    def modelgauge_register_tests(self, register):
+        register("one", Sums)
+        register("two", Sums)
+        register.group("both", ["one", "two"])
+
+
+def test_run_test_is_for_one_pair_and_a_runner_for_what_a_group_or_a_pattern_names(sut, options):
+    plugins = Plugins()
+    plugins.add(Pair(), "pair", "mine", started=0.0)
+    for name in ("both", "*"):
+        with pytest.raises(UsageError, match=r"stands for 2 pairs\. Run them by Runner"):
+            run_test(name, sut, plugins=plugins, **options)
+    assert not (options["data_dir"] / "runs").exists()
+    records = Runner(plugins=plugins, **options).run("both", sut)
+    assert [(one.test_uid, one.groups) for one in records] == [("one", {"both": 2}), ("two", {"both": 2})]
+    assert run_test("o*", sut, plugins=plugins, **options).test_uid == "one"

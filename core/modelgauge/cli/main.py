@@ -17,7 +17,7 @@ COMMANDS = {
     for section, commands in {
         "Run": {
             "run-test": ("measure:run_test", "Run tests on SUTs."),
-            "run": ("run_file:run", "Run what a file says: tests, SUTs, options, thresholds."),
+            "run": ("measure:run", "Run what a file says: tests, SUTs, options, thresholds."),
             "resume": ("measure:resume", "Continue a run that was stopped."),
             "rescore": ("measure:rescore", "Measure the recorded answers of a run again."),
             "run-sut": ("run_one:run_sut", "Ask a SUT one prompt and show all that is said."),

@@ -1,6 +1,6 @@
 """Run files: the options of `run-test` in a file of TOML, one key for each; none is declared here.
 
-The command is in `commands/run_file.py`.
+The command `run` is in `commands/measure.py`.
 """
 
 from __future__ import annotations

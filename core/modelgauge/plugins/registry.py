@@ -289,6 +289,11 @@ class Registry:
 
     def _unknown(self, base: str) -> UnknownNameError:
         prefix, _, model = base.partition("/")
+        if members := [entry.uid for entry in self.groups.get(base, ())]:
+            return UnknownNameError(
+                f"{base!r} is a group of {len(members)} {KIND_WORDS[self.kind]}s, and one is wanted.",
+                fix=f"Name one of them: {', '.join(members)}.",
+            )
         if prefix in self.providers:
             return UnknownNameError(
                 f"{prefix!r} is a provider and needs a model.", fix=f"Write {prefix}/MODEL."

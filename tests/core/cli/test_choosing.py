@@ -141,3 +141,10 @@ def test_a_result_below_a_threshold_fails_the_command(choose):
     assert ended.code == 2
     assert "There is no result 'acc' for the threshold. The results are: accuracy" in said(ended)
     assert choose(*named, "--threshold", "accuracy=high").code == 2
+
+
+def test_a_group_is_no_single_test(run, here, choose):
+    ended = run("list-items", "--plugin", "more.py", "--test", "nums")
+    assert "'nums' is a group of 2 tests, and one is wanted. Name one of them: num_a, num_chat." in said(
+        ended
+    )

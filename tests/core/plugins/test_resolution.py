@@ -107,6 +107,8 @@ class Registers:
     @hookimpl
     def modelgauge_register_tests(self, register):
         register("asks", Asks)
+        register("asks_chat", NeedsChat)
+        register.group("all", ["asks", "asks_chat"])
 
 
 @pytest.fixture
@@ -183,6 +185,17 @@ def test_all_wrong_names_and_combinations_are_told_at_once(resolver):
     assert "SUT 'a'" in caught.value.problem
     assert "SUT 'b'" in caught.value.problem
     assert "'fits'" not in str(caught.value)
+
+
+def test_groups_patterns_and_labels_are_names_too(resolver):
+    with pytest.warns(
+        UserWarning, match=r"^1 pair that does not fit is left out: asks_chat on me\. Test 'asks_chat'"
+    ):
+        (work,) = resolver.works(["all"], ["me=helper"])
+    assert (work.test.uid, work.groups) == ("asks", {"all": 2})
+    assert (work.respondent.uid, work.respondent.label) == ("helper", "me")
+    with pytest.raises(IncompatibleError):
+        resolver.works(["asks_*"], ["helper"])
 
 
 @pytest.mark.parametrize(

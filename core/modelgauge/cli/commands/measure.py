@@ -1,13 +1,17 @@
-"""`modelgauge run-test`, `resume` and `rescore`: the commands that make records of runs."""
+"""`modelgauge run-test`, `run`, `resume` and `rescore`: the commands that make records of runs."""
 
 from __future__ import annotations
 
 import shlex
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
+from modelgauge.cli.app import App
 from modelgauge.cli.command_options import (
     CALLS,
     DATA,
@@ -38,7 +42,6 @@ from modelgauge.cli.running import report_options, run_and_report
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from modelgauge.cli.app import App
     from modelgauge.data.records import TestRecord
 
 
@@ -149,6 +152,68 @@ def _show_plans(
         app.show_plans(plans)
 
 
+# --- run -----------------------------------------------------------------------------------------------
+
+_RUN_HELP = """Run what a file says: tests, SUTs, options, thresholds, and a comparison with a baseline.
+
+FILE is TOML. Its keys are the options of `run-test`, all of which can be given here too: what the command line says
+takes the place of what the file says. The records of the runs hold the file. The exit code is that of run-test.
+
+\b
+Examples:
+  modelgauge run suite.toml
+  modelgauge run suite.toml --dry-run
+  modelgauge run suite.toml --max-test-items 10 --sut small=openai/gpt-4o-mini
+"""
+
+
+def _read_file(ctx: click.Context, _: click.Parameter, path: Path) -> Path:
+    """Let the file say what options are that the command line does not give."""
+    if ctx.resilient_parsing:
+        return path
+    from modelgauge.cli.run_file import read_run_file
+
+    file = read_run_file(path, ctx, run_test)
+    ctx.default_map = {**(ctx.default_map or {}), **file.values}
+    ctx.ensure_object(App).run_file = {"path": str(file.path), "text": file.text}
+    return path
+
+
+def _hidden_options() -> Iterator[click.Parameter]:
+    """Those of `run-test`, which its help lists."""
+    for option in run_test.params:
+        hidden = copy(option)
+        if isinstance(hidden, click.Option):
+            hidden.hidden = True
+        yield hidden
+
+
+def _run_file(**given: Any) -> Any:
+    ctx = click.get_current_context()
+    sources = [ctx.get_parameter_source(name) for name in ("tests", "thresholds")]
+    if sources == [ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP]:  # a part of what the file says
+        given["thresholds"] = tuple(replace(one, is_optional=True) for one in given["thresholds"])
+    return run_test.callback(**given) if run_test.callback else None
+
+
+run = click.Command(
+    "run",
+    callback=_run_file,
+    params=[
+        click.Argument(
+            ["file"],
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            is_eager=True,
+            expose_value=False,
+            callback=_read_file,
+        ),
+        *_hidden_options(),
+    ],
+    help=_RUN_HELP,
+)
+"""`modelgauge run`: what `run-test` does, with options that stand in a file."""
+
+
 # --- resume and rescore ------------------------------------------------------------------------------
 
 _rerun_options = together(
@@ -230,7 +295,7 @@ def rescore(app: App, /, *, run: str, **given: Any) -> None:
       modelgauge rescore 20260131-120000-a1b2c3
       modelgauge rescore 20260131-120000-a1b2c3 --test my_test_with_a_better_parser --plugin my_test.py
       modelgauge rescore 20260131-120000-a1b2c3 --metric faithfulness --judge openai/gpt-4o
-      modelgauge rescore latest --metric exact_match --baseline latest --allow test
+      modelgauge rescore latest --baseline latest --allow test
     """
     from modelgauge.rerun.again import rescore as rescored
 
