@@ -16,9 +16,8 @@ KEY_SCHEMA = 1
 FOUND_OUT = "completions"
 """The role of entries that say how a SUT gives several completions: `engine/calls/splitting.py` writes them."""
 
-_HEADER = "mg1"
+_HEADER = re.compile(r"mg1 ([^ \n]*) (0|[1-9][0-9]{0,17})\n", re.ASCII)
 _REDACTED = re.compile(r"\[secret [\w.-]+\]", re.ASCII)
-_LENGTH = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
 
 
 class Key(NamedTuple):
@@ -75,7 +74,7 @@ def _checksum(digest: str, response: str) -> str:
 def pack(entry: Entry) -> str:
     """An entry as one text: a header with the checksum of key and response, the key's parts, the response."""
     checksum = _checksum(entry.key.digest, entry.response)
-    return f"{_HEADER} {checksum} {len(entry.key.parts)}\n{entry.key.parts}{entry.response}"
+    return f"mg1 {checksum} {len(entry.key.parts)}\n{entry.key.parts}{entry.response}"
 
 
 def unpack(digest: str, stored: object) -> Entry:
@@ -86,14 +85,13 @@ def unpack(digest: str, stored: object) -> Entry:
     """
     if not isinstance(stored, str):
         raise DamagedEntryError(f"{a_thing(stored)} instead of a text")
-    header, _, body = stored.partition("\n")
-    fields = header.split(" ")
-    if len(fields) != 3 or fields[0] != _HEADER or not _LENGTH.fullmatch(fields[2]):
+    header = _HEADER.match(stored)
+    if header is None:
         raise DamagedEntryError("no header")
-    cut = int(fields[2])
-    parts, response = body[:cut], body[cut:]
+    cut = header.end() + int(header[2])
+    parts, response = stored[header.end() : cut], stored[cut:]
     if not parts.isascii() or hashlib.sha256(parts.encode("ascii")).hexdigest() != digest:
         raise DamagedEntryError("the entry of another key")
-    if _checksum(digest, response) != fields[1]:
+    if _checksum(digest, response) != header[1]:
         raise DamagedEntryError("a wrong checksum")
     return Entry(Key(digest, parts), response)
