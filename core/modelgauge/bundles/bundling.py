@@ -4,11 +4,10 @@ import gzip
 import json
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from modelgauge.bundles.cache_rows import keys_in, write_rows
+from modelgauge.bundles.cache_rows import CachePlace, keys_in, write_rows
 from modelgauge.bundles.manifest import (
     ROWS,
     SIGNED_BY,
@@ -18,8 +17,6 @@ from modelgauge.bundles.manifest import (
 )
 from modelgauge.bundles.redacting import TextRemover
 from modelgauge.bundles.signing import sign
-from modelgauge.cache.base import ResponseCache
-from modelgauge.cache.opening import existing_cache
 from modelgauge.config.redaction import Redactor
 from modelgauge.data.item_records import ItemRecord, item_from_json
 from modelgauge.dependencies.safety import unsafe_part
@@ -35,6 +32,7 @@ from modelgauge.engine.run_files.folder import (
 )
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.run_files.manifest import SIGNATURE
+from modelgauge.engine.totals import read_totals
 from modelgauge.errors import BundleError
 from modelgauge.files.whole import replacing
 
@@ -70,13 +68,12 @@ def bundle(
     """
     with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as scratch:
         folder = Path(scratch)
-        made = _Contents(folder, redactor, TextRemover().without_texts if redact else None)
+        made = _Contents(folder, redactor, TextRemover().without_texts if redact else None, (cache, data_dir))
         for run in sorted(runs, key=lambda one: one.run_id):
             made.add(run)
         rows = RowCounts()
         if not redact:
-            with _caches_of(runs, data_dir, cache) as caches:
-                rows = write_rows(folder / ROWS, caches, made.keys, redactor)
+            rows = write_rows(folder / ROWS, made.keys, redactor)
         names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
         manifest = BundleManifest(
             runs=tuple(made.data),
@@ -102,17 +99,22 @@ class _Contents:
         folder: gets them.
         redactor: knows the secrets.
         remove: takes the texts out of an item's record; None where they stay.
+        own: the user's cache.
 
     Attributes:
-        keys: of all calls that the runs took.
+        keys: of all calls that the runs took, by the caches that they may have used.
         data: the versions of each run's data.
     """
 
     def __init__(
-        self, folder: Path, redactor: Redactor, remove: Callable[[ItemRecord], ItemRecord] | None
+        self,
+        folder: Path,
+        redactor: Redactor,
+        remove: Callable[[ItemRecord], ItemRecord] | None,
+        own: CachePlace,
     ) -> None:
-        self._folder, self._redactor, self._remove = folder, redactor, remove
-        self.keys: set[str] = set()
+        self._folder, self._redactor, self._remove, self._own = folder, redactor, remove, own
+        self.keys: dict[tuple[CachePlace, ...], set[str]] = {}
         self.data: dict[str, dict[str, str]] = {}
 
     def add(self, run: RunFolder) -> None:
@@ -127,8 +129,8 @@ class _Contents:
             if self._remove is not None and record.failure is not None:
                 record = record.replaced(failure=record.failure.replaced(message="", traceback=""))
             self._write(path / RECORD, record.model_dump_json(indent=2) + "\n")
-        if run.totals.exists():
-            self._write(path / TOTALS, run.totals.read_text(encoding="utf-8"))
+        if (totals := read_totals(run)) is not None:
+            self._write(path / TOTALS, totals.model_dump_json() + "\n")
         with (path / JOURNAL).open("w", encoding="utf-8", newline="\n") as journal:
             for number, line in enumerate(self._lines(run), start=1):
                 self._check_secrets(line, f"{run.journal}, line {number}")
@@ -138,13 +140,22 @@ class _Contents:
         self.data[run.run_id] = {str(name): str(version) for name, version in found.items()}
 
     def _lines(self, run: RunFolder) -> Iterator[str]:
+        """The lines of a journal as the bundle has them; the keys in them are noted."""
+        keys = self.keys.setdefault(self._caches_of(run), set())
         for number, line in enumerate(whole_lines(run.journal), start=1):
             record = item_from_json(line, f"{run.journal}, line {number}")
-            self.keys.update(keys_in(record))
+            keys.update(keys_in(record))
             if self._remove is None:
                 yield line.decode("utf-8")
             else:
                 yield line_of(self._remove(record), "", str)[1].decode("utf-8")
+
+    def _caches_of(self, run: RunFolder) -> tuple[CachePlace, ...]:
+        """The caches that a run may have used. One that came in a bundle, and may name any keys, gets no others."""
+        beside = (None, run.path.parent.parent)
+        if run.is_bundled():
+            return (beside,)
+        return (self._own, beside) if run.path.parent.name == RUNS else (self._own,)
 
     def _write(self, path: Path, text: str) -> None:
         self._check_secrets(text, str(path.relative_to(self._folder)))
@@ -158,18 +169,6 @@ class _Contents:
                 fix="Run the same command again that made the run: a secret that ModelGauge knows is taken out of all "
                 "that it writes. Or leave texts out of the bundle: --redact",
             )
-
-
-@contextmanager
-def _caches_of(
-    runs: Sequence[RunFolder], data_dir: Path, cache: str | None
-) -> Iterator[Sequence[ResponseCache]]:
-    """Open the caches that runs may have used: the user's, and those of their data folders."""
-    folders = {run.path.parent.parent if run.path.parent.name == RUNS else data_dir for run in runs}
-    places = [*([] if cache is None else [(cache, data_dir)]), *((None, one) for one in sorted(folders))]
-    with ExitStack() as stack:
-        opened = [stack.enter_context(existing_cache(*place)) for place in places]
-        yield [one for one in opened if one is not None]
 
 
 def _check(run: RunFolder, others: Mapping[str, object]) -> None:

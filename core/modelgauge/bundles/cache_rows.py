@@ -2,21 +2,25 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from modelgauge.bundles.manifest import ASK_AGAIN, ROWS, RowCounts
 from modelgauge.cache.base import ResponseCache
 from modelgauge.cache.database import LARGEST
 from modelgauge.cache.keys import Entry, Key, was_redacted
+from modelgauge.cache.opening import existing_cache
 from modelgauge.config.redaction import Redactor
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.errors import BundleError
 from modelgauge.files.regular import opened
 
 T = TypeVar("T")
+CachePlace: TypeAlias = tuple[str | None, Path]
+"""The place of a cache, as `existing_cache` takes it."""
 
 _GROUP = 500
 _LONGEST = 8 * LARGEST  # bytes of a line: a row in which every character has an escape
@@ -31,34 +35,43 @@ def keys_in(record: ItemRecord) -> Iterator[str]:
             yield from of_completion.values()
 
 
-def write_rows(
-    file: Path, caches: Sequence[ResponseCache], keys: Iterable[str], redactor: Redactor
-) -> RowCounts:
-    """Write the rows of these keys; rows with a secret are left out.
+def write_rows(file: Path, keys: Mapping[tuple[CachePlace, ...], set[str]], redactor: Redactor) -> RowCounts:
+    """Write the rows of some keys; rows with a secret are left out.
 
     Args:
         file: is made.
-        caches: that may have the rows.
-        keys: digests.
+        keys: by the caches that may have them; the first that has a row gives it.
         redactor: knows the secrets.
     """
     kept = missing = secret = 0
+    done: set[str] = set()
     with file.open("w", encoding="ascii", newline="\n") as lines:
-        for group in _groups(sorted(keys)):
-            entries: dict[str, Entry] = {}
-            for cache in caches:
-                lacking = [digest for digest in group if digest not in entries]
-                entries |= cache.entries_at(lacking)
-            missing += len(group) - len(entries)
-            for _, entry in sorted(entries.items()):
+        for places, own in keys.items():
+            for key, entry in _entries(places, sorted(own - done)):
+                if entry is None:
+                    missing += 1
+                    continue
+                done.add(key)
                 texts = (entry.key.parts, entry.response)
                 if any(redactor.names_in(text) or was_redacted(text) for text in texts):
                     secret += 1
                     continue
                 kept += 1
-                row = {"key": entry.key.digest, "parts": entry.key.parts, "response": entry.response}
+                row = {"key": key, "parts": entry.key.parts, "response": entry.response}
                 lines.write(f"{json.dumps(row)}\n")
     return RowCounts(kept=kept, missing=missing, secret=secret)
+
+
+def _entries(places: Iterable[CachePlace], keys: Iterable[str]) -> Iterator[tuple[str, Entry | None]]:
+    """The entry of each key; None where no cache has it."""
+    with ExitStack() as stack:
+        caches = [stack.enter_context(existing_cache(*place)) for place in dict.fromkeys(places)]
+        for group in _groups(keys):
+            found: dict[str, Entry] = {}
+            for cache in caches:
+                lacking = [key for key in group if key not in found]
+                found |= {} if cache is None else cache.entries_at(lacking)
+            yield from ((key, found.get(key)) for key in group)
 
 
 def fill(cache: ResponseCache, file: Path) -> None:

@@ -170,12 +170,12 @@ def _of_counts(run: RunFolder, record: TestRecord, tally: Tally, items: int) -> 
     for name in _OUTCOMES:
         said, found = getattr(counts, name), tally.outcomes[name]
         if said != found:
-            yield f"{RECORD} counts {said:,} {name}, and the items are {found:,}"
+            yield f"{RECORD} counts {said:,} {name}, and the journal has {found:,}"
     if counts.items < items or (ended and record.sut_uid != GIVEN and counts.items != items):
         yield f"{RECORD} counts {counts.items:,} items, and the journal has {items:,}"
     answers, calls = tally.sut_calls.paid, counts.sut_calls.paid + counts.sut_calls.cached
     if record.sut_uid != GIVEN and run.rescores() is None and calls < answers:
-        yield f"{RECORD} counts {calls:,} answers of the SUT, and the items have {answers:,}"
+        yield f"{RECORD} counts {calls:,} answers of the SUT, and the journal has {answers:,}"
     totals = read_totals(run)
     if totals is None or not totals.ended:
         return
@@ -194,7 +194,7 @@ def _check_results(
 ) -> None:
     """Compute the mean of each measurement again, and compare it with the result of this name."""
     if record.prompts is not None and record.prompts != len(index.prompts):
-        made.add(f"{RECORD} counts {record.prompts:,} prompts, and the items have {len(index.prompts):,}")
+        made.add(f"{RECORD} counts {record.prompts:,} prompts, and the journal has {len(index.prompts):,}")
     known = _number_of_items(record)
     population = None
     if options.finite:

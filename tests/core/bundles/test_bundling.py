@@ -114,6 +114,28 @@ def test_foreign_rows_never_enter_the_users_cache(make_run, tmp_path, monkeypatc
     assert digests_in(tmp_path / "received" / "cache") == used
 
 
+def test_a_run_that_came_in_a_bundle_takes_no_rows_of_the_users_cache_along(bundled, run, data_dir, tmp_path):
+    """Its author may have named the keys of anything that the user asked."""
+    unbundle(bundled, tmp_path / "received")
+    received = RunFolder(tmp_path / "received" / "runs" / run.run_id)
+    for path in (tmp_path / "received" / "cache").iterdir():
+        path.unlink()
+    manifest = bundle([received], data_dir, tmp_path / "on.mgb", Redactor(), cache=str(data_dir / "cache"))
+    assert (manifest.cache_rows.kept, manifest.cache_rows.missing) == (0, 10)
+
+
+def test_a_file_of_a_run_that_is_a_link_is_not_followed(run, data_dir, tmp_path):
+    (tmp_path / "private").write_text('{"private": 1}', encoding="utf-8")
+    for name in ("totals.json", "record.json", "items.jsonl", "run.json"):
+        held = (run.path / name).read_bytes()
+        (run.path / name).unlink()
+        (run.path / name).symlink_to(tmp_path / "private")
+        with pytest.raises(RecordError):
+            bundle([run], data_dir, tmp_path / "run.mgb", Redactor())
+        (run.path / name).unlink()
+        (run.path / name).write_bytes(held)
+
+
 def test_all_runs_of_a_command_are_in_one_bundle_with_shared_rows_once(make_run, data_dir, tmp_path):
     runs = [make_run(), make_run()]
     manifest = bundle(runs, data_dir, tmp_path / "two.mgb", Redactor())

@@ -113,7 +113,7 @@ def test_a_place_that_two_items_have(run):
 def test_an_item_that_is_missing(run):
     edit_lines(run, lambda lines: [line for line in lines if line["test_item"]["id"] != "q1"])
     assert found(run)[:2] == [
-        "record.json counts 4 scored, and the items are 3",
+        "record.json counts 4 scored, and the journal has 3",
         "record.json counts 5 items, and the journal has 4",
     ]
 
@@ -199,11 +199,11 @@ def test_counts_that_are_not_those_of_the_items(run):
 
     edit_json(run.path / "record.json", change)
     assert found(run) == [
-        "record.json counts 5 scored, and the items are 4",
-        "record.json counts 0 sut_errors, and the items are 1",
-        "record.json counts 1 answers of the SUT, and the items have 4",
+        "record.json counts 5 scored, and the journal has 4",
+        "record.json counts 0 sut_errors, and the journal has 1",
+        "record.json counts 1 answers of the SUT, and the journal has 4",
         "record.json and totals.json differ in sut_calls",
-        "record.json counts 7 prompts, and the items have 5",
+        "record.json counts 7 prompts, and the journal has 5",
     ]
 
 
