@@ -19,7 +19,7 @@ import click
 from modelgauge.cli.command_options import OUTPUT, no_report_option, together, verbose_option
 from modelgauge.cli.output_file import OutputFile
 from modelgauge.cli.program import FAILED, INTERRUPTED, STOPPED, TOO_MANY_ERRORS
-from modelgauge.errors import ModelGaugeError
+from modelgauge.cli.thresholds import ThresholdCheck, threshold_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from modelgauge.data.item_records import ItemRecord
     from modelgauge.data.records import TestRecord
     from modelgauge.runs.recorded_run import RecordedRun
-    from modelgauge.runs.result_thresholds import ResultThreshold
 
 log = logging.getLogger(__name__)
 
@@ -71,16 +70,6 @@ def _allowance(_ctx: click.Context, _param: click.Parameter, value: str) -> Allo
     return Allowance(text, number, percent)
 
 
-def _thresholds(
-    _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
-) -> tuple[ResultThreshold, ...]:
-    if not given:
-        return ()
-    from modelgauge.runs.result_thresholds import ResultThreshold
-
-    return tuple(ResultThreshold.parse(text) for text in given)
-
-
 report_options = together(
     click.option(
         "--max-errors",
@@ -90,15 +79,7 @@ report_options = together(
         show_default=True,
         help="Exit with 3 when more items of a run fail, or repeats of others: a number, or percent of its items.",
     ),
-    click.option(
-        "--threshold",
-        "thresholds",
-        multiple=True,
-        callback=_thresholds,
-        metavar="[TEST:]RESULT=N",
-        help="Exit with 1 where a result does not reach this, such as accuracy=0.8; at most this, if lower is better. "
-        "TEST is a test or a pattern, whose threshold comes before that for all, or a group, for its mean; repeatable.",
-    ),
+    threshold_option,
     click.option(
         "--output-file",
         type=click.Path(path_type=Path),
@@ -201,9 +182,12 @@ def run_and_report(
     compared = baseline if records and not interrupted else None
     if compared is not None:
         compared.compare(records)
+    checked = ThresholdCheck(app, given["thresholds"], [] if interrupted else records)
     try:
         looks = {"as_json": given["as_json"], "details": given["verbose"], "interrupted": interrupted}
-        _show(app, shown, output, compared, **looks, again=again)
+        _show(
+            app, shown, output, [one for one in (checked, compared) if one is not None], **looks, again=again
+        )
     finally:  # also where stdout takes no more: Ctrl-C ends all that stands in a pipe
         for problem in watch.unwritten:
             app.note(f"Warning: {problem}")
@@ -216,28 +200,9 @@ def run_and_report(
         for run_id in sorted(str(one["run_id"]) for one in unfinished) if interrupted else ():
             app.note(f"Interrupted: {runs / run_id}")
         _print_next_command(app, unfinished, shown, again, interrupted=interrupted)
-        if records and not interrupted:
-            _check_results(app, records, given["thresholds"])
+        checked.show()
         if compared is not None:
             compared.show(in_words=not given["as_json"])
-
-
-def _check_results(app: App, records: Sequence[TestRecord], thresholds: Sequence[ResultThreshold]) -> None:
-    """Print which results do not reach their thresholds, and set the exit code."""
-    if not thresholds:
-        return
-    from modelgauge.runs.result_thresholds import outcomes
-
-    try:
-        failed = [one for one in outcomes(records, thresholds) if not one.passed]
-    except ModelGaugeError as error:  # the runs are kept
-        app.note(f"Error: {error.problem}\n{error.fix}")
-        app.exit_code = app.exit_code or error.exit_code
-        return
-    for one in failed:
-        app.note(f"Failed: {one.test} on {one.sut}: {one.why}.")
-    if failed:
-        app.exit_code = app.exit_code or FAILED
 
 
 def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted: bool) -> int:
@@ -257,7 +222,7 @@ def _show(
     app: App,
     shown: Sequence[RecordedRun],
     output: OutputFile | None,
-    compared: BaselineCheck | None,
+    checks: Sequence[BaselineCheck | ThresholdCheck],
     *,
     as_json: bool,
     details: bool,
@@ -266,6 +231,7 @@ def _show(
 ) -> None:
     from modelgauge.cli.comparing import differences_of
     from modelgauge.runs.as_json import record_as_json, records_as_json
+    from modelgauge.runs.group_means import group_means
 
     try:
         if output is not None:
@@ -277,14 +243,23 @@ def _show(
                 file.write("\n")
     finally:  # also where the file has no room
         if as_json:
-            more = {} if compared is None else compared.as_json()
-            app.show_json({"records": [one.record.model_dump(mode="json") for one in shown], **more})
+            records = [one.record for one in shown]
+            found = {"records": [one.model_dump(mode="json") for one in records]}
+            if means := [one.model_dump(mode="json") for one in group_means(records)]:
+                found["groups"] = means
+            app.show_json(
+                {
+                    name: value
+                    for one in (found, *(one.as_json() for one in checks))
+                    for name, value in one.items()
+                }
+            )
         elif shown:
             app.show_report(
                 shown,
                 shown_by=again.split(" ")[1] if again else "run-test",
                 details=details,
-                differences=() if compared is not None or interrupted else differences_of(app, shown),
+                differences=() if len(checks) > 1 or interrupted else differences_of(app, shown),
             )
 
 

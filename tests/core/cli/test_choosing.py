@@ -137,6 +137,15 @@ def test_a_result_below_a_threshold_fails_the_command(choose):
         "Failed: num_a on no: accuracy is 0, below 0.5.",
         "Failed: nums on no: accuracy is 0, below 0.9.",
     ]
+    ended = choose(*named, "--threshold", "nums:accuracy=0.9", "--json")
+    assert [(one["sut"], one["value"], one["passed"]) for one in ended.json["thresholds"]] == [
+        ("yes", 1, True),
+        ("no", 0, False),
+    ]
+    assert [(one["group"], one["sut"], one["mean"]["value"]) for one in ended.json["groups"]] == [
+        ("nums", "yes", 1),
+        ("nums", "no", 0),
+    ]
     ended = choose(*named, "--threshold", "acc=1")
     assert ended.code == 2
     assert "There is no result 'acc' for the threshold. The results are: accuracy" in said(ended)

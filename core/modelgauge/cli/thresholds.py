@@ -1,0 +1,79 @@
+"""`--threshold`: what the results of runs must reach for the exit code 0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from modelgauge.cli.program import FAILED
+from modelgauge.errors import ModelGaugeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from modelgauge.cli.app import App
+    from modelgauge.data.records import TestRecord
+    from modelgauge.runs.result_thresholds import ResultThreshold, ThresholdOutcome
+
+
+def _thresholds(
+    _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
+) -> tuple[ResultThreshold, ...]:
+    if not given:
+        return ()
+    from modelgauge.runs.result_thresholds import ResultThreshold
+
+    return tuple(ResultThreshold.parse(text) for text in given)
+
+
+threshold_option = click.option(
+    "--threshold",
+    "thresholds",
+    multiple=True,
+    callback=_thresholds,
+    metavar="[TEST:]RESULT=N",
+    help="Exit with 1 where a result does not reach this, such as accuracy=0.8; at most this, if lower is better. "
+    "TEST is a test or a pattern, whose threshold comes before that for all, or a group, for its mean; repeatable.",
+)
+
+
+class ThresholdCheck:
+    """Compares the results of runs with thresholds. Whatever comes of that, the runs themselves are kept.
+
+    Args:
+        app: of this invocation.
+        thresholds: what results must reach.
+        records: of the runs; none where they were interrupted.
+    """
+
+    def __init__(
+        self, app: App, thresholds: Sequence[ResultThreshold], records: Sequence[TestRecord]
+    ) -> None:
+        self._app = app
+        self._outcomes: Sequence[ThresholdOutcome] = ()
+        self._error: ModelGaugeError | None = None
+        if not (thresholds and records):
+            return
+        from modelgauge.runs.result_thresholds import outcomes
+
+        try:
+            self._outcomes = outcomes(records, thresholds)
+        except ModelGaugeError as error:
+            self._error = error
+
+    def as_json(self) -> dict[str, Any]:
+        """What is known, for the object that `--json` prints."""
+        outcomes = [one.model_dump(mode="json") for one in self._outcomes]
+        return {"thresholds": outcomes} if outcomes else {}
+
+    def show(self) -> None:
+        """Print which results do not reach their thresholds, and set the exit code."""
+        failed = [one for one in self._outcomes if not one.passed]
+        for one in failed:
+            self._app.note(f"Failed: {one.test} on {one.sut}: {one.why}.")
+        if failed:
+            self._app.exit_code = self._app.exit_code or FAILED
+        if self._error is not None:
+            self._app.note(f"Error: {self._error.problem}\n{self._error.fix}")
+            self._app.exit_code = self._app.exit_code or self._error.exit_code
