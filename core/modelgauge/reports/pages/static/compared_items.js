@@ -80,7 +80,7 @@ async function comparedItems(number, data) {
     columns: [
       { ...column("question", first, "question"), wide: true },
       ...[first, second].map((one) => ({ title: one.label, wide: true, spare: true, text: (place) => endOf(one.rows.answer[at(one, place)]) })),
-      { ...column("expected", first, "expected"), spare: true },
+      ...first.rows.expected.some(Boolean) ? [{ ...column("expected", first, "expected"), spare: true }] : [],
       { title: data.measurement, number: true, text: change },
       { title: "outcome", text: (place) => outcomes[place] },
     ],

@@ -77,7 +77,7 @@ async function runItems(run, source, comparisons) {
     columns: [
       { title: "question", wide: true, text: (place) => rows.question[place] },
       { title: "answer", wide: true, spare: true, text: (place) => rows.answer[place] },
-      { title: "expected", spare: true, text: (place) => rows.expected[place] },
+      ...rows.expected.some(Boolean) ? [{ title: "expected", spare: true, text: (place) => rows.expected[place] }] : [],
       ...measured,
     ],
     filters: [stateFilter(rows.state), ...failureFilters(rows.failures), ...passedFilters(rows.measured),
