@@ -27,7 +27,7 @@ _MOST = 60_000  # bytes of a picture
 _WIDTH = 1040
 _PLACE = """(() => {
   const box = document.querySelector(".item:not([hidden])").getBoundingClientRect();
-  return { x: box.x + scrollX - 16, y: box.y + scrollY, width: box.width + 32, height: box.height + 16 };
+  return { x: box.x + scrollX - 16, y: box.y + scrollY, width: box.width + 32, height: box.height + 4 };
 })()"""
 _PICTURES = {  # the file, the page, what it shows, and its height
     "run.webp": ("page.html", "#run=1", 760),

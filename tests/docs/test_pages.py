@@ -27,7 +27,7 @@ NOTHING_TO_FOLLOW = {  # a picture of the layers, and what is made of the code; 
     "docs/reference/tables.md",
 }
 FOLLOWED = [page for page in pages() if page_name(page) not in NOTHING_TO_FOLLOW]
-LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 TEXTS = [*pages(), REPOSITORY / "CONTRIBUTING.md", REPOSITORY / "CHANGELOG.md"]
 
 
