@@ -2,7 +2,7 @@
 
 import pytest
 
-from modelgauge import PromptWithContext, SUTCompletion, TestItem
+from modelgauge import PromptResponseSUT, PromptWithContext, SUTCompletion, SUTResponse, TestItem, Usage
 from modelgauge.testing import FakeSUT, FakeTest
 
 HOSTILE = (
@@ -183,7 +183,7 @@ def test_numbers_lead_to_the_items_behind_them(report, visit):
 def test_parts_below_the_first_screen_open_and_are_printed(report, visit):
     page = visit(report((_test(), FakeSUT("half", _answer))))
     part = page.locator("details.more", has_text="How it was run")
-    assert part.locator("h3").first.is_hidden()
+    assert part.locator("h2").first.is_hidden()
     part.locator("summary").click()
     assert "modelgauge show" in part.inner_text()
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -203,3 +203,80 @@ def test_the_link_to_an_item_can_be_copied(report, visit, allowed):
         page.evaluate("() => { navigator.clipboard.writeText = async () => { throw new Error('no'); }; }")
         button.click()
         assert page.get_by_label("Link to this item").input_value() == page.url
+
+
+class _Metered(PromptResponseSUT):
+    """Answers yes or no, mostly right, with reasoning and usage; a few calls fail with a hostile message."""
+
+    def translate_text_prompt(self, prompt):
+        return prompt.text
+
+    def evaluate(self, request):
+        number = int(request.split("Number ")[1])
+        if number % 17 == 5:
+            raise ValueError(HOSTILE)
+        return "yes" if (number % 2 == 0) != (number % 7 == 0) else "no"
+
+    def translate_response(self, request, response):
+        completion = SUTCompletion(f"I think.\nIt is {response}.", reasoning="Let me see.")
+        return SUTResponse([completion], Usage(input_tokens=50, output_tokens=len(request), cost_usd=0.0123))
+
+
+@pytest.fixture
+def classes_page(report):
+    items = [
+        TestItem(
+            [PromptWithContext(f"Number {number}")],
+            context={"target": "yes" if number % 2 == 0 else "no", HOSTILE: f"{HOSTILE}{number % 3}"},
+            id=f"{HOSTILE}{number}",
+        )
+        for number in range(60)
+    ]
+
+    def measure(item):
+        number = int(item.test_item.id.removeprefix(HOSTILE))
+        right = item.text.endswith(f"{item.context['target']}.")
+        return {"right": right, "sure": 0.4 + 0.5 * right + number / 1000, f"{HOSTILE} size": float(number)}
+
+    return report((FakeTest(f"classes {HOSTILE}", items, measure), _Metered("metered")))
+
+
+def _open_parts(page):
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+
+
+def test_classes_lead_to_the_items_that_were_taken_for_others(classes_page, visit):
+    page = visit(classes_page)
+    _open_parts(page)
+    table = page.get_by_role("region", name="Confusion")
+    wrong = table.locator("tbody tr", has_text="yes").locator("td").first
+    count = wrong.inner_text()
+    wrong.locator("a").click()
+    page.wait_for_function(f"document.querySelector('.items output').textContent === '{count} of 60'")
+    assert page.locator("select[name='is-answered class']").input_value() == "no"
+    assert "$0.69" in page.locator("details", has_text="Tokens and cost").inner_text()
+    page.locator("select[name=sort]").select_option("dollars>")
+
+
+def test_hostile_names_and_labels_are_texts(classes_page, visit):
+    page = visit(f"{classes_page}#run=0&show=wrong")
+    _open_parts(page)
+    assert page.locator("h1").inner_text().startswith("classes </script><script>alert(1)")
+    assert page.locator("body :is(img, iframe, object, link, base, style)").count() == 0
+    assert page.locator("[onerror], [onload]").count() == 0
+    page.locator("tr[data-place]").first.click()
+    page.locator(".item h2").wait_for()
+    page.get_by_text("next →").click()
+    assert page.locator(".item :is(img, script, style, svg)").count() == 0
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (768, "dark"), (1280, "light")])
+def test_the_parts_of_a_page_fit_and_axe_finds_nothing(classes_page, visit, width, scheme):
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="this test needs axe-playwright-python"
+    )
+    page = visit(classes_page, width=width, color_scheme=scheme)
+    _open_parts(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    found = axe.Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()

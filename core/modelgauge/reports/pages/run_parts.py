@@ -205,7 +205,7 @@ def _latency(number: int, table: ItemTable) -> Part | None:
         "Latency",
         f"median {middle}, 95th percentile {high}, of {counted(len(known), 'item')}",
         charts=charts,
-        head=["", "median", "90th percentile", "95th", "99th", "longest"],
+        head=["Latency", "median", "90th percentile", "95th", "99th", "longest"],
         rows=[[Cell("seconds of the app", look=""), *shares, longest]],
     )
 
@@ -254,7 +254,11 @@ def _limits(record: TestRecord) -> Part | None:
             for one in changes[:100]
         ]
     return Part(
-        "Limits", "; ".join(said), charts=charts, head=["", "after", "calls at once", "why"], rows=rows
+        "Limits",
+        "; ".join(said),
+        charts=charts,
+        head=["SUT or annotator", "after", "calls at once", "why"],
+        rows=rows,
     )
 
 

@@ -3,6 +3,7 @@
 
 const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 const MOST_SHOWN = 20000;
+const MOST_UNSCROLLED = 1000;
 
 function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
@@ -30,6 +31,7 @@ function shown(text) {
 // A text in a box of its own; of a very long one the beginning, and a button for the rest.
 function box(text, className = "") {
   const content = make("pre", { className: `text ${className}`, dir: "auto" }, shown(text.slice(0, MOST_SHOWN)));
+  if (text.length > MOST_UNSCROLLED || text.split("\n", 24).length === 24) content.tabIndex = 0; // it may scroll: by keyboard, too
   if (text.length <= MOST_SHOWN) return content;
   const more = make("button", { type: "button" }, `Show all ${counted(text.length)} characters`);
   more.onclick = () => { content.replaceChildren(shown(text)); more.remove(); };

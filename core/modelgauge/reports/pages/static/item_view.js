@@ -38,7 +38,7 @@ function completionView({ completion, annotations }, answerBox) {
 function usageText(usage) {
   if (!usage) return "";
   const tokens = [usage.input_tokens, usage.output_tokens].filter((one) => one != null).join(" → ");
-  return [tokens && `${tokens} tokens`, usage.cost_usd != null && `$${Number(usage.cost_usd.toPrecision(2))}`].filter(Boolean).join(" · ");
+  return [tokens && `${tokens} tokens`, usage.cost_usd != null && `$${usage.cost_usd < 0.1 ? Number(usage.cost_usd.toPrecision(2)) : usage.cost_usd.toFixed(2)}`].filter(Boolean).join(" · ");
 }
 
 function traceView(trace) {
