@@ -5,19 +5,20 @@ import sys
 
 from modelgauge import PromptResponseTest, WebData
 from modelgauge.plugins.discovery import discover
-from modelgauge_standard_tests.register import modelgauge_register_tests
 from modelgauge_standard_tests.sources import BBH_TASKS
 
 
 def _registered_uids():
-    uids = []
-    modelgauge_register_tests(lambda uid, target, **kwargs: uids.append(uid))
-    return uids
+    return [
+        entry.uid for entry in discover().tests if entry.distribution == "modelgauge-plugin-standard-tests"
+    ]
 
 
 def test_every_task_has_a_uid():
     assert len(BBH_TASKS) == 27
     assert sorted(_registered_uids()) == sorted([*(f"bbh_{task}" for task in BBH_TASKS), "gsm8k"])
+    bbh = [entry.uid for entry in discover().tests.groups["bbh"]]
+    assert sorted(bbh) == sorted(f"bbh_{task}" for task in BBH_TASKS)
 
 
 def test_every_uid_makes_a_test_whose_data_is_pinned():
