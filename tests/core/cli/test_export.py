@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from pyarrow.parquet import read_table
 
 from modelgauge import run_test
 from modelgauge.cli.main import cli
@@ -67,6 +68,20 @@ def test_what_cannot_be_is_refused_before_anything_is_written(runs, tmp_path, ca
     assert cli.main(["export", runs[0], *args], standalone_mode=False) == 2
     assert message in " ".join(capsys.readouterr().err.split())
     assert [path for path in sorted(tmp_path.rglob("*")) if path not in before] == []
+
+
+@pytest.mark.parametrize("file_type", ["csv", "jsonl", "parquet"])
+def test_secrets_are_taken_out(runs, tmp_path, capsys, file_type):
+    cli.main(["show", runs[0], "--items", "--json"], standalone_mode=False)
+    text = capsys.readouterr().out
+    (tmp_path / "r.json").write_text(text.replace("Yes", "https://me:hunter22x@host/"), encoding="utf-8")
+    _export("r.json", "--to", file_type, "-o", "out")
+    file = tmp_path / "out" / f"completions.{file_type}"
+    is_parquet = file_type == "parquet"
+    written = str(read_table(file).to_pylist()) if is_parquet else file.read_text(encoding="utf-8")
+    assert "hunter22x" in (tmp_path / "r.json").read_text(encoding="utf-8")
+    assert "hunter22x" not in written
+    assert "https://[secret of a URL]@host/" in written
 
 
 def test_the_help_names_every_table(capsys):
