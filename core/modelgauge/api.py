@@ -33,7 +33,8 @@ from modelgauge.metrics.judges import default_judge_name
 from modelgauge.plugins.discovery import Plugins, discover
 from modelgauge.plugins.local_plugins import module_name
 from modelgauge.plugins.resolution import Resolver, SUTName, TestName
-from modelgauge.runs.naming import find_runs, is_file_of_records, records_in
+from modelgauge.runs.naming import find_runs, is_file_of_records
+from modelgauge.runs.record_files import records_in
 from modelgauge.wording.did_you_mean import did_you_mean
 
 T = TypeVar("T")

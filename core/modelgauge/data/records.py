@@ -1,6 +1,7 @@
 """What a run leaves behind: the record of the whole. The engine keeps the files; `item_records.py` has the items."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
@@ -255,10 +256,11 @@ class TestRecord(Frozen):
         return name if self.reduction is None else name.removesuffix(f".{self.reduction}")
 
 
-_ITEM_FIELDS: dict[str, type[ItemRecord]] = {
+ITEM_FIELDS: dict[str, type[ItemRecord]] = {
     "test_item_records": TestItemRecord,
     "test_item_exceptions": TestItemExceptionRecord,
 }
+"""The lists of items in a file that holds them with their record."""
 
 
 def record_from_json(data: Any, where: str) -> TestRecord:
@@ -283,7 +285,7 @@ def record_from_json(data: Any, where: str) -> TestRecord:
         )
     unknown = UnknownFields(where)
     try:
-        own = {name: value for name, value in data.items() if name not in _ITEM_FIELDS}
+        own = {name: value for name, value in data.items() if name not in ITEM_FIELDS}
         record = TestRecord.load(own, unknown)
     except InvalidDataError as error:
         raise RecordError(
@@ -295,9 +297,9 @@ def record_from_json(data: Any, where: str) -> TestRecord:
 
 
 def _items_from_json(data: dict[str, Any], where: str, unknown: UnknownFields) -> list[ItemRecord]:
-    """The items of a file that holds record and items together."""
+    """The items of a file that holds record and items together, in the order of the test."""
     items: list[ItemRecord] = []
-    for field, cls in _ITEM_FIELDS.items():
+    for field, cls in ITEM_FIELDS.items():
         held = data.get(field) or ()
         if not isinstance(held, list | tuple):
             raise RecordError(f"{where}: {field} is no list.", fix="Give a file that modelgauge wrote.")
@@ -309,4 +311,4 @@ def _items_from_json(data: dict[str, Any], where: str, unknown: UnknownFields) -
                     f"{where}, {field}[{place}] is no item record: {error.problem}",
                     fix="Give a file that modelgauge wrote.",
                 ) from None
-    return items
+    return sorted(items, key=attrgetter("index"))

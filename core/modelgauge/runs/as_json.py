@@ -59,7 +59,10 @@ def records_as_json(runs: Iterable[RecordedRun], **wanted: Any) -> Iterator[str]
 
 
 def _list(name: str, items: Iterable[ItemRecord]) -> Iterator[str]:
+    """Each item stands on a line of its own, so that `record_files.py` need not hold them all."""
     yield f',\n"{name}": ['
-    for place, item in enumerate(items):
-        yield f"{',' if place else ''}\n{item.model_dump_json()}"
-    yield "]"
+    comma = ""
+    for item in items:
+        yield f"\n{comma}{item.model_dump_json()}"
+        comma = ","
+    yield "\n]" if comma else "]"

@@ -72,20 +72,20 @@ def _beginning(line: bytes, where: str) -> tuple[int, bool]:
     return item.index, item.kind == "item"
 
 
-class HeldItems:
-    """The items of a record that holds them in memory, in the order of the test.
+class FileItems:
+    """The items of a record that was read from a file of `--output-file`, in the order of the test.
 
     Args:
-        record: read from a file that `--output-file` wrote.
+        record: gives its items in this order.
     """
 
     def __init__(self, record: TestRecord) -> None:
-        self._items = sorted(record.iter_items(), key=lambda item: item.index)
+        self._record = record
 
     def in_order(self, *kinds: str) -> Iterator[ItemRecord]:
         """The records of these kinds, or all."""
-        return (item for item in self._items if not kinds or item.kind in kinds)
+        return (item for item in self._record.iter_items() if not kinds or item.kind in kinds)
 
     def lines(self) -> Iterator[bytes]:
         """The records of all items as JSON."""
-        return (item.model_dump_json(exclude_none=True).encode("utf-8") for item in self._items)
+        return (item.model_dump_json(exclude_none=True).encode("utf-8") for item in self.in_order())

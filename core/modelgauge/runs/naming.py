@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from modelgauge.data.records import TestRecord, record_from_json
 from modelgauge.engine.run_files.folder import (
     JOURNAL,
     MANIFEST,
@@ -14,9 +13,9 @@ from modelgauge.engine.run_files.folder import (
     TOTALS,
     RunFolder,
     by_invocation,
-    read_json,
 )
 from modelgauge.errors import RecordError
+from modelgauge.runs.record_files import records_in
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.runs.state import recorded_run
 from modelgauge.wording.did_you_mean import did_you_mean
@@ -107,17 +106,6 @@ def is_file_of_records(path: Path) -> bool:
     """Whether a path is that of a file with whole records, not of one in the folder of a run."""
     own = path.name in (MANIFEST, JOURNAL, RECORD, TOTALS)
     return path.is_file() and not (own and (path.parent / MANIFEST).is_file())
-
-
-def records_in(file: Path) -> list[TestRecord]:
-    """The records in a file that `--output-file` wrote, or the one in a `record.json` without its run.
-
-    Raises:
-        RecordError: it holds something else.
-    """
-    data = read_json(file, links=True)
-    several = data.get("records") if isinstance(data, dict) else None
-    return [record_from_json(one, str(file)) for one in (several if isinstance(several, list) else [data])]
 
 
 def recorded_runs(data_dir: Path, name: str) -> tuple[Sequence[RecordedRun], Sequence[RecordError]]:

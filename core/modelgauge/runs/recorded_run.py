@@ -9,7 +9,7 @@ from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN, failing
 from modelgauge.engine.run_files.folder import RunFolder, whole_lines
 from modelgauge.errors import NewRunNeededError
-from modelgauge.runs.items import HeldItems, JournalItems
+from modelgauge.runs.items import FileItems, JournalItems
 
 _CAPS = {"--max-calls": "N", "--max-tokens-total": "N", "--max-cost": "USD"}
 _PARTIAL = b'"failed_repeats":['
@@ -32,9 +32,9 @@ class RecordedRun:
     ended: bool = True
     going_on: bool = False
 
-    def items(self) -> JournalItems | HeldItems:
+    def items(self) -> JournalItems | FileItems:
         """The items in the order of the test."""
-        return HeldItems(self.record) if self.folder is None else JournalItems(self.folder.journal)
+        return FileItems(self.record) if self.folder is None else JournalItems(self.folder.journal)
 
     def command(self, verb: str) -> str:
         """The command line that does something with the run."""

@@ -287,7 +287,7 @@ def read_json(path: Path, *, links: bool = False) -> Any:
         RecordError: it cannot be read; the message names file and line.
     """
     try:
-        return _parsed(bytes_of(path, links=links).decode("utf-8"))
+        return parsed_json(bytes_of(path, links=links).decode("utf-8"))
     except OSError as error:
         raise unreadable(path, error) from None
     except UnicodeDecodeError:
@@ -296,7 +296,12 @@ def read_json(path: Path, *, links: bool = False) -> Any:
         raise RecordError(f"{path} is not JSON: {error}.", fix="Give a file that modelgauge wrote.") from None
 
 
-def _parsed(text: str) -> Any:
+def parsed_json(text: str) -> Any:
+    """JSON data of a file that modelgauge wrote.
+
+    Raises:
+        ValueError: the text is no JSON, or holds what no JSON can.
+    """
     data = json.loads(text, parse_float=finite, parse_constant=finite)
     if ("\\ud" in text or "\\uD" in text) and not is_exact(data):  # lone surrogates, which nothing can write
         raise ValueError("a text in it is no Unicode")

@@ -1,0 +1,85 @@
+"""Files that hold records with their items, as `--output-file` writes them; items are read when they are asked for."""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from heapq import merge
+from itertools import islice, starmap
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.data.records import ITEM_FIELDS, TestRecord, record_from_json
+from modelgauge.engine.run_files.folder import parsed_json, read_json, unreadable
+from modelgauge.errors import RecordError
+from modelgauge.files.regular import opened
+
+_ITEM = re.compile(rb',?\{"kind":"(?:item|exception)","index":\d{1,18},.*\}\n')
+"""A line that is an item and nothing else, as this version writes it."""
+
+
+def records_in(file: Path) -> list[TestRecord]:
+    """The records in a file that `--output-file` wrote, or the one in a `record.json` without its run.
+
+    Raises:
+        RecordError: it holds something else.
+    """
+    found = _without_items(file)
+    if found is not None:
+        return [_record(one, file) for one in found]
+    return [record_from_json(one, str(file)) for one in _records(read_json(file, links=True))]
+
+
+def _records(data: Any) -> list[Any]:
+    several = data.get("records") if isinstance(data, dict) else None
+    return several if isinstance(several, list) else [data]
+
+
+def _without_items(file: Path) -> list[dict[str, Any]] | None:
+    """The records of a file as JSON, with [offset, number] of its lines in place of each list of items.
+
+    None where items have no lines of their own: an older version wrote the file, or another program.
+    """
+    parts: list[bytes] = []
+    offset = number = 0  # of lines of items that follow each other
+    try:
+        with opened(file, links=True) as lines:
+            for line in lines:
+                if _ITEM.fullmatch(line):
+                    parts += [] if number else [b"%d" % offset]
+                    number += 1
+                else:
+                    parts += [b",%d" % number, line] if number else [line]
+                    number = 0
+                offset += len(line)
+        found = _records(parsed_json(b"".join(parts).decode()))
+    except OSError as error:
+        raise unreadable(file, error) from None
+    except (ValueError, RecursionError):
+        return None
+    return found if all(map(_names_lines, found)) else None
+
+
+def _names_lines(data: Any) -> bool:
+    return isinstance(data, dict) and all(
+        isinstance(lines := data.get(name, []), list) and list(map(type, lines)) in ([], [int, int])
+        for name in ITEM_FIELDS
+    )
+
+
+def _record(data: dict[str, Any], file: Path) -> TestRecord:
+    lists = [lines for name in ITEM_FIELDS if (lines := data.get(name))]
+    record = record_from_json({**data, **dict.fromkeys(ITEM_FIELDS)}, str(file))
+    return record.with_items(lambda: merge(*starmap(partial(_items, file), lists), key=attrgetter("index")))
+
+
+def _items(file: Path, offset: int, number: int) -> Iterator[ItemRecord]:
+    """The items on the lines that follow each other from an offset on."""
+    with opened(file, links=True) as lines:
+        lines.seek(offset)
+        for line in islice(lines, number):
+            try:
+                yield item_from_json(line.lstrip(b","), str(file))
+            except RecordError as error:
+                raise RecordError(error.problem, fix="Give a file that modelgauge wrote.") from None
