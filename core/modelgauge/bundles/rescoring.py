@@ -82,7 +82,7 @@ def _compare_items(made: RunCheck, again: JournalItems) -> None:
             other = next(new, None)
         if other is not None and other.index == record.index and isinstance(record, TestItemRecord):
             for problem in _differences(record, other):
-                made.add(problem, item=str(record.test_item.id))
+                made.add(problem, made.lines.get(record.index), str(record.test_item.id))
 
 
 def _differences(record: TestItemRecord, again: ItemRecord) -> Iterator[str]:

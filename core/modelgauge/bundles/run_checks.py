@@ -58,6 +58,7 @@ class RunCheck:
     Args:
         run: its folder.
         items: how many records of items its journal has.
+        lines: of the journal, by the places of their items in the test.
         findings: what is wrong.
         redacted: the ids of the items whose texts were taken out: their answers cannot be checked.
         unchecked: what else could not be checked, and why; sentences.
@@ -65,6 +66,7 @@ class RunCheck:
 
     run: RunFolder
     items: int = 0
+    lines: dict[int, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     redacted: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
@@ -132,7 +134,6 @@ def _check_items(made: RunCheck, declared: Declared, index: JournalIndex) -> Tal
     """Check the lines of the journal one by one."""
     tally, offset, number = Tally(), 0, 0
     ids: dict[str, int] = {}
-    places: dict[int, int] = {}
     for number, line in enumerate(whole_lines(made.run.journal), start=1):
         try:
             record = item_from_json(line, f"line {number}")
@@ -143,7 +144,7 @@ def _check_items(made: RunCheck, declared: Declared, index: JournalIndex) -> Tal
             name = str(record.test_item.id)
             if (first := ids.setdefault(name, number)) != number:
                 made.add(f"it stands in line {first} too", number, name)
-            elif (first := places.setdefault(record.index, number)) != number:
+            elif (first := made.lines.setdefault(record.index, number)) != number:
                 made.add(f"its place in the test, {record.index}, is that of line {first} too", number, name)
             for problem in problems_of(record, declared):
                 made.add(problem, number, name)

@@ -232,7 +232,8 @@ def test_scores_are_computed_again_without_a_paid_call(run, data_dir):
 def test_scores_that_the_test_does_not_give(run, data_dir):
     edit_lines(run, lambda lines: item("q0", lines)["measurements"].update(length=4.0))
     problems = [str(one) for one in rescored(run, data_dir).findings]
-    assert "item q0: length is 4 in the record, and 3 by the test now" in problems
+    line = line_of(run, "q0")
+    assert f"items.jsonl, line {line}: item q0: length is 4 in the record, and 3 by the test now" in problems
 
 
 class Plain(Questions):
@@ -250,7 +251,7 @@ def test_answers_that_were_changed(make_run, data_dir):
     run = make_run(Plain("plain"))
     edit_lines(run, change)
     assert [str(one) for one in rescored(run, data_dir, Plain("plain")).findings] == [
-        "item q1: right is 0 in the record, and 1 by the test now",
+        f"items.jsonl, line {line_of(run, 'q1')}: item q1: right is 0 in the record, and 1 by the test now",
         "the result right is another when the answers are measured again",
     ]
 
