@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from modelgauge.runs.recorded_run import RecordedRun
 
 
+COMPLETION = "_MODELGAUGE_COMPLETE"
+"""The environment variable by which the script of a shell asks what can stand at the cursor."""
+
+
 class App:
     """The state of one invocation.
 

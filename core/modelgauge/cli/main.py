@@ -61,10 +61,15 @@ COMMANDS = {
     }.items()
     for name, (target, about) in commands.items()
 }
+COMMANDS["completion"] = Lazy(
+    "modelgauge.cli.completion:completion",
+    "Print the script that completes commands at the Tab key.",
+    "Look after",
+)
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    if not value:
+    if not value or ctx.resilient_parsing:
         return
     import platform
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from modelgauge.cli.app import App
+from modelgauge.cli.app import COMPLETION, App
 from modelgauge.cli.streams import logging_to_stderr
 from modelgauge.config.entry_points import warn_of_foreign_distributions
 from modelgauge.errors import ModelGaugeError, PluginError
@@ -29,6 +29,8 @@ from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from click.shell_completion import CompletionItem
 
 FAILED, USAGE, TOO_MANY_ERRORS, STOPPED, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 70, 130
 
@@ -114,6 +116,17 @@ class LazyGroup(click.Group):
             ctx.fail(f"There is no command {name!r}. {did_you_mean(name, known)}".rstrip())
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
+        """The commands and options that begin like this; nothing is imported for their help."""
+        from click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(name, help=self.lazy[name].help if name in self.lazy else None)
+            for name in self.list_commands(ctx)
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, by section."""
         sections: dict[str, list[tuple[str, str]]] = {}
@@ -144,8 +157,6 @@ class Program(LazyGroup):
         return super().get_command(ctx, cmd_name) or self._commands_of_plugins(ctx).get(cmd_name)
 
     def _commands_of_plugins(self, ctx: click.Context) -> dict[str, click.Command]:
-        if ctx.resilient_parsing:
-            return {}
         app = ctx.ensure_object(App)
         if app.plugin_commands is None:
             collector = _Collector(taken=self.lazy)
@@ -170,8 +181,12 @@ class Program(LazyGroup):
         """
         given = list(sys.argv[1:] if args is None else args)
         name = prog_name or "modelgauge"
-        self._main_shell_completion(extra, name, complete_var)
         app = extra.setdefault("obj", App(given))
+        if asked := os.environ.get(complete_var or COMPLETION):
+            from modelgauge.cli.completion import complete
+
+            complete(self, app, asked)
+            sys.exit(0)
         with when_terminated(_interrupt):
             code = self._guarded(app, name, given, extra)
         if standalone_mode:

@@ -1,0 +1,129 @@
+"""Completion of command lines in a shell: the script that a shell loads, and what it asks the program at each Tab.
+
+click knows commands, options and files. This adds the names of tests, SUTs, annotators and metrics, and ids of runs.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+from modelgauge.cli.app import COMPLETION, App
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from modelgauge.plugins.registry import Registry
+
+_MOST_RUNS = 50
+_KINDS = {
+    "test": "tests",
+    "tests": "tests",
+    "sut": "suts",
+    "suts": "suts",
+    "judge": "suts",
+    "baseline_sut": "suts",
+    "annotator": "annotators",
+    "metrics": "metrics",
+}
+"""The registry that has the values of an option, by the option's name."""
+_RUN_METAVARS = ("RUN", "BASELINE", "CANDIDATE", "A B")
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+def completion(shell: str) -> None:
+    """Print the script that completes commands, options, names and runs at the Tab key.
+
+    Let your shell load it when it starts, by a line of its own file or by a file in its folder of completions. The
+    script asks modelgauge itself, so it knows what is installed now, and needs no update.
+
+    \b
+    Examples:
+      eval "$(modelgauge completion bash)"
+      modelgauge completion bash > ~/.local/share/bash-completion/completions/modelgauge
+      modelgauge completion zsh > "${fpath[1]}/_modelgauge"
+      modelgauge completion fish > ~/.config/fish/completions/modelgauge.fish
+    """
+    made = get_completion_class(shell)
+    program = click.get_current_context().find_root().command
+    assert made is not None  # noqa: S101  click has these
+    click.echo(made(program, {}, "modelgauge", COMPLETION).source())
+
+
+def complete(program: click.Group, app: App, instruction: str) -> None:
+    """Print what can stand at the cursor; nothing where something is wrong, since the user is still typing.
+
+    Args:
+        program: the root of all commands.
+        app: of this invocation.
+        instruction: of the shell's script: `bash_complete`.
+    """
+    made = get_completion_class(instruction.partition("_")[0])
+    if made is None:
+        return
+    shell = made(program, {"obj": app}, "modelgauge", COMPLETION)
+    try:
+        with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+            warnings.simplefilter("ignore")
+            words, _ = shell.get_completion_args()
+            for parameter in _command(program, app, words).params:
+                vars(parameter)["shell_complete"] = partial(_values, parameter)
+            text = shell.complete()
+    except (Exception, SystemExit):  # noqa: BLE001  plugins are imported here
+        return
+    if text:
+        click.echo(text)
+
+
+def _command(program: click.Group, app: App, words: Sequence[str]) -> click.Command:
+    """The command that words name; `app` keeps it where it is a plugin's, else it will load what `--plugin` names."""
+    first = App()
+    ctx = click.Context(program, obj=first)
+    command: click.Command = program
+    for word in words:
+        if isinstance(command, click.Group):
+            command = command.get_command(ctx, word) or command
+    if command in (first.plugin_commands or {}).values():
+        app.plugin_commands = first.plugin_commands
+    return command
+
+
+def _values(parameter: click.Parameter, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+    """The values of an option or argument that begin like this."""
+    metavar, name = parameter.make_metavar(ctx), str(parameter.name)
+    if metavar.startswith(_RUN_METAVARS):
+        app = ctx.ensure_object(App)
+        found = _beginning(incomplete, _runs(Path(ctx.params.get("data_dir") or app.settings.data_dir)))
+        return found or [CompletionItem(incomplete, type="file")]
+    if metavar.startswith("FILE"):
+        return [CompletionItem(incomplete, type="file")]
+    if metavar in ("UID", "NAME") and name in _KINDS:
+        return _beginning(incomplete, _uids(getattr(ctx.ensure_object(App).plugins, _KINDS[name])))
+    return type(parameter).shell_complete(parameter, ctx, incomplete)
+
+
+def _beginning(incomplete: str, values: Iterable[str]) -> list[CompletionItem[str]]:
+    return [CompletionItem(value) for value in values if value.startswith(incomplete)]
+
+
+def _uids(registry: Registry) -> Iterator[str]:
+    """The uids of a registry; of a provider, what comes before the model."""
+    for entry in registry:
+        yield f"{entry.uid}/" if entry.is_provider else entry.uid
+
+
+def _runs(data_dir: Path) -> Iterator[str]:
+    """`latest`, and the ids of the newest runs; only the names of their folders are read."""
+    folder = data_dir / "runs"
+    ids = sorted(os.listdir(folder), reverse=True) if folder.is_dir() else []  # noqa: PTH208  names alone
+    if ids:
+        yield from ("latest", "latest~1")
+    yield from ids[:_MOST_RUNS]
