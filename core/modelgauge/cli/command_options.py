@@ -147,8 +147,11 @@ no_report_option = click.option(
     callback=_configure,
     help="Write no report.html, the page of a run, into its folder.",
 )
-cache_option = click.option(
-    "--cache", expose_value=False, callback=_configure, metavar="URL", help=OPTIONS["cache"].help
+cache_option = together(
+    click.option(
+        "--cache", expose_value=False, callback=_configure, metavar="URL", help=OPTIONS["cache"].help
+    ),
+    heading=CALLS,
 )
 verbose_option = click.option(
     "-v", "--verbose", is_flag=True, help="Of several runs, show the details of each below their table."

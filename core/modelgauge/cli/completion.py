@@ -10,18 +10,20 @@ import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class
+from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
 from modelgauge.cli.app import COMPLETION, App
+from modelgauge.cli.command_options import shared_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from modelgauge.plugins.registry import Registry
 
+SHELLS = ("bash", "zsh", "fish")
 _MOST_RUNS = 50
 _KINDS = {
     "test": "tests",
@@ -38,8 +40,9 @@ _RUN_METAVARS = ("RUN", "BASELINE", "CANDIDATE", "A B")
 
 
 @click.command("completion")
-@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
-def completion(shell: str) -> None:
+@click.argument("shell", type=click.Choice(SHELLS))
+@shared_options
+def completion(app: App, /, *, shell: str, as_json: bool) -> None:
     """Print the script that completes commands, options, names and runs at the Tab key.
 
     Let your shell load it when it starts, by a line of its own file or by a file in its folder of completions. The
@@ -52,24 +55,26 @@ def completion(shell: str) -> None:
       modelgauge completion zsh > "${fpath[1]}/_modelgauge"
       modelgauge completion fish > ~/.config/fish/completions/modelgauge.fish
     """
-    made = get_completion_class(shell)
     program = click.get_current_context().find_root().command
-    assert made is not None  # noqa: S101  click has these
-    click.echo(made(program, {}, "modelgauge", COMPLETION).source())
+    script = _ask(shell, program, app).source()
+    if as_json:
+        app.show_json({"shell": shell, "script": script})
+    else:
+        click.echo(script)
 
 
-def complete(program: click.Group, app: App, instruction: str) -> None:
+def complete(program: click.Group, instruction: str) -> None:
     """Print what can stand at the cursor; nothing where something is wrong, since the user is still typing.
 
     Args:
         program: the root of all commands.
-        app: of this invocation.
         instruction: of the shell's script: `bash_complete`.
     """
-    made = get_completion_class(instruction.partition("_")[0])
-    if made is None:
+    name = instruction.partition("_")[0]
+    if name not in SHELLS:
         return
-    shell = made(program, {"obj": app}, "modelgauge", COMPLETION)
+    app = App()
+    shell = _ask(name, program, app)
     try:
         with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
             warnings.simplefilter("ignore")
@@ -81,6 +86,11 @@ def complete(program: click.Group, app: App, instruction: str) -> None:
         return
     if text:
         click.echo(text)
+
+
+def _ask(shell: str, program: click.Command, app: App) -> ShellComplete:
+    made = cast("type[ShellComplete]", get_completion_class(shell))
+    return made(program, {"obj": app}, "modelgauge", COMPLETION)
 
 
 def _command(program: click.Group, app: App, words: Sequence[str]) -> click.Command:
@@ -105,7 +115,7 @@ def _values(parameter: click.Parameter, ctx: click.Context, incomplete: str) -> 
         return found or [CompletionItem(incomplete, type="file")]
     if metavar.startswith("FILE"):
         return [CompletionItem(incomplete, type="file")]
-    if metavar in ("UID", "NAME") and name in _KINDS:
+    if ("UID" in metavar or metavar == "NAME") and name in _KINDS:
         return _beginning(incomplete, _uids(getattr(ctx.ensure_object(App).plugins, _KINDS[name])))
     return type(parameter).shell_complete(parameter, ctx, incomplete)
 

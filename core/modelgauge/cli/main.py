@@ -8,6 +8,7 @@ from io import TextIOWrapper
 
 import click
 
+from modelgauge.cli.app import COMPLETION
 from modelgauge.cli.command_options import plugin_option, program_options
 from modelgauge.cli.program import Lazy, Program
 from modelgauge.reports.layout import WIDEST
@@ -112,6 +113,11 @@ def main() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115  until the end
+    if COMPLETION in os.environ:
+        from modelgauge.cli.completion import complete
+
+        complete(cli, os.environ[COMPLETION])
+        return
     for stream in (sys.stdout, sys.stderr):
         # What the encoding cannot hold is shown as an escape, not an error.
         if isinstance(stream, TextIOWrapper):

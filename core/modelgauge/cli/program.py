@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from modelgauge.cli.app import COMPLETION, App
+from modelgauge.cli.app import App
 from modelgauge.cli.streams import logging_to_stderr
 from modelgauge.config.entry_points import warn_of_foreign_distributions
 from modelgauge.errors import ModelGaugeError, PluginError
@@ -171,7 +171,7 @@ class Program(LazyGroup):
         self,
         args: Sequence[str] | None = None,
         prog_name: str | None = None,
-        complete_var: str | None = None,
+        complete_var: str | None = None,  # noqa: ARG002  `main` completes
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
@@ -182,11 +182,6 @@ class Program(LazyGroup):
         given = list(sys.argv[1:] if args is None else args)
         name = prog_name or "modelgauge"
         app = extra.setdefault("obj", App(given))
-        if asked := os.environ.get(complete_var or COMPLETION):
-            from modelgauge.cli.completion import complete
-
-            complete(self, app, asked)
-            sys.exit(0)
         with when_terminated(_interrupt):
             code = self._guarded(app, name, given, extra)
         if standalone_mode:

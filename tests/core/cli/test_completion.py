@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from modelgauge.cli.main import cli
+from modelgauge.cli.main import main
 
 SHELLS = ("bash", "zsh", "fish")
 PATIENCE = 60.0
@@ -27,9 +27,7 @@ def offered(here, capfd, monkeypatch):
             asked.setenv("_MODELGAUGE_COMPLETE", "bash_complete")
             asked.setenv("COMP_WORDS", words)
             asked.setenv("COMP_CWORD", str(words.count(" ")))
-            with pytest.raises(SystemExit) as ended:
-                cli.main([])
-        assert ended.value.code == 0
+            main()
         printed = capfd.readouterr()
         assert printed.err == ""
         return printed.out.splitlines()
@@ -110,18 +108,17 @@ def test_what_is_wrong_is_silent(offered, here, file, text):
 
 def test_an_unknown_shell_gets_nothing(monkeypatch, capsys):
     monkeypatch.setenv("_MODELGAUGE_COMPLETE", "tcsh_complete")
-    with pytest.raises(SystemExit):
-        cli.main([])
+    main()
     assert capsys.readouterr() == ("", "")
 
 
 def test_nothing_heavy_is_imported():
     script = (
         "import sys\n"
-        "from modelgauge.cli.main import cli\n"
-        "try:\n    cli.main([])\nfinally:\n"
-        "    heavy = {'aiohttp', 'diskcache', 'jinja2', 'numpy', 'pydantic', 'tqdm', 'asyncio'}\n"
-        "    print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+        "from modelgauge.cli.main import main\n"
+        "main()\n"
+        "heavy = {'aiohttp', 'diskcache', 'jinja2', 'numpy', 'pydantic', 'tqdm', 'asyncio'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
     )
     for words in ("modelgauge run-test --test demo_0", "modelgauge ru", "modelgauge show lat"):
         asked = {

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import data_dir_option, shared_options, verbose_option
+from modelgauge.cli.command_options import (
+    OUTPUT,
+    data_dir_option,
+    shared_options,
+    together,
+    verbose_option,
+)
+from modelgauge.cli.program import GroupedCommand
 from modelgauge.reports.layout import counted, indented, one_line
 
 if TYPE_CHECKING:
@@ -21,33 +28,41 @@ if TYPE_CHECKING:
 _MOST_OF_A_CONTEXT = 500
 
 
-@click.command("show")
+@click.command("show", cls=GroupedCommand)
 @click.argument("run")
-@click.option("--items", is_flag=True, help="Show every item with its prompts, completions and measurements.")
-@click.option(
-    "--failures",
-    is_flag=True,
-    help="Show the items that failed, one of each kind with its traceback, and those below a threshold.",
+@together(
+    click.option(
+        "--items", is_flag=True, help="Show every item with its prompts, completions and measurements."
+    ),
+    click.option(
+        "--failures",
+        is_flag=True,
+        help="Show the items that failed, one of each kind with its traceback, and those below a threshold.",
+    ),
+    click.option(
+        "--item",
+        "ids",
+        multiple=True,
+        metavar="ID",
+        help="Show this item, by its id or its number; repeatable.",
+    ),
+    click.option("--wrong", is_flag=True, help="Show the items that are wrong or below a threshold."),
+    click.option(
+        "--grep", metavar="TEXT", help="Show the items with this text in a prompt, an answer or an error."
+    ),
+    click.option(
+        "--where",
+        multiple=True,
+        metavar="CONDITION",
+        help='Show the items like this: "accuracy == 0"; repeatable.',
+    ),
+    click.option(
+        "--sort", metavar="NAME", help="Sort items by a measurement, lowest first; -NAME for highest first."
+    ),
+    click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Show at most N items."),
+    heading="Which items",
 )
-@click.option(
-    "--item", "ids", multiple=True, metavar="ID", help="Show this item, by its id or its number; repeatable."
-)
-@click.option("--wrong", is_flag=True, help="Show the items that are wrong or below a threshold.")
-@click.option(
-    "--grep", metavar="TEXT", help="Show the items with this text in a prompt, an answer or an error."
-)
-@click.option(
-    "--where",
-    multiple=True,
-    metavar="CONDITION",
-    help='Show the items like this: "accuracy == 0"; repeatable.',
-)
-@click.option(
-    "--sort", metavar="NAME", help="Sort items by a measurement, lowest first; -NAME for highest first."
-)
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Show at most N items.")
-@verbose_option
-@data_dir_option
+@together(verbose_option, data_dir_option, heading=OUTPUT)
 @shared_options
 def show(
     app: App, /, *, run: str, items: bool, failures: bool, verbose: bool, as_json: bool, **wanted: Any
