@@ -7,6 +7,7 @@ differ in what they take chance to be. Correcting a judge's score lives in `corr
 import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,6 +18,9 @@ from modelgauge.stats.intervals import CONFIDENCE, Interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_BLOCK = 1 << 20
+"""Numbers that say how often items are in samples, at once: 8 MB for each of several arrays."""
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
 """What a distance between labels means: nothing, an order, a difference, or a ratio."""
@@ -201,9 +205,10 @@ def agreement_interval(
     Raises:
         InvalidDataError: `resamples` or the confidence is outside its range.
     """
-    return bootstrapped(
-        statistic_of(coefficient), ratings, resamples=resamples, seed=seed, confidence=confidence
-    )[1]
+    found = bootstrapped(
+        [statistic_of(coefficient)], ratings, resamples=resamples, seed=seed, confidence=confidence
+    )
+    return found[0][1]
 
 
 Statistic: TypeAlias = "Callable[[Ratings, NDArray[np.float64]], NDArray[np.float64]]"
@@ -215,14 +220,14 @@ coefficient does not exist.
 
 
 def bootstrapped(
-    statistic: Statistic,
+    statistics: Sequence[Statistic],
     ratings: Ratings,
     *,
     resamples: int = 1000,
     seed: int = 0,
     confidence: float = CONFIDENCE,
-) -> tuple[float | None, Interval | None]:
-    """A coefficient and its interval; arguments and errors are those of `agreement_interval`."""
+) -> list[tuple[float | None, Interval | None]]:
+    """Several coefficients of the same ratings, each with its interval; see `agreement_interval`."""
     if resamples < 100 or not 0 < confidence < 1:
         raise InvalidDataError(
             f"resamples={resamples} with confidence={confidence} give no interval.",
@@ -231,11 +236,20 @@ def bootstrapped(
     # Items with the same labels are one item that is there several times.
     codes, place, times = np.unique(ratings.codes, axis=0, return_inverse=True, return_counts=True)
     place, n, generator = place.ravel(), len(place), np.random.default_rng(seed)
-    drawn = [
+    drawn = (
         np.bincount(place[generator.integers(n, size=n)], minlength=len(codes)) for _ in range(resamples)
-    ]
-    without = times - np.eye(len(codes))
-    values = statistic(ratings._replace(codes=codes), np.vstack([times, *drawn, without]))
+    )
+    without_one = (times - (np.arange(len(codes)) == one) for one in range(len(codes)))
+    samples = chain([times], drawn, without_one)
+    distinct, values = ratings._replace(codes=codes), []
+    while block := [*islice(samples, max(1, _BLOCK // len(codes)))]:
+        values.append([one(distinct, np.array(block, dtype=np.float64)) for one in statistics])
+    return [_with_interval(one, resamples, place, confidence) for one in np.concatenate(values, axis=1)]
+
+
+def _with_interval(
+    values: "NDArray[np.float64]", resamples: int, place: "NDArray[np.int64]", confidence: float
+) -> tuple[float | None, Interval | None]:
     estimate, found, jackknife = float(values[0]), values[1 : resamples + 1], values[resamples + 1 :]
     found = found[~np.isnan(found)]
     if math.isnan(estimate):

@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import krippendorff
 import numpy as np
@@ -126,6 +127,18 @@ def test_the_interval_is_the_bca_bootstrap_over_items():
     ).confidence_interval  # fmt: skip
     found = agreement_interval(cohen_kappa, ratings, resamples=200, seed=5, confidence=0.9)
     assert found == pytest.approx((expected.low, expected.high), abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    "coefficient",
+    [*COEFFICIENTS, partial(cohen_kappa, weights="quadratic"), partial(krippendorff_alpha, level="ordinal")],
+)
+def test_a_function_of_ones_own_has_the_same_interval(coefficient):
+    rows = np.random.default_rng(2).integers(0, 3, (40, 2)).tolist()
+    ratings = ratings_of([*rows, (0, None), (None, 1)])
+    expected = agreement_interval(lambda one: coefficient(one), ratings, resamples=100)  # noqa: PLW0108  not itself
+    assert expected[0] < coefficient(ratings) < expected[1]
+    assert agreement_interval(coefficient, ratings, resamples=100) == pytest.approx(expected, abs=1e-10)
 
 
 def test_full_agreement_has_an_interval_without_width():

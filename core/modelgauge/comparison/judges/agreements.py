@@ -135,17 +135,17 @@ def _agreement(
     if between == "judge and people" and kind != "numbers" and len(categories) <= _MOST_SHOWN:
         counts = np.sum([confusion_matrix(pair) for pair in _pairs(ratings, judges)], axis=0)
         confusion = tuple(tuple(row) for row in counts.tolist())
+    named = dict(_coefficients(kind, 2 if judges else len(rows[0])))
+    statistics = [statistic_of(function) for function in named.values()]
+    if judges:
+        statistics = [partial(_mean_of_pairs, one, judges) for one in statistics]
     return Agreement(
         between=between,
         sut=sut,
         n=len(rows),
         coefficients=[
             Coefficient(name=name, value=value, interval=interval)
-            for name, function in _coefficients(kind, 2 if judges else len(rows[0]))
-            for one in [statistic_of(function)]
-            for value, interval in [
-                bootstrapped(partial(_mean_of_pairs, one, judges) if judges else one, ratings)
-            ]
+            for name, (value, interval) in zip(named, bootstrapped(statistics, ratings), strict=True)
         ],
         categories=categories if kind != "numbers" else (),
         confusion=confusion,
