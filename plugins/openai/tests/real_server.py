@@ -1,6 +1,7 @@
 """Serves a tiny model of random weights by a server that people use, until standard input ends.
 
     python real_server.py llamacpp FOLDER
+    python real_server.py llama_cpp_python FOLDER
     python real_server.py transformers FOLDER
     python real_server.py litellm FOLDER UPSTREAM
 
@@ -25,7 +26,12 @@ PATIENCE = 300.0
 
 
 def main(kind, folder, *upstream):
-    serve = {"llamacpp": llamacpp, "transformers": transformers, "litellm": litellm}[kind]
+    serve = {
+        "llamacpp": llamacpp,
+        "llama_cpp_python": llama_cpp_python,
+        "transformers": transformers,
+        "litellm": litellm,
+    }[kind]
     with serve(Path(folder), *upstream) as base_url:
         print(base_url, flush=True)
         sys.stdin.read()
@@ -94,11 +100,19 @@ def write_gguf(path):
 
 
 @contextmanager
+def llama_cpp_python(folder):
+    write_gguf(str(folder / "tiny.gguf"))
+    model = ("--model", str(folder / "tiny.gguf"), "--model_alias", "tiny", "--n_ctx", str(CONTEXT))
+    with started([sys.executable, "-m", "llama_cpp.server"], "/v1/models", *model) as base_url:
+        yield base_url
+
+
+@contextmanager
 def transformers(folder):
     write_transformers(folder / "tiny")
     os.environ["HF_HOME"] = str(folder)
     os.chdir(folder)  # for the model is called like its folder
-    with started("transformers", "/health", "serve", "tiny", "--device", "cpu") as base_url:
+    with started([program("transformers")], "/health", "serve", "tiny", "--device", "cpu") as base_url:
         yield base_url
 
 
@@ -142,18 +156,22 @@ def litellm(folder, upstream):
     config.write_text(json.dumps({"model_list": models}), encoding="utf-8")  # JSON is YAML
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     os.environ["LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY"] = "true"
-    with started("litellm", "/health/liveliness", "--config", str(config)) as base_url:
+    with started([program("litellm")], "/health/liveliness", "--config", str(config)) as base_url:
         yield base_url
 
 
+def program(name):
+    """A program that lies beside the running Python."""
+    return str(Path(sys.executable).with_name(name))
+
+
 @contextmanager
-def started(program, health, *arguments):
-    """A program that lies beside the running Python, on a free port, until the block ends."""
+def started(command, health, *arguments):
+    """A program on a free port, until the block ends."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [str(Path(sys.executable).with_name(program)), *arguments]
     process = subprocess.Popen(
-        [*command, "--host", "127.0.0.1", "--port", str(port)],
+        [*command, *arguments, "--host", "127.0.0.1", "--port", str(port)],
         env={**os.environ, "HF_HUB_OFFLINE": "1"},
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr,
