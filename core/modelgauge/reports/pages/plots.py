@@ -14,7 +14,7 @@ from modelgauge.data.figures import figure
 from modelgauge.reports.pages.charts import Axis, line, svg
 
 _MOST_DOTS = 500
-_LEFT, _BELOW, _ABOVE, _RIGHT = 44, 34, 8, 12
+_LEFT, _BELOW, _ABOVE, _RIGHT = 44, 34, 22, 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Plot:
             frame.append(line("axis", left - 3, place, left, place))
             frame.append(text.format(left - 5, place + 4, "end", figure(round(tick, 12))))
         frame.append(text.format(self.width - _RIGHT, self.height - 4, "end", self.labels[0]))
-        frame.append(text.format(left + 4, _ABOVE + 6, "start", self.labels[1]))
+        frame.append(text.format(2, 11, "start", self.labels[1]))
         return svg(name, about, self.width, self.height, [*frame, *parts])
 
 

@@ -55,7 +55,8 @@ class Part:
         charts: each with its caption.
         head: of its table.
         rows: of its table; the first cell of each is its head.
-        texts: with their titles: commands and JSON, as they are.
+        texts: with their titles: commands, as they are.
+        folded: a long text, with its title.
         note: what a reader should know.
     """
 
@@ -65,6 +66,7 @@ class Part:
     head: Sequence[str] = ()
     rows: Sequence[Sequence[Cell]] = ()
     texts: Sequence[tuple[str, str]] = ()
+    folded: tuple[str, str] | None = None
     note: str = ""
 
 
@@ -283,14 +285,14 @@ def _how_it_was_run(run: RecordedRun, *, without_texts: bool) -> Part:
     ]
     texts = [("Command", shlex.join(command))] if command else []
     texts.append(("In a terminal", run.command("show")))
+    folded = None
     if manifest and not without_texts:
         text = json.dumps(manifest, indent=2, ensure_ascii=False)
         cut = f"\n… {len(text) - _LONGEST:,} more characters in run.json" if len(text) > _LONGEST else ""
-        texts.append(("Manifest", f"{text[:_LONGEST]}{cut}"))
+        folded = ("The whole manifest, run.json", f"{text[:_LONGEST]}{cut}")
     summary = ", ".join(f"{name} {_text(value)}" for name, value in [*set_to.items()][:4])
-    return Part(
-        "How it was run", summary or f"test {record.test_uid}, SUT {record.sut_uid}", rows=rows, texts=texts
-    )
+    summary = summary or f"test {record.test_uid}, SUT {record.sut_uid}"
+    return Part("How it was run", summary, rows=rows, texts=texts, folded=folded)
 
 
 def _text(value: Any) -> str:

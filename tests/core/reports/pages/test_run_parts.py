@@ -106,10 +106,12 @@ def test_scores_are_held_against_what_was_right(run):
 def test_how_it_was_run_has_settings_and_manifest(run):
     part = _parts(run)["How it was run"]
     assert part.summary == "t 0.5"
-    assert [title for title, _ in part.texts] == ["In a terminal", "Manifest"]
+    assert [title for title, _ in part.texts] == ["In a terminal"]
+    assert f'"run_id": "{run.record.run_id}"' in part.folded[1]
+    assert part.folded[1].endswith("more characters in run.json")
     kept = parts_of(0, run, _table(run, redact=True), without_texts=True)[-1]
     assert kept.summary.startswith("test exam")
-    assert [title for title, _ in kept.texts] == ["In a terminal"]
+    assert kept.folded is None
 
 
 def test_failures_are_kinds_that_lead_to_their_items(run):
