@@ -7,7 +7,7 @@ from pathlib import Path
 from modelgauge.bundles.manifest import SIGNED_BY
 from modelgauge.engine.run_files.folder import BUNDLE
 from modelgauge.errors import BundleError, UsageError
-from modelgauge.files.regular import bytes_of
+from modelgauge.files.regular import bytes_of, bytes_of_file
 
 _PURPOSE = "modelgauge-bundle"
 _KEY = re.compile(r"key (\S+)")
@@ -47,6 +47,7 @@ def who_signed(folder: Path, allowed_signers: Path | None) -> str:
 
     Raises:
         BundleError: the signature is not that of the manifest, or not by one of those who are allowed.
+        InputFileError: the file of keys cannot be read.
     """
     signature = folder / SIGNED_BY
     if not signature.exists():
@@ -55,6 +56,7 @@ def who_signed(folder: Path, allowed_signers: Path | None) -> str:
         raise BundleError("The bundle is not signed.", fix="Ask its author to make it with --sign KEY.")
     if allowed_signers is None:
         return _key_of(folder)
+    bytes_of_file(allowed_signers)  # else a missing file would be a list without a key
     owner = _ssh_keygen("find-principals", "-s", str(signature), "-f", str(allowed_signers))
     if owner is None:
         raise _cannot_verify()

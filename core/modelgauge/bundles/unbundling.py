@@ -15,7 +15,8 @@ from modelgauge.bundles.signing import who_signed
 from modelgauge.cache.store import DiskCache
 from modelgauge.dependencies.safety import UnpackLimits
 from modelgauge.dependencies.unpack import Steps, apply_steps
-from modelgauge.errors import BundleError, UnsafeArchiveError, UsageError
+from modelgauge.errors import BundleError, InputFileError, UnsafeArchiveError, UsageError
+from modelgauge.files.regular import opened
 
 _GZIP = b"\x1f\x8b"
 
@@ -24,11 +25,18 @@ def check_is_bundle(file: Path) -> None:
     """Refuse a file that does not begin as bundles do.
 
     Raises:
-        BundleError: it does not.
+        InputFileError: it cannot be read.
+        BundleError: it is something else.
     """
-    with file.open("rb") as opened:
-        if opened.read(2) != _GZIP:
-            raise BundleError(f"{file} is no bundle.", fix="Give a file that `modelgauge bundle` wrote.")
+    try:
+        with opened(file, links=True) as content:
+            is_one = content.read(2) == _GZIP
+    except OSError as error:
+        raise InputFileError(
+            f"{file} cannot be read: {error.strerror}.", fix="Give a file that `modelgauge bundle` wrote."
+        ) from None
+    if not is_one:
+        raise BundleError(f"{file} is no bundle.", fix="Give a file that `modelgauge bundle` wrote.")
 
 
 def unbundle(file: Path, folder: Path, allowed_signers: Path | None = None) -> tuple[BundleManifest, str]:

@@ -9,7 +9,7 @@ from modelgauge.bundles.bundling import bundle
 from modelgauge.bundles.checking import check
 from modelgauge.bundles.unbundling import unbundle
 from modelgauge.config.redaction import Redactor
-from modelgauge.errors import BundleError, UsageError
+from modelgauge.errors import BundleError, InputFileError, UsageError
 
 needs_ssh_keygen = pytest.mark.skipif(
     shutil.which("ssh-keygen") is None, reason="needs ssh-keygen of OpenSSH"
@@ -63,6 +63,14 @@ def test_a_signature_of_another_manifest_is_refused(run, make_run, data_dir, key
     manifest.write_bytes(manifest.read_bytes().replace(b'"redacted":false', b'"redacted":true'))
     for allowed in (None, keys / "allowed"):
         assert "sign" in check(str(tmp_path / "received"), data_dir, allowed, None).findings[0]
+
+
+@needs_ssh_keygen
+def test_a_list_of_keys_that_is_not_there_is_an_error(run, data_dir, keys, tmp_path):
+    bundle([run], data_dir, tmp_path / "run.mgb", Redactor(), key=keys / "mine")
+    with pytest.raises(InputFileError, match="nobody cannot be read"):
+        unbundle(tmp_path / "run.mgb", tmp_path / "received", tmp_path / "nobody")
+    assert not (tmp_path / "received").exists()
 
 
 @needs_ssh_keygen

@@ -129,7 +129,7 @@ def test_texts_are_left_out_on_request(run, judged):
         (["bundle", "nothing", "-o", "x"], "There is no run 'nothing'"),
         (["bundle", "latest", "-o", "."], "--output . is a folder."),
         (["bundle", "latest", "-o", "x", "--sign", "plugin.py"], "`ssh-keygen` "),
-        (["unbundle", "nothing"], "File 'nothing' does not exist."),
+        (["unbundle", "nothing"], "nothing cannot be read: No such file or directory."),
         (["unbundle", "plugin.py"], "plugin.py is no bundle."),
         (["check"], "Missing argument 'RUN|BUNDLE...'."),
     ],

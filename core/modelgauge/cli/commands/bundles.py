@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from modelgauge.config.redaction import Redactor
     from modelgauge.engine.run_files.folder import RunFolder
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FILE = click.Path(dir_okay=False, path_type=Path)
 _MOST_NAMED = 5
 
 allowed_signers_option = click.option(
