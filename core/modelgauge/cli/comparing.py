@@ -164,13 +164,13 @@ def show_for_github(app: App, comparison: Comparison, outcomes: Sequence[GateOut
 def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
     """What differs between the first SUT and each other one, in words: by the first measurement of each test.
 
-    Nothing where runs are not over, are too large to be read once more, or cannot be compared.
+    Nothing where runs were stopped or go on, are too large to be read once more, or cannot be compared.
     """
     records = [run.record for run in runs]
     first = records[0].sut_name
     others = [record for record in records if record.sut_name != first]
     many = sum(record.counts.items for record in records) > _MOST_COMPARED
-    if not others or many or any(run.going_on for run in runs):
+    if not others or many or any(record.failure is not None or record.cancelled for record in records):
         return []
     from modelgauge.comparison.compare import compare
     from modelgauge.reports.comparisons.report import answers

@@ -16,6 +16,7 @@ from modelgauge.reports.layout import Page, Style, counted, ends_of, one_line
 from modelgauge.reports.run_report import (
     add_run,
     calls_in_words,
+    is_prefix,
     shown_results,
     spent_in_words,
 )
@@ -26,6 +27,7 @@ from modelgauge.runs.recorded_run import RecordedRun, higher_cap
 _RESULTS = 3  # of one run, where there is room
 _ROWS = 12  # that are filled with further results
 _LONGEST_HEAD = 12
+_WIDE = 70  # characters, below which times would stand on lines of their own
 _TIME = "   time"  # as wide as most times, so that tables of like runs look alike
 _TROUBLES = 5
 
@@ -85,7 +87,7 @@ def _add_table(runs: Sequence[RecordedRun], page: Page) -> None:
     many = (len(tests), "test", records[0].test_uid), (len(suts), "SUT", records[0].sut_name)
     page.add(" on ".join(counted(number, word) if number > 1 else one for number, word, one in many), "bold")
     rows = [row for record in records for row in _rows_of_run(record, most)]
-    known = {row[2] for row in rows}
+    known = {row[2] for row in rows} - {""}
     rows += [row for row in _rows_of_groups(records) if row[2] in known]
     costs = any(record.spent is not None and record.spent.cost_usd for record in records)
     head = ["Test", "SUT", "Result", "value", "95 % interval", "n", "failed", "cost" if costs else _TIME]
@@ -96,7 +98,8 @@ def _add_table(runs: Sequence[RecordedRun], page: Page) -> None:
         True,
         *(any(row[at] for row in rows) for at in range(4, 8)),
     ]
-    if len(known) == 1 and 0 < len(name := known.pop()) <= _LONGEST_HEAD:
+    needed[-1] = needed[-1] and (costs or page.style.width >= _WIDE)
+    if len(known) == 1 and len(name := known.pop()) <= _LONGEST_HEAD:
         head[3], needed[2] = name, False
     table = [
         [cell for cell, is_needed in zip(row, needed, strict=True) if is_needed] for row in (head, *rows)
@@ -177,6 +180,8 @@ def _add_facts(
     records = [run.record for run in runs]
     facts = [*(("errors", text) for text in _troubles(runs, page.style.width - 9))]
     facts += [("differs", text) for text in differences]
+    if any(is_prefix(record) for record in records):
+        facts.append(("note", "Results of stopped runs are of the items that came first; others may differ."))
     facts.append(("calls", calls_in_words(records)))
     spent = [record.spent for record in records if record.spent is not None]
     used = Spent(
@@ -203,7 +208,7 @@ def _troubles(runs: Sequence[RecordedRun], width: int) -> Iterator[str]:
     for text, (one, *others) in list(found.items())[:_TROUBLES]:
         more = f" and {counted(len(others), 'more pair')}" if others else ""
         said = f"{one.test_uid} on {one.sut_name}{more}: {text}"
-        yield ends_of(said, 2 * width) if one.failure is not None else one_line(said, width)
+        yield ends_of(said, 3 * width) if one.failure is not None else one_line(said, width)
     if len(found) > _TROUBLES:
         yield f"{len(found) - _TROUBLES:,} more"
 

@@ -168,3 +168,16 @@ def test_a_list_of_runs_tells_what_passed_else_the_first_result(record):
     assert headline(plain, Style()) == "accuracy 0.638 ± 0.057"
     assert headline(plain, Style(symbols=False)) == "accuracy 0.638 +/- 0.057"
     assert headline(record(result={"g": {"x": 1}}), Style()) == ""
+
+
+def test_what_was_stopped_is_said_to_be_of_the_first_items(runs_of):
+    stopped = {"cancelled": True, "counts": Counts(items=9, scored=5), "result": {"accuracy": ACCURACY}}
+    shown = render(runs_of({**stopped, "sut_uid": "x"}, {"sut_uid": "y"}), Style())
+    assert "note    Results of stopped runs are of the items that came first" in shown
+    assert "note" not in render(runs_of({"sut_uid": "x"}, {"sut_uid": "y"}), Style())
+
+
+def test_times_are_left_out_where_they_have_no_room(runs_of):
+    pairs = runs_of(*({"sut_uid": name, "result": {"accuracy": ACCURACY}} for name in "xy"))
+    assert "time" in render(pairs, Style(width=70))
+    assert "time" not in render(pairs, Style(width=69))
