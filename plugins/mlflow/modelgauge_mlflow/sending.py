@@ -48,9 +48,8 @@ def send(record: TestRecord, settings: Mapping[str, Any]) -> str:
     again = shlex.join(["modelgauge", "mlflow", str(record.folder or record.run_id)])
     address = chosen["tracking_uri"] or env.get("MLFLOW_TRACKING_URI", "")
     server = Server(address, fix=f"The run is kept. To send it: {again}")
-    experiment = _experiment(
-        server, chosen["experiment"] or env.get("MLFLOW_EXPERIMENT_NAME") or "modelgauge"
-    )
+    name = chosen["experiment"] or env.get("MLFLOW_EXPERIMENT_NAME") or "modelgauge"
+    experiment = _experiment(server, name)
     start = int(datetime.fromisoformat(record.run_timestamp).timestamp() * 1000)
     end = start + int((record.seconds or 0) * 1000)
     run = _find_or_create(server, experiment, record, start)
@@ -62,9 +61,9 @@ def send(record: TestRecord, settings: Mapping[str, Any]) -> str:
     _log(server, run_id, "metrics", metrics(record), timestamp=end)
     status = "KILLED" if record.cancelled else "FAILED" if record.failure else "FINISHED"
     server.ask("runs/update", run_id=run_id, status=status, end_time=end)
-    for name in ("record.json", "report.html", *(["items.jsonl"] if chosen["items"] else [])):
-        if record.folder and (record.folder / name).is_file():
-            server.store(info["artifact_uri"], record.folder / name)
+    for file in ("record.json", "report.html", *(["items.jsonl"] if chosen["items"] else [])):
+        if record.folder and (record.folder / file).is_file():
+            server.store(info["artifact_uri"], record.folder / file)
     return f"{server.address}/#/experiments/{experiment}/runs/{run_id}"
 
 
@@ -86,9 +85,8 @@ def _find_or_create(server: Server, experiment: str, record: TestRecord, start: 
         return found[0]
     known = [{"key": "modelgauge.run_id", "value": record.run_id}]
     name = f"{record.test_uid} on {record.sut_name}"[:250]
-    return server.ask("runs/create", experiment_id=experiment, run_name=name, start_time=start, tags=known)[
-        "run"
-    ]
+    asked = {"experiment_id": experiment, "run_name": name, "start_time": start, "tags": known}
+    return server.ask("runs/create", **asked)["run"]
 
 
 def _log(server: Server, run_id: str, kind: str, values: Mapping[str, Any], **more: Any) -> None:

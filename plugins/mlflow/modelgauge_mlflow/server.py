@@ -41,8 +41,8 @@ class Server:
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
             raise MLflowError(
-                "The MLflow server has no address of the form http://HOST:PORT.",
-                fix="Set tracking_uri or MLFLOW_TRACKING_URI; a password goes into MLFLOW_TRACKING_PASSWORD.",
+                "The run was not sent: the MLflow server has no address of the form http://HOST:PORT.",
+                fix=f"Set tracking_uri or MLFLOW_TRACKING_URI, passwords in MLFLOW_TRACKING_PASSWORD. {fix}",
             )
         is_own = self.address == os.environ.get("MLFLOW_TRACKING_URI", "").rstrip("/")
         self._login = _login() if is_own else ""
