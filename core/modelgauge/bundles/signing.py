@@ -65,7 +65,7 @@ def who_signed(folder: Path, allowed_signers: Path | None) -> str:
             return f"It is signed by {principal}, as {allowed_signers} has it."
     raise BundleError(
         f"The bundle is not signed by anybody in {allowed_signers}.",
-        fix="Use it only if you trust it: without --allowed-signers nobody is asked who made it.",
+        fix="Ask its author for the public key. Without --allowed-signers it is unpacked whoever signed it.",
     )
 
 
