@@ -33,7 +33,7 @@ from modelgauge.engine.run_files.folder import (
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.run_files.manifest import SIGNATURE
 from modelgauge.engine.totals import read_totals
-from modelgauge.errors import BundleError
+from modelgauge.errors import BundleError, UsageError
 from modelgauge.files.whole import replacing
 
 _COMPRESSED, _STORED = 6, 0
@@ -64,8 +64,10 @@ def bundle(
     Raises:
         BundleError: a run is going on, two have one id, or a secret stands in one of the files.
         RecordError: a file of a run is damaged.
-        UsageError: it cannot be signed.
+        UsageError: it cannot be signed, or the output is a device, a pipe, a link or a folder.
     """
+    if output.is_symlink() or (output.exists() and not output.is_file()):
+        raise UsageError(f"{output} is no plain file.", fix="Name a new file: -o run.mgb")
     with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as scratch:
         folder = Path(scratch)
         made = _Contents(folder, redactor, TextRemover().without_texts if redact else None, (cache, data_dir))

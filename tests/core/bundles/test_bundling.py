@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import tarfile
+from pathlib import Path
 
 import pytest
 from bundled_runs import ASKED, Questions, answer, edit_json, edit_lines
@@ -171,6 +173,14 @@ def test_a_run_that_is_going_on_is_refused(run, data_dir, tmp_path):
 def test_two_runs_of_one_name_are_refused(run, data_dir, tmp_path):
     with pytest.raises(BundleError, match=f"Two of the runs have the id {run.run_id}"):
         bundle([run, RunFolder(run.path)], data_dir, tmp_path / "run.mgb", Redactor())
+
+
+def test_only_a_plain_file_is_replaced(run, data_dir, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    for output in (Path(os.devnull), tmp_path / "pipe", tmp_path / "link", tmp_path):
+        with pytest.raises(UsageError, match="is no plain file"):
+            bundle([run], data_dir, output, Redactor())
 
 
 def test_a_folder_that_exists_is_left_alone(bundled, tmp_path):
