@@ -21,7 +21,7 @@ NOTHING_TO_FOLLOW = {  # a picture of the layers, and what is made of the code; 
     "docs/reference/api.md",
     *(
         f"docs/reference/api-{part}.md"
-        for part in ("evals", "metrics", "modelgauge", "stats", "testing", "text")
+        for part in ("evals", "metrics", "modelgauge", "reports", "stats", "testing", "text")
     ),
     "docs/reference/cli.md",
     "docs/reference/tables.md",
