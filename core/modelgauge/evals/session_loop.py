@@ -156,7 +156,6 @@ class SessionLoop:
         self._loop.close()
 
     async def _serve(self) -> None:
-        tasks: set[asyncio.Task[None]] = set()
         async with AsyncExitStack() as stack:
             stack.enter_context(rarer_collections())
             while (job := await self._jobs.get()) is not None:
@@ -166,11 +165,10 @@ class SessionLoop:
                     self._under_way.discard(job)
                     _tell(job, error)
                     continue
-                job.task = task = self._loop.create_task(self._judge(job, board), context=job.context)
-                tasks.add(task)
-                task.add_done_callback(tasks.discard)
+                job.task = self._loop.create_task(self._judge(job, board), context=job.context)
                 if job.is_given_up:
-                    task.cancel()
+                    job.task.cancel()
+            tasks = [one.task for one in self._under_way if one.task is not None]
             for task in tasks:
                 task.cancel()
             if tasks:
