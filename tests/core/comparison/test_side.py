@@ -161,3 +161,16 @@ def test_repeats_that_failed_are_left_out():
 def test_a_range_is_implied_where_all_values_are_bools():
     assert side_of(record("a", *ITEMS[:3])).bool_ranges == {"right": (0, 1)}
     assert side_of(record("a", *ITEMS)).bool_ranges == {}
+
+
+@pytest.mark.parametrize(
+    ("context", "alike", "other"),
+    [
+        ({"a": 1, "b": "x"}, {"b": "x", "a": 1}, {"a": 1, "b": "y"}),
+        ({"a": [1, {"b": 2}], "c": 3}, {"c": 3, "a": [1, {"b": 2}]}, {"a": [1, {"b": 4}], "c": 3}),
+    ],
+)
+def test_targets_are_equal_where_contexts_are_in_whatever_order(context, alike, other):
+    items = [item(place, 0.0, context=one) for place, one in enumerate((context, alike, other))]
+    first, second, third = side_of(record("a", *items)).targets
+    assert first == second != third

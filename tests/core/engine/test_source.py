@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from modelgauge import PromptWithContext, TestItem, TextPrompt
 from modelgauge.engine import source as engine_source
 from modelgauge.engine.item_ids import Ids
-from modelgauge.engine.source import ItemSource, numbered, sample
+from modelgauge.engine.source import ItemSource, field_of, field_of_context, fields_of, numbered, sample
 from modelgauge.errors import DefinitionError
 
 texts = st.text(max_size=3)
@@ -191,3 +191,18 @@ def test_a_sample_of_items_that_do_not_end_says_how_many_were_read(
     assert record.counts.scored == 5
     told = [one.getMessage() for one in caplog.records if "reads them all first" in one.getMessage()]
     assert ["11 so far" in told[0], len(told)] == [True, 3]  # after 10 s, 30 s and 70 s
+
+
+def test_a_field_of_a_context_comes_before_those_of_its_metadata():
+    context = {
+        "a": 1,
+        "b": None,
+        "metadata": {"a": 2, "b": 2, "c": 3, "d": None},
+        "additional_metadata": {"c": 4, "d": 5, "e": 6},
+    }
+    item = TestItem(["question"], context=context)
+    expected = {"a": 1, "b": None, "c": 3, "d": None, "e": 6, "f": None}
+    assert {name: field_of_context(context, name) for name in expected} == expected
+    assert {name: field_of(item, name) for name in expected} == expected
+    assert {name: fields_of(item).get(name) for name in expected} == expected
+    assert field_of_context("no mapping", "a") is None
