@@ -67,9 +67,12 @@ class OutputFile:
             with nullcontext(self.path) if self._in_place else replacing(self.path) as written:
                 yield written
         except OSError as error:
+            whole = self._named.startswith("--output-file ")
+            again = (
+                "`modelgauge show RUN --items --json` prints the same" if whole else "run the command again"
+            )
             raise RunStoppedError(
-                f"{self._named} cannot be written: {error}.",
-                fix="The runs are kept; `modelgauge show RUN --items --json` prints the same.",
+                f"{self._named} cannot be written: {error}.", fix=f"The runs are kept; {again}."
             ) from error
 
     @contextmanager

@@ -1,6 +1,7 @@
 """`modelgauge export`: which files it writes, and what it refuses."""
 
 import json
+from pathlib import Path
 
 import pytest
 from pyarrow.parquet import read_table
@@ -68,6 +69,16 @@ def test_what_cannot_be_is_refused_before_anything_is_written(runs, tmp_path, ca
     assert cli.main(["export", runs[0], *args], standalone_mode=False) == 2
     assert message in " ".join(capsys.readouterr().err.split())
     assert [path for path in sorted(tmp_path.rglob("*")) if path not in before] == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is always full is Linux's")
+@pytest.mark.parametrize("file_type", ["csv", "jsonl", "parquet"])
+def test_a_full_disk_is_an_error_that_names_the_file(runs, capsys, file_type):
+    options = ["--to", file_type, "--table", "runs", "-o", "/dev/full"]
+    assert cli.main(["export", runs[0], *options], standalone_mode=False) == 4
+    told = capsys.readouterr().err
+    assert "--output /dev/full cannot be written: " in told
+    assert "The runs are kept; run the command again." in " ".join(told.split())
 
 
 @pytest.mark.parametrize("file_type", ["csv", "jsonl", "parquet"])
