@@ -11,11 +11,11 @@ import resource
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 from common import RUNS, header, scratch
 
-from modelgauge import reports
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.reports.layout import Style
 from modelgauge.reports.runs_report import render
@@ -86,8 +86,9 @@ def measured(work: str, path: Path) -> None:
         run = recorded_run(RunFolder(path))
         render([run], Style())
         if work == "page":
-            with (path / "report.html").open("w", encoding="utf-8") as file:
-                reports.write_page([run], file.write)
+            run_page = import_module("modelgauge.reports.pages.run_page")
+            with run_page.writing(path / "report.html") as write:
+                run_page.write_runs([run], write)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(time.process_time() - began, peak)
 

@@ -57,10 +57,14 @@ class Labels:
 
     def add(self, place: int, value: str) -> None:
         """Label the item at a place; those before it that were not labelled have none."""
-        if len(self.values) > self.most:
-            return
-        self.of.extend([-1] * (place - len(self.of)))
-        self.of.append(self.values.setdefault(value, len(self.values)))
+        at = self.values.get(value)
+        if at is None:
+            if len(self.values) > self.most:
+                return
+            at = self.values[value] = len(self.values)
+        if len(self.of) < place:
+            self.of.extend([-1] * (place - len(self.of)))
+        self.of.append(at)
 
     def data(self, number: int) -> dict[str, Any]:
         """The labels of all items as JSON."""

@@ -6,12 +6,11 @@ markup: the page's script shows texts as texts.
 
 import math
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
 
@@ -33,6 +32,7 @@ from modelgauge.reports.pages.columns import Labels, Packed, packed
 PART = 100
 """Items whose records are compressed together."""
 _SNIPPET = 240
+_LONGEST_NAME, _MOST_FACETS = 80, 16  # more controls than that hide the items
 _END = 64
 _MOST_KINDS = 1100  # of failures: above what `failure_key` tells apart
 _FEW = 3  # questions: so few may begin alike by chance
@@ -47,8 +47,7 @@ SECONDS = "seconds"
 _UNUSUAL = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """What the table shows of an item.
 
     Args:
@@ -117,13 +116,13 @@ class ItemTable:
         self._redact = redact
         self.number = 0
         self.states = Labels()
-        self._labels: dict[str, Labels] = {}
+        self._labels: dict[str, Labels] = defaultdict(Labels)
         self.binary: dict[str, None] = {}
         self.failures: Counter[tuple[str, ...]] = Counter()
         self.messages: dict[tuple[str, ...], str] = {}
         self.started: list[tuple[str, float]] = []
-        self._measured: dict[str, array[float]] = {}
-        self._used: dict[str, array[float]] = {}
+        self._measured: dict[str, array[float]] = defaultdict(lambda: array("d"))
+        self._used: dict[str, array[float]] = defaultdict(lambda: array("d"))
         self._failed = Labels(most=_MOST_KINDS)
         self._expected, self._endings = Labels(most=MOST_CLASSES), Labels(most=MOST_ENDINGS)
         self._texts = Packed()
@@ -159,11 +158,12 @@ class ItemTable:
     @cached_property
     def facets(self) -> Mapping[str, Labels]:
         """The labels by which items can be filtered: those that have few values."""
-        few = {
-            name: labels
+        named = (
+            (name, labels)
             for name, labels in self._labels.items()
-            if 1 < len(labels.values) <= min(labels.most, self.number // 2)
-        }
+            if 1 < len(labels.values) <= min(labels.most, self.number // 2) and len(name) <= _LONGEST_NAME
+        )
+        few = dict(islice(named, _MOST_FACETS))
         if self.answered is not None:
             few |= {self.label_of_right_class: self.answered[0], ANSWERED: self.answered[1]}
         return few
@@ -199,7 +199,7 @@ class ItemTable:
         self.states.add(self.number, row.state)
         for columns, values in ((self._measured, row.measured), (self._used, row.used)):
             for name, value in values.items():
-                self._padded(columns.setdefault(name, array("d"))).append(value)
+                self._padded(columns[name]).append(value)
         self.binary.update(dict.fromkeys(row.binary))
         if row.started:
             self.started.append((row.started, row.used[SECONDS]))
@@ -208,7 +208,7 @@ class ItemTable:
         texts = [row.id, "", "", ""]
         if not self._redact:
             for name, label in row.labels.items():
-                self._labels.setdefault(name, Labels()).add(self.number, label)
+                self._labels[name].add(self.number, label)
             question = row.question.removeprefix(self._common)[:_SNIPPET]
             self._expected.add(self.number, row.expected[: LONGEST_CLASS + 1])
             if row.state != "failed":
@@ -226,7 +226,8 @@ class ItemTable:
 
     def _padded(self, values: "array[float]") -> "array[float]":
         """The values of a measurement, with NaN for the latest items that have none."""
-        values.extend([math.nan] * (self.number - len(values)))
+        if len(values) < self.number:
+            values.extend([math.nan] * (self.number - len(values)))
         return values
 
 

@@ -124,7 +124,7 @@ def run_view(
         record=record,
         when=record.run_timestamp.replace("T", " ")[:16],
         verdict=_verdict(run),
-        troubles=[one for one in about if one[0] in _TROUBLES and not without_texts],
+        troubles=[] if without_texts else [*(one for one in about if one[0] in _TROUBLES), *_next(run)],
         failures=list(_failures(number, table)),
         results=list(_result_rows(number, run, table)),
         ruler=axis_ruler(_axis(_estimates(record))),
@@ -134,6 +134,14 @@ def run_view(
         left_out=record.counts.scored + record.counts.failed - table.number,
         show=run.command("show"),
     )
+
+
+def _next(run: RecordedRun) -> Iterator[tuple[str, str]]:
+    """The command that goes on with a run that ended early."""
+    ended_early = run.record.cancelled or run.record.failure is not None
+    command = run.to_go_on() if ended_early and not run.going_on else None
+    if command is not None:
+        yield "to go on", command
 
 
 def _failures(number: int, table: ItemTable) -> Iterator[FailureRow]:
@@ -162,6 +170,8 @@ def _verdict(run: RecordedRun) -> tuple[str, str]:
         said.append(
             f"{right}{label_of(record, name, _STYLE)} {figure(one.value, uncertainty(one) or None)}{interval}."
         )
+    if run.going_on:
+        return " ".join([*said, "The run is going on: this is what is known so far."]), ""
     if is_prefix(record):
         said.append("The run was stopped: these are its first items, not a sample.")
         return " ".join(said), "stopped"

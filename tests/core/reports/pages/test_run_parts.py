@@ -176,3 +176,26 @@ def test_free_texts_are_no_classes():
         expected.add(place, f"answer {place}")
         endings.add(place, f"answer {place}")
     assert classified(expected, endings) is None
+
+
+def test_a_page_has_few_controls(tmp_path):
+    context = {f"label {number}": "x" for number in range(40)} | {"n" * 100: "x"}
+    items = [
+        TestItem(
+            [PromptWithContext(str(place))], context=dict.fromkeys(context, "xy"[place % 2]), id=str(place)
+        )
+        for place in range(10)
+    ]
+    record = run_test(FakeTest("many", items, lambda _: {"x": 1.0}), FakeSUT("s", "c"), data_dir=tmp_path)
+    facets = _table(recorded_run(RunFolder(tmp_path / "runs" / record.run_id))).facets
+    assert len(facets) == 16
+    assert "label 15" in facets
+
+
+def test_a_stopped_run_says_how_it_goes_on(run):
+    stopped = type(run)(run.record.replaced(cancelled=True), run.folder)
+    view = run_view(0, stopped, _table(run))
+    assert [label for label, _ in view.troubles] == ["stopped", "to go on"]
+    assert view.troubles[1][1].startswith("modelgauge.resume(")
+    going_on = type(run)(run.record, run.folder, ended=False, going_on=True)
+    assert "going on" in run_view(0, going_on, _table(run)).verdict[0]
