@@ -116,7 +116,9 @@ def _values(parameter: click.Parameter, ctx: click.Context, incomplete: str) -> 
     if metavar.startswith("FILE"):
         return [CompletionItem(incomplete, type="file")]
     if ("UID" in metavar or metavar == "NAME") and name in _KINDS:
-        return _beginning(incomplete, _uids(getattr(ctx.ensure_object(App).plugins, _KINDS[name])))
+        registry: Registry = getattr(ctx.ensure_object(App).plugins, _KINDS[name])
+        groups = registry.groups if getattr(parameter, "multiple", False) else ()
+        return _beginning(incomplete, [*groups, *_uids(registry)])
     return type(parameter).shell_complete(parameter, ctx, incomplete)
 
 

@@ -38,8 +38,8 @@ class CompareOptions:
 
     Args:
         data_dir: The folder of runs; by default what the settings say.
-        baseline_sut: The SUT that is the baseline, of those that its runs measured; the others are compared with it
-            where no candidate is named.
+        baseline_sut: The SUT that is the baseline, by its label or uid, of those that its runs measured; the others are
+            compared with it where no candidate is named.
         match: Pair items by this key: id, source, name, input, or a field of their contexts. By default the first of
             these that pairs any and is unique on both sides.
         allow: Compare although the runs differ in this: data, targets, reduction, thresholds, judge or test;

@@ -198,3 +198,13 @@ def test_the_command_prints_the_script(run, name):
     assert ended.code == 0
     assert "_MODELGAUGE_COMPLETE" in ended.out
     assert run("completion", "tcsh", plugin=False).code == 2
+
+
+def test_groups_are_offered_beside_their_members(offered, here):
+    plugin = (here / "plugin.py").read_text(encoding="utf-8")
+    text = plugin.replace(
+        'register("numbers", Numbers)', 'register("numbers", Numbers); register.group("nums", ["numbers"])'
+    )
+    (here / "plugin.py").write_text(text, encoding="utf-8")
+    assert values(offered("run-test --test nu", plugin=True)) == ["nums", "numbers"]
+    assert values(offered("list-items --test nu", plugin=True)) == ["numbers"]

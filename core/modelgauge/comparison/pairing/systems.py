@@ -1,5 +1,6 @@
 """The systems that are compared: the runs that a caller names, told apart by SUT and by test, and their labels."""
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -151,7 +152,8 @@ def _baseline(found: Sequence[MeasuredSystem], sut: str | None) -> MeasuredSyste
     if sut is None:
         raise RecordError(
             f"'{given}' has runs of {len(suts)} SUTs, and the baseline is one: {', '.join(suts)}.",
-            fix=f"Say which: --baseline-sut {suts[0]} (in Python baseline_sut={suts[0]!r}), or name its run.",
+            fix=f"Say which: --baseline-sut {shlex.quote(suts[0])} (in Python baseline_sut={suts[0]!r}), "
+            "or name its run.",
         )
     raise RecordError(
         f"'{given}' has no run of the SUT '{sut}'.",
