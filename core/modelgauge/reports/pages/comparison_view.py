@@ -136,17 +136,21 @@ def _matrix(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict[str, An
                 of_row = cells.setdefault((row.test, row.measurement), {})
                 of_row[label] = found, numbers.get(id(run))
     best, places = _best(comparison), _ranks(comparison)
-    estimates = [one for of_row in cells.values() for one, _ in of_row.values()]
-    axis = Axis.over([end for one in estimates for end in (one.value, *(one.interval or ()))]).sized(_NARROW)
+    ends: dict[str, list[float]] = {}
+    for (_, measurement), of_row in cells.items():
+        for one, _ in of_row.values():
+            ends.setdefault(measurement, []).extend((one.value, *(one.interval or ())))
+    axes = {measurement: Axis.over(values).sized(_NARROW) for measurement, values in ends.items()}
     return {
         "systems": labels,
-        "several": len({measurement for _, measurement in cells}) > 1,
+        "several": len(axes) > 1,
+        "axes": [f"{name} from {figure(one.low)} to {figure(one.high)}" for name, one in axes.items()],
         "rows": [
             {
                 "names": names,
                 "cells": [
                     {"is_best": best.get(names) == label, "ranks": places.get((*names, label), "")}
-                    | (_cell(*of_row[label], axis) if label in of_row else _NO_CELL)
+                    | (_cell(*of_row[label], axes[names[1]]) if label in of_row else _NO_CELL)
                     for label in labels
                 ],
             }

@@ -83,7 +83,9 @@ def test_the_best_is_marked_where_it_can_be_told_from_the_next():
     runs += _runs(record("b", *values, run_id="b-quiz", test_uid="quiz", **said))
     found = compare_runs(runs)
     assert compared_runs(found) == runs
-    rows = comparison_view(found, runs)["matrix"]["rows"]
+    matrix = comparison_view(found, runs)["matrix"]
+    assert matrix["axes"] == ["right from 0 to 1"]
+    rows = matrix["rows"]
     assert [[cell["is_best"] for cell in one["cells"]] for one in rows] == [[False, True], [False, False]]
 
 

@@ -1,6 +1,6 @@
 // The items that two systems have in common, as a model of their table; an item opens with the answers side by side.
 
-const MOST_OF_AN_END = 36; // characters
+const MOST_OF_AN_END = 28; // characters
 const OUTCOMES = ["lost", "won", "equal", "failed"];
 
 // By how much the candidate is better on each pair of items; higher, where nobody knows what is better. null: one failed.
