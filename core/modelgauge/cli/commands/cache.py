@@ -165,8 +165,11 @@ def _existing(app: App) -> AbstractContextManager[ResponseCache | None]:
 
 
 def _place(app: App, opened: ResponseCache | None) -> str:
-    """Where a cache is, for messages."""
-    return opened.place if opened is not None else app.settings.cache or str(app.settings.data_dir / "cache")
+    """Where a cache is, for messages: as the user named it, without a password."""
+    named = app.settings.cache
+    return (
+        str(app.settings.data_dir / "cache") if named is None else named if opened is None else opened.place
+    )
 
 
 # --- explain ---
