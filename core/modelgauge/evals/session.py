@@ -7,7 +7,7 @@ keeps it. When the session ends, the process that began it reads what all left, 
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
@@ -23,6 +23,7 @@ from modelgauge.config.settings import load_settings
 from modelgauge.data.item_records import ItemRecord, Stage
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.prompts import TextPrompt
+from modelgauge.data.records import TestRecord
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.datasets.dataset_test import prompt_of
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record
@@ -32,7 +33,7 @@ from modelgauge.engine.observers import Observers
 from modelgauge.engine.run_files.folder import RUNS
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.totals import Totals
-from modelgauge.errors import MissingParameterError, SettingsError
+from modelgauge.errors import MissingParameterError, ModelGaugeError, SettingsError
 from modelgauge.evals.apps import is_skip
 from modelgauge.evals.display import Shown
 from modelgauge.evals.evaluate_options import TestRunOptions
@@ -196,13 +197,11 @@ class Session:
         """
         key = (begun.repeat, *sorted(options.items()))
         with self._lock:
-            if self._plugins is None:
-                self._plugins = discover(self._settings.plugins, settings=self._settings)
-                self._observers = Observers([self._plugins])
+            plugins = self._found_plugins()
             if key not in self._runners:
                 runner = Runner(
                     settings=self._settings,
-                    plugins=self._plugins,
+                    plugins=plugins,
                     secrets=self._secrets,
                     caching=self.options.use_cache,
                     first_repeat=begun.repeat,
@@ -211,6 +210,12 @@ class Session:
                 )
                 self._runners[key] = runner, runner.resolver()
             return self._runners[key]
+
+    def _found_plugins(self) -> Plugins:
+        if self._plugins is None:
+            self._plugins = discover(self._settings.plugins, settings=self._settings)
+            self._observers = Observers([self._plugins])
+        return self._plugins
 
     def judge(self, begun: Begun, test: GivenTest, runner: Runner, resolver: Resolver) -> TestResult:
         """Judge a case, and keep what came out.
@@ -329,12 +334,24 @@ class Session:
         for one in cases.listed:
             one.test = self._secrets.redact(one.test)
         self.summary = self._run.finish(cases, notes, collected)
-        if self._settings.report and collected is None:
-            ended = [recorded_run(self._run.folder)]
-            for problem in reports.write_reports(ended, redact=self._secrets.redact):
-                self.summary += f"\nWarning: {problem}"
+        ended = recorded_run(self._run.folder)
+        wanted = [ended] if self._settings.report and collected is None else []
+        problems = [*reports.write_reports(wanted, redact=self._secrets.redact), *self._tell(ended.record)]
+        self.summary += "".join(f"\nWarning: {problem}" for problem in problems)
         if self.options.folder_file is not None:
             Path(self.options.folder_file).write_text(str(self._run.folder.path), encoding="utf-8")
+
+    def _tell(self, record: TestRecord) -> Iterator[str]:
+        """Tell plugins that the session is over, and say what went wrong in them."""
+        try:
+            plugins = self._found_plugins()
+        except ModelGaugeError as error:
+            yield str(error)
+            return
+        before = len(plugins.failures)
+        plugins.run_finished(record)
+        for failure in plugins.failures[before:]:
+            yield f"the plugin {failure.name} failed while it watched: {failure.cause}"
 
     def close(self) -> None:
         """End the session in this process."""

@@ -124,7 +124,7 @@ def modelgauge_run_started(run: Mapping[str, Any], settings: Mapping[str, Any]) 
     """A run begins: one test on one SUT, before the first call.
 
     What raises here is reported and cannot break the run; so for the two hooks below. Be quick: the run
-    waits.
+    waits. It is not called for sessions of pytest.
 
     Args:
         run: its manifest, as in `run.json`: `run_id`, `invocation_id`, `test_uid`, `sut_uid` and more.
@@ -161,7 +161,7 @@ def modelgauge_run_finished(record: TestRecord, settings: Mapping[str, Any]) -> 
     """A run is over: finished, stopped or cancelled; its files are written.
 
     It is called in a thread, so that other runs of the command go on while you send the record somewhere. A run that is
-    resumed ends once more, with the same `run_id`.
+    resumed ends once more, with the same `run_id`. A session of pytest is a run too.
 
     Args:
         record: its `TestRecord`; `record.folder` has its files.

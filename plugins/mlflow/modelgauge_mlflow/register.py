@@ -5,6 +5,7 @@ Every command of ModelGauge imports this module, so what sends is imported when 
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from modelgauge import hookimpl
@@ -22,8 +23,6 @@ def modelgauge_run_finished(record: TestRecord, settings: Mapping[str, Any]) -> 
     """Send the run, where the settings say so. A server that is down costs a warning, never the run."""
     if not settings:
         return
-    import logging
-
     from modelgauge_mlflow.sending import checked, send
     from modelgauge_mlflow.server import MLflowError
 
@@ -31,7 +30,7 @@ def modelgauge_run_finished(record: TestRecord, settings: Mapping[str, Any]) -> 
         if checked(settings)["send"]:
             send(record, settings)
     except MLflowError as error:
-        logging.getLogger(__name__).warning("%s", error)
+        warnings.warn(str(error), stacklevel=1)
 
 
 @hookimpl

@@ -63,7 +63,7 @@ def values(run, kind):
     return {one["key"]: one["value"] for one in run["data"][kind]}
 
 
-def test_a_run_is_one_run_of_mlflow_from_its_beginning_to_its_end(mlflow, caplog):
+def test_a_run_is_one_run_of_mlflow_from_its_beginning_to_its_end(mlflow):
     settings = Settings(of_plugins={"mlflow": {"send": True, "tracking_uri": mlflow}})
     secrets = SecretStore(env={})
     secrets.redactor.add("openai.api_key", SECRET)
@@ -76,7 +76,6 @@ def test_a_run_is_one_run_of_mlflow_from_its_beginning_to_its_end(mlflow, caplog
         "hyperparameters": {"note": f"the key is {SECRET}", "temperature (C°)": 0.5},
     }
     record = run_test(test, sut, max_calls=2, **options)
-    assert [one.getMessage() for one in caplog.records if one.name.startswith("modelgauge_mlflow")] == []
     assert record.failure is not None
 
     [told] = sent_runs(mlflow, record.run_id)

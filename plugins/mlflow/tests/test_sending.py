@@ -29,12 +29,11 @@ def test_nothing_is_sent_unless_the_settings_say_so(recorder, monkeypatch, setti
     assert recorder.requests == []
 
 
-def test_a_server_that_is_down_is_a_warning_with_the_command_that_sends_the_run_later(caplog):
-    record = run(send=True, tracking_uri=NOWHERE)
+def test_a_server_that_is_down_is_a_warning_with_the_command_that_sends_the_run_later():
+    with pytest.warns(UserWarning, match=f"The run was not sent to {NOWHERE}: ") as warned:
+        record = run(send=True, tracking_uri=NOWHERE)
     assert record.counts.scored == 10
-    [warning] = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
-    assert warning.startswith(f"The run was not sent to {NOWHERE}: ")
-    assert warning.endswith(f"The run is kept. To send it: modelgauge mlflow {record.folder}")
+    assert str(warned[0].message).endswith(f"is kept. To send it: modelgauge mlflow {record.folder}")
 
 
 def test_the_command_shows_what_is_wrong(tmp_path):

@@ -413,3 +413,36 @@ def test_a_session_has_a_page_unless_none_is_wanted(session, project, monkeypatc
     monkeypatch.setenv("MODELGAUGE_REPORT", "no")
     session()
     assert not list(project.glob("run_data/runs/*/report.html"))
+
+
+SENDER = """
+from pathlib import Path
+from modelgauge import hookimpl
+@hookimpl
+def modelgauge_run_finished(record, settings):
+    has_page = (record.folder / "report.html").is_file()
+    Path("told.txt").write_text(f"{record.run_id} {record.counts.scored} {has_page} {settings}")
+    if settings:
+        raise ValueError("No such server.")
+"""
+
+
+def test_plugins_hear_of_the_end_of_a_session(session, project):
+    (project / "sender.py").write_text(SENDER, encoding="utf-8")
+    (project / "modelgauge.toml").write_text("plugins = ['sender.py']\n", encoding="utf-8")
+    _, output = session()
+    (record,) = records(project)
+    told = (project / "told.txt").read_text(encoding="utf-8")
+    assert told == f"{record.run_id} {record.counts.scored} True {{}}"
+    assert "Warning" not in output
+
+
+def test_a_plugin_that_fails_at_the_end_of_a_session_is_a_warning(session, project):
+    (project / "sender.py").write_text(SENDER, encoding="utf-8")
+    (project / "modelgauge.toml").write_text(
+        "plugins = ['sender.py']\n[plugin.sender]\nport = 1\n", encoding="utf-8"
+    )
+    _, output = session()
+    assert "Warning: the plugin " in output
+    assert "modelgauge_run_finished: ValueError: No such server" in output
+    assert "{'port': 1}" in (project / "told.txt").read_text(encoding="utf-8")
