@@ -74,7 +74,7 @@ class Redactor:
         """The names of the known secrets that stand in the texts of a JSON text."""
         search, found = self._search, dict[str, None]()
         if search.finds(text):
-            _redacted(import_module("json").loads(text), lambda one: search.replace(one, found))
+            redacted_json(import_module("json").loads(text), lambda one: search.replace(one, found))
         return list(found)
 
     def redact(self, text: str) -> str:
@@ -94,21 +94,27 @@ class Redactor:
 
     def redact_json(self, value: Any) -> Any:
         """A JSON value with every text in it redacted, keys too; it stays JSON of the same structure."""
-        return _redacted(value, self.redact)
+        return redacted_json(value, self.redact)
 
 
-def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
+def redacted_json(value: Any, redact: Callable[[str], str]) -> Any:
+    """A JSON value with all its texts redacted.
+
+    Args:
+        value: any JSON value.
+        redact: takes secrets out of a text.
+    """
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
         return {
             redact(name): redact(_IN_HEADER + inner).removeprefix(_IN_HEADER)
             if isinstance(inner, str) and _IS_HEADER.search(name)
-            else _redacted(inner, redact)
+            else redacted_json(inner, redact)
             for name, inner in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_redacted(inner, redact) for inner in value]
+        return [redacted_json(inner, redact) for inner in value]
     return value
 
 

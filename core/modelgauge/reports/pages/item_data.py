@@ -7,13 +7,14 @@ markup: the page's script shows texts as texts.
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
 
+from modelgauge.config.redaction import redacted_json
 from modelgauge.data.item_records import Outcome, item_from_json, outcome
 from modelgauge.data.spans import TRACE
 from modelgauge.reports.failures import failure_key
@@ -109,11 +110,12 @@ class ItemTable:
     """The rows of a run's items, gathered while their records are written.
 
     Args:
-        redact: whether prompts, answers and contexts are left out.
+        redact: takes secrets out of a text; those that were known when the run was made are taken out already.
+        without_texts: whether prompts, answers and contexts are left out.
     """
 
-    def __init__(self, *, redact: bool = False) -> None:
-        self._redact = redact
+    def __init__(self, *, redact: Callable[[str], str] = str, without_texts: bool = False) -> None:
+        self._redact, self._without_texts = redact, without_texts
         self.number = 0
         self.states = Labels()
         self._labels: dict[str, Labels] = defaultdict(Labels)
@@ -135,14 +137,14 @@ class ItemTable:
             lines: in the order of the test.
         """
         left = iter(lines)
-        while part := [_read(line) for line in islice(left, PART)]:
-            if not self.number and not self._redact:
+        while part := [_read(line) for line in self._clean(list(islice(left, PART)))]:
+            if not self.number and not self._without_texts:
                 self._common = _common_beginning([row.question for _, row, _ in part])
             records = Packed()
             for line, row, record in part:
                 self._add(row)
                 kept = {name: record[name] for name in _IN_PAGES_WITHOUT_TEXTS if name in record}
-                records.add(to_json(kept) if self._redact else line)
+                records.add(to_json(kept) if self._without_texts else line)
             yield records.text()
 
     @property
@@ -195,6 +197,13 @@ class ItemTable:
         }
         yield "rows", packed(rows)
 
+    def _clean(self, lines: list[bytes]) -> list[bytes]:
+        """Lines without secrets; most have none, and are as they were."""
+        text = b"\n".join(lines).decode("utf-8", "replace")
+        if self._redact(text) == text:
+            return lines
+        return [_redacted(line, self._redact) for line in lines]
+
     def _add(self, row: Row) -> None:
         self.states.add(self.number, row.state)
         for columns, values in ((self._measured, row.measured), (self._used, row.used)):
@@ -204,9 +213,9 @@ class ItemTable:
         if row.started:
             self.started.append((row.started, row.used[SECONDS]))
         for failure in row.failures:
-            self._add_failure(failure[:3], "" if self._redact else failure[3])
+            self._add_failure(failure[:3], "" if self._without_texts else failure[3])
         texts = [row.id, "", "", ""]
-        if not self._redact:
+        if not self._without_texts:
             for name, label in row.labels.items():
                 self._labels[name].add(self.number, label)
             question = row.question.removeprefix(self._common)[:_SNIPPET]
@@ -229,6 +238,13 @@ class ItemTable:
         if len(values) < self.number:
             values.extend([math.nan] * (self.number - len(values)))
         return values
+
+
+def _redacted(line: bytes, redact: Callable[[str], str]) -> bytes:
+    try:
+        return to_json(redacted_json(from_json(line), redact))
+    except ValueError:  # it is no JSON, which is told where it is read
+        return line
 
 
 def _read(line: bytes) -> tuple[bytes, Row, dict[str, Any]]:

@@ -104,7 +104,8 @@ def write_runs(
     with SpooledTemporaryFile(_HELD, "w+", encoding="ascii", newline="\n") as blocks:
         views = []
         for number, run in enumerate(runs):
-            table = _write_blocks(number, run, blocks.write, without_texts=without_texts)
+            table = ItemTable(redact=redact, without_texts=without_texts)
+            _write_blocks(number, run, table, blocks.write)
             views.append(run_view(number, run, table, without_texts=without_texts))
         for name, content in pairs:
             blocks.write(_BLOCK.format(name, content))
@@ -131,16 +132,12 @@ def _title(runs: Sequence[RunView], comparison: Mapping[str, Any] | None) -> str
     return runs[0].title if len(runs) == 1 else f"{len(runs):,} runs"
 
 
-def _write_blocks(
-    number: int, run: RecordedRun, write: Callable[[str], object], *, without_texts: bool
-) -> ItemTable:
+def _write_blocks(number: int, run: RecordedRun, table: ItemTable, write: Callable[[str], object]) -> None:
     """Write the items of a run as named blocks of text: parts of whole records, and then the rows."""
-    table = ItemTable(redact=without_texts)
     for place, part in enumerate(table.parts(islice(run.items().lines(), MOST_ITEMS))):
         write(_BLOCK.format(f"run-{number}-part-{place}", part))
     for name, content in table.blocks():
         write(_BLOCK.format(f"run-{number}-{name}", content))
-    return table
 
 
 # --- files of this package -----------------------------------------------------------------------------

@@ -164,3 +164,13 @@ def test_the_parts_of_a_page_can_be_had_from_python(tmp_path):
     view = reports.run_view(0, record, table)
     assert view.verdict[0].startswith("1 of 3: right 0.33")
     assert view.title == "many on sut"
+
+
+def test_secrets_that_are_known_by_now_are_in_no_part_of_a_page(tmp_path):
+    secret = "sk-0123456789-secret"
+    run = _run(tmp_path, 3, f"my key is {secret}")
+    assert secret in json.dumps(_block(_page(run), "part-0"))
+    page = _page(run, redact=lambda text: text.replace(secret, "[secret a.b]"))
+    shown = page + json.dumps([_block(page, name) for name in ("rows", "texts", "part-0")])
+    assert secret not in shown
+    assert "my key is [secret a.b]" in shown

@@ -109,7 +109,7 @@ def test_how_it_was_run_has_settings_and_manifest(run):
     assert [title for title, _ in part.texts] == ["In a terminal"]
     assert f'"run_id": "{run.record.run_id}"' in part.folded[1]
     assert part.folded[1].endswith("more characters in run.json")
-    kept = parts_of(0, run, _table(run, redact=True), without_texts=True)[-1]
+    kept = parts_of(0, run, _table(run, without_texts=True), without_texts=True)[-1]
     assert kept.summary.startswith("test exam")
     assert kept.folded is None
 
