@@ -204,7 +204,8 @@ class Runner:
 
         async def manifest() -> dict[str, Any]:
             facts = await in_thread(lambda: surroundings(self._command, resolver.distributions), "manifest")
-            return {**facts, "inputs": inputs}
+            made: dict[str, Any] = self.options.redactor.redact_json({**facts, "inputs": inputs})
+            return made  # also for observers
 
         plugins = await in_thread(self.plugins, "plugins")
         observers = [*self._observers, plugins]

@@ -359,3 +359,10 @@ def test_a_run_that_is_resumed_or_measured_again_is_compared_too(ran, run):
     assert ended.code == 1
     assert ended.json["comparison"]["baseline"]["sut_uid"] == "good"
     assert run("rescore", "latest", "--fail-if-worse", plugin=False).code == 2
+
+
+def test_below_the_table_of_several_suts_the_first_measurement_of_each_test_is_compared(ran):
+    out = " ".join(ran("good", "--sut", "bad").out.split())
+    assert "differs bad is lower than good by 40 points" in out
+    assert "length:" not in out
+    assert "Adjusted for 2 comparisons; intervals are not." in out

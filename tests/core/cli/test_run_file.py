@@ -55,12 +55,30 @@ def test_a_file_says_what_is_run_and_the_record_holds_it(suite, here):
     assert not (folder / "report.html").exists()
 
 
-def test_secrets_in_the_file_are_not_recorded(suite, here, monkeypatch):
+OBSERVER = """
+import json
+from modelgauge import hookimpl
+
+
+@hookimpl
+def modelgauge_run_started(run):
+    with open("seen.json", "w") as file:
+        json.dump(run["inputs"], file)
+"""
+
+
+def test_secrets_in_the_file_are_neither_recorded_nor_shown_to_observers(suite, here, monkeypatch):
     monkeypatch.setenv("ACME_TOKEN", "a-secret-value-of-acme")
-    text = SUITE.replace('"echo"', '"secretive"') + "# a-secret-value-of-acme\n"
-    ended = suite(text, "--json")
+    (here / "observer.py").write_text(OBSERVER, encoding="utf-8")
+    text = SUITE.replace('"echo"', '"secretive"').replace(
+        '"../plugin.py"', '"../plugin.py", "../observer.py"'
+    )
+    ended = suite(text + "# a-secret-value-of-acme\n", "--json")
     assert ended.code == 0
-    for path in (here / "run_data" / "runs").glob("*/run.json"):
+    manifests = [*(here / "run_data" / "runs").glob("*/run.json")]
+    assert len(manifests) == 4
+    for path in (here / "seen.json", *manifests):
+        assert "max_test_items = 5" in path.read_text(encoding="utf-8")
         assert "a-secret-value" not in path.read_text(encoding="utf-8")
 
 

@@ -118,7 +118,7 @@ def run_test(
     baseline = pop_baseline(app, given)
     of_datasets, inputs = pop_dataset_tests(app, given, tests)
     if app.run_file is not None:
-        inputs |= {"run_file": {name: app.redact(text) for name, text in app.run_file.items()}}
+        inputs |= {"run_file": app.run_file}
     if not tests and not of_datasets:
         raise click.UsageError("Missing option '--test', or '--dataset' with '--metric'.")
     pairs: tuple[list[Any], list[str]] = [*tests, *of_datasets], list(suts)
