@@ -13,7 +13,7 @@ from modelgauge.reports.comparisons.tables import add_differences, add_leaderboa
 from modelgauge.reports.comparisons.words import METHODS, VERDICTS, listed, short_json, unit_of
 from modelgauge.reports.layout import Page, Style, counted, one_line
 
-_DETAILED = 6  # comparisons that are answered one by one
+_DETAILED = 6  # comparisons that are answered one by one, and candidates that are named in the question
 _MOST_OF_A_LINE = 2000  # characters: names may be of any length, and hold line breaks
 _MANY = 30  # comparisons, of which none is shown in full where all stand in a matrix
 _MOST_LINES = 3  # of what is said of single tests
@@ -60,7 +60,8 @@ def question(comparison: Comparison) -> str:
     baseline = comparison.baseline.label
     if len(labels) == 1:
         return f"Is {labels[0]} better than {baseline}{on}?"
-    return f"Are {listed(labels)} better than {baseline}{on}?"
+    named = listed(labels) if len(labels) <= _DETAILED else counted(len(labels), "candidate")
+    return f"Are {named} better than {baseline}{on}?"
 
 
 def answers(comparison: Comparison) -> Iterator[str]:

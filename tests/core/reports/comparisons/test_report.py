@@ -317,3 +317,11 @@ def test_of_many_leaderboards_the_ranks_stand_in_one_table():
     head = shown.index("Ranks that each system may have")
     assert shown[head + 1].split() == ["Test", "A", "B", "C"]
     assert shown[head + 3].split() == ["task_0", "2", "1", "to", "2"]
+
+
+def test_many_candidates_are_counted_in_the_question():
+    few, many = (
+        lines_of(comparison(*(row(candidate=f"B{place}") for place in range(number))))[0] for number in (6, 7)
+    )
+    assert few == "Are B0, B1, B2, B3, B4 and B5 better than A on gsm8k?"
+    assert many == "Are 7 candidates better than A on gsm8k?"
