@@ -76,6 +76,8 @@ class TestItemRecord(Frozen):
         measured = ", ".join(f"{name} = {exact(value)}" for name, value in self.measurements.items())
         return f"<TestItemRecord {self.index}: {self.test_item.id}, {beginning(measured, 200) or 'nothing measured'}>"
 
+    __str__ = __repr__  # pydantic's has all fields
+
     @property
     def failures(self) -> tuple[RepeatFailure, ...]:
         """What failed of it."""
@@ -128,6 +130,8 @@ class TestItemExceptionRecord(Frozen):
         """Summarize the item in a line."""
         why = beginning(f"{self.error_type}: {self.message}", 200)
         return f"<TestItemExceptionRecord {self.index}: {self.test_item.id}, failed at {self.stage}: {why}>"
+
+    __str__ = __repr__  # pydantic's has all fields
 
     @property
     def failures(self) -> tuple["TestItemExceptionRecord"]:

@@ -216,6 +216,8 @@ class TestRecord(Frozen):
         result = "" if first is None else f", {first[0]} {value_text(first[1])}"
         return f"<TestRecord {self.run_id}: {self.test_uid} on {self.sut_name}, {self._scored()}{result}>"
 
+    __str__ = __repr__  # pydantic's has all fields
+
     def _scored(self) -> str:
         counts = self.counts
         failed = f", {counts.failed:,} failed" if counts.failed else ""

@@ -78,7 +78,9 @@ def test_a_record_shows_its_results_and_says_how_many_items_failed(record):
 
 def test_records_of_items_are_short(record):
     scored, failed = record.test_item_records[0], record.test_item_exceptions[0]
-    assert repr(scored) == "<TestItemRecord 0: yes, good = 1>"
+    assert repr(scored) == f"{scored}" == "<TestItemRecord 0: yes, good = 1>"
+    assert str(record) == repr(record)
+    assert str(failed) == repr(failed)
     assert repr(failed).startswith("<TestItemExceptionRecord 2: fails, failed at sut: ValueError: <script>")
     long = failed.replaced(message="word " * 1000)
     assert len(repr(long)) < 300
