@@ -56,7 +56,7 @@ def write_reports(runs: Iterable[RecordedRun], *, redact: Callable[[str], str] =
         path = run.folder.path / REPORT
         try:
             with writing(path) as write:
-                write_runs([run], write, redact=redact)
+                write_runs([run], write, redact=redact, just_ended=True)
         except Exception as error:  # noqa: BLE001  no run is lost for the sake of its page
             yield f"{path} was not written: {type(error).__name__}: {error}. Write it by: {run.command('report')}"
 
@@ -83,6 +83,7 @@ def write_runs(
     pairs: Iterable[tuple[str, str]] = (),
     not_compared: str = "",
     redact: Callable[[str], str] = str,
+    just_ended: bool = False,
     without_texts: bool = False,
 ) -> None:
     """Write the page of runs.
@@ -94,6 +95,7 @@ def write_runs(
         pairs: blocks of data with their names: which items are compared.
         not_compared: why there is no comparison, where a reader will ask.
         redact: takes secrets out of a text.
+        just_ended: whether the journals were written with the secrets of this moment, and have none of them.
         without_texts: leave out prompts, answers and contexts.
 
     Raises:
@@ -104,7 +106,7 @@ def write_runs(
     with SpooledTemporaryFile(_HELD, "w+", encoding="ascii", newline="\n") as blocks:
         views = []
         for number, run in enumerate(runs):
-            table = ItemTable(redact=redact, without_texts=without_texts)
+            table = ItemTable(redact=str if just_ended else redact, without_texts=without_texts)
             _write_blocks(number, run, table, blocks.write)
             views.append(run_view(number, run, table, without_texts=without_texts))
         for name, content in pairs:
