@@ -118,7 +118,9 @@ class WorkDescription(Frozen):
             thresholds=dict(test.thresholds),
             ranges=recorded_ranges(test.measurement_ranges),
             directions=known_directions(test.measurement_directions, test.thresholds),
-            own_methods=tuple([name for name in _METHODS if _defines(type(test), name)]),
+            own_methods=tuple(
+                [one for one in _METHODS if getattr(type(test), one) is not getattr(PromptResponseTest, one)]
+            ),
             options=options.recorded(),
             **annotators_of(work),
         )
@@ -160,7 +162,3 @@ def annotators_of(work: Work) -> dict[str, Any]:
 def _made(owner: Any) -> dict[str, Any]:
     made: dict[str, Any] = owner.initialization.model_dump(mode="json")
     return made
-
-
-def _defines(cls: type[PromptResponseTest], method: str) -> bool:
-    return getattr(cls, method) is not getattr(PromptResponseTest, method)

@@ -99,7 +99,10 @@ class Measurer:
                 binary.append(name)
                 continue
             values[name] = measurement(name, value)
-            if type(value) is not float and _is_numpys_bool(value):
+            if type(value) is not float and type(value).__name__ in (
+                "bool_",
+                "bool",
+            ):  # numpy's, not imported
                 binary.append(name)
         for name, (low, high) in self._ranges.items():
             if name in values and not low <= values[name] <= high:
@@ -115,10 +118,6 @@ def _measures_in_part(cls: type[PromptResponseTest]) -> bool:
     both = {"measure_quality", "measure_in_part"}
     last = next(kind for kind in cls.__mro__ if both & vars(kind).keys())
     return last is not PromptResponseTest and "measure_in_part" in vars(last)
-
-
-def _is_numpys_bool(value: object) -> bool:
-    return type(value).__name__ in ("bool_", "bool")  # without importing numpy
 
 
 class Reducer(NamedTuple):
