@@ -1,4 +1,4 @@
-"""What it costs to start: importing the library, `modelgauge --help`, `modelgauge list` with 100 plugins installed.
+"""What it costs to start: importing the library, and with 100 plugins `modelgauge --help`, `list` and a Tab in a shell.
 
 Run by hand: uv run python benchmarks/startup.py
 """
@@ -48,9 +48,9 @@ def install_plugins(folder: Path) -> None:
         )
 
 
-def seconds(arguments: Sequence[str], path: Path | None = None) -> float:
+def seconds(arguments: Sequence[str], path: Path | None = None, **more: str) -> float:
     """Median wall time of a Python process."""
-    env = {**os.environ, **({"PYTHONPATH": str(path)} if path else {})}
+    env = {**os.environ, **({"PYTHONPATH": str(path)} if path else {}), **more}
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled once, not at each start
     times = []
     for _ in range(RUNS + 1):
@@ -89,6 +89,12 @@ def main() -> None:
             print(
                 f"| {name} | {1000 * took:.0f} ms | {1000 * (took - bare):.0f} ms | {limit} | imports of heavy: {heavy}"
             )
+        line = "modelgauge run-test --test test_9"
+        asked = {"_MODELGAUGE_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": "3"}
+        took = seconds(["-m", "modelgauge"], folder, **asked)
+        print(
+            f"| {line} Tab, {PLUGINS} plugins | {1000 * took:.0f} ms | {1000 * (took - bare):.0f} ms | 300 ms |"
+        )
 
 
 if __name__ == "__main__":
