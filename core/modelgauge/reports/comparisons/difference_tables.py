@@ -1,7 +1,7 @@
 """The differences of a comparison in tables, one for each axis that can hold several: terminal and page show them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from modelgauge.comparison.result import (
     Comparison,
@@ -58,11 +58,13 @@ class DifferenceTable:
         unit: of all of them.
         direction: which values are the better ones; None where that is not known.
         lines: its rows.
+        of: the only measurement, where no column has it and other tables have other ones; else empty.
     """
 
     unit: Unit
     direction: Direction | None
     lines: list[DifferenceLine] = field(default_factory=list)
+    of: str = ""
 
     @property
     def about(self) -> str:
@@ -71,7 +73,8 @@ class DifferenceTable:
             f", {self.direction} is better" if self.direction else "; which values are better is not known"
         )
         points = f" in {self.unit.name}" if self.unit.name else ""
-        return f"Candidate less baseline{points}{better}"
+        start = f"{self.of}: candidate" if self.of else "Candidate"
+        return f"{start} less baseline{points}{better}"
 
     @property
     def ends(self) -> list[float]:
@@ -133,7 +136,12 @@ def difference_tables(
         table_of(comparison.comparisons[place]).lines.extend(_lines(place, comparison, arrow, labelled))
     for mean in comparison.macro:
         table_of(mean).lines.append(_mean_line(mean, comparison))
-    return [*tables.values()]
+    return [replace(one, of=_unnamed(one)) if len(tables) > 1 else one for one in tables.values()]
+
+
+def _unnamed(table: DifferenceTable) -> str:
+    """The only measurement of a table, where none of its columns has it."""
+    return "" if any(head == NAMES[1] for head, _ in table.names()) else table.lines[0].names[1]
 
 
 def _by_test(rows: Sequence[MeasurementComparison]) -> list[int]:

@@ -325,3 +325,14 @@ def test_many_candidates_are_counted_in_the_question():
     )
     assert few == "Are B0, B1, B2, B3, B4 and B5 better than A on gsm8k?"
     assert many == "Are 7 candidates better than A on gsm8k?"
+
+
+def test_a_table_without_a_column_of_measurements_says_which_it_shows():
+    rows = [
+        row(candidate=label, **other)
+        for other in ({}, {"measurement": "words", "value_range": None})
+        for label in "BC"
+    ]
+    shown = lines_of(comparison(*rows), width=100)
+    assert "accuracy: candidate less baseline in points, higher is better" in shown
+    assert "words: candidate less baseline, higher is better" in shown
