@@ -184,7 +184,7 @@ def test_parts_below_the_first_screen_open_and_are_printed(report, visit):
     page = visit(report((_test(), FakeSUT("half", _answer))))
     part = page.locator("details.more", has_text="How it was run")
     assert part.locator("h2").first.is_hidden()
-    part.locator("summary").click()
+    part.locator("summary").first.click()
     assert "modelgauge show" in part.inner_text()
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator("details.more:not([open])").count() == 0

@@ -5,6 +5,7 @@ markup: the page's script shows texts as texts.
 """
 
 import math
+import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,6 +46,7 @@ _USAGE = {
     "cost_usd": "dollars",
 }
 SECONDS = "seconds"
+_SENTENCE_END = re.compile(r"\n\n|[.?!]\s+")
 _UNUSUAL = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
@@ -304,11 +306,10 @@ def _labels(contexts: Iterable[Any], annotations: Iterable[Mapping[str, Any]]) -
 
 
 def _common_beginning(questions: list[str]) -> str:
-    """What all questions begin with, up to the end of a paragraph: instructions and examples."""
+    """What all questions begin with, up to the end of a paragraph or sentence: instructions and examples."""
     if len(questions) < _FEW:
         return ""
     first, last = min(questions), max(questions)  # what these share, all between them share
-    same = next(
-        (place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), 0
-    )
-    return first[: first.rfind("\n\n", 0, same) + 2] if "\n\n" in first[:same] else ""
+    differ = (place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
+    same = first[: next(differ, 0)]
+    return same[: max((end.end() for end in _SENTENCE_END.finditer(same)), default=0)]

@@ -174,3 +174,19 @@ def test_secrets_that_are_known_by_now_are_in_no_part_of_a_page(tmp_path):
     shown = page + json.dumps([_block(page, name) for name in ("rows", "texts", "part-0")])
     assert secret not in shown
     assert "my key is [secret a.b]" in shown
+
+
+@pytest.mark.parametrize(
+    ("questions", "common"),
+    [
+        (["Do you return? Go left.", "Do you return? Go right.", "Do you return? Stay."], "Do you return?"),
+        (["What is 1?", "What is 2?", "What is 3?"], ""),
+        (["Rules.\n\nQ: a", "Rules.\n\nQ: b", "Rules.\n\nQ: c"], "Rules."),
+        (["The same. a", "The same. b"], ""),
+    ],
+)
+def test_what_all_questions_begin_with_stands_once(tmp_path, questions, common):
+    record = run_test(FakeTest("t", questions, lambda _: {"x": 1.0}), FakeSUT("s", "a"), data_dir=tmp_path)
+    page = _page(recorded_run(RunFolder(tmp_path / "runs" / record.run_id)))
+    assert _block(page, "rows")[0]["common"] == common
+    assert _block(page, "texts")[0][1] == questions[0].removeprefix(common).strip()
