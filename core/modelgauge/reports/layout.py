@@ -59,6 +59,7 @@ def columns(
     folds: Mapping[str, int] = _NOTHING,
     right: Collection[str] = (),
     drawn: Collection[str] = (),
+    optional: Collection[str] = (),
     rule: str = "",
 ) -> str:
     """Rows as aligned columns, of which none is ever cut; nothing for no rows.
@@ -74,6 +75,7 @@ def columns(
         folds: the columns of text, and how wide each is at least.
         right: the columns that are aligned on the right.
         drawn: the columns whose white space is part of a drawing.
+        optional: the columns that are left out where there is no room.
         rule: the character of the line below the head.
     """
     if not rows:
@@ -86,7 +88,7 @@ def columns(
     gap = _GAP + " " * bool(rule)
     room = sys.maxsize if width is None else width - len(indent)
     kept = _side_by_side(every, room, gap)
-    below = [one for one in every if one not in kept]
+    below = [one for one in every if one not in kept and one.name not in optional]
     lines = [gap.join(one.padded(one.name) for one in kept)] if head else []
     if rule:
         lines.append(rule * (sum(one.width for one in kept) + len(gap) * (len(kept) - 1)))
@@ -273,6 +275,7 @@ class Page:
         folds: Mapping[str, int],
         right: Collection[str] = (),
         drawn: Collection[str] = (),
+        optional: Collection[str] = (),
     ) -> None:
         """Add a table, and an empty line behind it; see `columns`."""
         shown = [[self.redact(cell) for cell in row] for row in rows]
@@ -283,6 +286,7 @@ class Page:
             folds=folds,
             right=right,
             drawn=drawn,
+            optional=optional,
             rule="─" if self.style.symbols else "-",
         )
         first, _, rest = text.partition("\n")

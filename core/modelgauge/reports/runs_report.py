@@ -27,7 +27,6 @@ from modelgauge.runs.recorded_run import RecordedRun, higher_cap
 _RESULTS = 3  # of one run, where there is room
 _ROWS = 12  # that are filled with further results
 _LONGEST_HEAD = 12
-_WIDE = 70  # characters, below which times would stand on lines of their own
 _TIME = "   time"  # as wide as most times, so that tables of like runs look alike
 _TROUBLES = 5
 
@@ -98,14 +97,17 @@ def _add_table(runs: Sequence[RecordedRun], page: Page) -> None:
         True,
         *(any(row[at] for row in rows) for at in range(4, 8)),
     ]
-    needed[-1] = needed[-1] and (costs or page.style.width >= _WIDE)
     if len(known) == 1 and len(name := known.pop()) <= _LONGEST_HEAD:
         head[3], needed[2] = name, False
     table = [
         [cell for cell, is_needed in zip(row, needed, strict=True) if is_needed] for row in (head, *rows)
     ]
     page.add_table(
-        table[1:], table[0], folds={"Test": 8, "SUT": 3, "Result": 6}, right={"n", "failed", _TIME, "cost"}
+        table[1:],
+        table[0],
+        folds={"Test": 8, "SUT": 3, "Result": 6},
+        right={"n", "failed", _TIME, "cost"},
+        optional={_TIME},
     )
 
 
