@@ -35,6 +35,8 @@ SUTName = PromptResponseSUT[Any, Any] | str
 AnnotatorName = CompletionAnnotator[Any] | str
 T = TypeVar("T")
 
+_MOST_TESTS = 2  # whose missing data one error describes; further ones are named
+
 
 @dataclass(slots=True)
 class Resolver:
@@ -167,26 +169,30 @@ class Resolver:
         self, error: ModelGaugeError, tests: Sequence[PromptResponseTest]
     ) -> ModelGaugeError:
         """Add data that is missing, and would not be fetched, to the error of missing secrets."""
-        lines = [
-            line
-            for test in (tests if self.dependencies.offline else ())
-            for line in self.dependencies.missing(_owner(test), declared(test, "get_dependencies"))
-        ]
-        if not lines:
+        sources = {_owner(test): declared(test, "get_dependencies") for test in tests}
+        missing = {
+            uid: lines
+            for uid, wanted in (sources.items() if self.dependencies.offline else ())
+            if (lines := self.dependencies.missing(uid, wanted))
+        }
+        if not missing:
             return error
-        return UsageError("\n".join([error.problem, "Data is missing too:", *lines]), fix=error.fix)
+        listed, more = list(missing)[:_MOST_TESTS], list(missing)[_MOST_TESTS:]
+        lines = [line for uid in listed for line in missing[uid]]
+        problem = "\n".join([error.problem, "Data is missing too:", *lines, *_also_without_data(more)])
+        return UsageError(problem, fix=error.fix)
 
     def _data(self, tests: Iterable[PromptResponseTest]) -> dict[str, dict[str, ResolvedDependency]]:
         wanted = {_owner(test): declared(test, "get_dependencies") for test in tests}
         self.dependencies.check_names(wanted)
         found: dict[str, dict[str, ResolvedDependency]] = {}
-        failures: list[ModelGaugeError] = []
+        failures: dict[str, ModelGaugeError] = {}
         for uid, sources in wanted.items():
             try:
                 found[uid] = self.dependencies.resolve_all(uid, sources)
             except (DependencyError, InputFileError) as error:
-                failures.append(error)
-        _raise_together(failures)
+                failures[uid] = error
+        _raise_together([*failures.values()][:_MOST_TESTS], _also_without_data([*failures][_MOST_TESTS:]))
         return found
 
     def _annotators(self, names: Mapping[str, AnnotatorName]) -> dict[str, CompletionAnnotator[Any]]:
@@ -242,15 +248,24 @@ def _warn_of(left_out: Mapping[str, IncompatibleError]) -> None:
         warnings.warn(f"{many} left out: {', '.join(left_out)}. {problem}", stacklevel=3)
 
 
-def _raise_together(failures: Sequence[ModelGaugeError]) -> None:
-    """Raise several errors as one, which ends with the fix of the last."""
+def _also_without_data(uids: Sequence[str]) -> list[str]:
+    """A line that names further tests without data, and the command that says what each needs; none for no tests."""
+    if not uids:
+        return []
+    command = f"modelgauge dependencies list --test {uids[0]}"
+    tests = "1 more test lacks" if len(uids) == 1 else f"{len(uids)} more tests lack"
+    return [f"{tests} data: {', '.join(uids)}. See what a test needs: {command}"]
+
+
+def _raise_together(failures: Sequence[ModelGaugeError], notes: Sequence[str] = ()) -> None:
+    """Raise several errors as one, which ends with the fix of the last, and with the notes."""
     if not failures:
         return
     *others, last = failures
     if not others:
         raise last
     problem = "\n".join([*map(str, others), last.problem])
-    raise type(last)(problem, fix=last.fix)
+    raise type(last)(problem, fix="\n".join([last.fix, *notes]))
 
 
 def _owner(test: PromptResponseTest) -> str:

@@ -12,6 +12,7 @@ from modelgauge import (
     RequiredSecret,
     SecretDescription,
     TestItem,
+    WebData,
     hookimpl,
 )
 from modelgauge.config.secrets import SecretStore
@@ -253,3 +254,16 @@ def test_what_a_judge_cannot_declare_names_the_method(resolver):
     test = type("OfJudge", (Asks,), {"get_annotators": lambda self: {"judge": judge}})("of_judge")
     with pytest.raises(DefinitionError, match="get_suts of 'judge' failed: KeyError"):
         resolver.works([test], [Named("sut")])
+
+
+@pytest.mark.parametrize(("sut", "kind"), [("helper", DependencyMissingError), ("acme", UsageError)])
+def test_data_that_many_tests_lack_is_described_for_the_first_and_the_others_are_named(resolver, sut, kind):
+    class Needing(Asks):
+        def get_dependencies(self):
+            return {"questions": WebData("https://example.org/questions", sha256="0" * 64)}
+
+    with pytest.raises(kind) as caught:
+        resolver.works([Needing(uid) for uid in ("one", "two", "three", "four")], [sut])
+    told = str(caught.value)
+    assert told.count("is not on this machine") == 2
+    assert "2 more tests lack data: three, four. See what a test needs: " in told
