@@ -79,12 +79,27 @@ class Condition:
         Raises:
             InvalidOptionError: the message suggests the nearest.
         """
-        names = list(dict.fromkeys(known))
-        if self.name not in names:
-            raise InvalidOptionError(
-                f"There is no {self.name!r} for the condition '{self}'.",
-                fix=f"{did_you_mean(self.name, names)}The {what} are: {', '.join(names) or 'none'}.",
-            )
+        check_known(self.name, known, what, f"for the condition '{self}'")
 
     def __str__(self) -> str:
         return f"{self.name} {self.operator} {self.number:.15g}"
+
+
+def check_known(name: str, known: Iterable[str], what: str, purpose: str) -> None:
+    """Refuse a name that nothing has.
+
+    Args:
+        name: what was given.
+        known: the names that there are.
+        what: they name, in the plural.
+        purpose: what the name was given for.
+
+    Raises:
+        InvalidOptionError: the message suggests the nearest.
+    """
+    names = list(dict.fromkeys(known))
+    if name not in names:
+        raise InvalidOptionError(
+            f"There is no {name!r} {purpose}.",
+            fix=f"{did_you_mean(name, names)}The {what} are: {', '.join(names) or 'none'}.",
+        )

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from modelgauge.data.conditions import Condition
+from modelgauge.data.conditions import Condition, check_known
 from modelgauge.data.item_records import ItemRecord, outcome_of
 from modelgauge.errors import UnknownNameError
 from modelgauge.runs.recorded_run import RecordedRun
@@ -54,7 +54,7 @@ class Selection:
                 if fewest
                 else sorted(wanted, key=self._rank)
             )
-            Condition(name, "==", 0.0).check_name(known, "measurements")
+            check_known(name, known, "measurements", "to sort by")
             wanted = iter(chosen)
         for number, record in enumerate(wanted):
             if number == self.limit:

@@ -76,6 +76,7 @@ def test_the_items_of_several_runs_stand_below_the_names_of_theirs(run):
     assert sorted(heads) == ["judged on echo", "judged on text_only"]
     assert lines[1] == ""
     assert lines.count("2 items.") == 2
+    assert lines[lines.index(heads[1]) - 2 :][:2] == ["2 items.", ""]
 
 
 def test_a_damaged_run_of_a_command_does_not_hide_the_others(run):
@@ -303,5 +304,6 @@ def test_each_prompt_of_an_item_that_failed_is_shown_once(run, here):
         "    flaky",
     ]
     assert shown.count("  prompt\n    number 3\n") == 1
+    assert "\n\n  FAILED at sut (flaky)" not in shown
     assert shown.count("be kind") == 1
     assert "measured" not in shown

@@ -63,8 +63,14 @@ def test_outcomes_have_one_word_each(run):
 def test_what_is_not_there_is_an_error_with_the_nearest(run):
     with pytest.raises(UnknownNameError, match=r"no item 'n55'.*Did you mean 'n5'"):
         _ids(run, ids=("n55",))
-    for wanted in ({"conditions": (Condition("od", "==", 1),)}, {"sort": "od"}):
-        with pytest.raises(InvalidOptionError, match=r"Did you mean 'odd'\? The measurements are: odd, size"):
+    for wanted, purpose in (
+        ({"conditions": (Condition("od", "==", 1),)}, "for the condition 'od == 1'"),
+        ({"sort": "-od"}, "to sort by"),
+    ):
+        with pytest.raises(
+            InvalidOptionError,
+            match=rf"no 'od' {purpose}\. Did you mean 'odd'\? The measurements are: odd, size",
+        ):
             _ids(run, **wanted)
 
 

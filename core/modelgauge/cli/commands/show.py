@@ -93,9 +93,9 @@ def show(
     if not (items or failures or selection):
         app.show_report(runs, shown_by="show", details=verbose, differences=differences_of(app, runs))
         return
-    for one in runs:
+    for number, one in enumerate(runs):
         if len(runs) > 1:
-            app.show(f"{one.record.test_uid} on {one.record.sut_name}\n")
+            app.show("\n" * (number > 0) + f"{one.record.test_uid} on {one.record.sut_name}\n")
         if selection:
             _show_selected(app, one, selection)
         else:
@@ -126,9 +126,7 @@ def _show_selected(app: App, run: RecordedRun, selection: Selection) -> None:
 
 
 def _show_item(app: App, record: ItemRecord) -> None:
-    app.show("\n".join([*_item_lines(record), ""]))
-    for failure in record.failures:
-        app.show(f"{_failed(failure)}\n")
+    app.show("\n".join([*_item_lines(record), *map(_failed, record.failures), ""]))
 
 
 def shown_runs(app: App, name: str) -> Sequence[RecordedRun]:
