@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 FAILED, USAGE, TOO_MANY_ERRORS, STOPPED, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 70, 130
 
+_WHOLE_SENTENCE = 1_000  # characters; the first sentence of a help is never cut
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _MAKE_ROOM = (
     "Make room, or send the output elsewhere. `modelgauge runs` lists the runs that were made, and "
@@ -130,7 +131,6 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, by section."""
         sections: dict[str, list[tuple[str, str]]] = {}
-        width = formatter.width - 6 - max(map(len, self.list_commands(ctx)), default=0)
         for name in self.list_commands(ctx):
             lazy = self.lazy.get(name)
             if lazy is not None:
@@ -139,7 +139,7 @@ class LazyGroup(click.Group):
             command = self.get_command(ctx, name)
             if command is not None and not command.hidden:
                 section = "From plugins" if self.lazy else "Commands"
-                sections.setdefault(section, []).append((name, command.get_short_help_str(width)))
+                sections.setdefault(section, []).append((name, command.get_short_help_str(_WHOLE_SENTENCE)))
         for section, rows in sections.items():
             with formatter.section(section):
                 formatter.write_dl(rows)

@@ -60,3 +60,11 @@ def test_help_is_as_wide_as_the_terminal(capsys, monkeypatch, columns, widest) -
     assert cli.main(["compare", "--help"], standalone_mode=False) == 0
     _, _, options = capsys.readouterr().out.partition("\nWhat to compare:")
     assert widest - 15 < max(map(len, options.splitlines())) <= widest
+
+
+@pytest.mark.parametrize("command", [[], ["cache"], ["runs"]])
+def test_what_a_command_does_is_never_cut_in_the_list_of_commands(capsys, monkeypatch, command) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main([*command, "--help"], standalone_mode=False) == 0
+    _, _, shown = capsys.readouterr().out.partition("\n")
+    assert "...\n" not in shown
