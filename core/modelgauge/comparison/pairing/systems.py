@@ -152,7 +152,7 @@ def _baseline(found: Sequence[MeasuredSystem], sut: str | None) -> MeasuredSyste
     if sut is None:
         raise RecordError(
             f"'{given}' has runs of {len(suts)} SUTs, and the baseline is one: {', '.join(suts)}.",
-            fix=f"Say which: --baseline-sut {shlex.quote(suts[0])} (in Python baseline_sut={suts[0]!r}), "
+            fix=f"Say which: `compare --baseline-sut {shlex.quote(suts[0])}` (in Python baseline_sut={suts[0]!r}), "
             "or name its run.",
         )
     raise RecordError(
