@@ -17,14 +17,14 @@ from modelgauge.data.json_values import check_exact
 from modelgauge.data.records import TestRecord
 from modelgauge.dependencies import DependencyStore
 from modelgauge.engine.bookkeeping.failures import message_of, place_of
+from modelgauge.engine.items.measurer import reducer
+from modelgauge.engine.items.source import chosen
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.loop.threads import in_thread
-from modelgauge.engine.measurer import reducer
 from modelgauge.engine.observers import Observer
 from modelgauge.engine.planning import Plan, Planner
 from modelgauge.engine.run import Run
 from modelgauge.engine.run_files.manifest import surroundings, versions_of
-from modelgauge.engine.source import chosen
 from modelgauge.engine.work import Work
 from modelgauge.errors import InvalidOptionError, ModelGaugeError, RecordError, RunStoppedError, UsageError
 from modelgauge.files.regular import real_path

@@ -9,7 +9,7 @@ from typing import Any
 from modelgauge.data.annotations import PromptInteractionAnnotations
 from modelgauge.data.item_records import ItemRecord, TestItemRecord
 from modelgauge.data.results import RecordedRange, Threshold
-from modelgauge.engine.measurer import Reducer, reduced
+from modelgauge.engine.items.measurer import Reducer, reduced
 from modelgauge.errors import ModelGaugeError
 
 _TOLERANCE = 1e-9

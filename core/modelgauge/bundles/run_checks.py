@@ -15,9 +15,9 @@ from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN, PYTEST, RecordedRange, normalized_result
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import WorkDescription
-from modelgauge.engine.measurer import reducer
+from modelgauge.engine.items.measurer import reducer
+from modelgauge.engine.items.scored_items import JournalIndex
 from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RECORD, TOTALS, RunFolder, whole_lines
-from modelgauge.engine.scored_items import JournalIndex
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import InvalidDataError, ModelGaugeError, RecordError
 from modelgauge.runs.state import recorded_run

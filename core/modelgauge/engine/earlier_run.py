@@ -20,13 +20,13 @@ from modelgauge.data.item_records import (
 from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import ConcurrencyChange
-from modelgauge.engine.answers import Answered, Answerer, Failed
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, StageError, message_of, place_of
 from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.items.answers import Answered, Answerer, Failed
+from modelgauge.engine.items.scored_items import JournalIndex
+from modelgauge.engine.items.source import NumberedItem
 from modelgauge.engine.run_files.folder import MANIFEST, RECORD, RunFolder, unreadable, whole_lines
 from modelgauge.engine.run_files.journal import without_contexts
-from modelgauge.engine.scored_items import JournalIndex
-from modelgauge.engine.source import NumberedItem
 from modelgauge.engine.totals import Totals, read_totals
 from modelgauge.errors import ModelGaugeError, RecordError, RedactedAnswerError
 from modelgauge.files.regular import check_regular, opened

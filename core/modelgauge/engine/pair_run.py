@@ -24,14 +24,14 @@ from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.limits import AdaptiveLimiter, window_of
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.earlier_run import EarlierSessions
-from modelgauge.engine.item import ItemWorker
-from modelgauge.engine.item_ids import Ids
+from modelgauge.engine.items.item import ItemWorker
+from modelgauge.engine.items.item_ids import Ids
+from modelgauge.engine.items.scored_items import JournalIndex
+from modelgauge.engine.items.source import ItemSource, NumberedItem, check_cluster, chosen
 from modelgauge.engine.loop.threads import OneThread, in_thread
 from modelgauge.engine.observers import Observers
 from modelgauge.engine.run_files.journal import JOURNAL_VERSION, JournalFile, line_of
 from modelgauge.engine.run_files.writer import Writer
-from modelgauge.engine.scored_items import JournalIndex
-from modelgauge.engine.source import ItemSource, NumberedItem, check_cluster, chosen
 from modelgauge.engine.totals import TotalsFile
 from modelgauge.engine.work import Work
 from modelgauge.engine.workers import Workers

@@ -18,9 +18,9 @@ from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.calls.ask_sut import translated
 from modelgauge.engine.calls.splitting import always_splits, joined, note_key, single_prompts
 from modelgauge.engine.calls.traits import JudgeSUTs, Owner, declared_response, keys_of, learn_secrets
-from modelgauge.engine.item import checked_choice
-from modelgauge.engine.item_ids import DigestSet
-from modelgauge.engine.source import chosen
+from modelgauge.engine.items.item import checked_choice
+from modelgauge.engine.items.item_ids import DigestSet
+from modelgauge.engine.items.source import chosen
 from modelgauge.engine.work import Work
 from modelgauge.errors import CacheError, RunStoppedError
 from modelgauge.interfaces.annotator import cost_of_each, request_of

@@ -14,7 +14,6 @@ from modelgauge.cache.opening import open_cache
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTResponse
-from modelgauge.engine.answers import Answerer, Asking, asking_cases, asking_sut
 from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally, judge_keys
 from modelgauge.engine.calls.ask_sut import ask_sut
@@ -24,11 +23,12 @@ from modelgauge.engine.calls.lookups import Lookups
 from modelgauge.engine.calls.services import Services
 from modelgauge.engine.calls.traits import JudgeSUTs, Owner, is_cached, learn_secrets
 from modelgauge.engine.earlier_run import RecordedAnswers
-from modelgauge.engine.item import ItemWorker
+from modelgauge.engine.items.answers import Answerer, Asking, asking_cases, asking_sut
+from modelgauge.engine.items.item import ItemWorker
+from modelgauge.engine.items.measurer import Measurer, reducer
 from modelgauge.engine.loop.deadlines import Deadlines, in_this_task
 from modelgauge.engine.loop.stalls import watching_the_loop
 from modelgauge.engine.loop.threads import CallPool, in_thread
-from modelgauge.engine.measurer import Measurer, reducer
 from modelgauge.engine.run_files.writer import Writer
 from modelgauge.engine.work import Callee, Work
 from modelgauge.errors import CallError, CallTimeoutError, DefinitionError, ModelGaugeError, RunStoppedError

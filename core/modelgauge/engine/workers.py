@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from time import monotonic
 
+from modelgauge.engine.items.source import ItemSource, NumberedItem
 from modelgauge.engine.run_files.writer import Writer
-from modelgauge.engine.source import ItemSource, NumberedItem
 from modelgauge.errors import RunStoppedError
 
 _TURN = 0.005  # seconds that a worker may keep the loop, when nothing makes it wait

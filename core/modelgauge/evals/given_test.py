@@ -16,7 +16,7 @@ from modelgauge.datasets.dataset_test import ItemsOfNumber, item_ids, prompt_of
 from modelgauge.datasets.differences import Link
 from modelgauge.datasets.judged_test import JudgedTest, keyed
 from modelgauge.engine.bookkeeping.app_trace import attach_trace
-from modelgauge.engine.item_ids import Ids
+from modelgauge.engine.items.item_ids import Ids
 from modelgauge.engine.work import Respondent
 from modelgauge.errors import InvalidDataError
 from modelgauge.interfaces.identity import Initialization

@@ -12,8 +12,8 @@ from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestC
 from modelgauge.datasets.dataset import EvaluationDataset
 from modelgauge.datasets.dataset_test import item_ids, prompt_of
 from modelgauge.datasets.rows import Member
-from modelgauge.engine.item_ids import Ids
-from modelgauge.engine.source import numbered, sample
+from modelgauge.engine.items.item_ids import Ids
+from modelgauge.engine.items.source import numbered, sample
 from modelgauge.errors import InvalidDataError, InvalidOptionError
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import TestCase

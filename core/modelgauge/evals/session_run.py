@@ -20,6 +20,7 @@ from pydantic_core import to_json
 
 from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.results import normalized_result, recorded_ranges
+from modelgauge.engine.items.scored_items import JournalIndex
 from modelgauge.engine.run_files.folder import (
     JOURNAL,
     RunFolder,
@@ -29,7 +30,6 @@ from modelgauge.engine.run_files.folder import (
     write_atomically,
 )
 from modelgauge.engine.run_files.journal import JournalFile, line_of
-from modelgauge.engine.scored_items import JournalIndex
 from modelgauge.errors import RunStoppedError
 from modelgauge.evals.display import rendered
 from modelgauge.evals.evaluate_options import TestRunOptions

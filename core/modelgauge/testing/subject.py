@@ -18,8 +18,8 @@ from modelgauge.config.secrets import SecretDescription, SecretStore
 from modelgauge.config.settings import Settings
 from modelgauge.data.items import TestItem, hex_digest
 from modelgauge.dependencies import DependencyStore
-from modelgauge.engine.item_ids import Ids
-from modelgauge.engine.source import numbered
+from modelgauge.engine.items.item_ids import Ids
+from modelgauge.engine.items.source import numbered
 from modelgauge.errors import DefinitionError, InvalidOptionError, ModelGaugeError, PluginError
 from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, overrides, secrets_of

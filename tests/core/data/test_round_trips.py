@@ -30,7 +30,7 @@ from modelgauge.data.responses import (
 )
 from modelgauge.data.results import CallCounts, Counts, RunFailure
 from modelgauge.data.test_cases import LLMTestCase
-from modelgauge.engine.answers import Answered
+from modelgauge.engine.items.answers import Answered
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.errors import InvalidDataError
 

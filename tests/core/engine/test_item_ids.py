@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.engine.item_ids import DigestSet
+from modelgauge.engine.items.item_ids import DigestSet
 
 
 @given(st.lists(st.text(max_size=8)))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelgauge import rescore
-from modelgauge.engine.measurer import majority, pass_at, reduced, reducer
+from modelgauge.engine.items.measurer import majority, pass_at, reduced, reducer
 from modelgauge.errors import InvalidDataError, InvalidOptionError, NewRunNeededError
 from modelgauge.plugins.discovery import Plugins
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelgauge import PromptWithContext, TestItem, TextPrompt
-from modelgauge.engine import source as engine_source
-from modelgauge.engine.item_ids import Ids
-from modelgauge.engine.source import ItemSource, field_of, field_of_context, fields_of, numbered, sample
+from modelgauge.engine.items import source as engine_source
+from modelgauge.engine.items.item_ids import Ids
+from modelgauge.engine.items.source import ItemSource, field_of, field_of_context, fields_of, numbered, sample
 from modelgauge.errors import DefinitionError
 
 texts = st.text(max_size=3)

@@ -161,7 +161,7 @@ def test_slow_measuring_is_said_once(make_test, make_sut, run, caplog, monkeypat
 def test_measuring_in_threads_is_off_the_loop_and_in_as_many_as_there_are_processors(
     make_test, make_sut, run, monkeypatch
 ):
-    monkeypatch.setattr("modelgauge.engine.measurer._PROCESSORS", 3)
+    monkeypatch.setattr("modelgauge.engine.items.measurer._PROCESSORS", 3)
     threads, at_once, met = [], [], threading.Barrier(3)
 
     def measure_here(item):

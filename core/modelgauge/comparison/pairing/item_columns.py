@@ -9,8 +9,8 @@ from modelgauge.data.case_fields import RUNTIME_FIELDS
 from modelgauge.data.records import TestRecord
 from modelgauge.data.responses import hashable
 from modelgauge.data.results import GIVEN
-from modelgauge.engine.measurement_columns import MeasurementColumns
-from modelgauge.engine.source import field_of_context
+from modelgauge.engine.items.measurement_columns import MeasurementColumns
+from modelgauge.engine.items.source import field_of_context
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ from modelgauge.comparison.pairing.item_columns import ABSENT
 from modelgauge.comparison.pairing.side import Side
 from modelgauge.data.base import items_of
 from modelgauge.data.results import Sample
-from modelgauge.engine.source import fields_of
+from modelgauge.engine.items.source import fields_of
 from modelgauge.errors import RecordError
 from modelgauge.wording.did_you_mean import did_you_mean
 

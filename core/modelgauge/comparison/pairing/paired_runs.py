@@ -18,7 +18,7 @@ from modelgauge.comparison.result import Differing, System
 from modelgauge.data.base import items_of
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import Direction, known_directions
-from modelgauge.engine.source import fields_of
+from modelgauge.engine.items.source import fields_of
 from modelgauge.errors import RecordError
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.stats.intervals import joined_clusters

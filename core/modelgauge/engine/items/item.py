@@ -9,7 +9,6 @@ from modelgauge.data.base import of_valid
 from modelgauge.data.item_records import ItemRecord, TestItemExceptionRecord, TestItemRecord
 from modelgauge.data.items import PromptWithContext, TestItem
 from modelgauge.data.json_values import check_exact
-from modelgauge.engine.answers import Answered, Answerer, Failed, note_failed
 from modelgauge.engine.bookkeeping.failures import (
     AtStage,
     StageError,
@@ -23,8 +22,9 @@ from modelgauge.engine.bookkeeping.tally import Tally, judge_keys
 from modelgauge.engine.calls.ask_sut import note_kept_answer
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.services import Turns
+from modelgauge.engine.items.answers import Answered, Answerer, Failed, note_failed
+from modelgauge.engine.items.measurer import Measured, Measurer, Reducer, reduced
 from modelgauge.engine.loop.together import all_done
-from modelgauge.engine.measurer import Measured, Measurer, Reducer, reduced
 from modelgauge.errors import DefinitionError, RecordError, RunStoppedError
 from modelgauge.interfaces.annotator import cost_of_each, request_of
 

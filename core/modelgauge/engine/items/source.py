@@ -21,7 +21,7 @@ from modelgauge.config.run_options import RunOptions
 from modelgauge.data.base import items_of
 from modelgauge.data.items import TestItem
 from modelgauge.engine.bookkeeping.failures import as_exception
-from modelgauge.engine.item_ids import Ids
+from modelgauge.engine.items.item_ids import Ids
 from modelgauge.engine.loop.threads import OneThread, in_thread
 from modelgauge.errors import DefinitionError, InvalidOptionError
 from modelgauge.interfaces.test import PromptResponseTest

@@ -14,8 +14,8 @@ from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.item_records import ItemRecord, TestItemRecord, item_from_json
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import TextPrompt, asks_nothing
-from modelgauge.engine.measurement_columns import MeasurementColumns
-from modelgauge.engine.source import field_of
+from modelgauge.engine.items.measurement_columns import MeasurementColumns
+from modelgauge.engine.items.source import field_of
 from modelgauge.files.regular import opened
 from modelgauge.stats.intervals import joined_clusters
 from modelgauge.stats.measured import MeasuredItems, Range

@@ -21,9 +21,9 @@ from modelgauge.engine.bookkeeping.failures import AtStage, StageError, add_note
 from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.ask_sut import ask_sut
 from modelgauge.engine.calls.call import Target
+from modelgauge.engine.items.measurer import Reducer
+from modelgauge.engine.items.source import NumberedItem
 from modelgauge.engine.loop.together import all_done
-from modelgauge.engine.measurer import Reducer
-from modelgauge.engine.source import NumberedItem
 from modelgauge.errors import RunStoppedError
 
 Failed = dict[int, RepeatFailure]
