@@ -181,5 +181,8 @@ def test_times_are_left_out_where_they_have_no_room(runs_of):
     pairs = runs_of(*({"sut_uid": name, "result": {"accuracy": ACCURACY}} for name in "xy"))
     assert "time" in render(pairs, Style(width=70))
     assert "time" not in render(pairs, Style(width=50))
-    tests = runs_of(*({"test_uid": f"a_long_test_{n}", "result": {"accuracy": ACCURACY}} for n in "xy"))
-    assert not [width for width in range(40, 121) if "time:" in render(tests, Style(width=width))]
+    wide = [
+        {"test_uid": f"a_longer_test_{name}", "sut_uid": name, "result": {f"accuracy of {name}": ACCURACY}}
+        for name in ("one", "another")
+    ]
+    assert not [at for at in range(70, 121) if "time:" in render(runs_of(*wide), Style(width=at))]
