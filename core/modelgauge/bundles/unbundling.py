@@ -51,12 +51,11 @@ def unbundle(file: Path, folder: Path, allowed_signers: Path | None = None) -> t
         The manifest, and a sentence that says who signed the bundle.
 
     Raises:
-        UsageError: the folder exists.
+        UsageError: the folder exists, or cannot be made.
         BundleError: the bundle is damaged, is not what its manifest says, or is not signed by one of the allowed.
     """
     if folder.exists() or folder.is_symlink():
         raise UsageError(f"{folder} exists already.", fix="Name a new folder: -o FOLDER")
-    folder.parent.mkdir(parents=True, exist_ok=True)
     with unpacked(file, folder.parent) as made:
         manifest = read_manifest(made)
         if found := list(problems(made, manifest)):
@@ -77,11 +76,18 @@ def unpacked(file: Path, beside: Path) -> Iterator[Path]:
         beside: the folder in which the temporary one is made.
 
     Raises:
+        UsageError: nothing can be written there.
         BundleError: it is no archive, or one that is not safe to unpack.
     """
     check_is_bundle(file)
     made = beside / f".bundle-{secrets.token_hex(6)}"
-    made.mkdir(mode=0o700)
+    try:
+        beside.mkdir(parents=True, exist_ok=True)
+        made.mkdir(mode=0o700)
+    except OSError as error:
+        raise UsageError(
+            f"{beside} cannot be written to: {error.strerror}.", fix="Give a folder in one of your own."
+        ) from error
     try:
         apply_steps(file, made, Steps("gzip", "tar"), archive=str(file), limits=UnpackLimits())
         yield made

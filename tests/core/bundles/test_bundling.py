@@ -189,6 +189,12 @@ def test_a_folder_that_exists_is_left_alone(bundled, tmp_path):
     assert list((tmp_path / "received").iterdir()) == []
 
 
+def test_a_folder_in_which_nothing_can_be_written_is_named(bundled, tmp_path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"file cannot be written to: .* Give a folder in one of your own"):
+        unbundle(bundled, tmp_path / "file" / "received")
+
+
 # --- secrets and texts -----------------------------------------------------------------------------------------------
 
 
