@@ -364,6 +364,8 @@ def confirm(question: str) -> None:
     Raises:
         UsageError: no, or nobody is there to answer.
     """
+    from modelgauge.errors import UsageError
+
     try:
         agreed = click.confirm(question, err=True)
     except click.Abort as nobody:
@@ -371,4 +373,4 @@ def confirm(question: str) -> None:
             raise
         agreed = False
     if not agreed:
-        raise click.UsageError("Nothing was removed. Give --yes to remove it without being asked.")
+        raise UsageError("Nothing was removed.", fix="Give --yes to remove it without being asked.")

@@ -78,7 +78,9 @@ def test_nothing_is_deleted_without_a_yes(answer, runs, tmp_path, capsys, monkey
     with pytest.raises(SystemExit) as ended:
         cli.main(["runs", "delete", runs[0], "--data-dir", str(tmp_path)])
     assert ended.value.code == 2
-    assert "Nothing was removed" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "Nothing was removed.\nGive --yes" in err
+    assert "Usage: " not in err
     assert (tmp_path / "runs" / runs[0]).is_dir()
 
 
