@@ -99,7 +99,12 @@ class RedisServer:
     def __init__(self, folder, **settings):
         self.folder, self.process, self.databases = folder, None, 0
         self.port = free_port()
-        needed = {"appendonly": "yes", "maxmemory-policy": "noeviction", "save": '""'}
+        needed = {
+            "appendonly": "yes",
+            "appendfsync": "always",
+            "maxmemory-policy": "noeviction",
+            "save": '""',
+        }
         user = {"user": f"tests on >{PASSWORD} ~* &* +@all"}
         lines = [f"{name} {value}" for name, value in {**needed, **user, **settings}.items()]
         (folder / "redis.conf").write_text("\n".join(lines), encoding="ascii")

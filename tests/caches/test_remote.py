@@ -105,9 +105,10 @@ def test_an_unknown_scheme_names_those_that_are_known(opened):
     ("settings", "line"),
     [
         ({"appendonly": "no"}, "appendonly yes"),
+        ({"appendfsync": "everysec"}, "appendfsync always"),
         ({"maxmemory-policy": "allkeys-lru"}, "maxmemory-policy noeviction"),
     ],
-    ids=["in memory", "evicts"],
+    ids=["in memory", "syncs later", "evicts"],
 )
 def test_a_redis_that_forgets_is_refused(opened, tmp_path, redis_server, settings, line):
     server = RedisServer(tmp_path, **settings)

@@ -131,6 +131,9 @@ class RedisCache(RemoteCache):
             lines.append("maxmemory-policy noeviction")
         if found.get("aof_enabled") != 1:
             lines.append("appendonly yes")
+        with suppress(redis.exceptions.NoPermissionError):  # then nobody but its administrator knows
+            if self._client.config_get("appendfsync").get("appendfsync") != "always":
+                lines.append("appendfsync always")
         if lines:
             raise CacheError(
                 f"The server of the cache {self.place} can lose what it has taken.",
