@@ -55,7 +55,7 @@ def find_runs(data_dir: Path, name: str) -> list[RunFolder]:
     newest = f"The latest runs are: {', '.join(sorted(ids)[-3:])}." if ids else "Give its --data-dir."
     raise RecordError(
         f"There is no run '{name}' in {runs}.{unread}",
-        fix=did_you_mean(name, [*reversed(ids), *invocations]) + newest,
+        fix=did_you_mean(name, ["latest", *reversed(ids), *invocations]) + newest,
     )
 
 
@@ -70,7 +70,7 @@ def _newest(invocations: Mapping[str, list[RunFolder]], before: int, where: str)
         number = len(invocations)
         raise RecordError(
             f"There {'is' if number == 1 else 'are'} {number or 'no'} invocation{'s' * (number != 1)} in {where}",
-            fix="See what there is: modelgauge runs"
+            fix=f"The oldest is {f'latest~{number - 1}' if number > 1 else 'latest'}: `modelgauge runs` lists them."
             if number
             else "Run a test first, or give its --data-dir.",
         )

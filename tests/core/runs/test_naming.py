@@ -109,12 +109,14 @@ def test_an_unknown_name_names_the_nearest(commands):
         RecordError, match=r"no run '20260201-080000-00001b' in .*Did you mean '20260201-080000-00001a'"
     ):
         find_runs(commands, "20260201-080000-00001b")
+    with pytest.raises(RecordError, match=r"no run 'latst' in .*Did you mean 'latest'\?"):
+        find_runs(commands, "latst")
     with pytest.raises(RecordError, match=r"no run '' in .*The latest runs are: "):
         find_runs(commands, "")
 
 
 def test_before_the_first_command_there_is_none(commands, tmp_path):
-    with pytest.raises(RecordError, match=r"There are 3 invocations in .*runs\. .*modelgauge runs"):
+    with pytest.raises(RecordError, match=r"There are 3 invocations in .*runs\. .*The oldest is latest~2: "):
         find_runs(commands, "latest~3")
     with pytest.raises(RecordError, match=r"There are no invocations in .*Run a test first"):
         find_runs(tmp_path / "empty", "latest")
