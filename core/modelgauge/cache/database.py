@@ -144,7 +144,7 @@ def check_files(folder: Path) -> None:
             check_regular(path)
 
 
-def check_database(database: Path) -> None:
+def check_database(database: Path, at_rest: str = "") -> None:
     """Accept only a file whose schema and settings diskcache itself makes.
 
     A foreign view or trigger can run for ever, and each row of the table of settings becomes an attribute of
@@ -155,7 +155,7 @@ def check_database(database: Path) -> None:
     """
     if not database.exists():
         return
-    with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+    with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro{at_rest}", uri=True)) as connection:
         made = set(distrusting(connection).execute(_SCHEMA))
         foreign = [f"{kind} {name!r}" for kind, name, *_ in made - _made_by_diskcache()]
         if not foreign and any(name == "Settings" for _, name, *_ in made):

@@ -1,11 +1,13 @@
 """Opens the cache that the options of a run name: a folder, or a server whose plugin knows the URL."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
 from modelgauge.cache.base import ResponseCache
+from modelgauge.cache.folder import CacheFolder
 from modelgauge.cache.store import DiskCache
 from modelgauge.errors import CacheError, InvalidOptionError
 from modelgauge.wording.did_you_mean import did_you_mean
@@ -56,8 +58,8 @@ def existing_cache(where: str | None, data_dir: Path) -> Iterator[ResponseCache 
         where: as in `open_cache`.
         data_dir: as in `open_cache`.
     """
-    is_folder = where is None or "://" not in where
-    if is_folder and not ((data_dir / "cache" if where is None else Path(where)) / "cache.db").exists():
+    folder = _folder(where, data_dir)
+    if folder is not None and not (folder / "cache.db").exists():
         yield None
         return
     cache = open_cache(where, data_dir)
@@ -66,3 +68,26 @@ def existing_cache(where: str | None, data_dir: Path) -> Iterator[ResponseCache 
     finally:
         cache.close()
         cache.leave()
+
+
+@contextmanager
+def existing_facts(where: str | None, data_dir: Path) -> Iterator[ResponseCache | CacheFolder | None]:
+    """Open a cache as `existing_cache` does, or its folder alone where nothing can be written in it.
+
+    Args:
+        where: as in `open_cache`.
+        data_dir: as in `open_cache`.
+    """
+    folder = _folder(where, data_dir)
+    if folder is not None and (folder / "cache.db").exists() and not os.access(folder, os.W_OK):
+        yield CacheFolder(folder)
+        return
+    with existing_cache(where, data_dir) as cache:
+        yield cache
+
+
+def _folder(where: str | None, data_dir: Path) -> Path | None:
+    """The folder of a cache; None for one on a server."""
+    if where is None:
+        return data_dir / "cache"
+    return None if "://" in where else Path(where)

@@ -31,6 +31,7 @@ from modelgauge.cache.database import (
     structure_of,
     why_unreadable,
 )
+from modelgauge.cache.folder import CacheFolder
 from modelgauge.cache.keys import DamagedEntryError, Entry, pack, was_redacted
 from modelgauge.cache.leases import Leases
 from modelgauge.errors import CacheError
@@ -43,7 +44,7 @@ _GROUP = 500  # entries that are read, or taken over, at once
 _DISK_ERRORS = (OSError, sqlite3.Error, diskcache.Timeout)
 
 
-class DiskCache:
+class DiskCache(CacheFolder):
     """The cache in a folder, readable by its owner only; several processes may share it.
 
     Args:
@@ -54,7 +55,8 @@ class DiskCache:
     """
 
     def __init__(self, directory: Path) -> None:
-        self.directory = directory = directory.absolute()
+        super().__init__(directory)
+        directory = self.directory
         if os.path.expandvars(directory) != str(directory):  # diskcache would open the folder that this means
             raise CacheError(
                 f"The cache cannot be in {directory}: it has a variable in its name.",
@@ -80,24 +82,9 @@ class DiskCache:
         except _DISK_ERRORS as error:
             raise CacheError(
                 f"The cache in {directory} cannot be opened: {error}.",
-                fix="Free the disk, correct its permissions, move the folder away, choose another --data-dir (under "
-                "pytest MODELGAUGE_DATA_DIR), or use --no-caching (in Python caching=False).",
+                fix="Free the disk, correct its permissions, move the folder away, or choose another --data-dir (under "
+                "pytest MODELGAUGE_DATA_DIR). A run can do without: --no-caching (in Python caching=False).",
             ) from error
-
-    @property
-    def database(self) -> Path:
-        """The file that holds the entries."""
-        return self.directory / "cache.db"
-
-    @property
-    def place(self) -> str:
-        """The folder, for messages."""
-        return str(self.directory)
-
-    @property
-    def quarantine(self) -> str:
-        """The folder of damaged entries, for messages."""
-        return str(self.directory / "quarantine")
 
     # --- what the engine uses -------------------------------------------------------------------------------
 
@@ -170,20 +157,6 @@ class DiskCache:
     def shared(self) -> bool:
         """Whether another live process has the cache open."""
         return self.leases.shared
-
-    def volume(self) -> int:
-        """Bytes on disk."""
-        return sum(path.stat().st_size for path in self.directory.glob("cache.db*"))
-
-    def quarantined(self) -> int:
-        """How many damaged entries are kept: rows, and databases that were set aside as a whole."""
-        folder = Path(self.quarantine)
-        databases = sum(one.is_dir() for one in folder.iterdir()) if folder.is_dir() else 0
-        rows = folder / "rows.jsonl"
-        if not rows.is_file():
-            return databases
-        with rows.open("rb") as file:
-            return databases + sum(1 for _ in file)
 
     def verify(self) -> Verdict:
         """Read every entry, check it against its key and checksum, and quarantine what is damaged.

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from modelgauge.cache.store import DiskCache
 from modelgauge.config.entry_points import PluginEntryPoint
 from modelgauge.plugins import discovery
 
@@ -374,9 +375,28 @@ def test_cache_stats_and_clear(run, ran):
     assert run("cache", "stats", "--json").json["entries"] == 0
 
 
-def test_looking_at_a_cache_does_not_make_one(run, here):
-    assert run("cache", "stats").code == 0
+@pytest.mark.parametrize("command", ["stats", "verify"])
+def test_looking_at_a_cache_does_not_make_one(run, here, command):
+    ended = run("cache", command, "--cache", "elsewhere")
+    assert ended.code == 0
+    assert ended.out.startswith("There is no cache yet in elsewhere")
     assert not (here / "run_data").exists()
+    assert not (here / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+def test_a_cache_in_a_read_only_folder_is_counted_without_writing(run, ran, here, monkeypatch, in_use):
+    folder = here / "run_data" / "cache"
+    (folder / "write.lock").unlink()  # which is made again by whoever opens the cache to write
+    other = DiskCache(folder) if in_use else None
+    before = {path.name for path in folder.iterdir()}
+    monkeypatch.setattr("modelgauge.cache.opening.os.access", lambda path, mode: False)
+    facts = run("cache", "stats", "--json").json
+    assert (facts["entries"], facts["shared"]) == (8, in_use)
+    assert {path.name for path in folder.iterdir()} == before
+    if other is not None:
+        other.close()
+        other.leave()
 
 
 @pytest.mark.parametrize("args", [("words.txt",), ("words", "words.txt"), ("--key", "words", "words.txt")])

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from modelgauge.cache.base import ResponseCache
     from modelgauge.cache.explaining import Difference, Explanation
+    from modelgauge.cache.folder import CacheFolder
     from modelgauge.cli.app import App
 
 _MOST_OF_A_VALUE = 60
@@ -52,12 +53,17 @@ def stats(app: App, /, *, as_json: bool) -> None:
     Example:
       modelgauge cache stats
     """
-    with _existing(app) as opened:
+    from modelgauge.cache.opening import existing_facts
+
+    with existing_facts(app.settings.cache, app.settings.data_dir) as opened:
         entries, volume = (0, 0) if opened is None else (len(opened), opened.volume())
         shared = opened is not None and opened.shared
         quarantined = 0 if opened is None else opened.quarantined()
         place = _place(app, opened)
         quarantine = "" if opened is None else opened.quarantine
+    if opened is None and not as_json:
+        app.show(_no_cache_yet(place))
+        return
     if as_json:
         facts = {"entries": entries, "bytes": volume, "quarantined": quarantined, "shared": shared}
         app.show_json({"path": place, **facts})
@@ -93,6 +99,8 @@ def verify(app: App, /, *, as_json: bool) -> None:
     broken = broken or bool(found.damaged) or found.structure != "ok"
     if as_json:
         app.show_json({"path": place, **found.model_dump(), "quarantine": quarantine if broken else None})
+    elif opened is None:
+        app.show(_no_cache_yet(place))
     elif not broken:
         app.show(f"{counted(found.sound, 'response')}, all sound, in {place}")
     else:
@@ -164,7 +172,11 @@ def _existing(app: App) -> AbstractContextManager[ResponseCache | None]:
     return existing_cache(app.settings.cache, app.settings.data_dir)
 
 
-def _place(app: App, opened: ResponseCache | None) -> str:
+def _no_cache_yet(place: str) -> str:
+    return f"There is no cache yet in {place}: the first run that uses it makes it."
+
+
+def _place(app: App, opened: ResponseCache | CacheFolder | None) -> str:
     """Where a cache is, for messages: as the user named it, without a password."""
     named = app.settings.cache
     return (

@@ -1,0 +1,84 @@
+"""A cache's folder, looked at without writing anything: what `cache stats` says of one that is read-only."""
+
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+from modelgauge.cache.database import check_database, check_files
+from modelgauge.errors import CacheError
+from modelgauge.files.lock import lock
+
+
+class CacheFolder:
+    """The folder of a cache, in which nothing is made, locked for writing or changed.
+
+    Args:
+        directory: of the cache.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory.absolute()
+
+    @property
+    def database(self) -> Path:
+        """The file that holds the entries."""
+        return self.directory / "cache.db"
+
+    @property
+    def place(self) -> str:
+        """The folder, for messages."""
+        return str(self.directory)
+
+    @property
+    def quarantine(self) -> str:
+        """The folder of damaged entries, for messages."""
+        return str(self.directory / "quarantine")
+
+    def __len__(self) -> int:
+        try:
+            check_files(self.directory)
+            # In a folder that is read-only SQLite cannot make the files of a WAL database, but for one that is at rest.
+            at_rest = "" if self.database.with_name("cache.db-wal").exists() else "&immutable=1"
+            check_database(self.database, at_rest)
+            with closing(
+                sqlite3.connect(f"{self.database.as_uri()}?mode=ro{at_rest}", uri=True)
+            ) as connection:
+                (number,) = connection.execute("SELECT count(*) FROM Cache").fetchone()
+                return int(number)
+        except (OSError, sqlite3.Error) as error:
+            raise CacheError(
+                f"The cache in {self.directory} cannot be read: {error}.",
+                fix="Run it as a user who can write in that folder.",
+            ) from error
+
+    @property
+    def shared(self) -> bool:
+        """Whether another live process has the cache open."""
+        with suppress(OSError):  # no process has opened it yet, say
+            turn = lock(self.directory / "write.lock")
+            if turn is None:
+                return True
+            with turn:  # else a lock that is only looked at could be in the way of a process that begins
+                return any(_is_locked(file) for file in self.directory.glob("*.leases"))
+        return False
+
+    def volume(self) -> int:
+        """Bytes on disk."""
+        return sum(path.stat().st_size for path in self.directory.glob("cache.db*"))
+
+    def quarantined(self) -> int:
+        """How many damaged entries are kept: rows, and databases that were set aside as a whole."""
+        folder = Path(self.quarantine)
+        databases = sum(one.is_dir() for one in folder.iterdir()) if folder.is_dir() else 0
+        rows = folder / "rows.jsonl"
+        if not rows.is_file():
+            return databases
+        with rows.open("rb") as file:
+            return databases + sum(1 for _ in file)
+
+
+def _is_locked(file: Path) -> bool:
+    held = lock(file)
+    if held is not None:
+        held.close()
+    return held is None
