@@ -30,7 +30,7 @@ from modelgauge.cli.program import GroupedCommand
 from modelgauge.comparison.options import OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from modelgauge.cli.app import App
     from modelgauge.comparison.gates import GateOutcome
@@ -101,6 +101,7 @@ def compare(
     options = compare_options(given, gates, app.settings.data_dir)
     file = None if junit is None else OutputFile(junit, app.settings.data_dir, "--junit")
     page = None if html is None else OutputFile(html, app.settings.data_dir, "--html")
+    ids = _ids_of_latest(app, {baseline, *candidates})
     comparison = compared(baseline, *candidates, **options)
     outcomes = gates.outcomes(comparison)
     if file is not None:
@@ -114,9 +115,11 @@ def compare(
             show_for_github(app, comparison, outcomes)
         else:
             show_comparison(
-                app, comparison, flips=flips or 0, next_command=_next_command(app, comparison, flips)
+                app, comparison, flips=flips or 0, next_command=_next_command(app, comparison, flips, ids)
             )
     finally:  # also where stdout takes no more
+        if page is not None:
+            app.note(f"Page: {html}")
         show_failed_gates(app, outcomes)
 
 
@@ -140,8 +143,19 @@ def _show_json(app: App, comparison: Comparison, outcomes: Sequence[GateOutcome]
     app.show_pieces(comparison_as_json(comparison, outcomes, app.redact_json))
 
 
-def _next_command(app: App, comparison: Comparison, flips: int | None) -> str:
+def _next_command(app: App, comparison: Comparison, flips: int | None, ids: Mapping[str, str]) -> str:
     """The command that shows items on which systems differ; nothing where they are shown, or there are none."""
     if flips or not any(row.wins + row.losses for row in comparison.comparisons):
         return ""
-    return shlex.join(["modelgauge", *app.args, "--flips", "3"])
+    return shlex.join(["modelgauge", *(ids.get(one, one) for one in app.args), "--flips", "3"])
+
+
+def _ids_of_latest(app: App, names: Iterable[str]) -> dict[str, str]:
+    """The ids of what `latest` and the like mean now, by these names: soon they mean other runs."""
+    from modelgauge.runs.naming import find_runs, id_of
+
+    return {
+        name: id_of(find_runs(app.settings.data_dir, name))
+        for name in names
+        if name.startswith("latest") and not Path(name).exists()
+    }
