@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
     from modelgauge.cli.app import App
     from modelgauge.comparison.gates import GateOutcome, Gates
+    from modelgauge.comparison.pairing.systems import PlannedRun
     from modelgauge.comparison.result import Comparison, MacroComparison, MeasurementComparison
     from modelgauge.data.conditions import Condition
     from modelgauge.data.records import TestRecord
+    from modelgauge.engine.run_files.folder import RunFolder
     from modelgauge.runs.recorded_run import RecordedRun
 
 FORMATS = ("text", "github")
@@ -273,6 +275,29 @@ class BaselineCheck:
         self._comparison: Comparison | None = None
         self._outcomes: Sequence[GateOutcome] = ()
         self._error: ModelGaugeError | None = None
+
+    def check(self, planned: Sequence[PlannedRun]) -> None:
+        """Check that runs can be compared with the baseline, before anything is asked for them.
+
+        Raises:
+            RecordError: they cannot.
+        """
+        from modelgauge.comparison.options import CompareOptions
+        from modelgauge.comparison.pairing.systems import baseline_sut_for
+
+        sut = baseline_sut_for(planned, self._baseline, CompareOptions.of(**self._options))
+        self._options = {**self._options, "baseline_sut": sut}
+
+    def check_again(self, folders: Sequence[RunFolder]) -> None:
+        """As `check`, for runs that are made again with the tests that they have."""
+        from modelgauge.comparison.pairing.systems import PlannedRun
+        from modelgauge.data.results import GIVEN
+
+        manifests = [one.read_manifest() for one in folders]
+        if all(one["sut_uid"] != GIVEN for one in manifests):
+            self.check(
+                [PlannedRun(one["test_uid"], one["sut_uid"], one.get("sut_label")) for one in manifests]
+            )
 
     def compare(self, records: Sequence[TestRecord]) -> None:
         """Compare the runs of this command with the baseline."""

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 from junitparser import JUnitXml
@@ -98,7 +99,8 @@ def test_the_answer_comes_first(compare):
     )
     assert "won/lost/equal: 1/17/22" in ended.out
     assert "paired   40 of 40 items, by id" in ended.out
-    assert "next     modelgauge compare 'latest~1' latest --measurement accuracy" in ended.out
+    run_id = r"\d{8}-\d{6}-\w+"  # by which it finds the same runs after the next one too
+    assert re.search(rf"next     modelgauge compare {run_id} {run_id} --measurement accuracy", ended.out)
     assert max(map(len, ended.out.split("\n"))) <= 200  # the command alone is longer than 80
 
 
@@ -175,6 +177,7 @@ def test_a_page_is_written_beside_the_text(compare, here):
     ended = compare(*JUDGED, "--fail-if-worse", "--html", "ci/compare.html")
     assert ended.code == 1
     assert "won/lost/equal: 1/17/22" in ended.out
+    assert f"Page: {Path('ci/compare.html')}\n" in ended.err
     page = (here / "ci/compare.html").read_text(encoding="utf-8")
     assert "17 lost" in page
     assert "\x1b" not in page
@@ -320,12 +323,46 @@ def test_the_run_is_kept_where_a_gate_cannot_judge(run, ran, gate, says):
     assert run("show", "latest").code == 0
 
 
-def test_a_baseline_of_another_test_costs_no_run(ran):
+def test_a_baseline_of_another_test_is_refused_before_anything_is_asked(ran, run):
     assert ran("other", test="others").code == 0
     ended = ran("good", "--baseline", "latest")
     assert ended.code == 2
-    assert "good\nResult" in ended.out
-    assert "Error: not compared with the baseline: " in ended.err
+    assert "has no run of sums: it was measured by 'others'." in ended.err
+    assert len(run("runs", "--json").json["runs"]) == 1
+
+
+def test_of_a_baseline_of_several_suts_the_one_that_is_measured_again_is_taken(ran):
+    assert ran("good", "--sut", "other").code == 0
+    ended = ran("other", "--baseline", "latest", "--json", *JUDGED)
+    assert ended.code == 0
+    assert ended.json["comparison"]["baseline"]["sut_uid"] == "other"
+
+
+def test_of_a_baseline_of_several_suts_the_one_of_the_same_label_is_taken(ran):
+    assert ran("app=good", "--sut", "other").code == 0
+    ended = ran("app=bad", "--baseline", "latest", "--json", *JUDGED)
+    assert ended.code == 0
+    assert ended.json["comparison"]["baseline"]["sut_uid"] == "good"
+
+
+@pytest.mark.parametrize(("suts", "how_many"), [(["bad"], "none"), (["good", "--sut", "other"], "2")])
+def test_a_baseline_of_several_other_suts_is_refused_before_anything_is_asked(ran, run, suts, how_many):
+    assert ran("good", "--sut", "other").code == 0
+    ended = ran(*suts, "--baseline", "latest")
+    assert ended.code == 2
+    said = " ".join(ended.err.split())
+    assert f"has runs of 2 SUTs, {how_many} of which this command measures: good, other." in said
+    assert len(run("runs", "--json").json["runs"]) == 2
+
+
+def test_a_run_that_is_resumed_is_asked_nothing_where_the_baseline_does_not_fit(ran, run):
+    assert ran("other", test="others").code == 0
+    assert ran("bad", "--max-calls", "30").code == 4
+    for command in ("resume", "rescore"):
+        ended = run(command, "latest", "--baseline", "latest~1", "--no-progress-bar", plugin=False)
+        assert ended.code == 2
+        assert "has no run of sums" in ended.err
+    assert len(run("runs", "--json").json["runs"]) == 2
 
 
 # --- flips on GitHub, and --baseline of other commands ------------------------------------------------

@@ -42,6 +42,8 @@ from modelgauge.cli.running import report_options, run_and_report
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from modelgauge.api import Runner
+    from modelgauge.cli.comparing import BaselineCheck
     from modelgauge.data.records import TestRecord
 
 
@@ -129,10 +131,29 @@ def run_test(
         run_and_report(
             app,
             given,
-            lambda more: app.runner(inputs=inputs, **options, **more).run(*pairs),
+            lambda more: _run(app.runner(inputs=inputs, **options, **more), pairs, baseline),
             app.settings.data_dir / "runs",
             baseline=baseline,
         )
+
+
+def _run(
+    runner: Runner, pairs: tuple[list[Any], list[str]], baseline: BaselineCheck | None
+) -> list[TestRecord]:
+    """Run tests, once it is known that the baseline, if any, fits them.
+
+    Raises:
+        UsageError: a name, a secret, data, a combination or the baseline is wrong; raised before any call.
+    """
+    if baseline is None:
+        return runner.run(*pairs)
+    from modelgauge.comparison.pairing.systems import PlannedRun
+    from modelgauge.engine.loop.blocking import blocking
+
+    resolver = runner.resolver()
+    works = resolver.works(*pairs)
+    baseline.check([PlannedRun(one.test.uid, one.respondent.uid, one.respondent.label) for one in works])
+    return blocking(lambda: runner.do(works, resolver))
 
 
 def _show_plans(
@@ -361,6 +382,8 @@ def _run_again(
         app.local_plugins.extend(original.plugins)
     app.configure()  # with these plugins
     baseline = pop_baseline(app, given)
+    if baseline is not None and names["test"] is None and names["dataset"] is None:
+        baseline.check_again(folders)
     measured = {**names, **form}
     options = {**measured, **app.runner_arguments(), **pop_run_options(given)}
     run_and_report(

@@ -4,10 +4,12 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from modelgauge.comparison.named_runs import GivenRuns, named_runs
 from modelgauge.comparison.options import CompareOptions
 from modelgauge.comparison.result import System
+from modelgauge.data.base import items_of
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
 from modelgauge.errors import RecordError
@@ -68,6 +70,62 @@ def measured_systems(
         )
     _check_different([first, *others])
     return [first, *others]
+
+
+class PlannedRun(NamedTuple):
+    """A run that is not made yet.
+
+    Args:
+        test: its uid.
+        sut_uid: of the SUT.
+        label: what tables call the SUT; None for its uid.
+    """
+
+    test: str
+    sut_uid: str
+    label: str | None
+
+
+def baseline_sut_for(planned: Sequence[PlannedRun], baseline: str, options: CompareOptions) -> str | None:
+    """Check that runs can be compared with a baseline, before they are made, by the names of tests and SUTs.
+
+    Args:
+        planned: the runs.
+        baseline: names the runs of one SUT, or of several, one of which is measured now too.
+        options: say where runs are, and what may differ.
+
+    Returns:
+        What `baseline_sut` must be: the SUT that is measured now too; None where the baseline has one SUT.
+
+    Raises:
+        RecordError: the baseline cannot be read, has several SUTs, or has none of the tests.
+    """
+    found = _systems(baseline, options)
+    uids, labels = {one.sut_uid for one in planned}, {one.label or one.sut_uid for one in planned}
+    same = [one for one in found if one.record.sut_uid in uids] or [
+        one for one in found if _name(one) in labels
+    ]
+    if len(found) > 1 and len(same) != 1:
+        which = same or found
+        raise RecordError(
+            f"The baseline '{baseline}' has runs of {len(found)} SUTs, "
+            f"{len(same) or 'none'} of which this command measures: {', '.join(map(_name, found))}.",
+            fix=f"Name the run of one of them: --baseline {next(iter(which[0].runs.values())).record.run_id}.",
+        )
+    system = found[0] if len(found) == 1 else same[0]
+    for uid in uids:
+        tests = {one.test for one in planned if one.sut_uid == uid}
+        # Which data a test measures is not known before it is made.
+        may_pair = any(run.record.dataset is not None for run in system.runs.values()) or (
+            "test" in options.allow and len(system.runs) == len(tests) == 1
+        )
+        if tests.isdisjoint(system.runs) and not may_pair:
+            raise RecordError(
+                f"The baseline '{baseline}' has no run of {' or '.join(sorted(tests))}: it was measured by "
+                f"{items_of(system.runs)}.",
+                fix="Name a run of the same test; two runs of different tests are compared with --allow test.",
+            )
+    return None if len(found) == 1 else _name(system)
 
 
 def labels_of(systems: Sequence[MeasuredSystem]) -> list[str]:
