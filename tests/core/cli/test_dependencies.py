@@ -165,3 +165,31 @@ def test_the_secrets_of_all_tests_are_asked_for_at_once(run, here):
         assert ended.code == 2
         assert "ACME_TOKEN" in ended.err
         assert "OTHER_KEY" in ended.err
+
+
+GROUP = """
+import modelgauge as mg
+from plugin import WithData
+
+
+@mg.hookimpl
+def modelgauge_register_tests(register):
+    register("of_a", WithData)
+    register("of_b", WithData)
+    register.group("ofs", ["of_a", "of_b"])
+"""
+
+
+def test_groups_and_patterns_stand_for_their_tests(run, words, here):
+    (here / "group.py").write_text(GROUP, encoding="utf-8")
+    for names in (["ofs"], ["of_*"], ["of_b", "ofs"]):
+        named = [part for one in names for part in ("--test", one)]
+        listed = run("dependencies", "list", "--plugin", "group.py", *named, "--json").json["dependencies"]
+        assert sorted(row["test_uid"] for row in listed) == ["of_a", "of_b"]
+    ended = run("dependencies", "fetch", "--plugin", "group.py", "--test", "ofs")
+    assert ended.code != 0
+    assert "'of_a'" in ended.err
+    assert "'of_b'" in ended.err
+    assert "No test matches 'x*'" in run("dependencies", "list", "--test", "x*").err
+    ended = run("dependencies", "add", "--plugin", "group.py", "--test", "ofs", "words.txt")
+    assert "'ofs' is a group of 2 tests, and one is wanted." in ended.err

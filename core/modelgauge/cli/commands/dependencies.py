@@ -13,6 +13,8 @@ from modelgauge.data.figures import size
 from modelgauge.reports.layout import columns
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from modelgauge.cli.app import App
     from modelgauge.dependencies import DependencyStore, ExternalData, ResolvedDependency
     from modelgauge.interfaces.test import PromptResponseTest
@@ -28,7 +30,11 @@ def dependencies() -> None:
 
 @dependencies.command("list")
 @click.option(
-    "--test", "tests", multiple=True, metavar="UID", help="What this test needs, here or not; repeatable."
+    "--test",
+    "tests",
+    multiple=True,
+    metavar="UID",
+    help="What this test, group or pattern of tests needs, here or not; repeatable.",
 )
 @data_dir_option
 @shared_options
@@ -38,7 +44,7 @@ def list_dependencies(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> 
     \b
     Examples:
       modelgauge dependencies list
-      modelgauge dependencies list --test gsm8k
+      modelgauge dependencies list --test gsm8k --test bbh
     """
     rows = _needed(app, tests) if tests else _kept(app)
     if as_json:
@@ -63,7 +69,14 @@ def list_dependencies(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> 
 
 
 @dependencies.command("fetch")
-@click.option("--test", "tests", multiple=True, required=True, metavar="UID", help="The test; repeatable.")
+@click.option(
+    "--test",
+    "tests",
+    multiple=True,
+    required=True,
+    metavar="UID",
+    help="A test, a group of tests, or a pattern such as 'bbh_*'; repeatable.",
+)
 @data_dir_option
 @shared_options
 def fetch(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> None:
@@ -78,7 +91,7 @@ def fetch(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> None:
     resolver = app.runner(progress=True).resolver()
     rows: list[dict[str, Any]] = []
     failures = []
-    for made in _made(app, tests):
+    for made in _made(app, _uids(app, tests)):
         try:
             rows += [_added(made, key, one) for key, one in resolver.data(made).items()]
         except DependencyError as error:
@@ -140,9 +153,15 @@ def _declared_key(test: str, declared: dict[str, ExternalData], key: str | None)
     return key
 
 
-def _made(app: App, tests: tuple[str, ...]) -> list[PromptResponseTest]:
+def _uids(app: App, tests: Sequence[str]) -> list[str]:
+    """The tests that names, groups and patterns stand for."""
+    from modelgauge.plugins.chosen import chosen
+
+    return [str(one.name) for one in chosen(app.plugins.tests, tests)]
+
+
+def _made(app: App, names: Sequence[str]) -> list[PromptResponseTest]:
     """The tests, once all secrets that they want are there."""
-    names = list(dict.fromkeys(tests))
     registry = app.plugins.tests
     app.secrets.require([one for name in names for one in registry.resolve(name).entry.injections])
     resolver = app.runner().resolver()
@@ -173,7 +192,7 @@ def _needed(app: App, tests: tuple[str, ...]) -> list[dict[str, Any]]:
     from modelgauge.interfaces.identity import declared
 
     rows = []
-    for made in _made(app, tests):
+    for made in _made(app, _uids(app, tests)):
         for key, data in declared(made, "get_dependencies").items():
             problem = next(iter(_store(app).missing(made.uid, {key: data})), None)
             needed = {"test_uid": made.uid, "key": key, "source": data.source, "sha256": data.sha256}
