@@ -17,7 +17,7 @@ from modelgauge.reports.layout import Style, columns, holds_unicode
 from modelgauge.wording.visible import visible, visible_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import TextIO
 
     from modelgauge.api import Runner
@@ -155,6 +155,7 @@ class App:
         head: Sequence[str] = (),
         *,
         folds: Mapping[str, int] | None = None,
+        optional: Collection[str] = (),
         empty: str = "",
     ) -> None:
         """Print aligned columns to stdout, as wide as the terminal; see `columns`.
@@ -163,11 +164,12 @@ class App:
             rows: equally long ones.
             head: the names of the columns.
             folds: the columns of text, and how wide each is at least.
+            optional: the columns that are left out where there is no room.
             empty: the text where there are no rows.
         """
         shown = [[self.redact(cell) for cell in row] for row in rows]
         width = Style.of(sys.stdout).width
-        table = columns(shown, head, width=width, folds=folds or {})
+        table = columns(shown, head, width=width, folds=folds or {}, optional=optional)
         click.echo(table or visible(self.redact(empty)))
 
     def show_report(

@@ -47,6 +47,20 @@ def test_each_kind_has_a_list(run, command, key, uid):
     assert rows == run("list", "--json").json[key]
 
 
+def test_a_list_fits_the_terminal_and_shows_classes_on_request(run, here):
+    name = "a_test_with_a_name_of_some_forty_characters"
+    (here / "long.py").write_text(
+        "import modelgauge as mg\nfrom plugin import Numbers\n\n\n@mg.hookimpl\n"
+        f"def modelgauge_register_tests(register):\n    register('{name}', Numbers)\n",
+        encoding="utf-8",
+    )
+    plain, details = (run("list-tests", "--plugin", "long.py", *more).out for more in ((), ("-v",)))
+    assert max(map(len, plain.splitlines())) <= 80
+    assert name in plain
+    assert "plugin:Numbers" not in plain
+    assert "plugin:Numbers" in details
+
+
 def test_a_plugin_is_loaded_wherever_the_option_stands(run):
     assert "numbers" in run("list-tests", "--plugin", "plugin.py", plugin=False).out
     assert "numbers" not in run("list-tests", plugin=False).out

@@ -96,7 +96,7 @@ def test_what_a_list_says_where_there_is_little_or_nothing(run):
     assert shown.startswith("Tests (0)\n\nSUTs (1)\n  replay/…  modelgauge-framework\n\nAnnotators (0)\n\n")
     assert shown.endswith("\n1 plugin loaded.\n")
     assert run("list").out.endswith("\n2 plugins loaded.\n")
-    assert run("list-suts", plugin=False).out.splitlines()[0].split() == ["UID", "CLASS", "FROM"]
+    assert run("list-suts", plugin=False).out.splitlines()[0].split() == ["UID", "FROM", "CLASS"]
     (row,) = run("list-suts", "--json", plugin=False).json["suts"]
     assert (row["uid"], row["provider"], row["distribution"]) == ("replay", True, "modelgauge-framework")
     assert row["class"] in run("list-suts", plugin=False).out

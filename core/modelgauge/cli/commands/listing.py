@@ -58,16 +58,20 @@ def _list_command(plural: str, about: str) -> click.Command:
     """The command that lists one kind."""
 
     @click.command(f"list-{plural}", help=f"{about}\n\n\b\nExample:\n  modelgauge list-{plural} --json")
+    @click.option(
+        "-v", "--verbose", is_flag=True, help="Show the class of each, also where there is no room."
+    )
     @shared_options
-    def list_kind(app: App, /, *, as_json: bool) -> None:
+    def list_kind(app: App, /, *, verbose: bool, as_json: bool) -> None:
         from modelgauge.plugins.registry import KIND_WORDS
 
         registry: Registry = getattr(app.plugins, plural)
         if as_json:
             app.show_json(_as_json([registry]))
             return
-        rows = [(entry.label, entry.target_name, entry.distribution) for entry in registry]
-        app.show(columns(rows, ("UID", "CLASS", "FROM")) or f"There are no {_HEADINGS[registry.kind]}.")
+        rows = [(entry.label, entry.distribution, entry.target_name) for entry in registry]
+        nothing, class_ = f"There are no {_HEADINGS[registry.kind]}.", "CLASS"
+        app.show_table(rows, ("UID", "FROM", class_), optional=() if verbose else (class_,), empty=nothing)
         groups = [
             (name, counted(len(members), KIND_WORDS[registry.kind]), members[0].distribution)
             for name, members in registry.groups.items()
