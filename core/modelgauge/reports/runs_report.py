@@ -88,6 +88,7 @@ def _add_table(runs: Sequence[RecordedRun], page: Page) -> None:
     rows = [row for record in records for row in _rows_of_run(record, most)]
     known = {row[2] for row in rows} - {""}
     rows += [row for row in _rows_of_groups(records) if row[2] in known]
+    rows = [*_without_repeated_tests(rows)] if len(suts) > 1 else rows
     costs = any(record.spent is not None and record.spent.cost_usd for record in records)
     head = ["Test", "SUT", "Result", "value", "95 % interval", "n", "failed", "cost" if costs else _TIME]
     needed = [
@@ -121,6 +122,14 @@ def _rows_of_run(record: TestRecord, most: int) -> Iterator[Row]:
         number = f"{value.n:,}" if isinstance(value, Estimate) else ""
         yield [*about, name, _value(value), interval_text(value), number, *rest]
         about, rest = ["", ""], ["", ""]
+
+
+def _without_repeated_tests(rows: Sequence[Row]) -> Iterator[Row]:
+    """The rows, of which only the first of each test names it; the others tell by their SUT what they are."""
+    above = ""
+    for test, *cells in rows:
+        yield ["" if test == above else test, *cells]
+        above = test or above
 
 
 def _value(value: Any) -> str:
