@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyarrow.parquet import read_table
 
-from modelgauge import run_test
+from modelgauge import Runner, run_test
 from modelgauge.cli.main import cli
 from modelgauge.data.tables.frames import TABLES
 from modelgauge.testing import FakeSUT, FakeTest
@@ -99,3 +99,18 @@ def test_the_help_names_every_table(capsys):
     cli.main(["export", "--help"], standalone_mode=False)
     help_text = " ".join(capsys.readouterr().out.split()).replace("- ", "-")
     assert all(name in help_text for name in TABLES)
+
+
+def test_the_folder_and_the_page_of_several_runs_have_the_name_of_their_invocation(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    records = Runner().run([FakeTest("one", ["a"]), FakeTest("two", ["a"])], FakeSUT("s"))
+    invocation, first = records[0].invocation_id, records[0].run_id
+    for names in (["latest"], [invocation], [record.run_id for record in records]):
+        _export(*names, "--to", "csv", "--table", "runs")
+        assert cli.main(["report", *names], standalone_mode=False) == 0
+    made = {path.name for path in tmp_path.iterdir() if path.name != "run_data"}
+    assert made == {
+        f"{kind}-{name}{end}"
+        for name in (invocation, first)
+        for kind, end in (("export", ""), ("report", ".html"))
+    }

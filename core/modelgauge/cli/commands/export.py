@@ -68,7 +68,7 @@ def export(
       modelgauge export latest --to parquet
       modelgauge export latest --to csv --table items -o items.csv
     """
-    from modelgauge.cli.commands.show import shown_runs
+    from modelgauge.cli.commands.show import name_of_files, shown_runs
     from modelgauge.cli.output_file import OutputFile
     from modelgauge.data.tables.frames import TABLES, table_named
     from modelgauge.runs.as_tables import write_tables
@@ -77,7 +77,7 @@ def export(
         raise click.UsageError(f"--for-spreadsheets is for --to csv, not for {file_type}.")
     wanted = [table_named(name) for name in dict.fromkeys(tables or TABLES)]
     found = {one.record.run_id: one for run in runs for one in shown_runs(app, run)}
-    paths = _paths(output or Path(f"export-{next(iter(found))}"), wanted, file_type)
+    paths = _paths(output or Path(f"export-{name_of_files(runs, [*found.values()])}"), wanted, file_type)
     files = {path: OutputFile(path, app.settings.data_dir, "--output") for path in paths}
     with ExitStack() as stack:
         written = {path: stack.enter_context(file.replaced()) for path, file in files.items()}

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="The file; by default report.html in the folder of the run, for several runs in the working directory.",
+    help="The file; by default report.html in the folder of the run, for several report-RUN.html in the working "
+    "directory.",
 )
 @click.option("--open", "open_it", is_flag=True, help="Open the page in the browser.")
 @click.option("--redact", is_flag=True, help="Leave out prompts, answers and contexts.")
@@ -52,14 +53,15 @@ def report(
       modelgauge report 20260131-120000-a1b2c3 -o page.html
       modelgauge report latest~1 latest -o compared.html
     """
-    from modelgauge.cli.commands.show import shown_runs
+    from modelgauge.cli.commands.show import name_of_files, shown_runs
     from modelgauge.cli.output_file import OutputFile
     from modelgauge.engine.run_files.folder import REPORT
     from modelgauge.reports import write_page
 
     found = [one for run in runs for one in shown_runs(app, run)]
     folder = found[0].folder if len(found) == 1 else None
-    path = output or (Path() if folder is None else folder.path) / REPORT
+    own = Path(f"report-{name_of_files(runs, found)}.html") if folder is None else folder.path / REPORT
+    path = output or own
     kept = app.settings.data_dir if output is not None else None
     with OutputFile(path, kept, "--output").writing() as file:
         write_page(found, file.write, redact=app.redact, without_texts=redact)

@@ -138,6 +138,17 @@ def shown_runs(app: App, name: str) -> Sequence[RecordedRun]:
     return found
 
 
+def name_of_files(names: Sequence[str], runs: Sequence[RecordedRun]) -> str:
+    """What is written about runs is called so: by their invocation where one name meant several runs of it.
+
+    Args:
+        names: that a command was given.
+        runs: that they meant.
+    """
+    first, invocations = runs[0].record, {run.record.invocation_id for run in runs}
+    return first.invocation_id if len(names) == len(invocations) == 1 < len(runs) else first.run_id
+
+
 def _show_items(app: App, run: RecordedRun) -> None:
     number = 0
     for record in run.items().in_order():
