@@ -9,14 +9,15 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from modelgauge.errors import NameCollisionError, UnknownNameError, UsageError
+from modelgauge.errors import ModelGaugeError, NameCollisionError, UnknownNameError, UsageError
 from modelgauge.plugins.registry import KIND_WORDS, Registry
 from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from modelgauge.plugins.construction import Entry
+    from modelgauge.plugins.construction import Entry, Resolved
+    from modelgauge.plugins.discovery import Plugins
 
 T = TypeVar("T")
 
@@ -155,3 +156,41 @@ def check_labels(suts: Sequence[tuple[str, str | None]]) -> None:
                 f"'{label or uid}' is the name of two SUTs: {other} and {uid}.",
                 fix="Give each a label of its own.",
             )
+
+
+# --- whether there is what was named ------------------------------------------------------------------
+
+
+def check_names(plugins: Plugins, tests: Iterable[object], suts: Iterable[object]) -> None:
+    """Refuse names of nothing; takes little time, since nothing that they name is imported.
+
+    Raises:
+        UsageError: a name is unknown or malformed.
+    """
+    failures: list[ModelGaugeError] = []
+    for registry, names in ((plugins.tests, tests), (plugins.suts, suts)):
+        dict(resolved(registry, [one.name for one in chosen(registry, names)], failures))
+    raise_together(failures)
+
+
+def resolved(
+    registry: Registry, names: Iterable[object], failures: list[ModelGaugeError]
+) -> Iterator[tuple[str, Resolved]]:
+    """The names that are uids, each with what it stands for; errors are added to `failures`."""
+    for name in names:
+        if isinstance(name, str):
+            try:
+                yield name, registry.resolve(name)
+            except UsageError as error:
+                failures.append(error)
+
+
+def raise_together(failures: Sequence[ModelGaugeError], notes: Sequence[str] = ()) -> None:
+    """Raise several errors as one, which ends with the fix of the last, and with the notes."""
+    if not failures:
+        return
+    *others, last = failures
+    if not others:
+        raise last
+    problem = "\n".join([*map(str, others), last.problem])
+    raise type(last)(problem, fix="\n".join([last.fix, *notes]))

@@ -4,7 +4,7 @@ Everything that the user must correct is reported at once, before the first call
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -24,8 +24,7 @@ from modelgauge.interfaces.annotator import CompletionAnnotator, naming_the_aske
 from modelgauge.interfaces.identity import declared
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
 from modelgauge.interfaces.test import PromptResponseTest
-from modelgauge.plugins.chosen import check_labels, chosen
-from modelgauge.plugins.construction import Resolved
+from modelgauge.plugins.chosen import check_labels, chosen, raise_together, resolved
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.plugins.registry import Registry
 from modelgauge.wording.phrases import a_class, a_thing
@@ -90,7 +89,7 @@ class Resolver:
                         failures.append(error)
                     else:
                         left_out[f"{test.uid} on {of_sut.label or sut.uid}"] = error
-        _raise_together(failures or ([] if works else [*left_out.values()]))
+        raise_together(failures or ([] if works else [*left_out.values()]))
         _warn_of(left_out)
         return works
 
@@ -143,11 +142,14 @@ class Resolver:
     ) -> list[tuple[PromptResponseTest, dict[str, AnnotatorName]]]:
         """Make the tests, once all secrets of the run are known to be there; with what their `get_annotators` names."""
         failures: list[ModelGaugeError] = []
-        resolved_tests = dict(_resolved(self.plugins().tests, tests, failures))
-        resolved_suts = [resolved for _, resolved in _resolved(self.plugins().suts, suts, failures)]
-        _raise_together(failures)
-        resolved = [*resolved_suts, *resolved_tests.values()]
-        wanted = [injection for one in resolved for injection in one.entry.injections]
+        resolved_tests = dict(resolved(self.plugins().tests, tests, failures))
+        resolved_suts = [one for _, one in resolved(self.plugins().suts, suts, failures)]
+        raise_together(failures)
+        wanted = [
+            injection
+            for one in (*resolved_suts, *resolved_tests.values())
+            for injection in one.entry.injections
+        ]
         made: list[PromptResponseTest] = []
         for test in tests:
             own = resolved_tests[test].entry.injections if isinstance(test, str) else []
@@ -192,7 +194,7 @@ class Resolver:
                 found[uid] = self.dependencies.resolve_all(uid, sources)
             except (DependencyError, InputFileError) as error:
                 failures[uid] = error
-        _raise_together([*failures.values()][:_MOST_TESTS], _also_without_data([*failures][_MOST_TESTS:]))
+        raise_together([*failures.values()][:_MOST_TESTS], _also_without_data([*failures][_MOST_TESTS:]))
         return found
 
     def _annotators(self, names: Mapping[str, AnnotatorName]) -> dict[str, CompletionAnnotator[Any]]:
@@ -224,18 +226,6 @@ class Resolver:
         return judges
 
 
-def _resolved(
-    registry: Registry, names: Iterable[object], failures: list[ModelGaugeError]
-) -> Iterator[tuple[str, Resolved]]:
-    """The names that are uids, each with what it stands for; errors are added to `failures`."""
-    for name in names:
-        if isinstance(name, str):
-            try:
-                yield name, registry.resolve(name)
-            except UsageError as error:
-                failures.append(error)
-
-
 def _warn_of(left_out: Mapping[str, IncompatibleError]) -> None:
     """Warn of pairs that do not fit."""
     if left_out:
@@ -255,17 +245,6 @@ def _also_without_data(uids: Sequence[str]) -> list[str]:
     command = f"modelgauge dependencies list --test {uids[0]}"
     tests = "1 more test lacks" if len(uids) == 1 else f"{len(uids)} more tests lack"
     return [f"{tests} data: {', '.join(uids)}. See what a test needs: {command}"]
-
-
-def _raise_together(failures: Sequence[ModelGaugeError], notes: Sequence[str] = ()) -> None:
-    """Raise several errors as one, which ends with the fix of the last, and with the notes."""
-    if not failures:
-        return
-    *others, last = failures
-    if not others:
-        raise last
-    problem = "\n".join([*map(str, others), last.problem])
-    raise type(last)(problem, fix="\n".join([last.fix, *notes]))
 
 
 def _owner(test: PromptResponseTest) -> str:

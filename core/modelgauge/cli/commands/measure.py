@@ -38,6 +38,7 @@ from modelgauge.cli.dataset_options import (
 )
 from modelgauge.cli.program import GroupedCommand
 from modelgauge.cli.running import report_options, run_and_report
+from modelgauge.plugins.chosen import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -123,6 +124,7 @@ def run_test(
         inputs |= {"run_file": app.run_file}
     if not tests and not of_datasets:
         raise click.UsageError("Missing option '--test', or '--dataset' with '--metric'.")
+    check_names(app.plugins, tests, suts)  # before the much that a run imports
     pairs: tuple[list[Any], list[str]] = [*tests, *of_datasets], list(suts)
     with judged_by(judge):
         if dry_run:
