@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from modelgauge.comparison.gates import GateOutcome, Gates
     from modelgauge.comparison.pairing.systems import PlannedRun
     from modelgauge.comparison.result import Comparison, MacroComparison, MeasurementComparison
+    from modelgauge.comparison.verdicts import Verdicts
     from modelgauge.data.conditions import Condition
     from modelgauge.data.records import TestRecord
     from modelgauge.engine.run_files.folder import RunFolder
@@ -175,6 +176,7 @@ def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
     if not others or many or any(record.failure is not None or record.cancelled for record in records):
         return []
     from modelgauge.comparison.compare import compare
+    from modelgauge.comparison.verdicts import Verdicts
     from modelgauge.reports.comparisons.report import answers
 
     mine = [record for record in records if record.sut_name == first]
@@ -182,14 +184,15 @@ def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
         found = compare(mine, others, data_dir=app.settings.data_dir)
     except ModelGaugeError:
         return []  # they have no test in common, say, or two runs of one
+    verdicts = Verdicts(found.baseline.label, found.family, found.alpha)
     leading = {(row.test, row.candidate): row for row in reversed(found.comparisons)}
     rows = [
-        row.replaced(verdict_text=_first_sentence(row, found))
+        row.replaced(verdict_text=_shortened(row, verdicts))
         for row in found.comparisons
         if row in leading.values()
     ]
     means = [
-        mean.replaced(verdict_text=_first_sentence(mean, found))
+        mean.replaced(verdict_text=_shortened(mean, verdicts))
         for mean in found.macro
         if mean.measurement in {row.measurement for row in rows}
     ]
@@ -201,12 +204,13 @@ def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
     )
 
 
-def _first_sentence(row: MeasurementComparison | MacroComparison, comparison: Comparison) -> str:
-    """The verdict alone, which names both systems."""
+def _shortened(row: MeasurementComparison | MacroComparison, verdicts: Verdicts) -> str:
+    """The verdict alone, which names both systems; with its p value where the interval alone looks like a finding."""
     text = row.verdict_text
-    start = max(text.find(name) + len(name) for name in (comparison.baseline.label, row.candidate))
+    start = max(text.find(name) + len(name) for name in (verdicts.baseline, row.candidate))
     end = text.find(". ", start)
-    return text if end < 0 else text[: end + 1]
+    why = verdicts.of_p_value(row) if row.verdict == "cannot_tell" else ""
+    return text if end < 0 else f"{text[: end + 1]}{why}"
 
 
 # --- comparing runs with a baseline once they have ended ----------------------------------------------

@@ -50,7 +50,9 @@ class Verdicts:
                 needed = (
                     f"a difference of {amounts.of(self._mde(mean.stderr))} would have been found 4 times in 5"
                 )
-                text += f" ({amounts.observed(mean.difference, mean.interval)}): {needed}.{self._of_p_value(mean)}"
+                text += (
+                    f" ({amounts.observed(mean.difference, mean.interval)}): {needed}.{self.of_p_value(mean)}"
+                )
         return mean.replaced(verdict=verdict, verdict_text=text)
 
     def _finding(self, row: MeasurementComparison | MacroComparison) -> Verdict | None:
@@ -123,14 +125,14 @@ class Verdicts:
             found = "with so few items hardly any difference would be found"
         said += f" ({amounts.observed(row.difference, row.interval)}): {found}."
         margin = "" if row.equivalence is None else amounts.in_full(row.equivalence.margin)
-        return f"{said}{self._of_p_value(row)}{margin and f' That it is less than {margin} is not shown.'}"
+        return f"{said}{self.of_p_value(row)}{margin and f' That it is less than {margin} is not shown.'}"
 
     def _unadjusted(self, row: MeasurementComparison | MacroComparison) -> str:
         if self.family < 2 or row.interval is None:
             return ""
         return f" The interval is not adjusted for the {self.family:,} comparisons."
 
-    def _of_p_value(self, row: MeasurementComparison | MacroComparison) -> str:
+    def of_p_value(self, row: MeasurementComparison | MacroComparison) -> str:
         """Why there is no finding, where the p value or the interval alone looks like one."""
         if row.p_value is None or row.p_adjusted is None:
             return ""
