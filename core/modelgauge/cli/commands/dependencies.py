@@ -155,9 +155,10 @@ def _declared_key(test: str, declared: dict[str, ExternalData], key: str | None)
 
 def _uids(app: App, tests: Sequence[str]) -> list[str]:
     """The tests that names, groups and patterns stand for."""
-    from modelgauge.plugins.chosen import chosen
+    from modelgauge.plugins.chosen import Chosen, chosen
 
-    return [str(one.name) for one in chosen(app.plugins.tests, tests)]
+    found: list[Chosen[str]] = chosen(app.plugins.tests, tests)
+    return [one.name for one in found]
 
 
 def _made(app: App, names: Sequence[str]) -> list[PromptResponseTest]:
