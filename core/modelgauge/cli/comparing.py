@@ -222,7 +222,7 @@ baseline_options = together(
         "--baseline",
         metavar="RUN",
         help="Afterwards compare with this run: an id, a folder, a file of --output-file, or `latest`, which is the "
-        "newest one before this command.",
+        "newest one before this command. Of several SUTs, the one that is measured again is the baseline.",
     ),
     gate_options,
     declared_options({name: OPTIONS[name] for name in _OF_BASELINE}),
