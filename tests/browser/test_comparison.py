@@ -212,6 +212,26 @@ def test_hostile_names_of_systems_are_texts(report, visit):
     assert page.locator("main :is(img[src], script:not([type]))").count() == 0
 
 
+def test_runs_that_are_not_compared_are_named_first_and_stand_above_the_items(report, visit):
+    others = [(_test(f"other_{place}"), NEW) for place in range(5)]
+    page = visit(report((_test(), OLD), (_test(), NEW), *others))
+    assert page.title() == "Is new better than old on counting? And 5 more runs"
+    said = page.get_by_text("On this page too, not compared")
+    assert said.inner_text().endswith("5 more runs of other_0, other_1, other_2 and 2 more tests.")
+    runs = page.get_by_role("region", name="All runs")
+    assert said.bounding_box()["y"] < page.get_by_role("region", name="Differences").first.bounding_box()["y"]
+    assert runs.bounding_box()["y"] < page.get_by_text("Items side by side").bounding_box()["y"]
+    said.get_by_role("link").click()
+    page.wait_for_function("document.querySelector('#runs').getBoundingClientRect().top < 300")
+    assert runs.get_by_role("link", name="other_4").is_visible()
+
+
+def test_captions_are_whole_on_a_narrow_screen(report, visit):
+    page = visit(report((_test(), OLD), (_test(), NEW)), width=320)
+    for part in page.locator("caption > span:visible, .ends:visible").all():
+        assert part.bounding_box()["x"] + part.bounding_box()["width"] <= 320
+
+
 def test_runs_that_cannot_be_compared_say_why(report, visit):
     page = visit(report((_test(), OLD), (_test("other"), NEW)))
     assert page.locator("h1:visible").inner_text() == "2 runs"

@@ -149,7 +149,12 @@ def test_several_runs_begin_with_all_of_them(report, visit):
 def test_without_texts_there_are_none(report, visit, tmp_path):
     address = report((_test(3, "a secret question"), FakeSUT("s", "a secret answer")), options=["--redact"])
     page = visit(address)
-    assert page.locator("tr[data-place]").count() == 3
+    assert page.locator("tr[data-place]").all_inner_texts() == [
+        "1\tq0\t0\t15",
+        "2\tq1\t0\t15",
+        "3\tq2\t0\t15",
+    ]
+    assert "Prompts, answers, contexts" in page.locator(".note").first.inner_text()
     page.keyboard.press("Enter")
     page.locator(".item h2").wait_for()
     assert "secret" not in page.content()
@@ -169,6 +174,23 @@ def test_nothing_overflows_and_axe_finds_nothing(report, visit, width, scheme):
         assert wide <= width, (place, wide)
         found = axe.Axe().run(page)
         assert found.violations_count == 0, (place, found.generate_report())
+
+
+def test_a_long_uid_stands_in_the_title_by_its_last_part(report, visit):
+    uid = "replay//srv/data/answers/of/the/best/model.jsonl?prompt=question"
+    page = visit(report((_test(3), FakeSUT(uid, "a"))))
+    assert page.locator("h1").inner_text() == "counting on model.jsonl"
+    _open_parts(page)
+    assert uid in page.locator("details.more", has_text="How it was run").inner_text()
+
+
+@pytest.mark.parametrize("place", ["", "#run=0"])
+def test_charts_are_whole_on_a_narrow_screen(report, visit, place):
+    address = report((_test(), FakeSUT("half", _answer)), (_test(), FakeSUT("none", "no")))
+    charts = visit(address + place, width=320).locator("td.chart svg:visible").all()
+    ends = [(box["x"], box["x"] + box["width"]) for box in (one.bounding_box() for one in charts)]
+    assert len(ends) >= 3
+    assert all(start >= 0 and end <= 320 for start, end in ends)
 
 
 def test_numbers_lead_to_the_items_behind_them(report, visit):

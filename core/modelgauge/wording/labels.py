@@ -31,6 +31,21 @@ def short_labels(names: Sequence[str]) -> list[str]:
     return [labels[name] for name in names]
 
 
+def title_labels(names: Sequence[str]) -> list[str]:
+    """Shorten names as `short_labels` does; where one is still long, to their last parts before any options.
+
+    The labels differ where the names do.
+
+    Args:
+        names: as for `short_labels`; one alone is shortened too.
+    """
+    labels = short_labels(names)
+    if max(map(len, labels), default=0) <= _LONGEST:
+        return labels
+    ends = [one.split("?")[0].rpartition("/")[2] or one for one in labels]
+    return ends if len(set(ends)) == len(set(names)) else labels
+
+
 def _alike(lists: Sequence[Sequence[str]]) -> int:
     """How many parts all lists begin with."""
     return sum(1 for _ in takewhile(lambda parts: len(set(parts)) == 1, zip(*lists, strict=False)))

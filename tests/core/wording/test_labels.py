@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.wording.labels import short_labels
+from modelgauge.wording.labels import short_labels, title_labels
 
 FOLDER = "replay//srv/data/gsm8k/solutions"
 
@@ -30,3 +30,21 @@ def test_labels_differ_where_names_do(names):
     labels = short_labels(names)
     assert len(set(zip(names, labels, strict=True))) == len(set(names)) == len(set(labels))
     assert all(labels)
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (["acme/small"], ["acme/small"]),
+        ([f"{FOLDER}/a.jsonl?prompt=q&response=r"], ["a.jsonl"]),
+        ([f"{FOLDER}/a.jsonl?prompt=q"] * 2, ["a.jsonl"] * 2),
+        ([f"{FOLDER}/a.jsonl?prompt=q", "replay//tmp/b.jsonl"], ["a.jsonl", "b.jsonl"]),
+        (
+            [f"{FOLDER}/a.jsonl", f"{FOLDER}/old/of/last/year/in/a.jsonl"],
+            ["a.jsonl", "old/of/last/year/in/a.jsonl"],
+        ),
+        ([], []),
+    ],
+)
+def test_titles_have_the_last_parts_of_long_names(names, labels):
+    assert title_labels(names) == labels

@@ -14,13 +14,14 @@ from modelgauge.reports.comparisons.difference_tables import (
     ranks,
 )
 from modelgauge.reports.comparisons.report import answers, facts, question
-from modelgauge.reports.comparisons.words import Unit
+from modelgauge.reports.comparisons.words import Unit, listed
 from modelgauge.reports.pages.charts import Axis, axis_ruler, dot_sample, interval_bar
 from modelgauge.runs.recorded_run import RecordedRun
 
 _ARROW = " → "
 _NARROW = 110  # pixels of a chart in a cell of the matrix
 _WIDE = 240
+_MOST_TESTS = 3  # that are named of the runs that are not compared
 _SHORT = 14  # characters of a system's name that fit over a half of a chart
 _NO_CELL = {"value": "", "chart": "", "run": None}
 _LOOKS = {True: "told", False: "untold", None: "untested"}
@@ -44,6 +45,8 @@ def comparison_view(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict
     """
     said = list(facts(comparison))
     rows = comparison.comparisons
+    its_own = {id(run) for run in compared_runs(comparison)}
+    others = [run for run in runs if id(run) not in its_own]
     return {
         "question": question(comparison),
         "baseline": comparison.baseline.label,
@@ -58,7 +61,16 @@ def comparison_view(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict
         "differs": [text for label, text in said if label == "differs"],
         "notes": [text for label, text in said if label == "note"],
         "compared": list(_compared(comparison, runs)),
+        "others": len(others),
+        "other_tests": _listed_tests(others),
     }
+
+
+def _listed_tests(runs: Sequence[RecordedRun]) -> str:
+    """The tests of runs; of many the first ones, and how many more there are."""
+    tests = [*dict.fromkeys(run.record.test_uid for run in runs)]
+    more = len(tests) - _MOST_TESTS
+    return listed(tests if more < 2 else [*tests[:_MOST_TESTS], f"{more:,} more tests"])
 
 
 def _single(row: MeasurementComparison, comparison: Comparison) -> dict[str, Any]:

@@ -14,9 +14,11 @@ from typing import Any
 
 from modelgauge.engine.run_files.folder import REPORT
 from modelgauge.files.whole import replacing
+from modelgauge.reports.layout import counted
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_view import RunView, overview, run_view
 from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.wording.labels import title_labels
 from modelgauge.wording.visible import visible
 
 MOST_ITEMS = 100_000
@@ -104,11 +106,11 @@ def write_runs(
     style, script = _asset("page.css"), "\n".join(map(_asset, _SCRIPTS))
     policy = _POLICY.format(style=_hash(style), script=_hash(script))
     with SpooledTemporaryFile(_HELD, "w+", encoding="ascii", newline="\n") as blocks:
-        views = []
+        views, suts = [], title_labels([run.record.sut_name for run in runs])
         for number, run in enumerate(runs):
             table = ItemTable(redact=str if just_ended else redact, without_texts=without_texts)
             _write_blocks(number, run, table, blocks.write)
-            views.append(run_view(number, run, table, without_texts=without_texts))
+            views.append(run_view(number, run, table, sut=suts[number], without_texts=without_texts))
         for name, content in pairs:
             blocks.write(_BLOCK.format(name, content))
         page = {
@@ -116,7 +118,8 @@ def write_runs(
             "style": style,
             "title": _title(views, comparison),
             "runs": views,
-            "overview": overview(runs),
+            "overview": overview(runs, suts),
+            "without_texts": without_texts,
             "comparison": comparison,
             "not_compared": not_compared,
         }
@@ -130,7 +133,8 @@ def write_runs(
 
 def _title(runs: Sequence[RunView], comparison: Mapping[str, Any] | None) -> str:
     if comparison is not None:
-        return str(comparison["question"])
+        more = f" And {counted(comparison['others'], 'more run')}" if comparison["others"] else ""
+        return f"{comparison['question']}{more}"
     return runs[0].title if len(runs) == 1 else f"{len(runs):,} runs"
 
 

@@ -276,7 +276,15 @@ def _how_it_was_run(run: RecordedRun, *, without_texts: bool) -> Part:
     data = {f"data {name}": version for name, version in record.dependency_versions.items()}
     options = {"repeats": record.repeats if record.repeats > 1 else None, "clusters by": record.cluster}
     set_to = {} if without_texts else record.hyperparameters  # a prompt's template may be among them
-    facts = {**set_to, **record.sut_options, **options, **data, **plugins}
+    facts = {
+        "test": record.test_uid,
+        "SUT": record.sut_uid,
+        **set_to,
+        **record.sut_options,
+        **options,
+        **data,
+        **plugins,
+    }
     facts |= {name: manifest[name] for name in ("python", "platform", "git_commit") if name in manifest}
     rows = [
         [Cell(name, look=""), Cell(_text(value), look="")]
@@ -291,8 +299,13 @@ def _how_it_was_run(run: RecordedRun, *, without_texts: bool) -> Part:
         cut = f"\n… {len(text) - _LONGEST:,} more characters in run.json" if len(text) > _LONGEST else ""
         folded = ("The whole manifest, run.json", f"{text[:_LONGEST]}{cut}")
     summary = ", ".join(f"{name} {_text(value)}" for name, value in [*set_to.items()][:4])
-    summary = summary or f"test {record.test_uid}, SUT {record.sut_uid}"
-    return Part("How it was run", summary, rows=rows, texts=texts, folded=folded)
+    return Part(
+        "How it was run",
+        summary or f"test {record.test_uid}: settings, versions and commands",
+        rows=rows,
+        texts=texts,
+        folded=folded,
+    )
 
 
 def _text(value: Any) -> str:

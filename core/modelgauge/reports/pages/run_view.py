@@ -18,6 +18,7 @@ from modelgauge.reports.pages.run_parts import Part, address, parts_of
 from modelgauge.reports.run_report import STAGES, facts, is_prefix, result_rows
 from modelgauge.reports.thresholds import label_of, passed_of, why_not_passed
 from modelgauge.runs.recorded_run import RecordedRun
+from modelgauge.wording.labels import title_labels
 
 _MOST_KINDS = 8  # of failures
 _STYLE = Style(width=160, most_rows=12)
@@ -106,7 +107,12 @@ class RunView:
 
 
 def run_view(
-    number: int, run: RecordedRun | TestRecord, table: ItemTable, *, without_texts: bool = False
+    number: int,
+    run: RecordedRun | TestRecord,
+    table: ItemTable,
+    *,
+    sut: str = "",
+    without_texts: bool = False,
 ) -> RunView:
     """What is shown of a run.
 
@@ -114,13 +120,15 @@ def run_view(
         number: its place on the page.
         run: its record.
         table: its items.
+        sut: what the title calls the SUT; by default its label or the last part of its uid.
         without_texts: leave out the messages of errors too, since they may quote prompts and answers.
     """
     run = named_run(run) if isinstance(run, TestRecord) else run
+    sut = sut or title_labels([run.record.sut_name])[0]
     record, about = run.record, [(label, text) for label, text, _ in facts(run, errors=())]
     return RunView(
         number,
-        title=record.test_uid if record.sut_uid == GIVEN else f"{record.test_uid} on {record.sut_name}",
+        title=record.test_uid if record.sut_uid == GIVEN else f"{record.test_uid} on {sut}",
         record=record,
         when=record.run_timestamp.replace("T", " ")[:16],
         verdict=_verdict(run),
@@ -186,22 +194,23 @@ def _verdict(run: RecordedRun) -> tuple[str, str]:
     return " ".join(said), "met" if missed is None else "missed"
 
 
-def overview(runs: Sequence[RecordedRun]) -> tuple[list[dict[str, Any]], Markup]:
+def overview(runs: Sequence[RecordedRun], suts: Sequence[str]) -> tuple[list[dict[str, Any]], Markup]:
     """A row for each run: what came out, with the first results of all on one axis; and this axis.
 
     Args:
         runs: of the page.
+        suts: what the rows call their SUTs.
     """
     axis = _axis([one for run in runs for _, one in _first(run.record)])
     rows = [
         {
             "number": number,
             "test": run.record.test_uid,
-            "sut": run.record.sut_name,
+            "sut": sut,
             "verdict": _verdict(run),
             "chart": next((interval_bar(axis, one.value, one.interval) for _, one in _first(run.record)), ""),
         }
-        for number, run in enumerate(runs)
+        for number, (run, sut) in enumerate(zip(runs, suts, strict=True))
     ]
     return rows, axis_ruler(axis)
 

@@ -111,6 +111,7 @@ def test_how_it_was_run_has_settings_and_manifest(run):
     assert part.folded[1].endswith("more characters in run.json")
     kept = parts_of(0, run, _table(run, without_texts=True), without_texts=True)[-1]
     assert kept.summary.startswith("test exam")
+    assert [[cell.text for cell in row] for row in kept.rows][:2] == [["test", "exam"], ["SUT", "paid"]]
     assert kept.folded is None
 
 

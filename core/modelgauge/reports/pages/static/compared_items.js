@@ -78,8 +78,8 @@ async function comparedItems(number, data) {
     address: { compare: number },
     ids: pairs.map((_, place) => first.rows.id[at(first, place)]),
     columns: [
-      { ...column("question", first, "question"), wide: true },
-      ...[first, second].map((one) => ({ title: one.label, wide: true, spare: true, text: (place) => endOf(one.rows.answer[at(one, place)]) })),
+      { ...(first.rows.hasTexts ? column("question", first, "question") : column("item", first, "id")), wide: true },
+      ...[first, second].filter((one) => one.rows.hasTexts).map((one) => ({ title: one.label, wide: true, spare: true, text: (place) => endOf(one.rows.answer[at(one, place)]) })),
       ...first.rows.expected.some(Boolean) ? [{ ...column("expected", first, "expected"), spare: true }] : [],
       { title: data.measurement, number: true, text: change },
       { title: "outcome", text: (place) => outcomes[place] },

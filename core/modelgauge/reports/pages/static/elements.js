@@ -97,7 +97,8 @@ async function rowsOf(block) {
   const [id, question, answer, expected] = [0, 1, 2, 3].map(column);
   const state = rows.state.of.map((at) => rows.state.values[at]);
   const search = texts.map((one) => one.join("\n").toLowerCase());
-  return { ...rows, id, question, answer, expected, state, search, read: readTexts(block, rows.part, search) };
+  const hasTexts = [question, answer].some((one) => one.some(Boolean)); // a page may be written without them
+  return { ...rows, id, question, answer, expected, hasTexts, state, search, read: readTexts(block, rows.part, search) };
 }
 
 // Read the texts of all items into what is searched, a part at a time, so that the page stays quick.

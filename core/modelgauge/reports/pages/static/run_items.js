@@ -75,8 +75,10 @@ async function runItems(run, source, comparisons) {
     address: { run },
     ids: rows.id,
     columns: [
-      { title: "question", wide: true, text: (place) => rows.question[place] },
-      { title: "answer", wide: true, spare: true, text: (place) => rows.answer[place] },
+      ...rows.hasTexts ? [
+        { title: "question", wide: true, text: (place) => rows.question[place] },
+        { title: "answer", wide: true, spare: true, text: (place) => rows.answer[place] },
+      ] : [{ title: "item", wide: true, text: (place) => rows.id[place] }],
       ...rows.expected.some(Boolean) ? [{ title: "expected", spare: true, text: (place) => rows.expected[place] }] : [],
       ...measured,
     ],
