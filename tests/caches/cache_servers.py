@@ -20,6 +20,19 @@ def free_port():
         return free.getsockname()[1]
 
 
+def until_it_answers(server, ask, refusal):
+    """Wait for a server that was started; fail with its log where it ends, or never answers."""
+    for _ in range(600):
+        try:
+            ask()
+        except refusal:
+            assert server.process.poll() is None, (server.folder / "log").read_text()
+            time.sleep(0.05)
+        else:
+            return
+    raise AssertionError((server.folder / "log").read_text())
+
+
 def postgres_programs():
     """The folder with the server's programs: Debian keeps them out of the path."""
     found = shutil.which("initdb")
@@ -62,15 +75,9 @@ class PostgresServer:
                 stderr=log,
                 stdout=log,
             )
-        for _ in range(600):
-            try:
-                psycopg.connect(self.url("postgres")).close()
-            except psycopg.OperationalError:
-                assert self.process.poll() is None, (self.folder / "log").read_text()
-                time.sleep(0.05)
-            else:
-                return
-        raise AssertionError((self.folder / "log").read_text())
+        until_it_answers(
+            self, lambda: psycopg.connect(self.url("postgres")).close(), psycopg.OperationalError
+        )
 
     def kill(self):
         """End it as a power cut does; its other processes notice that they are orphans."""
@@ -116,15 +123,7 @@ class RedisServer:
             self.process = subprocess.Popen(
                 ["redis-server", "redis.conf", *options], cwd=self.folder, stdout=log, stderr=log
             )
-        for _ in range(600):
-            try:
-                redis.Redis.from_url(self.url(0)).ping()
-            except redis.ConnectionError:
-                assert self.process.poll() is None, (self.folder / "log").read_text()
-                time.sleep(0.02)
-            else:
-                return
-        raise AssertionError((self.folder / "log").read_text())
+        until_it_answers(self, redis.Redis.from_url(self.url(0)).ping, redis.ConnectionError)
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)

@@ -98,6 +98,21 @@ def test_an_unknown_scheme_names_those_that_are_known(opened):
         opened("postgersql://localhost/x")
 
 
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("postgresql://localhost/x?password=hunter2-hunter2", "has a password behind its question mark"),
+        ("redis://localhost:port/0", "cannot be read"),
+        ("redis://[bad/0", "cannot be read"),
+        ("postgresql://[bad/x", "cannot be read"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_refused_before_anything_is_recorded(tmp_path, address, message):
+    code, out, err = ended(start(tmp_path, address))
+    assert (code, message in err, "Traceback" in err, PASSWORD in out + err) == (2, True, False, False), err
+    assert runs(tmp_path) == []
+
+
 # --- what a server must keep -----------------------------------------------------------------------------------
 
 

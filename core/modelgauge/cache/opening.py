@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 from modelgauge.cache.base import ResponseCache
 from modelgauge.cache.folder import CacheFolder
 from modelgauge.cache.store import DiskCache
-from modelgauge.errors import CacheError, InvalidOptionError
+from modelgauge.errors import CacheError, InvalidOptionError, ModelGaugeError
 from modelgauge.wording.did_you_mean import did_you_mean
 
 GROUP = "modelgauge.caches"
@@ -24,7 +25,7 @@ def open_cache(where: str | None, data_dir: Path) -> ResponseCache:
         data_dir: of the runs.
 
     Raises:
-        InvalidOptionError: no plugin knows such a URL.
+        InvalidOptionError: no plugin knows such a URL, or it cannot be read, or has a password in its query.
         CacheError: it cannot be used.
     """
     if where is None or "://" not in where:
@@ -46,7 +47,22 @@ def open_cache(where: str | None, data_dir: Path) -> ResponseCache:
             f"The plugin for caches at {scheme}:// cannot be imported: {type(error).__name__}: {error}.",
             fix=f"Install {known[scheme].dist.name} again.",
         ) from error
-    cache: ResponseCache = made(where)
+    try:
+        if any(
+            name == "password" for name, _ in parse_qsl(urlsplit(where).query)
+        ):  # records keep the command line
+            raise InvalidOptionError(
+                "The URL of --cache has a password behind its question mark.",
+                fix="Leave it out; the plugin's README names the environment variable for it.",
+            )
+        cache: ResponseCache = made(where)
+    except ValueError as error:
+        if isinstance(error, ModelGaugeError):
+            raise
+        raise InvalidOptionError(
+            f"The URL of --cache cannot be read: {error}.",
+            fix=f"Write it as {scheme}://user@host:port/database",
+        ) from error
     return cache
 
 
