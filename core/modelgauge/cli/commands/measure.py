@@ -203,7 +203,7 @@ def _read_file(ctx: click.Context, _: click.Parameter, path: Path) -> Path:
 
 
 def _hidden_options() -> Iterator[click.Parameter]:
-    """Those of `run-test`, which its help lists."""
+    """The options of `run-test`, hidden from the help of `run`: that of `run-test` lists them."""
     for option in run_test.params:
         hidden = copy(option)
         if isinstance(hidden, click.Option):
