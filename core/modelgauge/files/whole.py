@@ -2,10 +2,17 @@
 
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+from modelgauge.files.lock import lock
+from modelgauge.files.regular import opened
+
+_PATIENCE, _PAUSE = 10, 0.002  # seconds
+_BLOCK = 65_536
 
 
 @contextmanager
@@ -39,3 +46,45 @@ def append_whole(file: IO[bytes], data: bytes) -> None:
     except OSError:
         file.truncate(size)
         raise
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append a line to a file, which is on the disk when this returns; threads and processes take turns.
+
+    What a killed process left of a line is cut off first.
+
+    Args:
+        path: of the file; it is made with its folder where there is none.
+        line: without its end.
+
+    Raises:
+        OSError: the disk refuses, or another process holds the file; the file is as it was.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _turn(path), opened(path, "a+b") as file:
+        file.truncate(_end_of_lines(file))
+        append_whole(file, line + b"\n")
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def _turn(path: Path) -> Iterator[None]:
+    end = time.monotonic() + _PATIENCE
+    while (held := lock(path, "a+b")) is None:
+        if time.monotonic() > end:
+            raise OSError(f"Another process holds {path} and does not go on.")
+        time.sleep(_PAUSE)
+    with held:
+        yield
+
+
+def _end_of_lines(file: IO[bytes]) -> int:
+    """Where the last whole line of a file ends."""
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - _BLOCK)
+        file.seek(start)
+        if found := file.read(end - start).rfind(b"\n") + 1:
+            return start + found
+        end = start
+    return 0

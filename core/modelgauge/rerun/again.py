@@ -23,6 +23,7 @@ from modelgauge.interfaces.identity import Initialization
 from modelgauge.metrics.judges import JudgeLike, judging_by_default
 from modelgauge.plugins.resolution import Resolver, SUTName, TestName
 from modelgauge.rerun.original import Names, OriginalRun, says
+from modelgauge.rerun.rated_answers import RATED, RatedAnswers
 from modelgauge.rerun.trust import check_names
 from modelgauge.runs.naming import find_runs
 
@@ -93,6 +94,7 @@ def rescore(
     encoding: str | None = None,
     metrics: Sequence[str] = (),
     judge: JudgeLike | None = None,
+    ratings: bool = False,
     **options: Unpack[RerunOptions],
 ) -> list[TestRecord]:
     """Measure the recorded answers of runs with the test's present annotators and `measure_quality`.
@@ -111,22 +113,26 @@ def rescore(
         encoding: of the file's text; by default that of the run's file, UTF-8 for another.
         metrics: uids of those that judge them; by default the run's.
         judge: judges for the metrics that name none; by default the run's.
+        ratings: measure by what people said of the answers on the pages of `modelgauge serve`, and by nothing else.
         options: what `Runner` takes.
 
     Raises:
         RecordError: there is no such run, or its answers are not answers to the test's prompts.
-        UsageError: there is a data set without metrics, or the other way round, or a test beside them.
+        UsageError: there is a data set without metrics, or the other way round, or a test or ratings beside them.
+        InputFileError: nobody has rated answers of a run.
     """
     form = FileForm(columns or {}, delimiter, encoding)
-    if test is not None and (dataset is not None or metrics or says(form)):
+    if (test is not None) + ratings + (dataset is not None or bool(metrics) or says(form)) > 1:
         raise UsageError(
-            "A run is measured by a test, or by the metrics of a data set.", fix="Give one or the other."
+            "A run is measured by a test, by the metrics of a data set, or by ratings.",
+            fix="Give one of them.",
         )
     originals = [OriginalRun(one) for one in _find(run, data_dir)]
     names = Names(test, None, judge, dataset, metrics, form).with_options(options)
-    for original in originals:
-        check_names(original, names, "rescore")
-    return [_rescore_one(original, names, options, data_dir) for original in originals]
+    named = [names._replace(test=RatedAnswers(RATED, one.folder)) if ratings else names for one in originals]
+    for original, one in zip(originals, named, strict=True):
+        check_names(original, one, "rescore")
+    return [_rescore_one(*each, options, data_dir) for each in zip(originals, named, strict=True)]
 
 
 def run_part(

@@ -300,6 +300,7 @@ def resume(app: App, /, *, run: str, **given: Any) -> None:
 @together(
     click.option("--test", metavar="UID", help="Measure with this test.  [default: the run's]"),
     other_dataset_options,
+    click.option("--ratings", is_flag=True, help="Measure by the ratings that people gave."),
     heading=MEASURED,
 )
 @_rerun_options
@@ -310,8 +311,9 @@ def rescore(app: App, /, *, run: str, **given: Any) -> None:
     changed. Annotators go through the cache. RUN is the id of a run, or of an invocation for all its runs; what only
     one id begins with; `latest`, `latest~1`; or a folder. Of a run that is not known to be your own, names must be
     given again, as for resume. Of a run of goldens, the goldens must be as they were, unless --dataset names others
-    that ask the same, or --column other columns; --metric and --judge judge the answers in another way. The exit code
-    is that of run-test.
+    that ask the same, or --column other columns; --metric and --judge judge the answers in another way. With
+    --ratings people are the judges: the measurement `human` is the mean of their ratings, and an answer that nobody
+    rated fails. The exit code is that of run-test.
 
     \b
     Examples:
@@ -323,7 +325,7 @@ def rescore(app: App, /, *, run: str, **given: Any) -> None:
     from modelgauge.rerun.again import rescore as rescored
 
     names = {name: given.pop(name) for name in ("test", "dataset", "metrics", "judge")}
-    _run_again(app, rescored, run, given, names, **given.pop("form")._asdict())
+    _run_again(app, rescored, run, given, names, ratings=given.pop("ratings"), **given.pop("form")._asdict())
 
 
 def _options_of(measured: Mapping[str, Any]) -> Iterator[str]:
@@ -338,6 +340,8 @@ def _options_of(measured: Mapping[str, Any]) -> Iterator[str]:
     for name in ("delimiter", "encoding"):
         if measured.get(name) is not None:
             yield from (f"--{name}", measured[name])
+    if measured.get("ratings"):
+        yield "--ratings"
 
 
 def _run_again(
@@ -346,7 +350,7 @@ def _run_again(
     run: str,
     given: dict[str, Any],
     names: Mapping[str, Any],
-    **form: Any,
+    **how: Any,
 ) -> None:
     """Do earlier runs again, after loading what they were made with.
 
@@ -356,7 +360,7 @@ def _run_again(
         run: an id, or a folder.
         given: the command's other arguments.
         names: of what it is done again with.
-        form: how a data set is written.
+        how: what else says by what it is measured.
 
     Raises:
         RecordError: there are none, or they may be somebody else's and names of theirs were not given.
@@ -384,9 +388,10 @@ def _run_again(
         app.local_plugins.extend(original.plugins)
     app.configure()  # with these plugins
     baseline = pop_baseline(app, given)
-    if baseline is not None and names["test"] is None and names["dataset"] is None:
+    own = names["test"] is None and names["dataset"] is None and not how.get("ratings")
+    if baseline is not None and own:
         baseline.check_again(folders)
-    measured = {**names, **form}
+    measured = {**names, **how}
     options = {**measured, **app.runner_arguments(), **pop_run_options(given)}
     run_and_report(
         app,

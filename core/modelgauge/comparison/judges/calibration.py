@@ -13,11 +13,12 @@ from modelgauge.comparison.judges.agreements import (
     agreements,
     kind_of,
 )
-from modelgauge.comparison.judges.label_sheets import Rating, first_repeat, read_ratings, refuse, runs_of
+from modelgauge.comparison.judges.label_sheets import Rating, read_ratings, refuse, runs_of
 from modelgauge.comparison.judges.scores import LabelledScores, ScoreEstimate, score_estimates
 from modelgauge.comparison.named_runs import Given, chosen_measurements
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.errors import InputFileError
+from modelgauge.runs.ratings import first_repeat
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.did_you_mean import did_you_mean
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from modelgauge.comparison.named_runs import Given, named_runs
-from modelgauge.data.item_records import ItemRecord, TestItemRecord
+from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.prompts import prompt_text
 from modelgauge.data.records import TestRecord
 from modelgauge.errors import InputFileError, InvalidOptionError
 from modelgauge.files.tables import Table, csv_text, read_table, table_of_rows
+from modelgauge.runs.ratings import first_answer
 from modelgauge.runs.recorded_run import RecordedRun
 
 COLUMNS = ("item_id", "sut", "prompt", "answer", "rater", "label")
@@ -133,24 +134,9 @@ def runs_of(runs: Given | Sequence[Given], data_dir: str | Path | None) -> list[
     return [*of_sut.values()]
 
 
-def first_repeat(item: ItemRecord) -> tuple[int, Mapping[str, float]]:
-    """Which repeat of an item was measured first, and its measurements: this is the answer that people label."""
-    if not isinstance(item, TestItemRecord) or not item.repeat_measurements:
-        return 0, item.measurements
-    failed = {one.repeat for one in item.failed_repeats}
-    number = next(number for number in range(len(failed) + 1) if number not in failed)
-    return number, item.repeat_measurements[0]
-
-
 def _row(sut: str, item: ItemRecord) -> dict[str, str | None]:
-    repeat, _ = first_repeat(item)
     prompts = [prompt_text(one.prompt) for one in item.test_item.prompts]
-    answers = [
-        one.completion.text
-        for interaction in item.interactions
-        if interaction.repeat == repeat
-        for one in interaction.response.completions
-    ]
+    answers = [one.text for one in first_answer(item)]
     texts = {"prompt": _joined(prompts), "answer": _joined(answers)}
     return {"item_id": item.test_item.id, "sut": sut, **texts, "rater": None, "label": None}
 

@@ -1,0 +1,147 @@
+"""`RatedAnswers`: the test that measures the recorded answers of a run by what people said of them."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Self
+
+from modelgauge.data.annotations import TestItemAnnotations
+from modelgauge.data.estimates import Estimate, Score
+from modelgauge.data.items import PromptWithContext, TestItem
+from modelgauge.data.responses import SUTCompletion
+from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.errors import InputFileError, MissingAnswerError
+from modelgauge.interfaces.annotator import CompletionAnnotator
+from modelgauge.interfaces.test import PromptResponseTest
+from modelgauge.runs.items import JournalItems
+from modelgauge.runs.ratings import HIGHEST, LOWEST, Rating, RatingsFile, digests_of
+from modelgauge.stats.aggregations import mean_of_each
+from modelgauge.stats.measured import MeasuredItems
+
+HUMAN, RATED = "human", "human_ratings"  # the annotator, and the test
+
+
+class _Alike:
+    """Made without a copy of its arguments: whatever was rated, it is the same test with the same annotator."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        del args, kwargs
+        return object.__new__(cls)
+
+
+class Human(_Alike, CompletionAnnotator[Score]):
+    """Annotates an answer with the ratings that people gave it: their mean, what each said, and why. Nobody is asked.
+
+    Args:
+        uid: the name in records.
+        ratings: of the answers; the `source_id` of a prompt names the item.
+    """
+
+    is_cheap: bool = True
+
+    def __init__(self, uid: str, ratings: list[Rating]) -> None:
+        super().__init__(uid)
+        self._of_item: dict[str, list[Rating]] = {}
+        for one in ratings:
+            if one.score is not None:
+                self._of_item.setdefault(one.item_id, []).append(one)
+
+    def translate_request(self, prompt: PromptWithContext, completion: SUTCompletion) -> dict[str, Any]:
+        """Name the item and the answer."""
+        return {"item_id": prompt.source_id, "answer": digests_of([completion])[0]}
+
+    async def annotate(self, request: dict[str, Any]) -> list[dict[str, Any]]:
+        """Look up what people said.
+
+        Raises:
+            MissingAnswerError: nobody rated the answer.
+        """
+        of_item = self._of_item.get(request["item_id"], [])
+        found = [one for one in of_item if request["answer"] in one.answers]
+        if not found:
+            raise MissingAnswerError(
+                "Nobody rated this answer.",
+                fix="Rate it, then measure the answers of the run by --ratings again.",
+            )
+        return [one.model_dump(mode="json", include={"rater", "score", "reason"}) for one in found]
+
+    def translate_response(self, request: dict[str, Any], response: list[dict[str, Any]]) -> Score:
+        """The mean of the ratings."""
+        del request
+        reasons = [f"{one['rater']}: {one['reason']}" for one in response if one["reason"]]
+        return Score(
+            fmean(one["score"] for one in response),
+            reason="\n".join(reasons) or None,
+            breakdown={one["rater"]: one["score"] for one in response},
+        )
+
+
+class RatedAnswers(_Alike, PromptResponseTest):
+    """A test of the items that a run has recorded, with people as the only judges.
+
+    Measures `human`, the mean of an answer's ratings from 1 to 5, and `human (NAME)` for each rater. An answer that
+    nobody rated fails, so that results have bounds.
+
+    Args:
+        uid: the name in records.
+        run: whose answers were rated.
+
+    Raises:
+        InputFileError: nobody has rated an answer of the run.
+        RecordError: the file of ratings is damaged.
+    """
+
+    requires_sut_capabilities = ()  # nobody is asked
+
+    def __init__(self, uid: str, run: RunFolder) -> None:
+        super().__init__(uid)
+        file = RatingsFile.of(run)
+        given = [one for one in file.in_force() if one.score is not None]
+        if not given:
+            raise InputFileError(
+                f"Nobody has rated an answer of run {run.run_id}: {file.path} holds no rating.",
+                fix="Rate answers on the page Ratings of `modelgauge serve` first.",
+            )
+        self._run, self._human = run, Human(HUMAN, given)
+        names = [HUMAN, *map(_of_rater, dict.fromkeys(one.rater for one in given))]
+        self.measurement_ranges = dict.fromkeys(names, (LOWEST, HIGHEST))
+        self.measurement_directions = dict.fromkeys(names, "higher")
+
+    def make_test_items(self, dependencies: Mapping[str, Path]) -> Iterator[TestItem]:
+        """Give the recorded items, whose prompts name them for the annotator."""
+        del dependencies
+        for record in JournalItems(self._run.journal).in_order():
+            item = record.test_item
+            prompts = tuple([one.replaced(source_id=item.id) for one in item.prompts])
+            yield item.replaced(prompts=prompts)
+
+    def get_annotators(self) -> Mapping[str, CompletionAnnotator[Any] | str]:
+        """People."""
+        return {HUMAN: self._human}
+
+    def measure_quality(self, item: TestItemAnnotations) -> Mapping[str, float]:
+        """The mean of the ratings, and each rater's."""
+        score = item.interactions[0].response.completions[0].get_annotation(HUMAN, Score)
+        return {
+            HUMAN: score.value,
+            **{_of_rater(name): float(one) for name, one in (score.breakdown or {}).items()},
+        }
+
+    def aggregate_measurements(self, items: MeasuredItems) -> Mapping[str, Estimate]:
+        """The means, with bounds in which a rater may have rated every item 1, or 5, that this rater left out."""
+        return {
+            name: one
+            if items.missing is None
+            else one.replaced(bounds=_bounds(one, len(items) + items.missing))
+            for name, one in mean_of_each(items).items()
+        }
+
+
+def _bounds(mean: Estimate, items: int) -> tuple[float, float]:
+    missing = items - mean.n
+    total = mean.value * mean.n
+    return (total + missing * LOWEST) / items, (total + missing * HIGHEST) / items
+
+
+def _of_rater(name: str) -> str:
+    return f"{HUMAN} ({name})"

@@ -1,0 +1,152 @@
+"""Ratings that people gave to the answers of a run: lines of `<data-dir>/ratings/RUN.jsonl`, which are only appended.
+
+The file is read each time, since other processes append to it.
+"""
+
+import json
+import secrets
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, Field
+
+from modelgauge.data.base import Count, Frozen, Text, UnknownFields
+from modelgauge.data.item_records import ItemRecord, TestItemRecord
+from modelgauge.data.items import hex_digest
+from modelgauge.data.responses import SUTCompletion
+from modelgauge.engine.run_files.folder import RunFolder, whole_lines
+from modelgauge.errors import InvalidDataError, RecordError
+from modelgauge.files.whole import append_line
+
+RATINGS = "ratings"
+LOWEST, HIGHEST = 1, 5
+
+_Name = Annotated[str, Field(min_length=1, max_length=100, strict=True)]
+
+
+def _new_id() -> str:
+    return secrets.token_hex(8)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Rating(Frozen):
+    """What one person said of one answer.
+
+    Args:
+        item_id: the item that was answered.
+        answers: the digests of the completions that were shown; see `digests_of`.
+        rater: who said it.
+        score: 1 (worst) to 5 (best); None where the rater skipped the answer.
+        reason: why.
+        guidelines: the digest of the guidelines that the rater had.
+        order: how many answers the rater had seen in the queue before, skipped ones included.
+        kind: always "rating": what the line is.
+        id: of this rating.
+        time: when it was given.
+    """
+
+    kind: Literal["rating"] = "rating"
+    item_id: Text
+    answers: tuple[Text, ...]
+    rater: _Name
+    score: Annotated[int, Field(ge=LOWEST, le=HIGHEST, strict=True)] | None
+    reason: Text | None = None
+    guidelines: Text | None = None
+    order: Count = 0
+    id: Text = Field(default_factory=_new_id)
+    time: AwareDatetime = Field(default_factory=_now)
+
+
+class Undo(Frozen):
+    """A rating that its rater took back.
+
+    Args:
+        undoes: the id of the rating.
+        kind: always "undo": what the line is.
+        time: when it was taken back.
+    """
+
+    kind: Literal["undo"] = "undo"
+    undoes: Text
+    time: AwareDatetime = Field(default_factory=_now)
+
+
+class RatingsFile:
+    """The ratings of the answers of one run.
+
+    Args:
+        path: of the file, which need not be there yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def of(cls, run: RunFolder) -> "RatingsFile":
+        """The ratings of a run, which lie beside the folder of runs."""
+        return cls(run.path.parent.parent / RATINGS / f"{run.run_id}.jsonl")
+
+    def add(self, line: Rating | Undo) -> None:
+        """Append a rating, or take one back; it is on the disk when this returns.
+
+        Raises:
+            OSError: the disk refuses; the file is as it was.
+        """
+        append_line(self.path, line.model_dump_json().encode())
+
+    def in_force(self) -> list[Rating]:
+        """The ratings that count, in the order in which they were given: of each rater and item the last.
+
+        Raises:
+            RecordError: the file is damaged; the message names the line.
+        """
+        lines = self._lines()
+        undone = {one.undoes for one in lines if isinstance(one, Undo)}
+        given = [one for one in lines if isinstance(one, Rating) and one.id not in undone]
+        last = {(one.rater, one.item_id): one.id for one in given}
+        return [one for one in given if last[one.rater, one.item_id] == one.id]
+
+    def _lines(self) -> list[Rating | Undo]:
+        unknown = UnknownFields()
+        lines = enumerate(whole_lines(self.path), start=1)
+        return [_read(line, f"{self.path}, line {number}", unknown) for number, line in lines]
+
+
+def _read(line: bytes, where: str, unknown: UnknownFields) -> Rating | Undo:
+    try:
+        data: Any = json.loads(line)
+        kind = Undo if isinstance(data, dict) and data.get("kind") == "undo" else Rating
+        return kind.load(data, unknown)
+    except InvalidDataError as error:
+        why = error.problem.rstrip(".")
+    except ValueError as error:  # no JSON
+        why = str(error)
+    raise RecordError(f"{where} is no rating: {why}.", fix="Correct the line, or remove it.")
+
+
+def first_repeat(item: ItemRecord) -> tuple[int, Mapping[str, float]]:
+    """Which repeat of an item was measured first, and its measurements: this is the answer that people judge."""
+    if not isinstance(item, TestItemRecord) or not item.repeat_measurements:
+        return 0, item.measurements
+    failed = {one.repeat for one in item.failed_repeats}
+    number = next(number for number in range(len(failed) + 1) if number not in failed)
+    return number, item.repeat_measurements[0]
+
+
+def first_answer(item: ItemRecord) -> tuple[SUTCompletion, ...]:
+    """The completions of an item that people judge; none where a prompt has no answer."""
+    repeat, _ = first_repeat(item)
+    answers = [one.response.completions for one in item.interactions if one.repeat == repeat]
+    if len(answers) < len(item.test_item.prompts):
+        return ()
+    return tuple([each.completion for completions in answers for each in completions])
+
+
+def digests_of(answer: Iterable[SUTCompletion]) -> tuple[str, ...]:
+    """What tells completions apart: a rating of one is none of another."""
+    return tuple([hex_digest(one.text) for one in answer])
