@@ -114,9 +114,10 @@ other_dataset_options = together(
         help="Measure by this metric of a data set; repeatable.  [default: the run's]",
     ),
     judge_option,
+    click.option("--ratings", is_flag=True, help="Measure by the ratings that people gave."),
     heading=MEASURED,
 )
-"""Options of a run of a data set that is measured again; each replaces what the run had."""
+"""Options of a run that is measured again, by something else than what the run had."""
 
 
 def pop_dataset_tests(

@@ -300,7 +300,6 @@ def resume(app: App, /, *, run: str, **given: Any) -> None:
 @together(
     click.option("--test", metavar="UID", help="Measure with this test.  [default: the run's]"),
     other_dataset_options,
-    click.option("--ratings", is_flag=True, help="Measure by the ratings that people gave."),
     heading=MEASURED,
 )
 @_rerun_options
