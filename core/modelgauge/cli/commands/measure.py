@@ -306,13 +306,12 @@ def resume(app: App, /, *, run: str, **given: Any) -> None:
 def rescore(app: App, /, *, run: str, **given: Any) -> None:
     """Measure the recorded answers of a run with the test and the annotators as they are now.
 
-    Makes new runs, and no SUT is asked or needed: for when a test's `measure_quality` or its annotators have
-    changed. Annotators go through the cache. RUN is the id of a run, or of an invocation for all its runs; what only
-    one id begins with; `latest`, `latest~1`; or a folder. Of a run that is not known to be your own, names must be
-    given again, as for resume. Of a run of goldens, the goldens must be as they were, unless --dataset names others
-    that ask the same, or --column other columns; --metric and --judge judge the answers in another way. With
-    --ratings people are the judges: the measurement `human` is the mean of their ratings, and an answer that nobody
-    rated fails. The exit code is that of run-test.
+    Makes new runs, and no SUT is asked or needed: for when a test's `measure_quality` or its annotators have changed.
+    Annotators go through the cache. RUN is the id of a run, or of an invocation for all its runs; what only one id
+    begins with; `latest`, `latest~1`; or a folder. Of a run that is not known to be your own, names must be given
+    again, as for resume. Of a run of goldens, the goldens must be as they were, unless --dataset names others that
+    ask the same, or --column other columns; --metric and --judge judge the answers in another way. With --ratings,
+    `human` is the mean of people's ratings, and an answer that nobody rated fails. The exit code is that of run-test.
 
     \b
     Examples:
@@ -387,8 +386,7 @@ def _run_again(
         app.local_plugins.extend(original.plugins)
     app.configure()  # with these plugins
     baseline = pop_baseline(app, given)
-    own = names["test"] is None and names["dataset"] is None and not how.get("ratings")
-    if baseline is not None and own:
+    if baseline is not None and not any((names["test"], names["dataset"], how.get("ratings"))):
         baseline.check_again(folders)
     measured = {**names, **how}
     options = {**measured, **app.runner_arguments(), **pop_run_options(given)}
