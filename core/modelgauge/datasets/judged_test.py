@@ -131,7 +131,7 @@ def keyed(metrics: Sequence[Metric], parts: Sequence[Metric] = ()) -> dict[str, 
             "There is no metric, so nothing can pass or fail.", fix="Give at least one: metrics=[…]."
         )
     made: dict[str, Metric] = {}
-    for group in (metrics, parts):
+    for group in filter(None, (metrics, parts)):
         ours = [one for one in {id(one): one for one in group}.values() if one not in made.values()]
         for metric in ours:
             _check_metric(metric)

@@ -54,14 +54,9 @@ class Shown:
         """Whether it passed only because no metric has a threshold."""
         return bool(self.metrics_data) and all(one.success is None for one in self.metrics_data)
 
-    def plain(self) -> dict[str, Any]:
-        """Return its fields as JSON, for another process."""
-        data = [{name: getattr(one, name) for name in MetricData.__slots__} for one in self.metrics_data]
-        return {"title": self.title, "success": self.success, "metrics_data": data, "error": self.error}
-
     @classmethod
     def of_plain(cls, held: dict[str, Any]) -> "Shown":
-        """Read what `plain` gave."""
+        """Read its JSON, of another process."""
         data = tuple(MetricData(**one) for one in held["metrics_data"])
         return cls(held["title"], held["success"], data, held["error"])
 

@@ -134,7 +134,7 @@ def judged(test: GivenTest, runner: Runner, items: "Items") -> EvaluationResult:
     """
     items.test = test
     resolver = runner.resolver()
-    work = resolver.answered(test, test.respondent())
+    work = test.work(resolver.judges)
     record = blocking(lambda: runner.do([work], resolver))[0]
     if record.failure is not None:
         uncached = set(record.notes) - set(test.record_notes)  # notes about judges that cannot be cached

@@ -1,6 +1,6 @@
 """The test over given answers: test cases, or the answers of an observed app with its spans. No SUT is asked."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -16,8 +16,9 @@ from modelgauge.datasets.dataset_test import ItemsOfNumber, item_ids, prompt_of
 from modelgauge.datasets.differences import Link
 from modelgauge.datasets.judged_test import JudgedTest, keyed
 from modelgauge.engine.bookkeeping.app_trace import attach_trace
+from modelgauge.engine.calls.traits import JudgeSUTs
 from modelgauge.engine.items.item_ids import Ids
-from modelgauge.engine.work import Respondent
+from modelgauge.engine.work import Respondent, Work
 from modelgauge.errors import InvalidDataError
 from modelgauge.interfaces.identity import Initialization
 from modelgauge.metrics.base import Metric
@@ -138,12 +139,13 @@ class GivenTest(JudgedTest):
 
     def _items(self) -> Iterator[TestItem]:
         names = item_ids([one.case for one in self.answered])
-        ids = Ids(self.uid)
+        ids: Ids | None = None
         for place, (one, name) in enumerate(zip(self.answered, names, strict=True)):
             main = PromptWithContext(prompt_of(one.case), context=one.case)
             if one.trace is None:
                 yield of_valid(TestItem, prompts=(main,), context=None, id=name)
                 continue
+            ids = ids or Ids(self.uid)
             source_id = str(place)
             self._uses[source_id] = one
             prompts = [main.replaced(source_id=source_id)]
@@ -211,11 +213,20 @@ class GivenTest(JudgedTest):
         completion = said.replaced(text=output or "", tool_calls=None, metadata=metadata)
         return of_valid(SUTResponse, completions=(completion,), usage=None)
 
-    def respondent(self) -> Respondent:
-        """The respondent of the run: the cases hold their answers."""
+    def work(self, judges_of: Callable[[Metric], JudgeSUTs]) -> Work:
+        """The work of judging the cases, which hold their answers.
+
+        Args:
+            judges_of: gives the SUTs that a metric asks, by its own names.
+        """
         again = "Then evaluate again, since answers that were given cannot be resumed."
-        return Respondent(
-            uid=GIVEN, initialization=_GIVEN, given=self.answer, again=again, left_out=self.left_out
+        return Work(
+            test=self,
+            respondent=Respondent(
+                uid=GIVEN, initialization=_GIVEN, given=self.answer, again=again, left_out=self.left_out
+            ),
+            annotators=self.metrics,
+            judge_suts={name: judges_of(metric) for name, metric in self.metrics.items()},
         )
 
 

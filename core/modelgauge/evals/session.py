@@ -231,7 +231,7 @@ class Session:
             RunStoppedError: no call can be sent any more, or nothing can be written.
         """
         began = monotonic()
-        work = resolver.answered(test, test.respondent())
+        work = test.work(resolver.judges)
         (item,) = test.make_test_items({})
         self._say("made", {**annotators_of(work), **runner.facts(resolver)})
         self._say("hyperparameters", logged_hyperparameters())
@@ -303,7 +303,7 @@ class Session:
         notes: Sequence[str] = (),
     ) -> None:
         """Keep a case that has ended: first what its record does not say, so that no line of the journal lacks that."""
-        self._count(end=begun.number, shown=shown.plain(), declared=dict(declared), notes=notes)
+        self._count(end=begun.number, shown=shown, declared=dict(declared), notes=notes)
         self._run.journal().append(line)
 
     def _count(self, **event: Any) -> None:

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from modelgauge.data.item_records import ItemRecord, RepeatFailure, TestItemExceptionRecord, TestItemRecord
@@ -66,7 +66,7 @@ class Case:
             error = f"{self.item.error_type}: {self.item.message}"
         elif self.item is not None:
             error = None if self.item.measurements.get(PASSED, True) else _CUT_SHORT
-        return Shown(self.test, error is None, (), error).plain()
+        return asdict(Shown(self.test, error is None, (), error))
 
 
 @dataclass(slots=True)

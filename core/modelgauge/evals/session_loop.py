@@ -130,10 +130,12 @@ class SessionLoop:
 
     def _wait(self, job: Job) -> Judged | BaseException:
         while True:
-            if not self._thread.is_alive() and job.ended.empty():
-                raise RunStoppedError("The loop of the session has ended.", fix="Run the test again.")
-            with suppress(Empty):
+            try:
                 return job.ended.get(timeout=_LOOKS)
+            except Empty:
+                if not self._thread.is_alive() and job.ended.empty():
+                    fix = "Run the test again."
+                    raise RunStoppedError("The loop of the session has ended.", fix=fix) from None
 
     def close(self) -> None:
         """Give up what is under way, and close all that was opened."""

@@ -158,7 +158,8 @@ class SessionRun:
     def log(self, **event: Any) -> None:
         """Add an event to the log of this process: JSON values and models."""
         with self._lock:
-            self.journal()
+            if self._log is None:
+                self.journal()
             if self._log is not None:
                 self._log.write(self._redact(to_json(event).decode()).encode("utf-8") + b"\n")
 

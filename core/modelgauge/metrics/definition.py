@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
-from functools import cache, partial, update_wrapper, wraps
+from functools import cache, lru_cache, partial, update_wrapper, wraps
 from numbers import Real
 from typing import Any, TypedDict, TypeVar, cast
 
@@ -270,7 +270,7 @@ class Unchanging:
     _is_sealed: bool = False
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if self._is_settled(name):
+        if self._is_sealed and self._is_settled(name):
             own = type(self).__name__
             fix = (
                 f"What is found of a case is returned: return {_OF_SCORES[name]}."
@@ -281,12 +281,12 @@ class Unchanging:
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
-        if self._is_settled(name):
+        if self._is_sealed and self._is_settled(name):
             raise AttributeError(f"A metric does not change: {type(self).__name__}.{name} cannot be deleted.")
         super().__delattr__(name)
 
     def _is_settled(self, name: str) -> bool:
-        return self._is_sealed and not name.startswith("_") and not callable(getattr(type(self), name, None))
+        return not name.startswith("_") and not callable(getattr(type(self), name, None))
 
 
 def check_flags(metric: Any, **flags: Any) -> None:
@@ -344,6 +344,7 @@ def say_once(note: str) -> None:
     log.warning(note)
 
 
+@lru_cache(maxsize=1024)  # of metrics that are made for each case
 def name_of(cls: type, uid: str, default: str) -> str:
     """What reports call a metric: the class, or the name that its uid gives.
 

@@ -88,7 +88,7 @@ class Tally:
     @property
     def unkept(self) -> int:
         """Paid calls that hold a secret, and so are not in the cache."""
-        return self.unkept_before + sum(calls.unkept.total() for calls in self.calls)
+        return self.unkept_before + sum([sum(calls.unkept.values()) for calls in self.calls])
 
     def count(self, record: ItemRecord) -> None:
         """Count a record that is committed."""

@@ -88,13 +88,12 @@ class Target:
         self._timed: Callable[[Any], Any] = (
             self.paces.call.of_steps if not judge_suts else lambda awaitable: awaitable
         )
-        self._send = self._sender(method, batched=batched)
+        self._method = method
         # What never waits and costs nothing needs no limits and no further attempts.
         self._immediate: Any = method if is_immediate(owner) else None
         if self._immediate is None:
             _ = self.admission  # now, since it refuses a limit that is none
         self._leaves_spans = is_sut and not batched  # those of a batch belong to no item
-        self._observation = observation_of(owner) or observation_of(method)
 
     @cached_property
     def admission(self) -> Admission:
@@ -108,11 +107,15 @@ class Target:
             yield from self.admission.notes()
         yield from self.splitting.notes()
 
-    def _sender(
-        self, method: Callable[[Any], Any], *, batched: bool
-    ) -> Callable[[Any, float], Awaitable[Any]]:
-        services, owner = self.services, self.owner
-        if batched and isinstance(owner, PromptResponseSUT):
+    @cached_property
+    def _observation(self) -> Observation | None:
+        return observation_of(self.owner) or observation_of(self._method)
+
+    @cached_property
+    def _send(self) -> Callable[[Any, float], Awaitable[Any]]:
+        """Sends a request, and gives up after some seconds."""
+        services, owner, method = self.services, self.owner, self._method
+        if isinstance(owner, PromptResponseSUT) and is_batched(owner):
             return BatchCollector(owner, services.pool, services.deadlines).send
         if never_waits(method):
             at_once = services.deadlines.at_once

@@ -5,6 +5,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from modelgauge.data.annotations import TestItemAnnotations, measurement
@@ -37,7 +38,6 @@ class Measurer:
 
     def __init__(self, test: PromptResponseTest) -> None:
         self._test = test
-        self._places = asyncio.Semaphore(_PROCESSORS)
         self.uid = test.uid
         self.measures_in_part = _measures_in_part(type(test))
         self._ranges = {
@@ -69,6 +69,10 @@ class Measurer:
         if test.measure_in_thread:
             return self._checked(await self._in_thread(test.measure_in_part, item))
         return self._checked(of_author(test.measure_in_part, item))
+
+    @cached_property
+    def _places(self) -> asyncio.Semaphore:
+        return asyncio.Semaphore(_PROCESSORS)
 
     async def _in_thread(
         self, method: Callable[[TestItemAnnotations], Any], item: TestItemAnnotations
@@ -115,8 +119,9 @@ class Measurer:
 
 def _measures_in_part(cls: type[PromptResponseTest]) -> bool:
     """Whether a class defines `measure_in_part`, and no subclass of that one another `measure_quality`."""
-    both = {"measure_quality", "measure_in_part"}
-    last = next(kind for kind in cls.__mro__ if both & vars(kind).keys())
+    last = next(
+        kind for kind in cls.__mro__ if "measure_in_part" in vars(kind) or "measure_quality" in vars(kind)
+    )
     return last is not PromptResponseTest and "measure_in_part" in vars(last)
 
 
@@ -136,6 +141,7 @@ class Reducer(NamedTuple):
     least: int = 1
 
 
+@lru_cache(maxsize=64)
 def reducer(name: str, repeats: int) -> Reducer:
     """The reducer that a name stands for.
 
