@@ -22,6 +22,8 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 
 from hypothesis import HealthCheck, settings  # keeps its bytecode too
 
+pytest_plugins = ["browsers"]  # a fixture that several folders share
+
 # Each cache that a run opens waits for the disk 16 times. Files in memory spare that, where there is room for them.
 MEMORY = Path("/dev/shm")  # noqa: S108  pytest makes a folder in it that is its user's own
 if sys.platform == "linux" and "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK):

@@ -1,23 +1,9 @@
-"""A real browser: Debian's Chromium, driven by playwright. Its tests skip where one of the two is missing."""
-
-import shutil
+"""Pages of runs in a real browser."""
 
 import pytest
 
 from modelgauge import run_test
 from modelgauge.cli.main import cli
-
-
-@pytest.fixture(scope="module")  # no longer: playwright's event loop runs in this thread until it is closed
-def chromium():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="these tests need the package playwright")
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("these tests need the program chromium: apt-get install chromium")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

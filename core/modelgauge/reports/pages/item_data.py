@@ -33,7 +33,7 @@ from modelgauge.reports.pages.columns import Labels, Packed, packed
 
 PART = 100
 """Items whose records are compressed together."""
-_SNIPPET = 240
+SNIPPET = 240
 _LONGEST_NAME, _MOST_FACETS = 80, 16  # more controls than that hide the items
 _END = 64
 _MOST_KINDS = 1100  # of failures: above what `failure_key` tells apart
@@ -139,7 +139,7 @@ class ItemTable:
             lines: in the order of the test.
         """
         left = iter(lines)
-        while part := [_read(line) for line in self._clean(list(islice(left, PART)))]:
+        while part := [read_line(line) for line in self._clean(list(islice(left, PART)))]:
             if not self.number and not self._without_texts:
                 self._common = _common_beginning([row.question for _, row, _ in part])
             records = Packed()
@@ -220,11 +220,11 @@ class ItemTable:
         if not self._without_texts:
             for name, label in row.labels.items():
                 self._labels[name].add(self.number, label)
-            question = row.question.removeprefix(self._common)[:_SNIPPET]
+            question = row.question.removeprefix(self._common)[:SNIPPET]
             self._expected.add(self.number, row.expected[: LONGEST_CLASS + 1])
             if row.state != "failed":
                 self._endings.add(self.number, ending_of(row.answer))
-            texts[1:] = question, _ending(row.answer), row.expected[:_SNIPPET]
+            texts[1:] = question, answer_end(row.answer), row.expected[:SNIPPET]
         self._texts.add(to_json(texts))
         self.number += 1
 
@@ -249,7 +249,7 @@ def _redacted(line: bytes, redact: Callable[[str], str]) -> bytes:
         return line
 
 
-def _read(line: bytes) -> tuple[bytes, Row, dict[str, Any]]:
+def read_line(line: bytes) -> tuple[bytes, Row, dict[str, Any]]:
     """A line as a page has it, its row and its JSON.
 
     Raises:
@@ -284,7 +284,7 @@ def _used(traces: Sequence[Mapping[str, Any]], usages: Iterable[Mapping[str, Any
     return found
 
 
-def _ending(answer: str) -> str:
+def answer_end(answer: str) -> str:
     """The end of an answer, where the result stands if it is long; an ellipsis stands for what is before."""
     before, _, line = answer.rstrip().rpartition("\n")
     last = line.strip()
@@ -301,7 +301,7 @@ def _labels(contexts: Iterable[Any], annotations: Iterable[Mapping[str, Any]]) -
         for part in (*contexts, *annotations)
         if isinstance(part, dict)
         for name, value in part.items()
-        if (isinstance(value, str) and len(value) <= _SNIPPET) or isinstance(value, bool | int)
+        if (isinstance(value, str) and len(value) <= SNIPPET) or isinstance(value, bool | int)
     }
 
 

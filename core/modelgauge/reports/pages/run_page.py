@@ -2,11 +2,8 @@
 
 import base64
 import hashlib
-import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
-from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -15,11 +12,11 @@ from typing import Any
 from modelgauge.engine.run_files.folder import REPORT
 from modelgauge.files.whole import replacing
 from modelgauge.reports.layout import counted
+from modelgauge.reports.pages.assets import asset, environment
 from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_view import RunView, overview, run_view
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.labels import title_labels
-from modelgauge.wording.visible import visible
 
 MOST_ITEMS = 100_000
 """Items of a run that a page holds: more make a file that browsers do not open."""
@@ -103,7 +100,7 @@ def write_runs(
     Raises:
         RecordError: an item cannot be read.
     """
-    style, script = _asset("page.css"), "\n".join(map(_asset, _SCRIPTS))
+    style, script = asset("page.css"), "\n".join(map(asset, _SCRIPTS))
     policy = _POLICY.format(style=_hash(style), script=_hash(script))
     with SpooledTemporaryFile(_HELD, "w+", encoding="ascii", newline="\n") as blocks:
         views, suts = [], title_labels([run.record.sut_name for run in runs])
@@ -123,7 +120,7 @@ def write_runs(
             "comparison": comparison,
             "not_compared": not_compared,
         }
-        for piece in _template().stream(page, redact=redact):
+        for piece in environment().get_template("runs.html.j2").stream(page, redact=redact):
             write(piece)
         blocks.seek(0)
         while chunk := blocks.read(_CHUNK):
@@ -144,30 +141,6 @@ def _write_blocks(number: int, run: RecordedRun, table: ItemTable, write: Callab
         write(_BLOCK.format(f"run-{number}-part-{place}", part))
     for name, content in table.blocks():
         write(_BLOCK.format(f"run-{number}-{name}", content))
-
-
-# --- files of this package -----------------------------------------------------------------------------
-
-
-@cache
-def _template() -> Any:
-    jinja2 = importlib.import_module("jinja2")  # lazily: nothing but pages needs it
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("modelgauge.reports.pages"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["shown"] = jinja2.pass_context(
-        lambda context, text: visible(context["redact"](str(text)))
-    )
-    return environment.get_template("runs.html.j2")
-
-
-@cache
-def _asset(name: str) -> str:
-    return files("modelgauge.reports.pages").joinpath("static", name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

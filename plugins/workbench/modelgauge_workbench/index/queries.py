@@ -1,0 +1,139 @@
+"""Questions to the index: which runs are like this."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping
+
+PAGE = 50
+"""Rows of a page."""
+_MOST_OPTIONS = 500
+SORTS = {
+    "": "runs.began DESC",
+    "oldest": "runs.began",
+    "test": "runs.test, runs.began DESC",
+    "sut": "runs.sut, runs.began DESC",
+    "longest": "runs.seconds DESC",
+    "dearest": "runs.cost DESC",
+    "failed": "runs.failed DESC",
+}
+"""How runs are sorted, by the words of addresses."""
+_EXACT = ("test", "sut", "state")
+_WORD = re.compile(r"[^\s\"]+")
+_AGO = re.compile(r"(\d{1,5})([hd])")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of what was found.
+
+    Args:
+        rows: of the page.
+        count: of all pages.
+        page: its number, from 1.
+    """
+
+    rows: list[sqlite3.Row]
+    count: int
+    page: int
+
+    @property
+    def pages(self) -> int:
+        """How many pages there are."""
+        return max(1, -(-self.count // PAGE))
+
+
+def find_runs(db: sqlite3.Connection, asked: Mapping[str, str]) -> Found:
+    """The runs that an address asks for.
+
+    Args:
+        db: reads the index.
+        asked: `q` (words), `test`, `sut`, `state`, `tag`, `favourite`, `since`, `sort` and `page`; each may be missing.
+    """
+    wheres, values = ["1"], list[Any]()
+    for name in _EXACT:
+        if asked.get(name):
+            wheres.append(f"runs.{name} = ?")
+            values.append(asked[name])
+    if asked.get("tag"):
+        wheres.append("runs.number IN (SELECT run FROM tags WHERE tag = ?)")
+        values.append(asked["tag"])
+    if asked.get("favourite"):
+        wheres.append("runs.favourite")
+    if since := time_of(asked.get("since", "")):
+        wheres.append("runs.began >= ?")
+        values.append(since)
+    if words := match_of(asked.get("q", "")):
+        wheres.append("runs.number IN (SELECT rowid FROM run_texts WHERE run_texts MATCH ?)")
+        values.append(words)
+    where = " AND ".join(wheres)
+    sort, page = SORTS.get(asked.get("sort", ""), SORTS[""]), page_of(asked)
+    (count,) = db.execute(f"SELECT COUNT(*) FROM runs WHERE {where}", values).fetchone()
+    page = min(page, max(1, -(-count // PAGE)))
+    query = f"SELECT * FROM runs WHERE {where} ORDER BY {sort}, runs.number DESC LIMIT {PAGE} OFFSET ?"
+    return Found(db.execute(query, [*values, (page - 1) * PAGE]).fetchall(), count, page)
+
+
+def run_of(db: sqlite3.Connection, key: str) -> sqlite3.Row | None:
+    """A run by its address; None where there is none.
+
+    Args:
+        db: reads the index.
+        key: of the run.
+    """
+    found: sqlite3.Row | None = db.execute("SELECT * FROM runs WHERE key = ?", (key,)).fetchone()
+    return found
+
+
+def options(db: sqlite3.Connection) -> dict[str, list[str]]:
+    """What runs can be filtered by: tests, SUTs, states and tags that there are.
+
+    Args:
+        db: reads the index.
+    """
+    found = {
+        name: [str(one) for (one,) in db.execute(f"SELECT DISTINCT {name} FROM runs LIMIT {_MOST_OPTIONS}")]
+        for name in _EXACT
+    }
+    found["tag"] = [str(one) for (one,) in db.execute(f"SELECT DISTINCT tag FROM tags LIMIT {_MOST_OPTIONS}")]
+    return {name: sorted(values) for name, values in found.items()}
+
+
+def match_of(query: str) -> str:
+    """A search of words in the syntax of FTS5: all must stand there, each at least as the beginning of a word.
+
+    Args:
+        query: what somebody typed.
+    """
+    return " ".join(f'"{word}"*' for word in _WORD.findall(query) if any(map(str.isalnum, word)))
+
+
+def page_of(asked: Mapping[str, str]) -> int:
+    """The number of the page that an address asks for.
+
+    Args:
+        asked: the names and values of the address.
+    """
+    text = asked.get("page", "")
+    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+
+
+def time_of(text: str) -> str:
+    """A time as runs have it: of a date, or of hours or days ago (`7d`); empty where it is neither.
+
+    Args:
+        text: what the address says.
+    """
+    if ago := _AGO.fullmatch(text.strip()):
+        since = timedelta(hours=int(ago[1]) * (24 if ago[2] == "d" else 1))
+        return (datetime.now(UTC) - since).isoformat()
+    try:
+        return datetime.fromisoformat(text.strip()).isoformat()
+    except ValueError:
+        return ""

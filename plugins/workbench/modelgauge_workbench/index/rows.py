@@ -1,0 +1,182 @@
+"""The rows of the index, made of files: what a run is, and what its journal holds."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from modelgauge.data.results import GIVEN
+from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RECORD, RunFolder
+from modelgauge.engine.totals import read_totals
+from modelgauge.errors import ModelGaugeError
+from modelgauge.files.regular import opened
+from modelgauge.reports.failures import failure_key
+from modelgauge.reports.layout import Style
+from modelgauge.reports.pages.item_data import SNIPPET, Row, answer_end, read_line
+from modelgauge.reports.runs_report import headline
+from modelgauge.runs.state import state_of
+from modelgauge_workbench.runs.notes import NOTES, Notes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from modelgauge.data.records import TestRecord
+
+_FILES = (MANIFEST, RECORD, NOTES, JOURNAL, "totals.json")
+_STYLE = Style(width=100)
+_MOST_SEARCHED = 20_000  # characters of each text of an item
+GOING_ON = "running"
+
+
+class ItemRow(NamedTuple):
+    """An item as the index has it; see `schema.py`."""
+
+    place: int
+    start: int
+    length: int
+    row: Row
+    failure: str
+
+
+def stamp_of(run: Path) -> str:
+    """Sizes and times of the files of a run: where these are the same, so is the run.
+
+    Args:
+        run: its folder.
+    """
+    found = []
+    for name in _FILES:
+        try:
+            stat = (run / name).stat()
+        except OSError:
+            found.append("-")
+        else:
+            found.append(f"{stat.st_size}.{stat.st_mtime_ns}")
+    return " ".join(found)
+
+
+def run_columns(run: Path) -> dict[str, Any]:
+    """What the index has of a run besides its place and its items; of a damaged one what can be known.
+
+    Args:
+        run: its folder.
+    """
+    folder, notes, state, problem = RunFolder(run), Notes(), "", ""
+    manifest: dict[str, Any] = {}
+    record: TestRecord | None = None
+    outcome = dict.fromkeys(("scored", "failed", "items", "cost", "seconds"))
+    try:
+        manifest = folder.read_manifest()
+        state, record = state_of(folder)
+        outcome |= _so_far(folder) if record is None else _outcome(record)
+        notes = Notes.of(run)
+    except ModelGaugeError as error:  # it hides no other run
+        state, problem = state or "damaged", str(error)
+    if record is not None and record.failure is not None:
+        problem = problem or record.failure.message
+    return {
+        "state": state,
+        "problem": problem,
+        **_identity(folder, manifest, record),
+        "headline": "" if record is None else headline(record, _STYLE),
+        **outcome,
+        "favourite": notes.favourite,
+        "tags": json.dumps(notes.tags, ensure_ascii=False),
+        "note": notes.note,
+    }
+
+
+def _identity(folder: RunFolder, manifest: dict[str, Any], record: TestRecord | None) -> dict[str, str]:
+    dataset = (
+        manifest.get("dataset") if record is None or record.dataset is None else record.dataset.model_dump()
+    )
+    sut = str(manifest.get("sut_label") or manifest.get("sut_uid") or "?")
+    return {
+        "invocation": str(manifest.get("invocation_id") or ""),
+        "began": str(manifest.get("run_timestamp") or _changed(folder.path)),
+        "test": str(manifest.get("test_uid") or "?"),
+        "sut": "recorded answers" if sut == GIVEN else sut,
+        "dataset": json.dumps(dataset),
+    }
+
+
+def _changed(path: Path) -> str:
+    """When a folder was changed, for a run that does not say when it began."""
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
+
+
+def _outcome(record: TestRecord) -> dict[str, Any]:
+    counts = record.counts
+    return {
+        "scored": counts.scored,
+        "failed": counts.failed,
+        "items": counts.items + (counts.not_begun or 0),
+        "cost": record.spent.cost_usd if record.spent else None,
+        "seconds": record.seconds,
+    }
+
+
+def _so_far(folder: RunFolder) -> dict[str, Any]:
+    totals = read_totals(folder)
+    return {} if totals is None else {"cost": totals.cost, "seconds": totals.seconds}
+
+
+def new_items(journal: Path, start: int, known: dict[tuple[str, ...], None]) -> Iterator[ItemRow]:
+    """The items behind an offset of a journal, up to its last whole line; what is no item is left out.
+
+    Args:
+        journal: of a run; it may be missing.
+        start: the offset.
+        known: the kinds of failures of the run so far; new ones are added.
+    """
+    try:
+        file = opened(journal)
+    except OSError:
+        return
+    with file:
+        file.seek(start)
+        for line in file:
+            if not line.endswith(b"\n"):
+                return
+            try:
+                _, row, record = read_line(line)
+            except ModelGaugeError:  # `modelgauge check` says what is wrong
+                row = None
+            if row is not None:
+                yield ItemRow(int(record["index"]), start, len(line), row, _failure(row, known))
+            start += len(line)
+
+
+def _failure(row: Row, known: dict[tuple[str, ...], None]) -> str:
+    if not row.failures:
+        return ""
+    *kind, message = row.failures[0]  # of several repeats that failed, the first, as in the report
+    key = failure_key((kind[0], kind[1], kind[2]), message, known=known)
+    known.setdefault(key)
+    return json.dumps(key, ensure_ascii=False)
+
+
+def item_columns(item: ItemRow) -> tuple[Any, ...]:
+    """The columns of an item in the order of the table, from `place` on."""
+    row = item.row
+    return (
+        item.place,
+        item.start,
+        item.length,
+        row.id,
+        row.state,
+        item.failure,
+        row.question[:SNIPPET],
+        answer_end(row.answer)[:SNIPPET],
+        row.expected[:SNIPPET],
+        *(json.dumps(one, ensure_ascii=False) for one in (row.measured, row.used, row.labels)),
+    )
+
+
+def searched_texts(item: ItemRow) -> tuple[str, str, str]:
+    """The texts by which an item is found: id, question, answer and why it failed."""
+    row = item.row
+    failed = "\n".join(failure[3] for failure in row.failures)
+    return row.id, row.question[:_MOST_SEARCHED], f"{row.answer[:_MOST_SEARCHED]}\n{failed[:_MOST_SEARCHED]}"

@@ -1,0 +1,161 @@
+"""Reading runs into the index: all of a new one, and of a known one what is new."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RUNS
+from modelgauge_workbench.index.rows import (
+    item_columns,
+    new_items,
+    run_columns,
+    searched_texts,
+    stamp_of,
+)
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from modelgauge_workbench.index.index import Index
+
+_GROUP = 2000
+"""Items of a transaction, so that readers and the memory see small ones."""
+_INSERT_ITEM = f"INSERT OR REPLACE INTO items VALUES (NULL, {', '.join('?' * 13)})"
+_TEXTS = ("name", "test", "sut", "tags", "note", "headline")
+
+
+def run_path(index: Index, folder: int, name: str) -> Path:
+    """The folder of a run.
+
+    Args:
+        index: of the data folders.
+        folder: the place of its data folder.
+        name: of the run.
+    """
+    return index.data_dirs[folder] / RUNS / name
+
+
+def scan_run(index: Index, folder: int, name: str, *, stamp: str | None = None) -> None:
+    """Bring the index up to date with a run; a run that is gone is taken out.
+
+    Args:
+        index: of the data folders.
+        folder: the place of its data folder.
+        name: of the run.
+        stamp: that of the index, where it is known: a run that has it still is not read.
+    """
+    path = run_path(index, folder, name)
+    now = stamp_of(path)
+    if now == stamp:
+        return
+    is_run = (path / MANIFEST).is_file()
+    columns = run_columns(path) | {"folder": folder, "name": name, "stamp": now} if is_run else {}
+    with index.writing() as db:
+        known = _known(db, folder, name)
+        if known is not None and (
+            not is_run or known["journal_read"] > _journal_size(now)
+        ):  # another is in its place
+            forget(db, known["number"])
+            known = None
+        if not is_run:
+            return
+        number = _write_run(db, columns, None if known is None else known["number"])
+        more = _write_items(db, path, number)
+    while more:
+        with index.writing() as db:
+            more = _write_items(db, path, number)
+
+
+def forget(db: sqlite3.Connection, number: int) -> None:
+    """Take a run out of the index. The full texts of its items stay there until it is made again.
+
+    Args:
+        db: in a transaction.
+        number: of the run.
+    """
+    for table, column in (
+        ("items", "run"),
+        ("tags", "run"),
+        ("views", "run"),
+        ("run_texts", "rowid"),
+        ("runs", "number"),
+    ):
+        db.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
+
+
+def _known(db: sqlite3.Connection, folder: int, name: str) -> sqlite3.Row | None:
+    found: sqlite3.Row | None = db.execute(
+        "SELECT number, journal_read FROM runs WHERE folder = ? AND name = ?", (folder, name)
+    ).fetchone()
+    return found
+
+
+def _journal_size(stamp: str) -> int:
+    """The size of the journal, by the stamp of a run."""
+    size = stamp.split(" ")[3].partition(".")[0]
+    return 0 if size == "-" else int(size)
+
+
+def _write_run(db: sqlite3.Connection, columns: dict[str, Any], number: int | None) -> int:
+    """Write the row of a run, which may have a number already, and return its number."""
+    if number is None:
+        taken = db.execute("SELECT 1 FROM runs WHERE key = ?", (columns["name"],)).fetchone()
+        key = f"{columns['name']}~{columns['folder'] + 1}" if taken else columns["name"]
+        columns = columns | {"key": key, "journal_read": 0}
+        marks = ", ".join(f":{one}" for one in columns)
+        made = db.execute(f"INSERT INTO runs ({', '.join(columns)}) VALUES ({marks})", columns)
+        number = int(made.lastrowid or 0)
+    else:
+        marks = ", ".join(f"{one} = :{one}" for one in columns)
+        db.execute(f"UPDATE runs SET {marks} WHERE number = :number", columns | {"number": number})
+        db.execute("DELETE FROM run_texts WHERE rowid = ?", (number,))
+        db.execute("DELETE FROM tags WHERE run = ?", (number,))
+    tags = json.loads(columns["tags"])
+    texts = columns | {"tags": " ".join(tags)}
+    db.execute(
+        f"INSERT INTO run_texts (rowid, {', '.join(_TEXTS)}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (number, *(texts[one] for one in _TEXTS)),
+    )
+    db.executemany("INSERT INTO tags VALUES (?, ?)", [(tag, number) for tag in tags])
+    return number
+
+
+def _write_items(db: sqlite3.Connection, run: Path, number: int) -> bool:
+    """Write the next items of a run; return whether there may be more."""
+    (start,) = db.execute("SELECT journal_read FROM runs WHERE number = ?", (number,)).fetchone()
+    kinds = (
+        db.execute("SELECT DISTINCT failure FROM items WHERE run = ? AND failure <> ''", (number,))
+        if start
+        else ()
+    )
+    known = {tuple(json.loads(failure)): None for (failure,) in kinds}
+    group = list(islice(new_items(run / JOURNAL, start, known), _GROUP))
+    if not group:
+        return False
+    numbers = [db.execute(_INSERT_ITEM, (number, *item_columns(item))).lastrowid for item in group]
+    db.executemany(
+        "INSERT INTO item_texts (rowid, id, question, answer) VALUES (?, ?, ?, ?)",
+        ((rowid, *searched_texts(item)) for rowid, item in zip(numbers, group, strict=True)),
+    )
+    end = group[-1].start + group[-1].length
+    db.execute(
+        "UPDATE runs SET journal_read = ?, first_item = COALESCE(first_item, ?), last_item = ? WHERE number = ?",
+        (end, numbers[0], numbers[-1], number),
+    )
+    return len(group) == _GROUP
+
+
+def names_in(index: Index, folder: int) -> Iterator[str]:
+    """The names of the folders of runs in a data folder.
+
+    Args:
+        index: of the data folders.
+        folder: the place of the data folder.
+    """
+    runs = index.data_dirs[folder] / RUNS
+    if runs.is_dir():
+        yield from (one.name for one in runs.iterdir())

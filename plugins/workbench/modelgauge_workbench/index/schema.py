@@ -1,0 +1,54 @@
+"""The tables of the index. A file of another version, or a broken one, is made again."""
+
+VERSION = 1
+
+TABLES = """
+CREATE TABLE runs (
+    number INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,             -- its address: the name, and `~FOLDER` where another folder has that name
+    folder INTEGER NOT NULL,              -- the place of its data folder
+    name TEXT NOT NULL,                   -- of its own folder
+    stamp TEXT NOT NULL,                  -- sizes and times of its files when they were read
+    journal_read INTEGER NOT NULL,        -- bytes of the journal whose items are in the index
+    first_item INTEGER, last_item INTEGER,
+    invocation TEXT NOT NULL,
+    began TEXT NOT NULL,
+    test TEXT NOT NULL,
+    sut TEXT NOT NULL,                    -- its label or uid
+    dataset TEXT NOT NULL,                -- JSON: name and digest; or null
+    state TEXT NOT NULL,
+    problem TEXT NOT NULL,                -- why it cannot be read, or why it ended early
+    headline TEXT NOT NULL,
+    scored INTEGER, failed INTEGER, items INTEGER,
+    cost REAL, seconds REAL,
+    favourite INTEGER NOT NULL,
+    tags TEXT NOT NULL,                   -- JSON
+    note TEXT NOT NULL,
+    UNIQUE (folder, name)
+);
+CREATE INDEX runs_by_time ON runs (began);
+CREATE INDEX runs_by_test ON runs (test, began);
+CREATE INDEX runs_by_sut ON runs (sut, began);
+CREATE INDEX runs_by_state ON runs (state, began);
+CREATE INDEX favourites ON runs (began) WHERE favourite;
+CREATE TABLE tags (tag TEXT NOT NULL, run INTEGER NOT NULL, PRIMARY KEY (tag, run)) WITHOUT ROWID;
+CREATE INDEX tags_of_runs ON tags (run);
+CREATE VIRTUAL TABLE run_texts USING fts5 (name, test, sut, tags, note, headline);
+CREATE TABLE items (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, -- never used again: `item_texts` keeps deleted ones
+    run INTEGER NOT NULL,
+    place INTEGER NOT NULL,               -- in the test, from 0
+    start INTEGER NOT NULL, length INTEGER NOT NULL, -- of its line in the journal
+    id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    failure TEXT NOT NULL,                -- what failures of one kind have in common; empty where nothing failed
+    question TEXT NOT NULL, answer TEXT NOT NULL, expected TEXT NOT NULL, -- as far as a table shows them
+    measured TEXT NOT NULL, used TEXT NOT NULL, labels TEXT NOT NULL, -- JSON
+    UNIQUE (run, place)
+);
+CREATE INDEX items_by_state ON items (run, state, place);
+CREATE INDEX items_by_id ON items (id, run);
+CREATE VIRTUAL TABLE item_texts USING fts5 (id, question, answer, content='');
+CREATE TABLE views (run INTEGER PRIMARY KEY, stamp TEXT NOT NULL, view TEXT NOT NULL);
+"""
+"""In place of a missing text stands an empty one. `views` holds what pages of ended runs show."""

@@ -1,0 +1,48 @@
+"""Pages out of templates: those of the workbench, and the components of `modelgauge.reports`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import HTMLResponse
+
+from modelgauge.reports.pages.assets import environment
+from modelgauge_workbench.workbench import workbench_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+ROOMS = (("Runs", "/runs"),)
+"""What the head of each page leads to: names and addresses."""
+
+
+def rendered(request: Request, template: str, **data: Any) -> str:
+    """The HTML of a template.
+
+    Every template has `redact`, `read_only`, `path` (of the request) and `csrf`, which each form must hold:
+    `<input type="hidden" name="csrf" value="{{ csrf }}">`.
+
+    Args:
+        request: that is answered.
+        template: its name, such as "runs/list.html.j2".
+        data: what the template shows.
+    """
+    workbench = workbench_of(request)
+    shared = {
+        "rooms": ROOMS,
+        "redact": workbench.redact,
+        "read_only": workbench.read_only,
+        "csrf": request.app.state.access.csrf,
+        "path": request.url.path,
+    }
+    return environment(__package__).get_template(template).render(shared | data)
+
+
+def page(request: Request, template: str, *, status: int = 200, **data: Any) -> HTMLResponse:
+    """The answer to a request; arguments as for `rendered`."""
+    return HTMLResponse(rendered(request, template, **data), status)
+
+
+def error_page(request: Request, status: int, problem: str, fix: str) -> HTMLResponse:
+    """The answer to a request that cannot be served: what is wrong, and what to do."""
+    return page(request, "error.html.j2", status=status, problem=problem, fix=fix)

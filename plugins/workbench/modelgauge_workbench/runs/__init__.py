@@ -1,0 +1,1 @@
+"""Pages of runs: the list, a run, an item, and what people note."""

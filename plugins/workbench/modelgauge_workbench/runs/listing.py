@@ -1,0 +1,78 @@
+"""The list of runs: search, filters, sorting, and what came out of each at a glance."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from modelgauge.data.figures import dollars, duration
+from modelgauge_workbench.index.queries import SORTS, find_runs, options
+from modelgauge_workbench.rendering import page
+from modelgauge_workbench.workbench import workbench_of
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+_SORT_TITLES = dict(
+    zip(
+        SORTS,
+        ("newest first", "oldest first", "by test", "by SUT", "longest", "dearest", "most failed"),
+        strict=True,
+    )
+)
+
+
+def list_runs(request: Request) -> Response:
+    """Answer with the list of runs that the address asks for."""
+    asked = {name: value for name, value in request.query_params.items() if value}
+    workbench = workbench_of(request)
+    with workbench.index.reading() as db:
+        found, choices = find_runs(db, asked), options(db)
+        (known,) = db.execute("SELECT COUNT(*) FROM runs").fetchone()
+    filters = {name: value for name, value in asked.items() if name not in ("page", "sort")}
+
+    def page_address(number: int) -> str:
+        return f"/runs?{urlencode(asked | {'page': number})}"
+
+    return page(
+        request,
+        "runs/list.html.j2",
+        title="Runs",
+        asked=defaultdict(str, asked),
+        filtered=bool(filters),
+        found=found,
+        runs=[shown_run(row) for row in found.rows],
+        choices=choices,
+        sorts=_SORT_TITLES,
+        known=known,
+        data_dirs=workbench.data_dirs,
+        page_address=page_address,
+    )
+
+
+def shown_run(row: sqlite3.Row) -> dict[str, Any]:
+    """What lists show of a run.
+
+    Args:
+        row: of the index.
+    """
+    return {
+        **dict(row),
+        "when": row["began"].replace("T", " ")[:16],
+        "tags": json.loads(row["tags"]),
+        "scored_of_all": "" if row["scored"] is None else f"{row['scored']:,}/{row['items']:,}",
+        "took": " · ".join(
+            text
+            for text in (
+                duration(row["seconds"]) if row["seconds"] else "",
+                dollars(row["cost"]) if row["cost"] else "",
+            )
+            if text
+        ),
+        "needs_look": row["state"] not in ("finished", "running"),
+    }

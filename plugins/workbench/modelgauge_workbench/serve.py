@@ -1,0 +1,104 @@
+"""`modelgauge serve`: starts the workbench, says where it is, and serves until Ctrl-C."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from modelgauge.cli.app import pass_app
+from modelgauge.cli.command_options import plugin_option, program_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from modelgauge.cli.app import App
+
+_SHORTEST = 16  # characters of a token
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@click.command("serve")
+@click.option(
+    "--data-dir",
+    "data_dirs",
+    multiple=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="A folder of runs; repeatable. What you add is written to that of each run, and else to the first.  "
+    "[default: run_data]",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8400, show_default=True, help="0: any.")
+@click.option(
+    "--token",
+    envvar="MODELGAUGE_WORKBENCH_TOKEN",
+    show_envvar=True,
+    help="What visitors must give. For any --host but that of this machine one is made if you give none.",
+)
+@click.option("--read-only", is_flag=True, help="Let visitors look, and change nothing.")
+@click.option("--open", "open_it", is_flag=True, help="Open the browser.")
+@plugin_option
+@program_options(hidden=True)
+@pass_app
+def serve(
+    app: App,
+    /,
+    *,
+    data_dirs: Sequence[Path],
+    host: str,
+    port: int,
+    token: str | None,
+    read_only: bool,
+    open_it: bool,
+) -> None:
+    """Show runs and data sets in the browser, at an address of this machine.
+
+    Nothing is loaded from a network, and nothing is sent to one. Runs appear while they run. Stop it by Ctrl-C.
+
+    \b
+    Examples:
+      modelgauge serve --open
+      modelgauge serve --data-dir run_data --data-dir ../other/run_data --port 8500
+      modelgauge serve --host 0.0.0.0 --read-only
+    """
+    if token is not None and len(token) < _SHORTEST:
+        raise click.UsageError(
+            f"The token is too short. Give at least {_SHORTEST} characters, or let one be made."
+        )
+    from modelgauge_workbench.safety import Access
+    from modelgauge_workbench.server import run_server
+    from modelgauge_workbench.workbench import Workbench
+
+    folders = list(data_dirs) or [app.settings.data_dir]
+    listening = _listening(host, port)
+    made = None
+    if host not in LOOPBACK and token is None:
+        token = made = Access.new_token()
+    workbench = Workbench(folders, redact=app.redact, read_only=read_only)
+    address = _address(host, listening)
+    app.show(f"The workbench is at {address}")
+    if made is not None:  # past `app.show`, which would hide a secret
+        click.echo(f"Its token, which is shown only now: {made}")
+    click.echo("Stop it by Ctrl-C.", err=True)
+    if open_it:
+        click.launch(address)
+    with suppress(KeyboardInterrupt):
+        run_server(workbench, Access(token, workbench.key_file), listening)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens, so that the address that is shown is there."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        message = f"{host} port {port} cannot be listened at: {error.strerror}. Choose another --port, or 0 for any."
+        raise click.UsageError(message) from None
+
+
+def _address(host: str, listening: socket.socket) -> str:
+    shown = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(host, host)  # noqa: S104  compared only
+    return f"http://{f'[{shown}]' if ':' in shown else shown}:{listening.getsockname()[1]}/"

@@ -1,0 +1,133 @@
+"""The server: the routes of all rooms behind what keeps strangers out."""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.responses import RedirectResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from modelgauge.errors import ModelGaugeError
+from modelgauge_workbench.rendering import error_page, page
+from modelgauge_workbench.safety import LOGIN, Safety, cookie_of, form_of
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncIterator
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from modelgauge_workbench.safety import Access
+    from modelgauge_workbench.workbench import Workbench
+
+ROOMS = ("runs",)
+"""The packages that have pages: each has a module `pages` with `routes`."""
+_LARGEST_BODY = 256 << 20
+_GRACE = 2  # seconds for answers under way when the server is stopped
+
+
+def make_app(workbench: Workbench, access: Access) -> Starlette:
+    """The application.
+
+    Args:
+        workbench: what is shown.
+        access: who may come in.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        with workbench.watching():
+            yield
+
+    rooms = [importlib.import_module(f"{__package__}.{room}.pages") for room in ROOMS]
+    app = Starlette(
+        routes=[
+            Route("/", _home),
+            Route(LOGIN, _login, methods=["GET", "POST"]),
+            *(route for room in rooms for route in room.routes),
+            Mount("/static", StaticFiles(packages=[(str(__package__), "static")])),
+            Mount("/report", StaticFiles(packages=[("modelgauge.reports.pages", "static")])),
+        ],
+        middleware=[Middleware(Safety, access=access, read_only=workbench.read_only)],
+        exception_handlers={HTTPException: _http_error, ModelGaugeError: _own_error, Exception: _bug},
+        lifespan=lifespan,
+        max_body_size=_LARGEST_BODY,
+    )
+    app.state.workbench, app.state.access = workbench, access
+    return app
+
+
+def run_server(workbench: Workbench, access: Access, listening: socket.socket) -> None:
+    """Serve until the process is told to stop.
+
+    Args:
+        workbench: what is shown.
+        access: who may come in.
+        listening: where visitors come in.
+    """
+    config = uvicorn.Config(
+        make_app(workbench, access),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE,
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _home(_: Request) -> Response:
+    return RedirectResponse("/runs", 303)
+
+
+def _login(request: Request) -> Response:
+    """Take the token, and give a cookie for it."""
+    access: Access = request.app.state.access
+    wanted = request.query_params.get("next", "/")
+    if not wanted.startswith("/") or wanted.startswith(("//", "/\\")):  # another site
+        wanted = "/"
+    if request.method == "POST" and access.is_token(str(form_of(request).get("token", ""))):
+        answer = RedirectResponse(wanted, 303)
+        secure = request.url.scheme == "https"
+        name = cookie_of(request)
+        answer.set_cookie(name, access.session(), httponly=True, samesite="strict", secure=secure)
+        return answer
+    refused = request.method == "POST"
+    return page(request, "login.html.j2", status=401 if refused else 200, refused=refused)
+
+
+# --- what cannot be served ------------------------------------------------------------------------------------------
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    """An error of HTTP. A `detail` of our own says what to do as well, after the first sentence."""
+    status = getattr(error, "status_code", 500)
+    detail = str(getattr(error, "detail", "")) or HTTPStatus(status).phrase
+    if detail == HTTPStatus(status).phrase:
+        problem, fix = (
+            ("There is no such page.", "Look for it in the list of runs.") if status == 404 else (detail, "")
+        )
+    else:
+        problem, fix = detail, ""
+    return error_page(request, status, problem, fix)
+
+
+def _own_error(request: Request, error: Exception) -> Response:
+    problem, fix = (error.problem, error.fix) if isinstance(error, ModelGaugeError) else (str(error), "")
+    return error_page(request, 400, problem, fix)
+
+
+def _bug(request: Request, error: Exception) -> Response:
+    """An error of the workbench itself; the terminal shows its traceback."""
+    problem = f"The workbench failed: {type(error).__name__}."
+    return error_page(
+        request, 500, problem, "The terminal of `modelgauge serve` says why. Go back and try again."
+    )

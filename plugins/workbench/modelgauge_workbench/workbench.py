@@ -1,0 +1,63 @@
+"""`Workbench`: what all pages share: the folders of data, the index of their runs, and what visitors may do."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from modelgauge_workbench.index.index import Index
+from modelgauge_workbench.index.watch import Watcher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from starlette.requests import Request
+
+
+class Workbench:
+    """The data that is shown.
+
+    Args:
+        data_dirs: folders of data, at least one. What belongs to no run is written to the first.
+        redact: takes secrets out of a text.
+        read_only: whether visitors may only look.
+
+    Attributes:
+        index: of the runs and items in all folders.
+    """
+
+    def __init__(
+        self, data_dirs: Sequence[Path], *, redact: Callable[[str], str] = str, read_only: bool = False
+    ) -> None:
+        self.data_dirs = tuple(dict.fromkeys(path.absolute() for path in data_dirs))
+        self.redact = redact
+        self.read_only = read_only
+        self.index = Index(self.data_dirs)
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder that is written to."""
+        return self.data_dirs[0]
+
+    @property
+    def key_file(self) -> Path:
+        """Where the key lies by which forms prove that they come from our own pages."""
+        return self.data_dir / "workbench.key"
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Keep the index up to date meanwhile; then close it."""
+        watcher = Watcher(self.index)
+        watcher.start()
+        try:
+            yield
+        finally:
+            watcher.stop()
+            self.index.close()
+
+
+def workbench_of(request: Request) -> Workbench:
+    """The workbench that serves a request."""
+    found: Workbench = request.app.state.workbench
+    return found

@@ -1,0 +1,96 @@
+"""Workbenches in processes of their own, and a browser that visits them."""
+
+import re
+import signal
+import subprocess
+from http.client import HTTPConnection
+from urllib.parse import urlencode
+
+import pytest
+from children import PATIENCE, start
+
+
+class Served:
+    """A workbench in a process of its own.
+
+    Args:
+        data_dirs: its folders of data.
+        options: more of its command line.
+    """
+
+    def __init__(self, *data_dirs, options=()):
+        self.data_dirs = data_dirs
+        folders = [part for one in data_dirs for part in ("--data-dir", one)]
+        self.process = start(
+            "-m", "modelgauge", "serve", "--port", "0", *folders, *options, stderr=subprocess.STDOUT
+        )
+        found = re.search(r"http://\S+:(\d+)/", self.process.stdout.readline())
+        self.address, self.port = found[0].rstrip("/"), int(found[1])
+
+    def ask(self, path, method="GET", body=None, **headers):
+        """Status, headers and text of an answer; of a form, `body` has the fields."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        if isinstance(body, dict):
+            named.setdefault("Content-Type", "application/x-www-form-urlencoded")
+            body = urlencode(body, doseq=True)
+        try:
+            connection.request(method, path, body, named)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read().decode()
+        finally:
+            connection.close()
+
+    def post(self, path, **fields):
+        """Send a form as our own pages do."""
+        _, _, text = self.ask("/runs")
+        token = re.search(r'name="csrf" value="(\w+)"', text)[1]
+        return self.ask(path, "POST", {"csrf": token, **fields})
+
+    def stop(self, how=signal.SIGINT):
+        """End the process, and return its exit code."""
+        self.process.send_signal(how)
+        code = self.process.wait(PATIENCE)
+        self.process.stdout.close()
+        return code
+
+
+@pytest.fixture(scope="module")
+def serve():
+    """Start workbenches; all are stopped after the tests of the module."""
+    running = []
+
+    def of(*data_dirs, options=()):
+        running.append(Served(*data_dirs, options=options))
+        return running[-1]
+
+    yield of
+    for one in running:
+        if one.process.poll() is None:
+            one.stop()
+
+
+@pytest.fixture
+def visit(chromium):
+    """Open a page of a workbench, and see to it that nothing went wrong and nothing else was asked for."""
+    contexts, wrong = [], []
+
+    def of(workbench, path="/", width=1280, **options):
+        context = chromium.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on(
+            "request",
+            lambda request: (
+                None if request.url.startswith((workbench.address, "data:")) else wrong.append(request.url)
+            ),
+        )
+        page.goto(f"{workbench.address}{path}")
+        return page
+
+    yield of
+    for context in contexts:
+        context.close()
+    assert wrong == []

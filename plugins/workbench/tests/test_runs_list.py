@@ -1,0 +1,81 @@
+"""The list of runs, of real runs."""
+
+import json
+import shutil
+
+import pytest
+
+from modelgauge import run_test
+from modelgauge.testing import FakeSUT, FakeTest
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Two data folders: of one the second run has notes; in the other lies a damaged one, and a copy of the first."""
+    first, second = tmp_path_factory.mktemp("first"), tmp_path_factory.mktemp("second")
+    runs = [
+        run_test(FakeTest(uid, ["one", "two"]), FakeSUT("fake-sut"), data_dir=first).run_id
+        for uid in ("apples", "pears", HOSTILE)
+    ]
+    notes = {"tags": ["keep", HOSTILE], "note": "look at ducks", "favourite": True}
+    (first / "runs" / runs[1] / "notes.json").write_text(json.dumps(notes))
+    shutil.copytree(first / "runs" / runs[0], second / "runs" / runs[0])
+    (second / "runs" / "broken").mkdir()
+    (second / "runs" / "broken" / "run.json").write_text("{")
+    return first, second, runs
+
+
+@pytest.fixture(scope="module")
+def workbench(folders, serve):
+    return serve(*folders[:2])
+
+
+def listed(page):
+    return [one.inner_text() for one in page.locator("tbody th > a").all()]
+
+
+def shown(visit, workbench, path, count):
+    """The list, when the index has all runs."""
+    page = visit(workbench, path)
+    while page.locator(".when").inner_text().split()[-1] != str(count):
+        page.reload()
+    return page
+
+
+def test_runs_are_found_sorted_and_filtered(visit, workbench, folders):
+    page = shown(visit, workbench, "/runs", 5)
+    assert sorted(listed(page)) == sorted(["?", "apples", "apples", "pears", HOSTILE])
+    for path, names in {
+        "/runs?q=pea": ["pears"],
+        "/runs?q=ducks": ["pears"],
+        "/runs?q=fake-sut+apples": ["apples", "apples"],
+        "/runs?favourite=1": ["pears"],
+        "/runs?tag=keep": ["pears"],
+        "/runs?state=damaged": ["?"],
+        "/runs?test=apples&sort=oldest": ["apples", "apples"],
+        "/runs?since=2999-01-01": [],
+        "/runs?page=99&test=pears": ["pears"],
+        "/runs?q=%22%27*%28&page=x&since=never": ["?", "apples", "apples", "pears", HOSTILE],
+    }.items():
+        page.goto(f"{workbench.address}{path}")
+        assert sorted(listed(page)) == sorted(names), path
+
+
+def test_a_person_searches_by_keyboard(visit, workbench):
+    page = shown(visit, workbench, "/runs", 5)
+    page.keyboard.press("/")
+    page.keyboard.type("pears")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs?q=pears*")
+    assert listed(page) == ["pears"]
+    assert page.get_by_label("Search").input_value() == "pears"
+    page.go_back()
+    assert len(listed(page)) == 5
+
+
+def test_an_empty_folder_says_how_to_begin(visit, serve, tmp_path):
+    page = visit(serve(tmp_path / "none"))
+    assert "There are no runs in" in page.locator("main").inner_text()
+    assert "modelgauge run-test" in page.locator("main").inner_text()

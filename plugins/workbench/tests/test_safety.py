@@ -1,0 +1,87 @@
+"""What is refused, by a real server."""
+
+import pytest
+from children import run
+
+TOKEN = "a-token-of-at-least-16-characters"
+
+
+@pytest.fixture(scope="module")
+def workbench(serve, tmp_path_factory):
+    return serve(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def guarded(serve, tmp_path_factory):
+    return serve(tmp_path_factory.mktemp("data"), options=["--token", TOKEN, "--read-only"])
+
+
+def test_only_names_of_this_machine_are_answered(workbench):
+    for host in ("127.0.0.1", f"localhost:{workbench.port}", "[::1]:1"):
+        assert workbench.ask("/runs", Host=host)[0] == 200
+    for host in ("rebound.example", f"127.0.0.1.rebound.example:{workbench.port}", "[", ""):
+        assert workbench.ask("/runs", Host=host)[0] in (400, 403), host
+
+
+def test_no_page_of_another_site_can_change_anything(workbench):
+    status, _, text = workbench.ask("/login", "POST", {"token": "x"})
+    assert status == 403
+    assert "The form comes from another page" in text
+    for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}):
+        status, _, text = workbench.ask("/login", "POST", "{}", Content_Type="application/json", **headers)
+        assert (status, "another site" in text) == (403, True)
+    assert workbench.ask("/login", "POST", "x", Content_Type="text/plain")[0] == 403
+
+
+def test_every_answer_has_the_headers_of_safety(workbench):
+    for path in ("/runs", "/static/workbench.css", "/report/page.css", "/nothing"):
+        _, headers, _ = workbench.ask(path)
+        assert "default-src 'none'; script-src 'self'" in headers["Content-Security-Policy"]
+        assert "unsafe" not in headers["Content-Security-Policy"]
+        assert headers["X-Frame-Options"] == "DENY"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "same-origin"
+
+
+def test_no_path_leads_out_of_the_folders(workbench):
+    for path in (
+        "/static/../safety.py",
+        "/static/%2e%2e/safety.py",
+        "/report/..%2f__init__.py",
+        "/runs/..%2f..%2fx",
+        "/runs/%00",
+    ):
+        status, _, text = workbench.ask(path)
+        assert (status, "<h1>" in text) == (404, True), path
+
+
+def test_a_token_lets_in_people_and_programs_and_nobody_else(guarded):
+    status, headers, _ = guarded.ask("/runs?q=a", Accept="text/html")
+    assert (status, headers["Location"]) == (303, "/login?next=/runs%3Fq%3Da")
+    assert guarded.ask("/runs")[0] == 401
+    assert guarded.ask("/runs", Authorization="Bearer wrong")[0] == 401
+    assert guarded.ask("/runs", Authorization=f"Bearer {TOKEN}")[0] == 200
+    assert guarded.ask("/runs", Cookie=f"modelgauge_{guarded.port}=1.abc")[0] == 401
+    assert guarded.ask("/runs", Cookie=f"modelgauge_{guarded.port}=x")[0] == 401
+
+
+def test_the_form_of_the_token_gives_a_cookie_that_scripts_cannot_read(guarded, visit):
+    page = visit(guarded, "/runs?q=a")
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_role("button", name="Come in").click()
+    page.wait_for_url("**/runs?q=a")
+    (cookie,) = page.context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    assert TOKEN not in cookie["value"]
+
+
+def test_visitors_of_a_read_only_workbench_change_nothing(guarded):
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content_Type": "application/json"}
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        status, _, text = guarded.ask("/runs", method, "{}", **headers)
+        assert (status, "for reading" in text) == (403, True)
+
+
+def test_a_short_token_is_refused(tmp_path):
+    ended = run("-m", "modelgauge", "serve", "--data-dir", tmp_path, "--token", "short")
+    assert (ended.returncode, "at least 16 characters" in ended.stderr) == (2, True)
