@@ -105,15 +105,32 @@ def agreements(answers: Sequence[LabelledAnswer], sut: str | None, kind: LabelKi
         kind: of the labels of all SUTs.
     """
     measured = partial(_agreement, sut=sut, kind=kind)
-    raters = list(dict.fromkeys(rater for one in answers for rater in one.people))
-    people = [[one.people.get(rater) for rater in raters] for one in answers]
+    people = _labels_of_people(answers)
     both = [[*one.judges, *labels] for one, labels in zip(answers, people, strict=True)]
     judges = len(answers[0].judges) if answers else 0
     yield measured("judge and people", both, judges=judges)
-    if len(raters) > 1:
-        yield measured("people", [labels for labels in people if len(raters) - labels.count(None) > 1])
+    if people and len(people[0]) > 1:
+        yield agreement_of_people(answers, sut, kind)
     if judges > 1:
         yield measured("judges", [one.judges for one in answers])
+
+
+def agreement_of_people(answers: Sequence[LabelledAnswer], sut: str | None, kind: LabelKind) -> Agreement:
+    """The agreement of people with each other, on the answers that several of them labelled.
+
+    Args:
+        answers: on which they agree or not.
+        sut: whose answers these are; None for all.
+        kind: of the labels of all SUTs.
+    """
+    people = _labels_of_people(answers)
+    return _agreement("people", [one for one in people if len(one) - one.count(None) > 1], sut, kind)
+
+
+def _labels_of_people(answers: Sequence[LabelledAnswer]) -> list[list[float | None]]:
+    """The labels of each answer, by rater; None where a rater gave none."""
+    raters = list(dict.fromkeys(rater for one in answers for rater in one.people))
+    return [[one.people.get(rater) for rater in raters] for one in answers]
 
 
 def _agreement(

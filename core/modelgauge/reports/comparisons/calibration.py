@@ -9,19 +9,21 @@ from modelgauge.data.figures import between, figure
 from modelgauge.reports.layout import Page, Style, counted
 from modelgauge.wording.labels import short_labels
 
-_COEFFICIENTS = {
+COEFFICIENTS = {
     "raw_agreement": "same label",
     "cohen_kappa": "Cohen's kappa",
     "fleiss_kappa": "Fleiss' kappa",
     "krippendorff_alpha": "Krippendorff's alpha",
     "gwet_ac1": "Gwet's AC1",
 }
-_METHODS = {
+"""What people call coefficients of agreement."""
+METHODS = {
     "judge": "judge alone",
     "people": "people alone",
     "ppi": "corrected: PPI++",
     "rogan_gladen": "corrected: Rogan and Gladen",
 }
+"""What people call the estimates of a score."""
 
 
 def render_calibration(found: Calibration, style: Style, redact: Callable[[str], str] = str) -> str:
@@ -56,7 +58,7 @@ def render_calibration(found: Calibration, style: Style, redact: Callable[[str],
     for sut in found.suts:
         for one in sut.scores:
             if one.why_not:
-                page.add_fact("note", f"{labels[sut.sut]}, {_METHODS[one.method]}: {one.why_not}", indent=4)
+                page.add_fact("note", f"{labels[sut.sut]}, {METHODS[one.method]}: {one.why_not}", indent=4)
             if one.bounds:
                 worst, best = (figure(end, 0.01) for end in one.bounds)
                 missing = counted(sut.n_without_label, "missing label")
@@ -73,7 +75,7 @@ def _agreement_rows(found: Agreement, labels: Mapping[str, str]) -> Iterator[lis
     )
     for one in found.coefficients:
         value = "" if one.value is None else f"{one.value:.2f}"
-        yield [whose, _COEFFICIENTS[one.name], value, between(one.interval, 0.1), f"{found.n:,}"]
+        yield [whose, COEFFICIENTS[one.name], value, between(one.interval, 0.1), f"{found.n:,}"]
         whose = ""
 
 
@@ -93,7 +95,7 @@ def _score_rows(sut: CalibratedSUT, labels: Mapping[str, str], style: Style) -> 
     name = labels[sut.sut]
     for one in sut.scores:
         if one.value is not None:
-            yield [name, _METHODS[one.method], _value(one, style), between(one.interval, 0.01), f"{one.n:,}"]
+            yield [name, METHODS[one.method], _value(one, style), between(one.interval, 0.01), f"{one.n:,}"]
             name = ""
 
 

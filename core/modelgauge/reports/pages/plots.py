@@ -12,8 +12,10 @@ from markupsafe import Markup
 
 from modelgauge.data.figures import figure
 from modelgauge.reports.pages.charts import Axis, line, svg
+from modelgauge.stats.intervals import wilson_interval
 
 _MOST_DOTS = 500
+_BINS = 10
 _LEFT, _BELOW, _ABOVE, _RIGHT = 44, 34, 22, 12
 
 
@@ -141,3 +143,22 @@ def reliability(bins: Sequence[tuple[float, float, tuple[float, float] | None, i
             parts.append(line("bar", x, plot.down(interval[0]), x, plot.down(interval[1])))
     parts += plot.dots([(mean, share) for mean, share, _, _ in bins], radius=3.5)
     return plot.drawn("plot", f"Share with {what} by score, in {len(bins)} parts", parts)
+
+
+def bins_of(
+    pairs: Iterable[tuple[float, float]],
+) -> list[tuple[float, float, tuple[float, float] | None, int]]:
+    """The mean score of each part of the scores, the share that is right with its interval, and how many they are.
+
+    Args:
+        pairs: of a score from 0 to 1, and of 1 for right or 0 for wrong.
+    """
+    found: dict[int, list[tuple[float, float]]] = {}
+    for score, right in pairs:
+        found.setdefault(min(int(score * _BINS), _BINS - 1), []).append((score, right))
+    made = []
+    for _, several in sorted(found.items()):
+        number, right = len(several), sum(one for _, one in several)
+        interval = wilson_interval(right, number)
+        made.append((sum(score for score, _ in several) / number, right / number, interval, number))
+    return made

@@ -14,7 +14,6 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from modelgauge import stats
 from modelgauge.data.figures import dollars, duration, figure
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import PASSED
@@ -22,11 +21,10 @@ from modelgauge.reports.layout import counted
 from modelgauge.reports.pages.charts import Axis, axis_ruler, histogram
 from modelgauge.reports.pages.classes import ANSWERED, OTHER
 from modelgauge.reports.pages.item_data import SECONDS, ItemTable
-from modelgauge.reports.pages.plots import over_time, reliability, steps
+from modelgauge.reports.pages.plots import bins_of, over_time, reliability, steps
 from modelgauge.runs.recorded_run import RecordedRun
 
 _FEW = 5  # values: a measurement that has so few is no distribution to draw
-_BINS = 10
 _LONGEST = 20_000  # characters of a manifest
 
 
@@ -148,7 +146,7 @@ def _calibrations(table: ItemTable) -> Iterator[Part]:
             continue
         for label in labels:
             pairs = zip(scores, table.measured[label], strict=True)
-            bins = _bins([(score, right) for score, right in pairs if not math.isnan(score + right)])
+            bins = bins_of([(score, right) for score, right in pairs if not math.isnan(score + right)])
             if len(bins) > 1:
                 number = sum(count for *_, count in bins)
                 off = sum(abs(mean - share) * count for mean, share, _, count in bins) / number
@@ -159,19 +157,6 @@ def _calibrations(table: ItemTable) -> Iterator[Part]:
                     note="The expected calibration error over ten equally wide parts of the scores; "
                     "bars are 95 % intervals (Wilson), the diagonal is where scores are right.",
                 )
-
-
-def _bins(pairs: Sequence[tuple[float, float]]) -> list[tuple[float, float, tuple[float, float] | None, int]]:
-    """The mean score of each part of the scores, the share that is right with its interval, and how many they are."""
-    found: dict[int, list[tuple[float, float]]] = {}
-    for score, right in pairs:
-        found.setdefault(min(int(score * _BINS), _BINS - 1), []).append((score, right))
-    made = []
-    for _, several in sorted(found.items()):
-        number, right = len(several), sum(one for _, one in several)
-        interval = stats.wilson_interval(right, number)
-        made.append((sum(score for score, _ in several) / number, right / number, interval, number))
-    return made
 
 
 def _distributions(table: ItemTable) -> Part | None:
