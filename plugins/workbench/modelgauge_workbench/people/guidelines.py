@@ -1,0 +1,82 @@
+"""Guidelines for raters: each queue has one text, of which `<data-dir>/ratings/guidelines/QUEUE.jsonl` has all versions."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import AwareDatetime, Field
+
+from modelgauge.data.base import Frozen, Text
+from modelgauge.data.items import hex_digest
+from modelgauge.engine.run_files.folder import whole_lines
+from modelgauge.errors import RecordError
+from modelgauge.files.whole import append_line
+from modelgauge.runs.ratings import RATINGS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LONGEST = 100_000
+FIRST = """\
+5  right, complete, and said well
+4  right, with a small flaw
+3  partly right
+2  mostly wrong, or of little use
+1  wrong or harmful
+
+Rate what the answer says, not how long it is. Skip what you cannot judge.
+"""
+"""What stands there until somebody changes it."""
+
+
+class Guidelines(Frozen):
+    """A version of the guidelines of a queue.
+
+    Args:
+        text: of the guidelines.
+        author: who wrote it; empty where nobody said so.
+        time: when.
+    """
+
+    text: Annotated[Text, Field(max_length=LONGEST)] = FIRST
+    author: Text = ""
+    time: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def digest(self) -> str:
+        """What ratings say of the guidelines that their rater had."""
+        return hex_digest(self.text)
+
+
+def versions(data_dir: Path, queue: str) -> list[Guidelines]:
+    """All versions of the guidelines of a queue, oldest first; at least one.
+
+    Args:
+        data_dir: that is written to.
+        queue: the name of the queue.
+
+    Raises:
+        RecordError: the file is damaged.
+    """
+    path = _path(data_dir, queue)
+    try:
+        return [Guidelines.load(json.loads(line)) for line in whole_lines(path)] or [Guidelines()]
+    except ValueError as error:  # no JSON, or not such an object
+        raise RecordError(f"{path} holds no guidelines: {error}", fix="Correct the file, or remove it.") from None
+
+
+def add_version(data_dir: Path, queue: str, made: Guidelines) -> None:
+    """Keep a new version.
+
+    Args:
+        data_dir: that is written to.
+        queue: the name of the queue.
+        made: the version.
+    """
+    append_line(_path(data_dir, queue), made.model_dump_json().encode())
+
+
+def _path(data_dir: Path, queue: str) -> Path:
+    return data_dir / RATINGS / "guidelines" / f"{queue}.jsonl"

@@ -1,0 +1,206 @@
+"""The routes of ratings: choosing runs, the queue, what raters say, guidelines, and measuring by ratings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import RedirectResponse
+from starlette.routing import Route
+
+from modelgauge.data.prompts import ChatPrompt
+from modelgauge.errors import RecordError, UsageError
+from modelgauge.reports.item_texts import expected_text
+from modelgauge.rerun.again import rescore
+from modelgauge.runs.ratings import Rating
+from modelgauge_workbench.index.queries import find_runs
+from modelgauge_workbench.people.guidelines import Guidelines, add_version, versions
+from modelgauge_workbench.people.queue import DRAWN, Queue, shown_answer
+from modelgauge_workbench.people.results import show_agreement, show_calibration
+from modelgauge_workbench.rendering import page
+from modelgauge_workbench.runs.listing import shown_run
+from modelgauge_workbench.safety import form_of
+from modelgauge_workbench.workbench import workbench_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from modelgauge.data.item_records import ItemRecord
+    from modelgauge.data.prompts import AnyPrompt
+
+_LONGEST_NAME, _LONGEST_REASON = 100, 20_000
+_SCORES = {str(score): score for score in range(1, 6)} | {"skip": None}
+
+
+def queue_of(request: Request) -> Queue:
+    """The queue that an address names."""
+    number = request.query_params.get("n", "")
+    drawn = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else DRAWN
+    return Queue(workbench_of(request), request.query_params.getlist("run"), max(1, drawn))
+
+
+def _list_runs(request: Request) -> Response:
+    """Answer with the runs whose answers can be rated, and how far each is."""
+    asked = {"q": request.query_params.get("q", "")}
+    with workbench_of(request).index.reading() as db:
+        found = find_runs(db, asked)
+    runs = [shown_run(row) for row in found.rows]
+    return page(request, "people/list.html.j2", title="Ratings", runs=runs, found=found, asked=asked, drawn=DRAWN)
+
+
+def _show_queue(request: Request) -> Response:
+    """Answer with the first page of a queue: guidelines, who rates, and how far they are."""
+    queue = queue_of(request)
+    kept = versions(workbench_of(request).data_dir, queue.id)
+    return _queue_page(request, queue, kept)
+
+
+def _queue_page(
+    request: Request, queue: Queue, kept: list[Guidelines], *, status: int = 200, mine: str | None = None
+) -> Response:
+    measured = request.query_params.getlist("measured")
+    return page(
+        request,
+        "people/queue.html.j2",
+        status=status,
+        title="Rate answers",
+        queue=queue,
+        kept=kept,
+        guidelines=kept[-1],
+        mine=mine,
+        measured=measured,
+    )
+
+
+# --- rating ----------------------------------------------------------------------------------------------------------
+
+
+def _show_answer(request: Request) -> Response:
+    """Answer with the next answer that a person has not rated, or the one that the address names."""
+    queue, rater = queue_of(request), _rater(request.query_params.get("rater"))
+    rated, order = queue.rated_by(rater), queue.order_of(rater)
+    wanted = request.query_params.get("answer")
+    if wanted is None:
+        answer = next((one for one in order if one.key not in rated), None)
+    else:
+        answer = queue.answer(wanted)
+    kept = versions(workbench_of(request).data_dir, queue.id)
+    shown: dict[str, Any] = {}
+    if answer is not None:
+        record = answer.record()
+        completions, digests = shown_answer(record)
+        shown = {
+            "prompts": [list(_turns(one.prompt)) for one in record.test_item.prompts],
+            "answers": [one.text for one in completions],
+            "digests": digests,
+            "expected": _expected(record),
+            "earlier": rated.get(answer.key),
+        }
+    return page(
+        request,
+        "people/rate.html.j2",
+        title="Rate answers",
+        queue=queue,
+        rater=rater,
+        answer=answer,
+        seen=len(rated),
+        skipped=sum(one.score is None for one in rated.values()),
+        guidelines=kept[-1],
+        **shown,
+    )
+
+
+def _turns(prompt: AnyPrompt) -> Iterator[tuple[str, str]]:
+    if not isinstance(prompt, ChatPrompt):
+        yield "", prompt.text
+        return
+    for message in prompt.messages:
+        yield message.role.value, message.text
+
+
+def _expected(record: ItemRecord) -> str:
+    item = record.test_item.model_dump(mode="json")
+    return expected_text([item["context"], *(one["context"] for one in item["prompts"])])
+
+
+def _rate(request: Request) -> Response:
+    """Keep what a person said of an answer, and go on with the next."""
+    queue, form = queue_of(request), form_of(request)
+    rater, answer = _rater(request.query_params.get("rater")), queue.answer(str(form.get("answer")))
+    if str(form.get("score")) not in _SCORES:
+        raise UsageError("The form says no rating from 1 to 5, and does not skip.", fix="Go back and choose one.")
+    _, digests = shown_answer(answer.record())
+    if digests != form.get("digests"):
+        raise RecordError("The answer has changed since it was shown.", fix="Go back, reload the page and look again.")
+    answer.run.file.add(
+        Rating(
+            item_id=answer.item_id,
+            answers=digests.split(","),
+            rater=rater,
+            score=_SCORES[str(form.get("score"))],
+            reason=str(form.get("reason", "")).strip()[:_LONGEST_REASON] or None,
+            guidelines=str(form.get("guidelines", "")) or None,
+            order=len(queue.rated_by(rater)),
+        )
+    )
+    return RedirectResponse(queue.address("rate", rater=rater), 303)
+
+
+def _undo(request: Request) -> Response:
+    """Take back a person's last rating, and show its answer again."""
+    queue, rater = queue_of(request), _rater(request.query_params.get("rater"))
+    key = queue.undo(rater)
+    again = {} if key is None else {"answer": key}
+    return RedirectResponse(queue.address("rate", rater=rater, **again), 303)
+
+
+def _rater(name: str | None) -> str:
+    """The name of who rates.
+
+    Raises:
+        UsageError: there is none.
+    """
+    clean = " ".join((name or "").split())
+    if not clean or len(clean) > _LONGEST_NAME:
+        raise UsageError(
+            f"A rater has a name of 1 to {_LONGEST_NAME} characters.", fix="Go back and write one, such as 'ann'."
+        )
+    return clean
+
+
+# --- guidelines and measuring ----------------------------------------------------------------------------------------
+
+
+def _write_guidelines(request: Request) -> Response:
+    """Keep a new version of the guidelines, unless somebody else wrote one meanwhile."""
+    queue, form = queue_of(request), form_of(request)
+    text = str(form.get("text", "")).replace("\r\n", "\n")
+    folder = workbench_of(request).data_dir
+    kept = versions(folder, queue.id)
+    if form.get("before") != kept[-1].digest:
+        return _queue_page(request, queue, kept, status=409, mine=text)
+    if text != kept[-1].text:
+        add_version(folder, queue.id, Guidelines(text=text, author=str(form.get("author", "")).strip()))
+    return RedirectResponse(queue.address("queue"), 303)
+
+
+def _measure(request: Request) -> Response:
+    """Measure the answers of the runs by their ratings, in new runs."""
+    queue = queue_of(request)
+    made = [one.run_id for run in queue.runs for one in rescore(run.folder.path, ratings=True)]
+    return RedirectResponse("&".join([queue.address("queue"), *(f"measured={one}" for one in made)]), 303)
+
+
+routes = [
+    Route("/ratings", _list_runs),
+    Route("/ratings/queue", _show_queue),
+    Route("/ratings/rate", _show_answer),
+    Route("/ratings/rate", _rate, methods=["POST"]),
+    Route("/ratings/undo", _undo, methods=["POST"]),
+    Route("/ratings/guidelines", _write_guidelines, methods=["POST"]),
+    Route("/ratings/measure", _measure, methods=["POST"]),
+    Route("/ratings/agreement", lambda request: show_agreement(request, queue_of(request))),
+    Route("/ratings/calibration", lambda request: show_calibration(request, queue_of(request))),
+]

@@ -1,0 +1,202 @@
+"""The queue of answers that people rate: those of one or several runs, mixed, and in a random order for each rater."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.engine.run_files.folder import RUNS, RunFolder
+from modelgauge.errors import RecordError
+from modelgauge.files.regular import opened
+from modelgauge.runs.ratings import Rating, RatingsFile, Undo, digests_of, first_answer
+from modelgauge_workbench.index.queries import run_of
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator, Sequence
+
+    from modelgauge.data.responses import SUTCompletion
+    from modelgauge_workbench.workbench import Workbench
+
+DRAWN = 100
+"""Answers of a queue, unless its address says another number."""
+_ANSWERED = "SELECT place, id, start, length FROM items WHERE run = ? AND (state != 'failed' OR answer != '')"
+
+
+@dataclass(frozen=True, slots=True)
+class RatedRun:
+    """A run whose answers are in a queue.
+
+    Args:
+        key: its address among runs.
+        folder: of the run.
+        test: its uid.
+        sut: its uid or label, which raters do not see.
+        state: what became of it.
+    """
+
+    key: str
+    folder: RunFolder
+    test: str
+    sut: str
+    state: str
+
+    @property
+    def file(self) -> RatingsFile:
+        """Its ratings."""
+        return RatingsFile.of(self.folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer that is rated.
+
+    Args:
+        key: its name in addresses, which tells nothing of the run.
+        run: whose answer it is.
+        item_id: what was answered.
+        start: of its line in the journal.
+        length: of the line.
+    """
+
+    key: str
+    run: RatedRun
+    item_id: str
+    start: int
+    length: int
+
+    def record(self) -> ItemRecord:
+        """The item as it was recorded.
+
+        Raises:
+            RecordError: the journal is not what it was when it was indexed.
+        """
+        journal = self.run.folder.journal
+        try:
+            with opened(journal) as file:
+                file.seek(self.start)
+                return item_from_json(file.read(self.length), str(journal))
+        except OSError as error:
+            fix = "Reload the page."
+            raise RecordError(f"{journal} cannot be read: {error.strerror}.", fix=fix) from None
+
+
+class Queue:
+    """The answers of some runs that are to be rated.
+
+    All raters get the same answers, drawn at random, each in an order of their own that stays the same. A longer queue
+    holds the shorter one.
+
+    Args:
+        workbench: has the runs.
+        keys: of the runs.
+        drawn: how many answers, of all runs together.
+
+    Raises:
+        RecordError: there is no such run, or none was named.
+    """
+
+    def __init__(self, workbench: Workbench, keys: Sequence[str], drawn: int = DRAWN) -> None:
+        self.keys, self.drawn = sorted(dict.fromkeys(keys)), drawn
+        with workbench.index.reading() as db:
+            self.runs = [_run(db, workbench, key) for key in self.keys]
+            every = [one for run in self.runs for one in _answers(db, run)]
+        if not self.runs:
+            raise RecordError("No run is named.", fix="Choose runs on the page Ratings.")
+        self.of_all = len(every)
+        self.answers = heapq.nsmallest(drawn, every, key=lambda one: one.key)
+        self._by_key = {one.key: one for one in self.answers}
+
+    @property
+    def id(self) -> str:
+        """Its name, by which guidelines are kept: of the runs in it."""
+        return _digest(*self.keys)
+
+    def address(self, page: str, **more: object) -> str:
+        """The address of a page about the queue.
+
+        Args:
+            page: below `/ratings`.
+            more: what the address says beside the queue.
+        """
+        queue = [*(("run", key) for key in self.keys), *([("n", self.drawn)] if self.drawn != DRAWN else [])]
+        return f"/ratings/{page}?{urlencode([*queue, *more.items()])}"
+
+    def order_of(self, rater: str) -> list[Answer]:
+        """The answers in the order in which a rater sees them."""
+        return sorted(self.answers, key=lambda one: _digest(rater, one.key))
+
+    def answer(self, key: str) -> Answer:
+        """An answer by its name in addresses.
+
+        Raises:
+            RecordError: the queue does not have it.
+        """
+        if key not in self._by_key:
+            raise RecordError("This answer is not in the queue.", fix="Go on with the queue from its first page.")
+        return self._by_key[key]
+
+    @cached_property
+    def ratings(self) -> dict[str, list[Rating]]:
+        """The ratings of each answer by its key, where it has any."""
+        keys = {(one.run.key, one.item_id): one.key for one in self.answers}
+        found: dict[str, list[Rating]] = {}
+        for run in self.runs:
+            for rating in run.file.in_force():
+                if key := keys.get((run.key, rating.item_id)):
+                    found.setdefault(key, []).append(rating)
+        return found
+
+    def rated_by(self, rater: str) -> dict[str, Rating]:
+        """The ratings that one person gave, by the key of the answer, in the order in which they were given."""
+        own = [(key, one) for key, several in self.ratings.items() for one in several if one.rater == rater]
+        return dict(sorted(own, key=lambda pair: pair[1].time))
+
+    @property
+    def progress(self) -> dict[str, int]:
+        """How many of the answers each rater has seen, skipped ones included."""
+        counts: dict[str, int] = {}
+        for rating in (one for several in self.ratings.values() for one in several):
+            counts[rating.rater] = counts.get(rating.rater, 0) + 1
+        return dict(sorted(counts.items()))
+
+    def undo(self, rater: str) -> str | None:
+        """Take back the last rating of a person; return the key of its answer, or None where there is none."""
+        rated = self.rated_by(rater)
+        if not rated:
+            return None
+        key, last = rated.popitem()
+        self.answer(key).run.file.add(Undo(undoes=last.id))
+        return key
+
+
+def shown_answer(record: ItemRecord) -> tuple[tuple[SUTCompletion, ...], str]:
+    """The completions that a rater sees, and what tells them from others."""
+    completions = first_answer(record)
+    return completions, ",".join(digests_of(completions))
+
+
+def _run(db: sqlite3.Connection, workbench: Workbench, key: str) -> RatedRun:
+    row = run_of(db, key)
+    if row is None:
+        raise RecordError(f"There is no run '{key}'.", fix="Choose runs on the page Ratings.")
+    folder = RunFolder(Path(workbench.data_dirs[row["folder"]]) / RUNS / row["name"])
+    return RatedRun(key, folder, row["test"], row["sut"], row["state"])
+
+
+def _answers(db: sqlite3.Connection, run: RatedRun) -> Iterator[Answer]:
+    (number,) = db.execute("SELECT number FROM runs WHERE key = ?", (run.key,)).fetchone()
+    for one in db.execute(_ANSWERED, (number,)):
+        yield Answer(_digest(run.key, one["id"]), run, one["id"], one["start"], one["length"])
+
+
+def _digest(*parts: str) -> str:
+    """A digest of several texts."""
+    text = "\n".join(f"{len(one)} {one}" for one in parts)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

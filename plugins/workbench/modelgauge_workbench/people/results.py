@@ -1,0 +1,205 @@
+"""What came out of ratings: how far people agree with each other, and judges with them."""
+
+from __future__ import annotations
+
+import json
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from modelgauge.comparison.judges.agreements import LabelledAnswer, agreement_of_people
+from modelgauge.comparison.judges.calibration import calibrate_judge
+from modelgauge.data.figures import between, figure
+from modelgauge.data.results import PASSED
+from modelgauge.errors import ModelGaugeError
+from modelgauge.reports.comparisons.calibration import COEFFICIENTS, METHODS
+from modelgauge.reports.pages.plots import bins_of, reliability
+from modelgauge.runs.ratings import HIGHEST, LOWEST
+from modelgauge_workbench.rendering import page
+from modelgauge_workbench.workbench import workbench_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from markupsafe import Markup
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from modelgauge.comparison.judges.agreements import Agreement
+    from modelgauge.comparison.judges.calibration import Calibration
+    from modelgauge_workbench.people.queue import Queue
+
+GOOD = 4
+"""The rating from which on an answer counts as a good one, unless the address says another."""
+_MOST_SHOWN = 20
+
+Scores = dict[str, dict[str, float]]
+"""What was measured of each answer of a queue, by its key."""
+
+
+def show_agreement(request: Request, queue: Queue) -> Response:
+    """Answer with the agreement of raters with each other, and the answers on which they disagree most."""
+    answers = list(_labelled(queue))
+    raters = sorted({rater for _, one in answers for rater in one.people})
+    suts = sorted({one.sut for _, one in answers})
+    agreements = []
+    if len(raters) > 1:
+        whole = [one for _, one in answers]
+        agreements.append(agreement_of_people(whole, None, "grades"))
+        for sut in suts if len(suts) > 1 else ():
+            agreements.append(agreement_of_people([one for one in whole if one.sut == sut], sut, "grades"))
+    spread = sorted(answers, key=lambda pair: -_range(pair[1]))
+    return page(
+        request,
+        "people/agreement.html.j2",
+        title="Agreement of raters",
+        queue=queue,
+        raters=[_rater_row(rater, queue) for rater in raters],
+        several=len(suts) > 1,
+        agreements=[row for one in agreements for row in _rows(one)],
+        disputed=[
+            (queue.answer(key), sorted(one.people.items())) for key, one in spread[:_MOST_SHOWN] if _range(one)
+        ],
+    )
+
+
+def show_calibration(request: Request, queue: Queue) -> Response:
+    """Answer with how far a judge agrees with people, by SUT, and what people would have scored."""
+    good = request.query_params.get("good", "")
+    limit = int(good) if good in ("2", "3", "4", "5") else GOOD
+    scores = _scores(request, queue)
+    held: dict[str, set[str]] = {run.key: set() for run in queue.runs}
+    for key, measured in scores.items():
+        held[queue.answer(key).run.key].update(measured)
+    names = sorted(name for name in set.intersection(*held.values()) if not name.endswith(PASSED))
+    wanted = request.query_params.get("measurement") or (names[0] if names else "")
+    found: Calibration | None = None
+    problem = ""
+    chart: Markup | None = None
+    if not names:
+        problem = "These runs have no measurement in common: choose runs that were judged alike."
+    else:
+        try:
+            found = _calibration(queue, scores, wanted, limit)
+        except ModelGaugeError as error:
+            problem = f"{error.problem} {error.fix}"
+        chart = _chart(queue, scores, wanted, limit)
+    return page(
+        request,
+        "people/calibration.html.j2",
+        title="Judges beside people",
+        queue=queue,
+        names=names,
+        wanted=wanted,
+        good=limit,
+        found=found,
+        problem=problem,
+        chart=chart,
+        several=len(queue.runs) > 1,
+        agreements=[row for one in (found.agreements if found else ()) for row in _rows(one)],
+        estimates=list(_estimates(found)) if found else [],
+    )
+
+
+# --- agreement -------------------------------------------------------------------------------------------------------
+
+
+def _labelled(queue: Queue) -> Iterator[tuple[str, LabelledAnswer]]:
+    """The answers that somebody rated, by their keys."""
+    for answer in queue.answers:
+        given = queue.ratings.get(answer.key, ())
+        people = {one.rater: float(one.score) for one in given if one.score is not None}
+        if people:
+            yield answer.key, LabelledAnswer(answer.run.sut, (), people)
+
+
+def _range(answer: LabelledAnswer) -> float:
+    return max(answer.people.values()) - min(answer.people.values())
+
+
+def _rater_row(rater: str, queue: Queue) -> dict[str, Any]:
+    scores = [one.score for one in queue.rated_by(rater).values()]
+    rated = [one for one in scores if one is not None]
+    return {
+        "name": rater,
+        "n": len(rated),
+        "skipped": len(scores) - len(rated),
+        "mean": f"{fmean(rated):.2f}",
+        "counts": [rated.count(score) for score in range(LOWEST, HIGHEST + 1)],
+    }
+
+
+def _rows(found: Agreement) -> Iterator[tuple[str, str, str, str, int]]:
+    """The rows of an agreement: whose it is, the coefficient, its value, its interval, on how many answers."""
+    whose = f"{found.between}, {found.sut or 'all'}"
+    if not found.coefficients:
+        yield whose, "no answer in common", "", "", found.n
+    for one in found.coefficients:
+        value = "cannot be told" if one.value is None else f"{one.value:.2f}"
+        yield whose, COEFFICIENTS[one.name], value, between(one.interval, 0.1), found.n
+
+
+# --- judges ----------------------------------------------------------------------------------------------------------
+
+
+def _scores(request: Request, queue: Queue) -> Scores:
+    """What was measured of the answers of a queue."""
+    found: Scores = {}
+    with workbench_of(request).index.reading() as db:
+        for answer in queue.answers:
+            query = "SELECT measured FROM items WHERE run = (SELECT number FROM runs WHERE key = ?) AND id = ?"
+            row = db.execute(query, (answer.run.key, answer.item_id)).fetchone()
+            if row is not None:
+                found[answer.key] = json.loads(row["measured"])
+    return found
+
+
+def _calibration(queue: Queue, scores: Scores, measurement: str, good: int) -> Calibration:
+    label = _labels_like({found[measurement] for found in scores.values() if measurement in found}, good)
+    rows = [
+        {
+            "item_id": answer.item_id,
+            "sut": answer.run.sut,
+            "rater": one.rater,
+            "label": None if one.score is None else label(one.score),
+        }
+        for answer in queue.answers
+        for one in queue.ratings.get(answer.key, ())
+    ]
+    return calibrate_judge([run.folder.path for run in queue.runs], rows, measurement=measurement)
+
+
+def _labels_like(scores: set[float], good: int) -> Any:
+    """How ratings become labels like the judge's scores: right or wrong, from 0 to 1, or as they are."""
+    if scores <= {0.0, 1.0}:
+        return lambda score: float(score >= good)
+    if all(0 <= one <= 1 for one in scores):
+        return lambda score: (score - LOWEST) / (HIGHEST - LOWEST)
+    return float
+
+
+def _chart(queue: Queue, scores: Scores, measurement: str, good: int) -> Markup | None:
+    """How often people found an answer good, by the judge's score; None where scores are not from 0 to 1."""
+    pairs = [
+        (scores[key][measurement], float(fmean(one.people.values()) >= good))
+        for key, one in _labelled(queue)
+        if measurement in scores.get(key, {})
+    ]
+    if not pairs or not all(0 <= score <= 1 for score, _ in pairs):
+        return None
+    return reliability(bins_of(pairs), f"a mean rating of {good} or better")
+
+
+def _estimates(found: Calibration) -> Iterator[Mapping[str, Any]]:
+    """The rows of the scores that the judge gave, that people gave, and that are corrected."""
+    for sut in found.suts:
+        for one in sut.scores:
+            spread = one.stderr or 0.01
+            yield {
+                "sut": sut.sut,
+                "method": METHODS[one.method],
+                "value": "" if one.value is None else figure(one.value, spread),
+                "interval": between(one.interval, 0.01),
+                "n": one.n,
+                "bounds": between(one.bounds, 0.01),
+                "why_not": one.why_not or "",
+            }
