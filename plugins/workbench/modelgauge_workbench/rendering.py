@@ -12,7 +12,7 @@ from modelgauge_workbench.workbench import workbench_of
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-ROOMS = (("Runs", "/runs"),)
+ROOMS = (("Runs", "/runs"), ("Ratings", "/ratings"))
 """What the head of each page leads to: names and addresses."""
 
 

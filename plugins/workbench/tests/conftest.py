@@ -70,6 +70,11 @@ def serve():
             one.stop()
 
 
+def is_wrong(message):
+    """Whether a line of the browser's console is an error; that two people changed the same is none."""
+    return message.type == "error" and "409 (Conflict)" not in message.text
+
+
 @pytest.fixture
 def visit(chromium):
     """Open a page of a workbench, and see to it that nothing went wrong and nothing else was asked for."""
@@ -79,7 +84,7 @@ def visit(chromium):
         context = chromium.new_context(viewport={"width": width, "height": 900}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+        page.on("console", lambda message: wrong.append(message.text) if is_wrong(message) else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on(
             "request",

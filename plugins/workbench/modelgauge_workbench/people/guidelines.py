@@ -1,4 +1,4 @@
-"""Guidelines for raters: each queue has one text, of which `<data-dir>/ratings/guidelines/QUEUE.jsonl` has all versions."""
+"""Guidelines for raters: one text for each queue, all versions of which lie in `<data-dir>/ratings/guidelines`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def versions(data_dir: Path, queue: str) -> list[Guidelines]:
     try:
         return [Guidelines.load(json.loads(line)) for line in whole_lines(path)] or [Guidelines()]
     except ValueError as error:  # no JSON, or not such an object
-        raise RecordError(f"{path} holds no guidelines: {error}", fix="Correct the file, or remove it.") from None
+        raise RecordError(
+            f"{path} holds no guidelines: {error}", fix="Correct the file, or remove it."
+        ) from None
 
 
 def add_version(data_dir: Path, queue: str, made: Guidelines) -> None:

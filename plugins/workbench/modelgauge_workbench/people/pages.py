@@ -47,7 +47,9 @@ def _list_runs(request: Request) -> Response:
     with workbench_of(request).index.reading() as db:
         found = find_runs(db, asked)
     runs = [shown_run(row) for row in found.rows]
-    return page(request, "people/list.html.j2", title="Ratings", runs=runs, found=found, asked=asked, drawn=DRAWN)
+    return page(
+        request, "people/list.html.j2", title="Ratings", runs=runs, found=found, asked=asked, drawn=DRAWN
+    )
 
 
 def _show_queue(request: Request) -> Response:
@@ -81,11 +83,9 @@ def _show_answer(request: Request) -> Response:
     """Answer with the next answer that a person has not rated, or the one that the address names."""
     queue, rater = queue_of(request), _rater(request.query_params.get("rater"))
     rated, order = queue.rated_by(rater), queue.order_of(rater)
+    unrated = next((one for one in order if one.key not in rated), None)
     wanted = request.query_params.get("answer")
-    if wanted is None:
-        answer = next((one for one in order if one.key not in rated), None)
-    else:
-        answer = queue.answer(wanted)
+    answer = queue.answer(wanted) if wanted else unrated
     kept = versions(workbench_of(request).data_dir, queue.id)
     shown: dict[str, Any] = {}
     if answer is not None:
@@ -130,10 +130,14 @@ def _rate(request: Request) -> Response:
     queue, form = queue_of(request), form_of(request)
     rater, answer = _rater(request.query_params.get("rater")), queue.answer(str(form.get("answer")))
     if str(form.get("score")) not in _SCORES:
-        raise UsageError("The form says no rating from 1 to 5, and does not skip.", fix="Go back and choose one.")
+        raise UsageError(
+            "The form says no rating from 1 to 5, and does not skip.", fix="Go back and choose one."
+        )
     _, digests = shown_answer(answer.record())
     if digests != form.get("digests"):
-        raise RecordError("The answer has changed since it was shown.", fix="Go back, reload the page and look again.")
+        raise RecordError(
+            "The answer has changed since it was shown.", fix="Go back, reload the page and look again."
+        )
     answer.run.file.add(
         Rating(
             item_id=answer.item_id,
@@ -165,7 +169,8 @@ def _rater(name: str | None) -> str:
     clean = " ".join((name or "").split())
     if not clean or len(clean) > _LONGEST_NAME:
         raise UsageError(
-            f"A rater has a name of 1 to {_LONGEST_NAME} characters.", fix="Go back and write one, such as 'ann'."
+            f"A rater has a name of 1 to {_LONGEST_NAME} characters.",
+            fix="Go back and write one, such as 'ann'.",
         )
     return clean
 

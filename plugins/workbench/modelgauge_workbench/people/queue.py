@@ -48,6 +48,11 @@ class RatedRun:
     state: str
 
     @property
+    def sut_uid(self) -> str:
+        """The uid of its SUT, by which labels are matched with judgements."""
+        return str(self.folder.read_manifest().get("sut_uid"))
+
+    @property
     def file(self) -> RatingsFile:
         """Its ratings."""
         return RatingsFile.of(self.folder)
@@ -139,7 +144,9 @@ class Queue:
             RecordError: the queue does not have it.
         """
         if key not in self._by_key:
-            raise RecordError("This answer is not in the queue.", fix="Go on with the queue from its first page.")
+            raise RecordError(
+                "This answer is not in the queue.", fix="Go on with the queue from its first page."
+            )
         return self._by_key[key]
 
     @cached_property

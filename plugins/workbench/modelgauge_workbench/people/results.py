@@ -41,12 +41,11 @@ def show_agreement(request: Request, queue: Queue) -> Response:
     answers = list(_labelled(queue))
     raters = sorted({rater for _, one in answers for rater in one.people})
     suts = sorted({one.sut for _, one in answers})
-    agreements = []
-    if len(raters) > 1:
-        whole = [one for _, one in answers]
-        agreements.append(agreement_of_people(whole, None, "grades"))
-        for sut in suts if len(suts) > 1 else ():
-            agreements.append(agreement_of_people([one for one in whole if one.sut == sut], sut, "grades"))
+    of_suts = [None, *(suts if len(suts) > 1 else ())] if len(raters) > 1 else []
+    agreements = [
+        agreement_of_people([one for _, one in answers if sut in (None, one.sut)], sut, "grades")
+        for sut in of_suts
+    ]
     spread = sorted(answers, key=lambda pair: -_range(pair[1]))
     return page(
         request,
@@ -55,9 +54,12 @@ def show_agreement(request: Request, queue: Queue) -> Response:
         queue=queue,
         raters=[_rater_row(rater, queue) for rater in raters],
         several=len(suts) > 1,
+        verdict=_verdict(agreements[0], f"{len(raters)} people") if agreements else "",
         agreements=[row for one in agreements for row in _rows(one)],
         disputed=[
-            (queue.answer(key), sorted(one.people.items())) for key, one in spread[:_MOST_SHOWN] if _range(one)
+            (queue.answer(key), sorted(one.people.items()))
+            for key, one in spread[:_MOST_SHOWN]
+            if _range(one)
         ],
     )
 
@@ -95,6 +97,7 @@ def show_calibration(request: Request, queue: Queue) -> Response:
         problem=problem,
         chart=chart,
         several=len(queue.runs) > 1,
+        verdict=_verdict(found.agreements[0], f"{wanted} and people") if found else "",
         agreements=[row for one in (found.agreements if found else ()) for row in _rows(one)],
         estimates=list(_estimates(found)) if found else [],
     )
@@ -116,6 +119,16 @@ def _range(answer: LabelledAnswer) -> float:
     return max(answer.people.values()) - min(answer.people.values())
 
 
+def _verdict(found: Agreement, who: str) -> str:
+    """What is to be said first of an agreement."""
+    alpha = next((one for one in found.coefficients if one.name == "krippendorff_alpha"), None)
+    if alpha is None or alpha.value is None:
+        return f"Whether {who} agree cannot be told yet: it takes more answers that both rated."
+    interval = f" ({between(alpha.interval, 0.1)})" if alpha.interval else ""
+    on = f"On {found.n:,} answers {who} agree"
+    return f"{on} with an alpha of {alpha.value:.2f}{interval}, where 1 is perfect and 0 is chance."
+
+
 def _rater_row(rater: str, queue: Queue) -> dict[str, Any]:
     scores = [one.score for one in queue.rated_by(rater).values()]
     rated = [one for one in scores if one is not None]
@@ -130,12 +143,13 @@ def _rater_row(rater: str, queue: Queue) -> dict[str, Any]:
 
 def _rows(found: Agreement) -> Iterator[tuple[str, str, str, str, int]]:
     """The rows of an agreement: whose it is, the coefficient, its value, its interval, on how many answers."""
-    whose = f"{found.between}, {found.sut or 'all'}"
+    whose = f"{found.between}, {found.sut}" if found.sut else found.between
     if not found.coefficients:
         yield whose, "no answer in common", "", "", found.n
     for one in found.coefficients:
         value = "cannot be told" if one.value is None else f"{one.value:.2f}"
         yield whose, COEFFICIENTS[one.name], value, between(one.interval, 0.1), found.n
+        whose = ""
 
 
 # --- judges ----------------------------------------------------------------------------------------------------------
@@ -146,7 +160,9 @@ def _scores(request: Request, queue: Queue) -> Scores:
     found: Scores = {}
     with workbench_of(request).index.reading() as db:
         for answer in queue.answers:
-            query = "SELECT measured FROM items WHERE run = (SELECT number FROM runs WHERE key = ?) AND id = ?"
+            query = (
+                "SELECT measured FROM items WHERE run = (SELECT number FROM runs WHERE key = ?) AND id = ?"
+            )
             row = db.execute(query, (answer.run.key, answer.item_id)).fetchone()
             if row is not None:
                 found[answer.key] = json.loads(row["measured"])
@@ -158,7 +174,7 @@ def _calibration(queue: Queue, scores: Scores, measurement: str, good: int) -> C
     rows = [
         {
             "item_id": answer.item_id,
-            "sut": answer.run.sut,
+            "sut": answer.run.sut_uid,
             "rater": one.rater,
             "label": None if one.score is None else label(one.score),
         }
@@ -192,14 +208,16 @@ def _chart(queue: Queue, scores: Scores, measurement: str, good: int) -> Markup 
 def _estimates(found: Calibration) -> Iterator[Mapping[str, Any]]:
     """The rows of the scores that the judge gave, that people gave, and that are corrected."""
     for sut in found.suts:
+        whose = sut.sut
         for one in sut.scores:
-            spread = one.stderr or 0.01
+            spread = one.stderr or 0.05
             yield {
-                "sut": sut.sut,
+                "sut": whose,
                 "method": METHODS[one.method],
                 "value": "" if one.value is None else figure(one.value, spread),
-                "interval": between(one.interval, 0.01),
+                "interval": between(one.interval, spread),
                 "n": one.n,
-                "bounds": between(one.bounds, 0.01),
+                "bounds": between(one.bounds, spread),
                 "why_not": one.why_not or "",
             }
+            whose = ""
