@@ -58,10 +58,14 @@ class JournalItems:
         """The lines at some places, each with its offset."""
         if not places:
             return
+        at = 0
         with opened(self._journal) as file:
             for offset in (place >> 1 for place in places):
-                file.seek(offset)
-                yield offset, file.readline()
+                if offset != at:  # nearly always the next line
+                    file.seek(offset)
+                line = file.readline()
+                at = offset + len(line)
+                yield offset, line
 
     def _number_at(self, offset: int) -> int:
         """The number of the line that begins at an offset."""

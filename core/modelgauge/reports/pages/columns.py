@@ -22,9 +22,9 @@ class Packed:
         self._done: list[bytes] = []
         self._before = b"["
 
-    def add(self, element: bytes) -> None:
-        """Append an element, which is JSON."""
-        self._done.append(self._compressor.compress(self._before + element))
+    def add(self, elements: bytes) -> None:
+        """Append elements: JSON, with commas between them."""
+        self._done.append(self._compressor.compress(self._before + elements))
         self._before = b","
 
     def text(self) -> str:

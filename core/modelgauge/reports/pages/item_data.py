@@ -10,7 +10,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
@@ -83,16 +83,19 @@ class Row(NamedTuple):
     def of(cls, record: dict[str, Any]) -> "Row":
         """The row of an item, from its line in a journal."""
         item, asked = record["test_item"], record.get("interactions") or ()
-        prompt = item["prompts"][0]["prompt"]
+        prompts = item["prompts"]
+        prompt = prompts[0]["prompt"]
         completions = [one for each in asked for one in each["response"]["completions"]]
-        contexts = [item.get("context"), *(one.get("context") for one in item["prompts"])]
+        all_contexts = [item.get("context"), *[one.get("context") for one in prompts]]
+        contexts = [one for one in all_contexts if isinstance(one, dict)]
         measured = {name: float(value) for name, value in (record.get("measurements") or {}).items()}
         failures = [record] if record["kind"] == "exception" else record.get("failed_repeats") or []
         traces = [one["completion"].get("metadata", {}).get(TRACE) for one in completions]
         traces = [one for one in traces if isinstance(one, dict)]
+        usages = [usage for each in asked if (usage := each["response"].get("usage"))]
         question = str(prompt["messages"][-1]["text"] if "messages" in prompt else prompt["text"])
         answer = str(completions[0]["completion"]["text"]) if completions else ""
-        labels = _labels(contexts, (one.get("annotations") or {} for one in completions))
+        labels = _labels([*contexts, *[own for one in completions if (own := one.get("annotations"))]])
         return cls(
             str(item.get("id") or ""),
             outcome(record["kind"], measured, record.get("binary") or (), has_failures=bool(failures)),
@@ -101,7 +104,7 @@ class Row(NamedTuple):
             answer,
             expected_text(contexts),
             {name: label for name, label in labels.items() if label not in (question, answer)},
-            _used(traces, [each["response"].get("usage") or {} for each in asked]),
+            _used(traces, usages),
             record.get("binary") or (),
             min((str(one["started"]) for one in traces), default=""),
             [_failure(one) for one in failures],
@@ -114,6 +117,10 @@ class ItemTable:
     Args:
         redact: takes secrets out of a text; those that were known when the run was made are taken out already.
         without_texts: whether prompts, answers and contexts are left out.
+
+    Attributes:
+        measured: the values of each measurement, NaN for items that have none.
+        used: what items took: seconds, tokens and dollars, NaN where that is not known.
     """
 
     def __init__(self, *, redact: Callable[[str], str] = str, without_texts: bool = False) -> None:
@@ -125,8 +132,8 @@ class ItemTable:
         self.failures: Counter[tuple[str, ...]] = Counter()
         self.messages: dict[tuple[str, ...], str] = {}
         self.started: list[tuple[str, float]] = []
-        self._measured: dict[str, array[float]] = defaultdict(lambda: array("d"))
-        self._used: dict[str, array[float]] = defaultdict(lambda: array("d"))
+        self.measured: dict[str, array[float]] = {}
+        self.used: dict[str, array[float]] = {}
         self._failed = Labels(most=_MOST_KINDS)
         self._expected, self._endings = Labels(most=MOST_CLASSES), Labels(most=MOST_ENDINGS)
         self._texts = Packed()
@@ -139,25 +146,14 @@ class ItemTable:
             lines: in the order of the test.
         """
         left = iter(lines)
-        while part := [read_line(line) for line in self._clean(list(islice(left, PART)))]:
+        while part := [self._read(line) for line in self._clean(list(islice(left, PART)))]:
+            rows = [row for _, row in part]
             if not self.number and not self._without_texts:
-                self._common = _common_beginning([row.question for _, row, _ in part])
+                self._common = _common_beginning([row.question for row in rows])
+            self._add(rows)
             records = Packed()
-            for line, row, record in part:
-                self._add(row)
-                kept = {name: record[name] for name in _IN_PAGES_WITHOUT_TEXTS if name in record}
-                records.add(to_json(kept) if self._without_texts else line)
+            records.add(b",".join([record for record, _ in part]))
             yield records.text()
-
-    @property
-    def measured(self) -> Mapping[str, "array[float]"]:
-        """The values of each measurement, NaN for items that have none."""
-        return {name: self._padded(values) for name, values in self._measured.items()}
-
-    @property
-    def used(self) -> Mapping[str, "array[float]"]:
-        """What items took: seconds, tokens and dollars, NaN where that is not known."""
-        return {name: self._padded(values) for name, values in self._used.items()}
 
     @cached_property
     def facets(self) -> Mapping[str, Labels]:
@@ -206,40 +202,56 @@ class ItemTable:
             return lines
         return [_redacted(line, self._redact) for line in lines]
 
-    def _add(self, row: Row) -> None:
-        self.states.add(self.number, row.state)
-        for columns, values in ((self._measured, row.measured), (self._used, row.used)):
-            for name, value in values.items():
-                self._padded(columns[name]).append(value)
-        self.binary.update(dict.fromkeys(row.binary))
-        if row.started:
-            self.started.append((row.started, row.used[SECONDS]))
-        for failure in row.failures:
-            self._add_failure(failure[:3], "" if self._without_texts else failure[3])
-        texts = [row.id, "", "", ""]
-        if not self._without_texts:
-            for name, label in row.labels.items():
-                self._labels[name].add(self.number, label)
-            question = row.question.removeprefix(self._common)[:SNIPPET]
-            self._expected.add(self.number, row.expected[: LONGEST_CLASS + 1])
-            if row.state != "failed":
-                self._endings.add(self.number, ending_of(row.answer))
-            texts[1:] = question, answer_end(row.answer), row.expected[:SNIPPET]
-        self._texts.add(to_json(texts))
-        self.number += 1
+    def _read(self, line: bytes) -> tuple[bytes, Row]:
+        """What the page has of a line, and its row: a hundred whole records would keep the garbage collector busy."""
+        line, row, record = read_line(line)
+        if self._without_texts:
+            line = to_json({name: record[name] for name in _IN_PAGES_WITHOUT_TEXTS if name in record})
+        return line, row
 
-    def _add_failure(self, kind: tuple[str, str, str], message: str) -> None:
+    def _add(self, rows: Sequence[Row]) -> None:
+        _add_numbers(self.measured, self.number, [row.measured for row in rows])
+        _add_numbers(self.used, self.number, [row.used for row in rows])
+        self.binary.update(dict.fromkeys(name for row in rows for name in row.binary))
+        self.started += [(row.started, row.used[SECONDS]) for row in rows if row.started]
+        for place, row in enumerate(rows, self.number):
+            self.states.add(place, row.state)
+            for failure in row.failures:
+                self._add_failure(place, failure[:3], "" if self._without_texts else failure[3])
+            if not self._without_texts:
+                self._add_labels(place, row)
+        self._texts.add(to_json([self._texts_of(row) for row in rows])[1:-1])
+        self.number += len(rows)
+
+    def _add_failure(self, place: int, kind: tuple[str, str, str], message: str) -> None:
         key = failure_key(kind, message, known=self.failures)
         self.failures[key] += 1
         self.messages.setdefault(key, message)
-        if len(self._failed.of) <= self.number:  # of several repeats that failed, the first
-            self._failed.add(self.number, str([*self.failures].index(key) + 1))
+        if len(self._failed.of) <= place:  # of several repeats that failed, the first
+            self._failed.add(place, str([*self.failures].index(key) + 1))
 
-    def _padded(self, values: "array[float]") -> "array[float]":
-        """The values of a measurement, with NaN for the latest items that have none."""
-        if len(values) < self.number:
-            values.extend([math.nan] * (self.number - len(values)))
-        return values
+    def _add_labels(self, place: int, row: Row) -> None:
+        for name, label in row.labels.items():
+            self._labels[name].add(place, label)
+        self._expected.add(place, row.expected[: LONGEST_CLASS + 1])
+        if row.state != "failed":
+            self._endings.add(place, ending_of(row.answer))
+
+    def _texts_of(self, row: Row) -> tuple[str, str, str, str]:
+        if self._without_texts:
+            return row.id, "", "", ""
+        question = row.question.removeprefix(self._common)[:SNIPPET]
+        return row.id, question, answer_end(row.answer), row.expected[:SNIPPET]
+
+
+def _add_numbers(
+    columns: dict[str, "array[float]"], number: int, rows: Sequence[Mapping[str, float]]
+) -> None:
+    """Append the numbers of some items to their columns, which have so many items before: NaN where there is none."""
+    for name in dict.fromkeys(chain(columns, *rows)):
+        if name not in columns:
+            columns[name] = array("d", [math.nan] * number)
+        columns[name].extend([row.get(name, math.nan) for row in rows])
 
 
 def _redacted(line: bytes, redact: Callable[[str], str]) -> bytes:
@@ -294,12 +306,11 @@ def answer_end(answer: str) -> str:
     return f"… {last}" if before or len(last) < len(line.strip()) else last
 
 
-def _labels(contexts: Iterable[Any], annotations: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Short values by which items can be filtered: fields of the context, and annotations."""
+def _labels(parts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Short values by which items can be filtered: fields of contexts, and annotations."""
     return {
         name: str(value)
-        for part in (*contexts, *annotations)
-        if isinstance(part, dict)
+        for part in parts
         for name, value in part.items()
         if (isinstance(value, str) and len(value) <= SNIPPET) or isinstance(value, bool | int)
     }

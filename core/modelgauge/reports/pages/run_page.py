@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
+from modelgauge.engine.loop.stalls import rarer_collections
 from modelgauge.engine.run_files.folder import REPORT
 from modelgauge.files.whole import replacing
 from modelgauge.reports.layout import counted
@@ -102,7 +103,7 @@ def write_runs(
     """
     style, script = asset("page.css"), "\n".join(map(asset, _SCRIPTS))
     policy = _POLICY.format(style=_hash(style), script=_hash(script))
-    with SpooledTemporaryFile(_HELD, "w+", encoding="ascii", newline="\n") as blocks:
+    with rarer_collections(), SpooledTemporaryFile(_HELD, "w+", encoding="ascii", newline="\n") as blocks:
         views, suts = [], title_labels([run.record.sut_name for run in runs])
         for number, run in enumerate(runs):
             table = ItemTable(redact=str if just_ended else redact, without_texts=without_texts)
