@@ -1,12 +1,16 @@
 """The trash of a data folder: runs that were deleted, until somebody removes them for good."""
 
+import re
 from itertools import count
 from pathlib import Path
 
-from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.engine.run_files.folder import MANIFEST, RUNS, RunFolder
 from modelgauge.errors import RecordError
 
 TRASH = "trash"
+
+
+_ADDED = re.compile(r"~\d+\Z")  # to the name of a run that was not the first of its name in the trash
 
 
 def move_to_trash(run: RunFolder, data_dir: Path) -> Path:
@@ -33,3 +37,27 @@ def move_to_trash(run: RunFolder, data_dir: Path) -> Path:
             f"The run {run.path} cannot be moved to {target}: {error.strerror}.",
             fix="Move or remove the folder by hand.",
         ) from error
+
+
+def restore_from_trash(name: str, data_dir: Path) -> RunFolder:
+    """Move the folder of a run back from the trash, and return it.
+
+    Args:
+        name: of the folder in the trash.
+        data_dir: whose trash it is.
+
+    Raises:
+        RecordError: it is not there, a run of its name is among the others, or it cannot be moved.
+    """
+    path = data_dir / TRASH / name
+    target = data_dir / RUNS / _ADDED.sub("", name)
+    if Path(name).name != name or not (path / MANIFEST).is_file():
+        raise RecordError(f"There is no {name!r} in the trash.", fix=f"Look into {data_dir / TRASH}.")
+    if target.exists():
+        raise RecordError(f"There is a run {target.name} already.", fix=f"Move {path} by hand.")
+    try:
+        path.rename(target)
+    except OSError as error:
+        fix = "Move the folder by hand."
+        raise RecordError(f"{path} cannot be moved to {target}: {error.strerror}.", fix=fix) from error
+    return RunFolder(target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from modelgauge_workbench.index.index import Index
@@ -25,6 +26,7 @@ class Workbench:
 
     Attributes:
         index: of the runs and items in all folders.
+        changing: held while a file of notes is read and written again.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class Workbench:
         self.redact = redact
         self.read_only = read_only
         self.index = Index(self.data_dirs)
+        self.changing = Lock()
 
     @property
     def data_dir(self) -> Path:

@@ -121,6 +121,7 @@ class ItemTable:
     Attributes:
         measured: the values of each measurement, NaN for items that have none.
         used: what items took: seconds, tokens and dollars, NaN where that is not known.
+        common: what all questions begin with.
     """
 
     def __init__(self, *, redact: Callable[[str], str] = str, without_texts: bool = False) -> None:
@@ -137,10 +138,21 @@ class ItemTable:
         self._failed = Labels(most=_MOST_KINDS)
         self._expected, self._endings = Labels(most=MOST_CLASSES), Labels(most=MOST_ENDINGS)
         self._texts = Packed()
-        self._common = ""
+        self.common = ""
 
     def parts(self, lines: Iterable[bytes]) -> Iterator[str]:
         """Take in the lines of a journal, and return them in parts of `PART` as base64 of gzipped JSON.
+
+        Args:
+            lines: in the order of the test.
+        """
+        for records in self.taken(lines):
+            part = Packed()
+            part.add(b",".join(records))
+            yield part.text()
+
+    def taken(self, lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+        """Take in the lines of a journal, and return what the page has of them, `PART` at a time.
 
         Args:
             lines: in the order of the test.
@@ -149,11 +161,9 @@ class ItemTable:
         while part := [self._read(line) for line in self._clean(list(islice(left, PART)))]:
             rows = [row for _, row in part]
             if not self.number and not self._without_texts:
-                self._common = _common_beginning([row.question for row in rows])
+                self.common = _common_beginning([row.question for row in rows])
             self._add(rows)
-            records = Packed()
-            records.add(b",".join([record for record, _ in part]))
-            yield records.text()
+            yield [record for record, _ in part]
 
     @cached_property
     def facets(self) -> Mapping[str, Labels]:
@@ -183,7 +193,7 @@ class ItemTable:
         yield "texts", self._texts.text()
         rows = {
             "part": PART,
-            "common": self._common.strip(),
+            "common": self.common.strip(),
             "state": self.states.data(self.number),
             "failures": {
                 **self._failed.data(self.number),
@@ -240,7 +250,7 @@ class ItemTable:
     def _texts_of(self, row: Row) -> tuple[str, str, str, str]:
         if self._without_texts:
             return row.id, "", "", ""
-        question = row.question.removeprefix(self._common)[:SNIPPET]
+        question = row.question.removeprefix(self.common)[:SNIPPET]
         return row.id, question, answer_end(row.answer), row.expected[:SNIPPET]
 
 

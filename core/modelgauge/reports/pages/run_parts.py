@@ -68,31 +68,31 @@ class Part:
     note: str = ""
 
 
-def address(number: int, **fields: str) -> str:
+def address(items: str, **fields: str) -> str:
     """The address of items on a page.
 
     Args:
-        number: of their run on the page.
+        items: the address of the items of a run, with braces for the fields.
         fields: how they are filtered and sorted, by the names of the controls.
     """
-    return f"#{urlencode({'run': number, **fields})}"
+    return items.format(urlencode(fields))
 
 
-def parts_of(number: int, run: RecordedRun, table: ItemTable, *, without_texts: bool) -> list[Part]:
+def parts_of(items: str, run: RecordedRun, table: ItemTable, *, without_texts: bool) -> list[Part]:
     """The parts of a run's page that have something to say.
 
     Args:
-        number: its place on the page.
+        items: the address of its items, see `address`.
         run: its record and where it is.
         table: its items.
         without_texts: leave out what may quote prompts.
     """
     made = [
-        _confusion(number, table),
+        _confusion(items, table),
         *_calibrations(table),
         _distributions(table),
-        _latency(number, table),
-        _usage(number, table),
+        _latency(items, table),
+        _usage(items, table),
         _limits(run.record),
         _how_it_was_run(run, without_texts=without_texts),
     ]
@@ -102,7 +102,7 @@ def parts_of(number: int, run: RecordedRun, table: ItemTable, *, without_texts: 
 # --- what came out ---------------------------------------------------------------------------------------
 
 
-def _confusion(number: int, table: ItemTable) -> Part | None:
+def _confusion(items: str, table: ItemTable) -> Part | None:
     """Which classes were taken for which."""
     if table.answered is None:
         return None
@@ -120,7 +120,7 @@ def _confusion(number: int, table: ItemTable) -> Part | None:
             count = counts[one, other]
             fields = {f"is-{table.label_of_right_class}": one, f"is-{ANSWERED}": other}
             look = f"number heat-{math.ceil(9 * count / (size or 1))}{' right' if one == other else ''}"
-            cells.append(Cell(f"{count:,}", address(number, **fields) if count else "", look))
+            cells.append(Cell(f"{count:,}", address(items, **fields) if count else "", look))
         rows.append([Cell(one, look=""), *cells])
     same = sum(counts[one, one] for one in classes)
     return Part(
@@ -175,7 +175,7 @@ def _distributions(table: ItemTable) -> Part | None:
 # --- what it took ----------------------------------------------------------------------------------------
 
 
-def _latency(number: int, table: ItemTable) -> Part | None:
+def _latency(items: str, table: ItemTable) -> Part | None:
     """How long the app took."""
     known = _known(table, SECONDS)
     if not known:
@@ -187,7 +187,7 @@ def _latency(number: int, table: ItemTable) -> Part | None:
         charts.append(("Over time", over_time([(when - first, seconds) for when, seconds in times], SECONDS)))
     middle, high = duration(_percentile(known, 50)), duration(_percentile(known, 95))
     shares = [Cell(duration(_percentile(known, share))) for share in (50, 90, 95, 99)]
-    longest = Cell(duration(known[-1]), address(number, sort=f"{SECONDS}>"))
+    longest = Cell(duration(known[-1]), address(items, sort=f"{SECONDS}>"))
     return Part(
         "Latency",
         f"median {middle}, 95th percentile {high}, of {counted(len(known), 'item')}",
@@ -197,7 +197,7 @@ def _latency(number: int, table: ItemTable) -> Part | None:
     )
 
 
-def _usage(number: int, table: ItemTable) -> Part | None:
+def _usage(items: str, table: ItemTable) -> Part | None:
     """Tokens and dollars."""
     rows, said = [], []
     for name in table.used:
@@ -206,7 +206,7 @@ def _usage(number: int, table: ItemTable) -> Part | None:
             continue
         shown: Callable[[float], str] = dollars if name == "dollars" else _whole
         values = [sum(known), sum(known) / len(known), _percentile(known, 50), _percentile(known, 95)]
-        most = Cell(shown(known[-1]), address(number, sort=f"{name}>"))
+        most = Cell(shown(known[-1]), address(items, sort=f"{name}>"))
         rows.append(
             [Cell(name, look=""), *(Cell(shown(one)) for one in values), most, Cell(f"{len(known):,}")]
         )

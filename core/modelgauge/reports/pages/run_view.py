@@ -112,6 +112,7 @@ def run_view(
     table: ItemTable,
     *,
     sut: str = "",
+    items: str = "",
     without_texts: bool = False,
 ) -> RunView:
     """What is shown of a run.
@@ -121,10 +122,13 @@ def run_view(
         run: its record.
         table: its items.
         sut: what the title calls the SUT; by default its label or the last part of its uid.
+        items: the address of its items, with braces where fields of the search come; by default their place on the
+            page that `write_page` writes.
         without_texts: leave out the messages of errors too, since they may quote prompts and answers.
     """
     run = named_run(run) if isinstance(run, TestRecord) else run
     sut = sut or title_labels([run.record.sut_name])[0]
+    items = items or f"#run={number}&{{}}"
     record, about = run.record, [(label, text) for label, text, _ in facts(run, errors=())]
     return RunView(
         number,
@@ -133,12 +137,12 @@ def run_view(
         when=record.run_timestamp.replace("T", " ")[:16],
         verdict=_verdict(run),
         troubles=[] if without_texts else [*(one for one in about if one[0] in _TROUBLES), *_next(run)],
-        failures=list(_failures(number, table)),
-        results=list(_result_rows(number, run, table)),
+        failures=list(_failures(items, table)),
+        results=list(_result_rows(items, run, table)),
         ruler=axis_ruler(_axis(_estimates(record))),
         facts=[one for one in about if one[0] not in (*_TROUBLES, "note")],
         notes=[text for label, text in about if label == "note"],
-        parts=parts_of(number, run, table, without_texts=without_texts),
+        parts=parts_of(items, run, table, without_texts=without_texts),
         left_out=record.counts.scored + record.counts.failed - table.number,
         show=run.command("show"),
     )
@@ -152,18 +156,18 @@ def _next(run: RecordedRun) -> Iterator[tuple[str, str]]:
         yield "to go on", command
 
 
-def _failures(number: int, table: ItemTable) -> Iterator[FailureRow]:
+def _failures(items: str, table: ItemTable) -> Iterator[FailureRow]:
     """The kinds of failures, the most frequent first, each with the address of its items."""
     kinds = [*table.failures]
     shown = table.failures.most_common(_MOST_KINDS)
     for key, count in shown:
         stage, uid, error_type = key[:3]
         kind = f"{error_type} at {STAGES.get(stage, stage)} {uid}"
-        behind = address(number, failure=str(kinds.index(key) + 1))
+        behind = address(items, failure=str(kinds.index(key) + 1))
         yield FailureRow(f"{count:,}", kind, ends_of(table.messages[key], 600), behind)
     rest = table.failures.total() - sum(count for _, count in shown)
     if rest:
-        yield FailureRow(f"{rest:,}", "others", "", address(number, show="failed"))
+        yield FailureRow(f"{rest:,}", "others", "", address(items, show="failed"))
 
 
 def _verdict(run: RecordedRun) -> tuple[str, str]:
@@ -230,17 +234,17 @@ def _axis(estimates: Sequence[Estimate]) -> Axis:
     return Axis(0, 1) if all(0 <= end <= 1 for end in ends) else Axis.over(ends)
 
 
-def _address_of_group(number: int, group: str, table: ItemTable) -> str:
+def _address_of_group(items: str, group: str, table: ItemTable) -> str:
     """The address of the items of a group, where one label has its name; else nothing."""
     names = [name for name, labels in table.facets.items() if group in labels.values]
-    return address(number, **{f"is-{names[0]}": group}) if len(names) == 1 else ""
+    return address(items, **{f"is-{names[0]}": group}) if len(names) == 1 else ""
 
 
-def _result_rows(number: int, run: RecordedRun, table: ItemTable) -> Iterator[ResultRow]:
+def _result_rows(items: str, run: RecordedRun, table: ItemTable) -> Iterator[ResultRow]:
     record, axis = run.record, _axis(_estimates(run.record))
     for name, value in result_rows(record, _STYLE.most_rows):
         label, indent = label_of(record, name, _STYLE).strip(), name.startswith(" ")
-        behind = _address_of_group(number, name.strip(), table) if indent else ""
+        behind = _address_of_group(items, name.strip(), table) if indent else ""
         if not isinstance(value, Estimate):
             yield ResultRow(label, behind, indent, "" if value is None else figure(value))
             continue

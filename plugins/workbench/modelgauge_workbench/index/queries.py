@@ -15,10 +15,10 @@ PAGE = 50
 """Rows of a page."""
 _MOST_OPTIONS = 500
 SORTS = {
-    "": "runs.began DESC",
-    "oldest": "runs.began",
-    "test": "runs.test, runs.began DESC",
-    "sut": "runs.sut, runs.began DESC",
+    "": "runs.number DESC",
+    "oldest": "runs.number",
+    "test": "runs.test, runs.number DESC",
+    "sut": "runs.sut, runs.number DESC",
     "longest": "runs.seconds DESC",
     "dearest": "runs.cost DESC",
     "failed": "runs.failed DESC",
@@ -67,8 +67,8 @@ def find_runs(db: sqlite3.Connection, asked: Mapping[str, str]) -> Found:
     if asked.get("favourite"):
         wheres.append("runs.favourite")
     if since := time_of(asked.get("since", "")):
-        wheres.append("runs.began >= ?")
-        values.append(since)
+        wheres.append("runs.number >= ?")
+        values.append(since.timestamp() * 1e6)
     if words := match_of(asked.get("q", "")):
         wheres.append("runs.number IN (SELECT rowid FROM run_texts WHERE run_texts MATCH ?)")
         values.append(words)
@@ -76,7 +76,7 @@ def find_runs(db: sqlite3.Connection, asked: Mapping[str, str]) -> Found:
     sort, page = SORTS.get(asked.get("sort", ""), SORTS[""]), page_of(asked)
     (count,) = db.execute(f"SELECT COUNT(*) FROM runs WHERE {where}", values).fetchone()
     page = min(page, max(1, -(-count // PAGE)))
-    query = f"SELECT * FROM runs WHERE {where} ORDER BY {sort}, runs.number DESC LIMIT {PAGE} OFFSET ?"
+    query = f"SELECT * FROM runs WHERE {where} ORDER BY {sort} LIMIT {PAGE} OFFSET ?"
     return Found(db.execute(query, [*values, (page - 1) * PAGE]).fetchall(), count, page)
 
 
@@ -124,16 +124,16 @@ def page_of(asked: Mapping[str, str]) -> int:
     return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 1
 
 
-def time_of(text: str) -> str:
-    """A time as runs have it: of a date, or of hours or days ago (`7d`); empty where it is neither.
+def time_of(text: str) -> datetime | None:
+    """A date, or hours or days ago (`7d`); None where it is neither.
 
     Args:
         text: what the address says.
     """
     if ago := _AGO.fullmatch(text.strip()):
-        since = timedelta(hours=int(ago[1]) * (24 if ago[2] == "d" else 1))
-        return (datetime.now(UTC) - since).isoformat()
+        return datetime.now(UTC) - timedelta(hours=int(ago[1]) * (24 if ago[2] == "d" else 1))
     try:
-        return datetime.fromisoformat(text.strip()).isoformat()
+        time = datetime.fromisoformat(text.strip())
     except ValueError:
-        return ""
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

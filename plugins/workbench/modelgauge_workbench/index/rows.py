@@ -95,16 +95,20 @@ def _identity(folder: RunFolder, manifest: dict[str, Any], record: TestRecord | 
     sut = str(manifest.get("sut_label") or manifest.get("sut_uid") or "?")
     return {
         "invocation": str(manifest.get("invocation_id") or ""),
-        "began": str(manifest.get("run_timestamp") or _changed(folder.path)),
+        "began": _began(manifest.get("run_timestamp"), folder.path).isoformat(timespec="microseconds"),
         "test": str(manifest.get("test_uid") or "?"),
         "sut": "recorded answers" if sut == GIVEN else sut,
         "dataset": json.dumps(dataset),
     }
 
 
-def _changed(path: Path) -> str:
-    """When a folder was changed, for a run that does not say when it began."""
-    return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
+def _began(said: Any, run: Path) -> datetime:
+    """When a run began; when its folder was changed, for a run that does not say that."""
+    try:
+        began = datetime.fromisoformat(str(said))
+    except ValueError:
+        return datetime.fromtimestamp(run.stat().st_mtime, UTC)
+    return began.astimezone(UTC) if began.tzinfo else began.replace(tzinfo=UTC)
 
 
 def _outcome(record: TestRecord) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 _GROUP = 2000
 """Items of a transaction, so that readers and the memory see small ones."""
 _INSERT_ITEM = f"INSERT OR REPLACE INTO items VALUES (NULL, {', '.join('?' * 13)})"
+_OF_AN_ID = re.compile(r"\d{8}-\d{6}-([0-9a-f]{5})")
 _TEXTS = ("name", "test", "sut", "tags", "note", "headline")
 
 
@@ -105,10 +108,10 @@ def _write_run(db: sqlite3.Connection, columns: dict[str, Any], number: int | No
     if number is None:
         taken = db.execute("SELECT 1 FROM runs WHERE key = ?", (columns["name"],)).fetchone()
         key = f"{columns['name']}~{columns['folder'] + 1}" if taken else columns["name"]
-        columns = columns | {"key": key, "journal_read": 0}
+        number = _new_number(db, columns["began"], columns["name"])
+        columns = columns | {"number": number, "key": key, "journal_read": 0}
         marks = ", ".join(f":{one}" for one in columns)
-        made = db.execute(f"INSERT INTO runs ({', '.join(columns)}) VALUES ({marks})", columns)
-        number = int(made.lastrowid or 0)
+        db.execute(f"INSERT INTO runs ({', '.join(columns)}) VALUES ({marks})", columns)
     else:
         marks = ", ".join(f"{one} = :{one}" for one in columns)
         db.execute(f"UPDATE runs SET {marks} WHERE number = :number", columns | {"number": number})
@@ -121,6 +124,15 @@ def _write_run(db: sqlite3.Connection, columns: dict[str, Any], number: int | No
         (number, *(texts[one] for one in _TEXTS)),
     )
     db.executemany("INSERT INTO tags VALUES (?, ?)", [(tag, number) for tag in tags])
+    return number
+
+
+def _new_number(db: sqlite3.Connection, began: str, name: str) -> int:
+    """The microsecond in which a run began, which its id has, or the next that no run has."""
+    second = int(datetime.fromisoformat(began).timestamp()) * 1_000_000
+    number = second + (int(found[1], 16) if (found := _OF_AN_ID.match(name)) else 0)
+    while db.execute("SELECT 1 FROM runs WHERE number = ?", (number,)).fetchone():
+        number += 1
     return number
 
 

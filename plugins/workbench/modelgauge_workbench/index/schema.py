@@ -4,7 +4,7 @@ VERSION = 1
 
 TABLES = """
 CREATE TABLE runs (
-    number INTEGER PRIMARY KEY,
+    number INTEGER PRIMARY KEY,           -- microseconds since 1970 when it began, so that numbers sort by time
     key TEXT NOT NULL UNIQUE,             -- its address: the name, and `~FOLDER` where another folder has that name
     folder INTEGER NOT NULL,              -- the place of its data folder
     name TEXT NOT NULL,                   -- of its own folder
@@ -26,11 +26,10 @@ CREATE TABLE runs (
     note TEXT NOT NULL,
     UNIQUE (folder, name)
 );
-CREATE INDEX runs_by_time ON runs (began);
-CREATE INDEX runs_by_test ON runs (test, began);
-CREATE INDEX runs_by_sut ON runs (sut, began);
-CREATE INDEX runs_by_state ON runs (state, began);
-CREATE INDEX favourites ON runs (began) WHERE favourite;
+CREATE INDEX runs_by_test ON runs (test);
+CREATE INDEX runs_by_sut ON runs (sut);
+CREATE INDEX runs_by_state ON runs (state);
+CREATE INDEX favourites ON runs (number) WHERE favourite;
 CREATE TABLE tags (tag TEXT NOT NULL, run INTEGER NOT NULL, PRIMARY KEY (tag, run)) WITHOUT ROWID;
 CREATE INDEX tags_of_runs ON tags (run);
 CREATE VIRTUAL TABLE run_texts USING fts5 (name, test, sut, tags, note, headline);

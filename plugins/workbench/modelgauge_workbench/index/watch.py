@@ -39,7 +39,7 @@ class Watcher:
         self._stop = Event()
         self._thread = Thread(target=self._watch, name="modelgauge-workbench-watcher", daemon=True)
         self._seen: dict[int, int] = {}
-        self._turn = 0
+        self._turn = -(2**62)
 
     def start(self) -> None:
         """Begin to watch."""
@@ -96,9 +96,9 @@ class Watcher:
         columns = "SELECT number, folder, name, state, stamp FROM runs"
         with self._index.reading() as db:
             going_on = db.execute(f"{columns} WHERE state = 'running'").fetchall()
-            latest = db.execute(f"{columns} ORDER BY began DESC LIMIT {_LATEST}").fetchall()
+            latest = db.execute(f"{columns} ORDER BY number DESC LIMIT {_LATEST}").fetchall()
             others = db.execute(
                 f"{columns} WHERE number > ? ORDER BY number LIMIT {_IN_TURN}", (self._turn,)
             ).fetchall()
-        self._turn = others[-1]["number"] if others else 0
+        self._turn = others[-1]["number"] if others else -(2**62)
         return list({row["number"]: row for row in (*going_on, *latest, *others)}.values())

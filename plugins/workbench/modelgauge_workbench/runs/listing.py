@@ -34,7 +34,9 @@ def list_runs(request: Request) -> Response:
     with workbench.index.reading() as db:
         found, choices = find_runs(db, asked), options(db)
         (known,) = db.execute("SELECT COUNT(*) FROM runs").fetchone()
-    filters = {name: value for name, value in asked.items() if name not in ("page", "sort")}
+    filters = {
+        name: value for name, value in asked.items() if name not in ("page", "sort", "deleted", "folder")
+    }
 
     def page_address(number: int) -> str:
         return f"/runs?{urlencode(asked | {'page': number})}"
@@ -52,6 +54,8 @@ def list_runs(request: Request) -> Response:
         known=known,
         data_dirs=workbench.data_dirs,
         page_address=page_address,
+        deleted=request.query_params.get("deleted", ""),
+        deleted_of=request.query_params.get("folder", "0"),
     )
 
 

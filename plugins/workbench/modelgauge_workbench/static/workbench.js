@@ -1,14 +1,31 @@
-// What all pages share: keys that stand in `data-key` of what they press or focus.
+// What all pages share: keys that stand in `data-key` of what they press or focus, j and k in tables, filters at once.
+
+const isField = (element) => /^(INPUT|SELECT|TEXTAREA)$/.test(element.tagName);
+
+// The link of the next row of the first table; Enter opens it, as any link.
+function step(by) {
+  const links = [...document.querySelectorAll(".rows tbody th a:first-of-type")];
+  const at = links.indexOf(document.activeElement);
+  const next = links[at < 0 ? 0 : Math.min(Math.max(at + by, 0), links.length - 1)];
+  next?.focus();
+}
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
+  if (isField(event.target)) {
     if (event.key === "Escape") event.target.blur();
     return;
   }
-  const wanted = [...document.querySelectorAll("[data-key]")].find((one) => one.dataset.key === event.key);
-  if (!wanted) return;
+  const keys = (one) => [one.dataset.key, one.dataset.keyToo];
+  const wanted = [...document.querySelectorAll("[data-key]")].find((one) => keys(one).includes(event.key));
+  if (!wanted && !"jk".includes(event.key)) return;
   event.preventDefault();
-  if (/^(INPUT|SELECT|TEXTAREA)$/.test(wanted.tagName)) wanted.focus();
+  if (!wanted) step(event.key === "j" ? 1 : -1);
+  else if (isField(wanted)) wanted.focus();
   else wanted.click();
+});
+
+addEventListener("change", (event) => {
+  const { form } = event.target;
+  if (form?.getAttribute("role") === "search" && event.target.matches("select, [type=checkbox]")) form.requestSubmit();
 });

@@ -77,7 +77,7 @@ def _table(run, **options):
 
 
 def _parts(run, **options):
-    return {one.title: one for one in parts_of(0, run, _table(run), without_texts=False, **options)}
+    return {one.title: one for one in parts_of("#run=0&{}", run, _table(run), without_texts=False, **options)}
 
 
 def test_a_confusion_counts_every_answer_and_leads_to_its_items(run):
@@ -109,7 +109,7 @@ def test_how_it_was_run_has_settings_and_manifest(run):
     assert [title for title, _ in part.texts] == ["In a terminal"]
     assert f'"run_id": "{run.record.run_id}"' in part.folded[1]
     assert part.folded[1].endswith("more characters in run.json")
-    kept = parts_of(0, run, _table(run, without_texts=True), without_texts=True)[-1]
+    kept = parts_of("#run=0&{}", run, _table(run, without_texts=True), without_texts=True)[-1]
     assert kept.summary.startswith("test exam")
     assert [[cell.text for cell in row] for row in kept.rows][:2] == [["test", "exam"], ["SUT", "paid"]]
     assert kept.folded is None

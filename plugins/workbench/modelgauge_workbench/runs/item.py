@@ -1,0 +1,117 @@
+"""The page of an item: its record, where it stands among those that were listed, the same item in other runs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from starlette.exceptions import HTTPException
+
+from modelgauge.config.redaction import redacted_json
+from modelgauge.data.figures import figure
+from modelgauge.engine.run_files.folder import JOURNAL
+from modelgauge.files.regular import opened
+from modelgauge_workbench.index.item_queries import item_of, neighbours, same_item, wanted_items
+from modelgauge_workbench.index.rows import GOING_ON
+from modelgauge_workbench.index.scan import run_path
+from modelgauge_workbench.rendering import page
+from modelgauge_workbench.runs.listing import shown_run
+from modelgauge_workbench.runs.run import run_row, running_summary
+from modelgauge_workbench.runs.summary import summary_of
+from modelgauge_workbench.workbench import workbench_of
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from modelgauge_workbench.workbench import Workbench
+
+
+def show_item(request: Request) -> Response:
+    """Answer with the page of an item."""
+    workbench, row, place = workbench_of(request), run_row(request), request.path_params["number"] - 1
+    summary = running_summary(workbench, row) if row["state"] == GOING_ON else summary_of(workbench, row)
+    asked = {name: value for name, value in request.query_params.items() if value}
+    with workbench.index.reading() as db:
+        item = item_of(db, row["number"], place)
+        if item is None:
+            raise HTTPException(
+                404, f"The run has no item {place + 1} yet: it is not done, or the test has fewer items."
+            )
+        beside = neighbours(db, wanted_items(row, asked, summary.failures, summary.used), place)
+        same = same_item(db, row, item)
+    run = f"/runs/{quote(row['key'], safe='')}"
+    query = f"?{urlencode(asked)}" if asked else ""
+
+    def address(of: int | None) -> str:
+        return "" if of is None else f"{run}/items/{of + 1}{query}"
+
+    return page(
+        request,
+        "runs/item.html.j2",
+        title=f"Item {place + 1} of {summary.title}",
+        run=shown_run(row),
+        run_title=summary.title,
+        item=item,
+        number=place + 1,
+        back=f"{run}{query}#items",
+        beside=beside,
+        previous=address(beside.previous),
+        next=address(beside.next),
+        same=[_shown_other(one) for one in same],
+        record=json_block(
+            {
+                "record": record_of(workbench, row, item),
+                "expected": item["expected"],
+                "common": summary.common,
+            }
+        ),
+    )
+
+
+def record_of(workbench: Workbench, run: sqlite3.Row, item: sqlite3.Row) -> dict[str, Any]:
+    """The record of an item, read from its one line of the journal, without secrets.
+
+    Args:
+        workbench: has the run.
+        run: of the index.
+        item: likewise.
+
+    Raises:
+        HTTPException: the line is no more what it was.
+    """
+    journal = run_path(workbench.index, run["folder"], run["name"]) / JOURNAL
+    try:
+        with opened(journal) as file:
+            file.seek(item["start"])
+            record: dict[str, Any] = json.loads(file.read(item["length"]))
+    except (OSError, ValueError):
+        raise HTTPException(409, "The journal of the run has changed: reload the page.") from None
+    clean: dict[str, Any] = redacted_json(record, workbench.redact)
+    return clean
+
+
+def json_block(data: Any) -> str:
+    """JSON for a block of data in a page, which nothing in it can end.
+
+    Args:
+        data: any JSON value.
+    """
+    return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _shown_other(one: sqlite3.Row) -> dict[str, Any]:
+    measured = [
+        f"{name} {figure(value)}"
+        for name, value in json.loads(one["measured"]).items()
+        if not name.endswith(".passed")
+    ]
+    return {
+        **dict(one),
+        "address": f"/runs/{quote(one['key'], safe='')}/items/{one['place'] + 1}",
+        "when": one["began"].replace("T", " ")[:16],
+        "measured": " · ".join(measured),
+    }

@@ -1,0 +1,101 @@
+"""A run that is going on: how far it is, and a stream of events while it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from modelgauge.data.figures import dollars, duration
+from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.engine.totals import read_totals
+from modelgauge_workbench.index.item_queries import failures_of, states_of
+from modelgauge_workbench.index.scan import run_path
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from modelgauge.engine.totals import Totals
+    from modelgauge_workbench.workbench import Workbench
+
+_PAUSE = 1.0  # seconds between two looks
+_QUIET = 15  # seconds without an item after which a page says so
+
+
+def progress_of(workbench: Workbench, row: sqlite3.Row) -> dict[str, Any]:
+    """How far a run is: items, failures by kind, what it used and may use, and whether anything moves.
+
+    Args:
+        workbench: has the run.
+        row: of the run in the index.
+    """
+    folder = RunFolder(run_path(workbench.index, row["folder"], row["name"]))
+    with workbench.index.reading() as db:
+        states, failures = states_of(db, row["number"]), failures_of(db, row["number"])
+    return {
+        "done": sum(states.values()),
+        "known": None,
+        "failures": [
+            (count, f"{error_type} at {stage} {uid}", message, number)
+            for number, (failure, count) in enumerate(failures, start=1)
+            for stage, uid, error_type, message in [json.loads(failure)]
+        ],
+        "facts": [*_facts(read_totals(folder), folder.read_manifest().get("options") or {})],
+        "quiet": _quiet(folder),
+    }
+
+
+def _facts(totals: Totals | None, options: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What the run used, with the limits that it was given."""
+    if totals is None:
+        return
+
+    def of(cap: Any, shown: Callable[[Any], str]) -> str:
+        return "" if cap is None else f" of at most {shown(cap)}"
+
+    def number(value: Any) -> str:
+        return f"{value:,}"
+
+    calls = (totals.sut_calls, totals.annotator_calls, totals.judge_calls)
+    cached = sum(one.cached for one in calls)
+    yield "calls", f"{totals.attempts:,}{of(options.get('max_calls'), number)} paid, {cached:,} cached"
+    if totals.tokens:
+        yield "tokens", f"{totals.tokens:,}{of(options.get('max_tokens_total'), number)}"
+    if totals.cost or options.get("max_cost") is not None:
+        yield "cost", f"{dollars(totals.cost)}{of(options.get('max_cost'), dollars)}"
+    yield "time", duration(totals.seconds)
+
+
+def _quiet(folder: RunFolder) -> str:
+    """A sentence where no item has finished for a while."""
+    try:
+        since = time.time() - folder.journal.stat().st_mtime
+    except OSError:
+        return "No item has finished yet."
+    return f"No item has finished for {duration(since)}." if since > _QUIET else ""
+
+
+def events(look: Callable[[], tuple[str, bool]]) -> StreamingResponse:
+    """Server-sent events with what changed, until a run has ended.
+
+    Args:
+        look: returns what the page shows now, as JSON, and whether the run is going on.
+    """
+
+    async def stream() -> AsyncIterator[str]:
+        before = ""
+        while True:
+            now, going_on = await run_in_threadpool(look)
+            if not going_on:
+                yield "event: ended\ndata: {}\n\n"
+                return
+            yield f"data: {now}\n\n" if now != before else ": nothing new\n\n"
+            before = now
+            await asyncio.sleep(_PAUSE)
+
+    return StreamingResponse(stream(), media_type="text/event-stream")

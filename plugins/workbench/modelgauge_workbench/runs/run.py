@@ -1,0 +1,155 @@
+"""The page of a run: the report's first screen, what people noted, and its items."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from starlette.exceptions import HTTPException
+
+from modelgauge.data.figures import figure
+from modelgauge_workbench.index.item_queries import (
+    LATEST,
+    failures_of,
+    find_items,
+    states_of,
+    wanted_items,
+)
+from modelgauge_workbench.index.queries import run_of
+from modelgauge_workbench.index.rows import GOING_ON
+from modelgauge_workbench.index.scan import run_path, scan_run
+from modelgauge_workbench.rendering import page
+from modelgauge_workbench.runs.listing import shown_run
+from modelgauge_workbench.runs.live import progress_of
+from modelgauge_workbench.runs.notes import Notes
+from modelgauge_workbench.runs.summary import Summary, summary_of
+from modelgauge_workbench.workbench import workbench_of
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator, Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from modelgauge_workbench.workbench import Workbench
+
+_SORTS = (("<", "lowest first"), (">", "highest first"))
+
+
+def run_row(request: Request) -> sqlite3.Row:
+    """The run that an address names, as it is now.
+
+    Raises:
+        HTTPException: there is none.
+    """
+    workbench, key = workbench_of(request), request.path_params["run"]
+    with workbench.index.reading() as db:
+        known = run_of(db, key)
+    if known is not None:
+        scan_run(workbench.index, known["folder"], known["name"], stamp=known["stamp"])
+        with workbench.index.reading() as db:
+            known = run_of(db, key)
+    if known is None:
+        raise HTTPException(
+            404, f"There is no run {key!r}: it may be in the trash, or in a folder that is not watched."
+        )
+    return known
+
+
+def show_run(request: Request) -> Response:
+    """Answer with the page of a run."""
+    workbench, row = workbench_of(request), run_row(request)
+    notes = Notes.of(run_path(workbench.index, row["folder"], row["name"]))
+    going_on = row["state"] == GOING_ON
+    summary = running_summary(workbench, row) if going_on else summary_of(workbench, row)
+    return page(
+        request,
+        "runs/run.html.j2",
+        title=summary.title,
+        run=shown_run(row),
+        notes=notes,
+        summary=summary,
+        progress=progress_of(workbench, row) if going_on else None,
+        **items_data(workbench, row, summary, request.query_params),
+    )
+
+
+def running_summary(workbench: Workbench, row: sqlite3.Row) -> Summary:
+    """What is known of a run that is going on: no first screen, but what its items can be filtered by.
+
+    Args:
+        workbench: has the run.
+        row: of the run in the index.
+    """
+    with workbench.index.reading() as db:
+        failures = [failure for failure, _ in failures_of(db, row["number"])]
+        first = "SELECT measured FROM items WHERE run = ? LIMIT 100"
+        names = db.execute(f"SELECT DISTINCT key FROM ({first}), json_each(measured)", (row["number"],))  # noqa: S608  ours
+        measured = [str(name) for (name,) in names]
+    kinds = [f"{error_type} at {stage}" for stage, _, error_type, _ in map(json.loads, failures)]
+    return Summary("", f"{row['test']} on {row['sut']}", measured=measured, failures=failures, kinds=kinds)
+
+
+def items_data(
+    workbench: Workbench, row: sqlite3.Row, summary: Summary, asked: Mapping[str, str]
+) -> dict[str, Any]:
+    """What the table of a run's items shows.
+
+    Args:
+        workbench: has the run.
+        row: of the run in the index.
+        summary: of the run.
+        asked: the fields of the address.
+    """
+    given = {name: value for name, value in asked.items() if value}
+    if row["state"] == GOING_ON:
+        given.setdefault("sort", LATEST)
+    wanted = wanted_items(row, given, summary.failures, summary.used)
+    with workbench.index.reading() as db:
+        found, states = find_items(db, wanted, given), states_of(db, row["number"])
+    names = [one for one in summary.measured if one != "passed" and not one.endswith(".passed")]
+    address = f"/runs/{quote(row['key'], safe='')}"
+    kept = {name: value for name, value in given.items() if name != "page"}
+    return {
+        "asked": defaultdict(str, given),
+        "found": found,
+        "total": sum(states.values()),
+        "names": names,
+        "items": [_shown_item(item, names, address, kept) for item in found.rows],
+        "has_expected": any(item["expected"] for item in found.rows),
+        "choices": [one for one in _choices(summary, states, names) if one[2]],
+        "page_address": lambda number: f"{address}?{urlencode(given | {'page': number})}#items",
+        "address": address,
+    }
+
+
+def _choices(
+    summary: Summary, states: Mapping[str, int], names: list[str]
+) -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
+    """What items can be filtered and sorted by: name, title, values with their words, and the word for all."""
+    said = [(state, f"{state} {count:,}") for state, count in sorted(states.items()) if state != "ok"]
+    kinds = [(str(number), kind) for number, kind in enumerate(summary.kinds, start=1)]
+    yield "show", "Show", said, f"all {sum(states.values()):,}"
+    yield "failure", "Failure", kinds, "any"
+    for name in summary.measured:
+        if name.endswith(".passed"):
+            yield name, name.removesuffix(".passed"), [("yes", "passed"), ("no", "below threshold")], "all"
+    for name, values in summary.facets.items():
+        yield f"is-{name}", name, [(value, value) for value in values], "all"
+    sorts = [(f"{name}{sign}", f"{name}, {how}") for name in (*names, *summary.used) for sign, how in _SORTS]
+    yield "sort", "Sort", sorts, "in order"
+
+
+def _shown_item(item: sqlite3.Row, names: list[str], run: str, asked: Mapping[str, str]) -> dict[str, Any]:
+    measured = json.loads(item["measured"])
+    query = f"?{urlencode(asked)}" if asked else ""
+    failed = "failed" if item["state"] == "failed" else ""
+    return {
+        **dict(item),
+        "look": item["state"].replace(" ", "-"),
+        "address": f"{run}/items/{item['place'] + 1}{query}",
+        "numbers": [figure(measured[name]) if name in measured else failed for name in names],
+    }

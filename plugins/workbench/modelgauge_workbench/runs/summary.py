@@ -1,0 +1,130 @@
+"""What a page shows of an ended run above its items: the report's first screen, made once and kept in the index."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.reports.pages.assets import environment
+from modelgauge.reports.pages.classes import ANSWERED
+from modelgauge.reports.pages.item_data import ItemTable
+from modelgauge.reports.pages.run_page import MOST_ITEMS
+from modelgauge.reports.pages.run_view import run_view
+from modelgauge.runs.state import recorded_run
+from modelgauge_workbench.index.scan import run_path
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from modelgauge_workbench.workbench import Workbench
+
+_ITEMS = "?{}#items"
+_making = Lock()
+"""One is made after the other: a large run takes memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is kept of a run for its page.
+
+    Args:
+        html: of what is above the items.
+        title: of the run.
+        common: what all questions begin with.
+        measured: the names of its measurements.
+        used: what is known of the use of items: seconds, tokens, dollars.
+        facets: labels by which items can be filtered, with their values.
+        failures: the kinds of failures, as items have them in the index, by their numbers in addresses.
+        kinds: what these are called.
+        show: the command that shows the run in a terminal.
+    """
+
+    html: str
+    title: str
+    common: str = ""
+    measured: list[str] = field(default_factory=list)
+    used: list[str] = field(default_factory=list)
+    facets: dict[str, list[str]] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+    show: str = ""
+
+
+def summary_of(workbench: Workbench, row: sqlite3.Row) -> Summary:
+    """What the page of a run shows, from the index where that has it.
+
+    Args:
+        workbench: has the run.
+        row: of the run in the index.
+
+    Raises:
+        RecordError: the run is damaged.
+    """
+    return _kept(workbench, row) or _made_once(workbench, row)
+
+
+def _kept(workbench: Workbench, row: sqlite3.Row) -> Summary | None:
+    query = "SELECT view FROM views WHERE run = ? AND stamp = ?"
+    with workbench.index.reading() as db:
+        found = db.execute(query, (row["number"], row["stamp"])).fetchone()
+    return None if found is None else Summary(**json.loads(found["view"]))
+
+
+def _made_once(workbench: Workbench, row: sqlite3.Row) -> Summary:
+    with _making:
+        kept = _kept(workbench, row)
+        if kept is not None:
+            return kept
+        table = ItemTable(redact=workbench.redact)
+        summary = _made(workbench, row, table)
+        with workbench.index.writing() as db:
+            values = (row["number"], row["stamp"], json.dumps(asdict(summary), ensure_ascii=False))
+            db.execute("INSERT OR REPLACE INTO views VALUES (?, ?, ?)", values)
+            _keep_classes(db, row["number"], table)
+        return summary
+
+
+def _made(workbench: Workbench, row: sqlite3.Row, table: ItemTable) -> Summary:
+    run = recorded_run(RunFolder(run_path(workbench.index, row["folder"], row["name"])))
+    deque(table.taken(islice(run.items().lines(), MOST_ITEMS)), maxlen=0)
+    view = run_view(0, run, table, items=_ITEMS)
+    if view.left_out:
+        note = f"The charts and the kinds of failures are those of the first {MOST_ITEMS:,} items."
+        view = replace(view, notes=[*view.notes, note])
+    template = environment().get_template("run.html.j2")
+    return Summary(
+        template.render(run=view, redact=workbench.redact),
+        view.title,
+        common=table.common.strip(),
+        measured=[*table.measured],
+        used=[*table.used],
+        facets={name: [*labels.values] for name, labels in table.facets.items()},
+        failures=[json.dumps(key, ensure_ascii=False) for key in table.failures],
+        kinds=[f"{error_type} at {stage}" for stage, _, error_type, _ in table.failures],
+        show=view.show,
+    )
+
+
+def _keep_classes(db: sqlite3.Connection, number: int, table: ItemTable) -> None:
+    """Let items be found by what they answered, and what was right: that is known when all are read."""
+    if table.answered is None:
+        return
+    for name, labels in zip((table.label_of_right_class, ANSWERED), table.answered, strict=True):
+        values = [*labels.values]
+        places = [
+            place
+            for (place,) in db.execute("SELECT place FROM items WHERE run = ? ORDER BY place", (number,))
+        ]
+        db.executemany(
+            "UPDATE items SET labels = json_set(labels, ?, ?) WHERE run = ? AND place = ?",
+            [
+                (f'$."{name}"', values[at], number, place)
+                for place, at in zip(places, labels.of, strict=False)
+                if at >= 0
+            ],
+        )
