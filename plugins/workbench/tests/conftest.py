@@ -43,7 +43,7 @@ class Served:
 
     def post(self, path, **fields):
         """Send a form as our own pages do."""
-        _, _, text = self.ask("/runs")
+        _, _, text = self.ask("/login")
         token = re.search(r'name="csrf" value="(\w+)"', text)[1]
         return self.ask(path, "POST", {"csrf": token, **fields})
 
