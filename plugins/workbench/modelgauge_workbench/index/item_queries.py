@@ -117,27 +117,22 @@ class Neighbours:
     next: int | None
 
 
-def neighbours(db: sqlite3.Connection, wanted: Wanted, place: int) -> Neighbours:
+def neighbours(db: sqlite3.Connection, run: sqlite3.Row, wanted: Wanted, place: int) -> Neighbours:
     """Where an item stands among those that are wanted.
 
     Args:
         db: reads the index.
-        wanted: which items.
+        run: of the index.
+        wanted: which of its items.
         place: of the item in its test.
     """
     if wanted.in_order:  # of a million items, too
-
-        def one(question: str) -> int | None:
-            return db.execute(f"SELECT {question}", [*wanted.values, place]).fetchone()[0]  # type: ignore[no-any-return]
-
-        before = one("COUNT(*) FROM items WHERE run = ? AND place < ?") or 0
-        behind = one("COUNT(*) FROM items WHERE run = ? AND place > ?") or 0
-        return Neighbours(
-            before + 1,
-            before + 1 + behind,
-            one("MAX(place) FROM items WHERE run = ? AND place < ?"),
-            one("MIN(place) FROM items WHERE run = ? AND place > ?"),
-        )
+        query = """
+            SELECT COUNT(*), COUNT(*) FILTER (WHERE place < :place), MAX(place) FILTER (WHERE place < :place),
+                MIN(place) FILTER (WHERE place > :place) FROM items WHERE run = :run
+        """
+        count, before, previous, behind = db.execute(query, {"run": run["number"], "place": place}).fetchone()
+        return Neighbours(before + 1, count, previous, behind)
     query = f"SELECT place FROM items WHERE {wanted.where} ORDER BY {wanted.order}"
     places = [found for (found,) in db.execute(query, wanted.values)]
     if place not in places:

@@ -41,7 +41,7 @@ def show_item(request: Request) -> Response:
             raise HTTPException(
                 404, f"The run has no item {place + 1} yet: it is not done, or the test has fewer items."
             )
-        beside = neighbours(db, wanted_items(row, asked, summary.failures, summary.used), place)
+        beside = neighbours(db, row, wanted_items(row, asked, summary.failures, summary.used), place)
         same = same_item(db, row, item)
     run = f"/runs/{quote(row['key'], safe='')}"
     query = f"?{urlencode(asked)}" if asked else ""
