@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, SupportsFloat, TypeVar, overload
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, SupportsFloat, TypeVar, overload
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
@@ -56,7 +56,14 @@ class SUTResponseAnnotations(Frozen):
     usage: Usage | None = None
 
 
-class PromptInteractionAnnotations(Frozen):
+class CallTime(NamedTuple):
+    """When a call was sent, in seconds of Unix time, and the seconds until its answer; of further attempts the last."""
+
+    began: float
+    seconds: float
+
+
+class PromptInteractionAnnotations(Frozen):  # noqa: PLW1641  pydantic makes the hash of what is frozen
     """A prompt and its annotated response.
 
     Args:
@@ -68,6 +75,8 @@ class PromptInteractionAnnotations(Frozen):
             journal holds them and other JSON does not.
         other_keys: the cache keys of further completions that took a call each, and of what judges were answered; they
             stand in the journal only, too.
+        time: of the SUT's call, of several the longest; None where the answer was in the cache or was computed at once.
+            It stands in the journal only, and two interactions that differ in it alone are equal.
     """
 
     prompt: PromptWithContext
@@ -76,6 +85,12 @@ class PromptInteractionAnnotations(Frozen):
     key: str | None = Field(default=None, exclude=True, repr=False)
     annotation_keys: tuple[dict[str, str], ...] = Field(default=(), exclude=True, repr=False)
     other_keys: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
+    time: CallTime | None = Field(default=None, exclude=True, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, PromptInteractionAnnotations) and other.time != self.time:
+            other = other.replaced(time=self.time)
+        return super().__eq__(other)
 
 
 def _with_prompts(value: Any, info: ValidationInfo) -> Any:

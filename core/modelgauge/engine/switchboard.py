@@ -97,7 +97,7 @@ class Switchboard:
             )
         with self.services.deadlines.paused():
             try:
-                response, keys = await ask_sut(target, prompt, current_tally.get(Tally()).judge_calls)
+                asked = await ask_sut(target, prompt, current_tally.get(Tally()).judge_calls)
             except (RunStoppedError, DefinitionError):
                 raise
             except Exception as error:
@@ -107,8 +107,8 @@ class Switchboard:
                     f"{type(error).__name__}: {message_of(error).rstrip('.')}.",
                     fix="See why it failed in the traceback.",
                 ) from error
-        judge_keys.get([]).extend([key for key in keys if key is not None])
-        return response
+        judge_keys.get([]).extend([key for key in asked.keys if key is not None])
+        return asked.response
 
     def asked_sut(self, annotator: CompletionAnnotator[Any], name: str) -> PromptResponseSUT[Any, Any]:
         """The SUT that a judge asks under a name."""

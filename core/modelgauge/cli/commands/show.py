@@ -197,7 +197,7 @@ def _show_not_passed(app: App, run: RecordedRun) -> int:
 
 def _item_lines(record: ItemRecord) -> Iterator[str]:
     from modelgauge.cli.commands.run_one import shown
-    from modelgauge.data.figures import exact
+    from modelgauge.data.figures import duration, exact
     from modelgauge.data.item_records import TestItemRecord
 
     yield f"{record.index + 1}. {record.test_item.id}"
@@ -210,6 +210,8 @@ def _item_lines(record: ItemRecord) -> Iterator[str]:
             yield f"  completion\n{indented(completion.text, '    ')}"
             for name, annotation in annotated.annotations.items():
                 yield f"  annotation {name}\n{indented(shown(annotation))}"
+        if interaction.time is not None:
+            yield f"  took {duration(interaction.time.seconds)}"
     if len(record.interactions) < len(record.test_item.prompts):
         asked = [one.prompt for one in record.interactions]
         for prompt in record.test_item.prompts:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from modelgauge.data.annotations import PromptInteractionAnnotations, SUTCompletionAnnotations
@@ -123,7 +124,16 @@ def _completion_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
             usage.output_tokens,
             usage.reasoning_tokens,
             usage.cost_usd,
+            *((_time_of(one.time.began), one.time.seconds) if one.time and not key[-1] else (None, None)),
         )
+
+
+def _time_of(seconds: float) -> datetime | None:
+    """Unix time as a time of UTC; None where a stranger's record holds something else."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 _OF_CALL = "of all completions of this prompt and repeat; only the first one's row has it"
@@ -149,6 +159,10 @@ COMPLETIONS = Table(
             for what in ("input", "output", "reasoning")
         ),
         Column("cost_usd", "number", f"cost {_OF_CALL}", "US dollars"),
+        Column("began", "time", f"when the call was sent {_OF_CALL}; nothing where the cache had the answer"),
+        Column(
+            "seconds", "number", f"until the answer {_OF_CALL}; nothing where the cache had it", "seconds"
+        ),
     ),
     rows_of_item=_completion_rows,
 )

@@ -1,8 +1,9 @@
 """One question to a SUT: our prompt to its request, the call, its response to ours, reasoning split off."""
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
+from modelgauge.data.annotations import CallTime
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
 from modelgauge.engine.bookkeeping.app_trace import AppReport, attach_trace
@@ -17,10 +18,22 @@ from modelgauge.text.answers import split_reasoning
 from modelgauge.wording.phrases import a_thing
 
 
-async def ask_sut(
-    target: Target, prompt: AnyPrompt, tally: CallTally, repeat: int = 0
-) -> tuple[SUTResponse, list[str | None]]:
-    """Ask a SUT one prompt; with the response come the keys of its calls in the cache, None for one that is not there.
+class Asked(NamedTuple):
+    """What a SUT answered.
+
+    Args:
+        response: to the prompt.
+        keys: of its calls in the cache; None for one that is not there.
+        time: of the longest of its calls; None where none was sent.
+    """
+
+    response: SUTResponse
+    keys: list[str | None]
+    time: CallTime | None
+
+
+async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: int = 0) -> Asked:
+    """Ask a SUT one prompt.
 
     Args:
         target: the SUT.
@@ -37,17 +50,20 @@ async def ask_sut(
         raise TypeError(sut)
     number = target.services.options.first_repeat + repeat
     if sut.completions == "one_call" or (prompt.options.num_completions or 1) == 1:
-        response, key = await _ask(target, sut, prompt, tally, number)
-        return response, [key]
+        return await _ask(target, sut, prompt, tally, number)
     singles = list(single_prompts(prompt, number))
     split = _split(target, sut, *singles[0])
-    answers: list[tuple[SUTResponse, str | None]] = []
+    answers: list[Asked] = []
     with suppress(SingleCompletionError):
         answers.append(await _ask(target, sut, prompt, tally, number, split=split))
-        if len(answers[0][0].completions) > 1:
-            return answers[0][0], [answers[0][1]]
+        if len(answers[0].response.completions) > 1:
+            return answers[0]
     answers += await all_of([_ask(target, sut, one, tally, its) for its, one in singles[len(answers) :]])
-    return joined([response for response, _ in answers]), [key for _, key in answers]
+    times = [one.time for one in answers if one.time is not None]
+    longest = max(times, key=lambda one: one.seconds, default=None)
+    return Asked(
+        joined([one.response for one in answers]), [key for one in answers for key in one.keys], longest
+    )
 
 
 def _split(target: Target, sut: PromptResponseSUT[Any, Any], number: int, prompt: AnyPrompt) -> Split:
@@ -68,7 +84,7 @@ async def _ask(
     number: int,
     *,
     split: Split | None = None,
-) -> tuple[SUTResponse, str | None]:
+) -> Asked:
     """Ask a prompt by one call, with a number among those of the same request."""
     request = target.paces.request.of(request_for, sut, prompt)
     called = await target.call(request, tally, number, split)
@@ -85,7 +101,7 @@ async def _ask(
         tally.note_metrics(called.report.trace)
     if called.paid:
         target.settle(response.usage)
-    return response, called.key
+    return Asked(response, [called.key], called.time)
 
 
 def note_kept_answer(target: Target, error: Exception) -> None:

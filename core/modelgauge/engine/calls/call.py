@@ -5,12 +5,14 @@ Here and nowhere else calls are made; SUTs, annotators and judges' questions all
 
 import inspect
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from modelgauge.cache.keys import Entry, Key
+from modelgauge.data.annotations import CallTime
 from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.app_trace import (
     AppReport,
@@ -51,12 +53,29 @@ log = logging.getLogger(__name__)
 
 
 class Called(NamedTuple):
-    """A native response, whether this run paid, what an observed app reported meanwhile, and the key in the cache."""
+    """What a call came to.
+
+    Args:
+        response: the native one.
+        paid: whether this run paid for it.
+        report: what an observed app reported meanwhile.
+        key: of the response in the cache; None where it is not kept.
+        time: that it took; None where nothing was sent.
+    """
 
     response: Any
     paid: bool
     report: AppReport | None = None
     key: str | None = None
+    time: CallTime | None = None
+
+
+class Paid(NamedTuple):
+    """A native response that was paid for, what an observed app reported meanwhile, and the time that it took."""
+
+    response: Any
+    report: AppReport | None
+    time: CallTime | None
 
 
 class Target:
@@ -89,6 +108,7 @@ class Target:
             self.paces.call.of_steps if not judge_suts else lambda awaitable: awaitable
         )
         self._method = method
+        self._waits = not never_waits(method)
         # What never waits and costs nothing needs no limits and no further attempts.
         self._immediate: Any = method if is_immediate(owner) else None
         if self._immediate is None:
@@ -117,7 +137,7 @@ class Target:
         services, owner, method = self.services, self.owner, self._method
         if isinstance(owner, PromptResponseSUT) and is_batched(owner):
             return BatchCollector(owner, services.pool, services.deadlines).send
-        if never_waits(method):
+        if not self._waits:
             at_once = services.deadlines.at_once
             return lambda request, _: at_once(self._timed(method(request)))
         if inspect.iscoroutinefunction(method):
@@ -152,7 +172,7 @@ class Target:
             tally.paid += 1
             return Called(response, True)
         if self._keys is None:
-            response, report = await self._unless_split(request, tally, split)
+            response, report, took = await self._unless_split(request, tally, split)
             tally.paid += 1
             try:
                 response = self._revived(response)
@@ -160,7 +180,7 @@ class Target:
             except Exception as error:
                 attach_trace(error, report)
                 raise
-            return Called(response, True, report)
+            return Called(response, True, report, time=took)
         key = self._keys.key(request, self.services.options.first_repeat if number is None else number)
         while (flight := self.services.flights.get(key.digest)) is not None:
             text = await flight.landing()
@@ -177,7 +197,7 @@ class Target:
         except Exception as error:
             if not self.services.options.max_retries or classify(self.owner, error) is None:
                 raise
-        return (await self._paid(request, tally, 1))[0]
+        return (await self._paid(request, tally, 1)).response
 
     async def _first(self, key: Key, request: Any, tally: CallTally, split: Split | None) -> Called:
         """Answer a request that nobody else is asking; others who ask the same wait for this."""
@@ -185,13 +205,14 @@ class Target:
         flight = services.flights[key.digest] = Flight()
         report: AppReport | None = None
         leased: Key | None = None
+        took: CallTime | None = None
         try:
             text = await services.lookups.get(key.digest) if services.lookups else None
             paid = text is None
             if text is None:
                 first = self._key_of_first(split)
                 leased = first and await self.splitting.lease(first)
-                response, report = await self._unless_split(request, tally, split)
+                response, report, took = await self._unless_split(request, tally, split)
                 tally.paid += 1
                 text, response = self._stored(response)
                 text = with_report(text, report)
@@ -217,11 +238,9 @@ class Target:
             if leased is not None and services.lookups is not None:
                 services.lookups.give_back(leased.digest)
         flight.land(text)
-        return Called(response, paid, report, key.digest if kept else None)
+        return Called(response, paid, report, key.digest if kept else None, took)
 
-    async def _unless_split(
-        self, request: Any, tally: CallTally, split: Split | None
-    ) -> tuple[Any, AppReport | None]:
+    async def _unless_split(self, request: Any, tally: CallTally, split: Split | None) -> Paid:
         """Pay for a response, unless a call is known to give one completion only, or turns out to.
 
         Raises:
@@ -291,7 +310,7 @@ class Target:
 
     async def _paid(
         self, request: Any, tally: CallTally, attempt: int = 0, check: Callable[[], None] | None = None
-    ) -> tuple[Any, AppReport | None]:
+    ) -> Paid:
         """Send the request until it is answered, or no further attempt is worth it.
 
         What an observed app did in the last attempt comes with the answer, or with the error.
@@ -337,9 +356,11 @@ class Target:
                     outcome = None
                     await admission.pauses.pause(wait)
             else:
-                services.turns.note(services.clock() - begun)
+                seconds = services.clock() - begun
+                services.turns.note(seconds)
                 admission.succeeded(begun)
-                return response, None if use is None else report_of(use, response)
+                took = CallTime(round(time.time() - seconds, 3), round(seconds, 4)) if self._waits else None
+                return Paid(response, None if use is None else report_of(use, response), took)
             finally:
                 admission.leave(outcome, services.clock() - begun)
             if not failed.is_overload:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from modelgauge.data.annotations import (
+    CallTime,
     PromptInteractionAnnotations,
     SUTCompletionAnnotations,
     SUTResponseAnnotations,
@@ -42,6 +43,7 @@ class Answered:
         annotations: of each completion, by the annotators' names; none at first.
         annotation_keys: the keys of annotations that are in the cache, by the annotators' names, for each completion.
         other_keys: those of further completions that took a call each, and of what judges were answered.
+        time: of the SUT's call.
     """
 
     prompt: PromptWithContext
@@ -51,6 +53,7 @@ class Answered:
     annotations: list[dict[str, Any]] = field(default_factory=list)
     annotation_keys: list[dict[str, str]] = field(default_factory=list)
     other_keys: list[str] = field(default_factory=list)
+    time: CallTime | None = None
 
     def recorded(self) -> PromptInteractionAnnotations:
         """The answer as records have it."""
@@ -69,6 +72,7 @@ class Answered:
             key=self.key,
             annotation_keys=tuple(self.annotation_keys) if any(self.annotation_keys) else (),
             other_keys=tuple(dict.fromkeys(self.other_keys)),
+            time=self.time,
         )
 
 
@@ -179,8 +183,9 @@ def asking_sut(
 
     async def ask(prompt: PromptWithContext, repeat: int) -> Answered:
         sent: Any = prompt.prompt if is_plain else prompt.prompt.with_options(options)
-        response, [key, *others] = await ask_sut(sut, sent, calls, repeat)
-        return Answered(prompt, response, repeat, key, other_keys=[one for one in others if one is not None])
+        response, [key, *others], took = await ask_sut(sut, sent, calls, repeat)
+        known = [one for one in others if one is not None]
+        return Answered(prompt, response, repeat, key, other_keys=known, time=took)
 
     return ask
 

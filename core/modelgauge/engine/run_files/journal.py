@@ -112,7 +112,7 @@ def _interaction(one: PromptInteractionAnnotations, prompts: Sequence[PromptWith
     if one.prompt is not prompts[0]:
         places = [place for place, prompt in enumerate(prompts) if prompt is one.prompt]
         fields |= {"prompt_index": places[0]} if places else {"prompt_index": None, "prompt": one.prompt}
-    for name in ("annotation_keys", "other_keys"):
+    for name in ("annotation_keys", "other_keys", "time"):
         if not fields[name]:
             del fields[name]
     return fields

@@ -9,6 +9,7 @@ import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -61,9 +62,9 @@ class Row(NamedTuple):
         answer: its first completion.
         expected: the right answers.
         labels: short values by which it can be found.
-        used: seconds of its app, tokens, dollars, by name; those that are known.
+        used: seconds of its longest answer, tokens, dollars, by name; those that are known.
         binary: the measurements that are right or wrong.
-        started: when its app began, as ISO 8601; empty where that is not known.
+        started: when its first answer was asked for, in Unix time; None where that is not known.
         failures: of it or its repeats: stage, uid of what failed, class and message of each exception.
     """
 
@@ -76,7 +77,7 @@ class Row(NamedTuple):
     labels: dict[str, str]
     used: dict[str, float]
     binary: Sequence[str]
-    started: str
+    started: float | None
     failures: list[tuple[str, str, str, str]]
 
     @classmethod
@@ -90,8 +91,7 @@ class Row(NamedTuple):
         contexts = [one for one in all_contexts if isinstance(one, dict)]
         measured = {name: float(value) for name, value in (record.get("measurements") or {}).items()}
         failures = [record] if record["kind"] == "exception" else record.get("failed_repeats") or []
-        traces = [one["completion"].get("metadata", {}).get(TRACE) for one in completions]
-        traces = [one for one in traces if isinstance(one, dict)]
+        times = [time for each in asked for time in _times(each)]
         usages = [usage for each in asked if (usage := each["response"].get("usage"))]
         question = str(prompt["messages"][-1]["text"] if "messages" in prompt else prompt["text"])
         answer = str(completions[0]["completion"]["text"]) if completions else ""
@@ -104,9 +104,9 @@ class Row(NamedTuple):
             answer,
             expected_text(contexts),
             {name: label for name, label in labels.items() if label not in (question, answer)},
-            _used(traces, usages),
+            _used(times, usages),
             record.get("binary") or (),
-            min((str(one["started"]) for one in traces), default=""),
+            min((began for began, _ in times), default=None),
             [_failure(one) for one in failures],
         )
 
@@ -132,7 +132,7 @@ class ItemTable:
         self.binary: dict[str, None] = {}
         self.failures: Counter[tuple[str, ...]] = Counter()
         self.messages: dict[tuple[str, ...], str] = {}
-        self.started: list[tuple[str, float]] = []
+        self.started: list[tuple[float, float]] = []
         self.measured: dict[str, array[float]] = {}
         self.used: dict[str, array[float]] = {}
         self._failed = Labels(most=_MOST_KINDS)
@@ -223,7 +223,7 @@ class ItemTable:
         _add_numbers(self.measured, self.number, [row.measured for row in rows])
         _add_numbers(self.used, self.number, [row.used for row in rows])
         self.binary.update(dict.fromkeys(name for row in rows for name in row.binary))
-        self.started += [(row.started, row.used[SECONDS]) for row in rows if row.started]
+        self.started += [(row.started, row.used[SECONDS]) for row in rows if row.started is not None]
         for place, row in enumerate(rows, self.number):
             self.states.add(place, row.state)
             for failure in row.failures:
@@ -296,9 +296,20 @@ def _failure(record: Mapping[str, Any]) -> tuple[str, str, str, str]:
     return str(told[0]), str(told[1]), str(told[2]), str(told[3])
 
 
-def _used(traces: Sequence[Mapping[str, Any]], usages: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """What an item took: the seconds of its app, and what its SUT reported."""
-    found = {SECONDS: sum(float(one["seconds"]) for one in traces)} if traces else {}
+def _times(asked: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
+    """When an answer was asked for, and its seconds: of the observed app where there is one, else of the call."""
+    traces = [one["completion"].get("metadata", {}).get(TRACE) for one in asked["response"]["completions"]]
+    if own := [one for one in traces if isinstance(one, dict)]:
+        yield from (
+            (datetime.fromisoformat(one["started"]).timestamp(), float(one["seconds"])) for one in own
+        )
+    elif time := asked.get("time"):
+        yield time[0], time[1]
+
+
+def _used(times: Sequence[tuple[float, float]], usages: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """What an item took: the seconds of its longest answer, and what its SUT reported."""
+    found = {SECONDS: max(seconds for _, seconds in times)} if times else {}
     for usage in usages:
         for field, name in _USAGE.items():
             if usage.get(field) is not None:

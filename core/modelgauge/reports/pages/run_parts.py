@@ -8,7 +8,6 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -176,25 +175,32 @@ def _distributions(table: ItemTable) -> Part | None:
 
 
 def _latency(items: str, table: ItemTable) -> Part | None:
-    """How long the app took."""
-    known = _known(table, SECONDS)
-    if not known:
+    """How long answers took."""
+    known, said = _known(table, SECONDS), latency_in_words(table)
+    if said is None:
         return None
     charts = [("Seconds of the items", _drawn(known))]
-    times = [(datetime.fromisoformat(when).timestamp(), seconds) for when, seconds in table.started]
+    times = table.started
     first = min((when for when, _ in times), default=0.0)
     if len(times) > _FEW:
         charts.append(("Over time", over_time([(when - first, seconds) for when, seconds in times], SECONDS)))
-    middle, high = duration(_percentile(known, 50)), duration(_percentile(known, 95))
     shares = [Cell(duration(_percentile(known, share))) for share in (50, 90, 95, 99)]
     longest = Cell(duration(known[-1]), address(items, sort=f"{SECONDS}>"))
     return Part(
         "Latency",
-        f"median {middle}, 95th percentile {high}, of {counted(len(known), 'item')}",
+        f"{said}, of {counted(len(known), 'item')}",
         charts=charts,
         head=["Latency", "median", "90th percentile", "95th", "99th", "longest"],
-        rows=[[Cell("seconds of the app", look=""), *shares, longest]],
+        rows=[[Cell("seconds of an answer", look=""), *shares, longest]],
     )
+
+
+def latency_in_words(table: ItemTable) -> str | None:
+    """How long the answers took that were not in the cache; None where that is not known."""
+    known = _known(table, SECONDS)
+    if not known:
+        return None
+    return f"median {duration(_percentile(known, 50))}, 95th percentile {duration(_percentile(known, 95))}"
 
 
 def _usage(items: str, table: ItemTable) -> Part | None:

@@ -14,7 +14,7 @@ from modelgauge.data.results import GIVEN, PASSED
 from modelgauge.reports.layout import Style, ends_of
 from modelgauge.reports.pages.charts import Axis, axis_ruler, interval_bar
 from modelgauge.reports.pages.item_data import ItemTable
-from modelgauge.reports.pages.run_parts import Part, address, parts_of
+from modelgauge.reports.pages.run_parts import Part, address, latency_in_words, parts_of
 from modelgauge.reports.run_report import STAGES, facts, is_prefix, result_rows
 from modelgauge.reports.thresholds import label_of, passed_of, why_not_passed
 from modelgauge.runs.recorded_run import RecordedRun
@@ -130,6 +130,8 @@ def run_view(
     sut = sut or title_labels([run.record.sut_name])[0]
     items = items or f"#run={number}&{{}}"
     record, about = run.record, [(label, text) for label, text, _ in facts(run, errors=())]
+    if latency := latency_in_words(table):
+        about.append(("latency", latency))
     return RunView(
         number,
         title=record.test_uid if record.sut_uid == GIVEN else f"{record.test_uid} on {sut}",

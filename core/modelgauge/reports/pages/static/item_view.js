@@ -98,7 +98,7 @@ function answersView(record, prompt, answerBox = (text) => box(text, "answer")) 
   return askedOf(record, prompt).flatMap((one, call) => {
     const to = promptsOf(record).length > 1 ? ` to prompt ${prompt + 1}` : "";
     const repeat = record.interactions.length > 1 && one.repeat ? `, repeat ${one.repeat + 1}` : "";
-    const title = [`Answer${to}${repeat}`, usageText(one.response.usage)].filter(Boolean).join(" · ");
+    const title = [`Answer${to}${repeat}`, usageText(one.response.usage), one.time && `${amount(one.time[1])} s`].filter(Boolean).join(" · ");
     const { completions } = one.response;
     const answers = completions.map((each, place) => completionView(each, (text) => answerBox(text, call, place)));
     const traces = completions.map(({ completion }) => completion.metadata?.trace).filter((trace) => trace?.spans);
