@@ -47,7 +47,7 @@ def test_items_that_differ_in_time_alone_are_equal_and_other_json_has_no_time(sl
 
 def test_what_only_computes_has_no_time(run, make_test):
     class Computed(PromptResponseSUT):
-        def translate_prompt(self, prompt):
+        def translate_text_prompt(self, prompt):
             return prompt.text
 
         async def evaluate(self, request):
