@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import threading
+import time
 
 import pytest
 
@@ -39,9 +40,15 @@ def runs(data_dir):
 @pytest.fixture(scope="module")
 def workbench(data_dir, runs, serve):
     served = serve(data_dir)
-    while served.ask("/ratings")[2].count('type="checkbox"') != len(runs):
-        pass
+    wait_for(served, runs)
     return served
+
+
+def wait_for(served, runs):
+    """Wait until the index has all items."""
+    queue = "&".join(f"run={run}" for run in runs)
+    while f"of {8 * len(runs)} answers" not in served.ask(f"/ratings/queue?{queue}")[2]:
+        time.sleep(0.05)
 
 
 def rate(page, keys):
@@ -143,8 +150,7 @@ def form_of(text):
 
 def test_a_server_that_is_killed_while_people_rate_loses_nothing_that_it_confirmed(serve, runs, data_dir):
     served, confirmed = serve(data_dir), []
-    while served.ask(f"/ratings/rate?run={runs[0]}&rater=x")[0] != 200:
-        pass
+    wait_for(served, runs[:1])
 
     def rate_on(rater):
         path = f"/ratings/rate?run={runs[0]}&rater={rater}"
@@ -161,13 +167,13 @@ def test_a_server_that_is_killed_while_people_rate_loses_nothing_that_it_confirm
     for one in raters:
         one.start()
     while len(confirmed) < 8:
-        pass
+        time.sleep(0.001)
     served.stop(signal.SIGKILL)
     for one in raters:
         one.join()
     again = serve(data_dir)
-    while (queue := again.ask(f"/ratings/queue?run={runs[0]}"))[0] != 200:
-        pass
+    wait_for(again, runs[:1])
+    queue = again.ask(f"/ratings/queue?run={runs[0]}")
     for rater in {rater for rater, _ in confirmed}:
         seen = int(re.search(rf">{rater}</a></th><td class=\"number\">(\d+) of", queue[2])[1])
         assert seen >= sum(one == rater for one, _ in confirmed)

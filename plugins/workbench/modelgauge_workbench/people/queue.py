@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import heapq
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
 from modelgauge.data.item_records import ItemRecord, item_from_json
@@ -19,14 +19,15 @@ from modelgauge_workbench.index.queries import run_of
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from modelgauge.data.responses import SUTCompletion
+    from modelgauge_workbench.index.index import Index
     from modelgauge_workbench.workbench import Workbench
 
 DRAWN = 100
 """Answers of a queue, unless its address says another number."""
-_ANSWERED = "SELECT place, id, start, length FROM items WHERE run = ? AND (state != 'failed' OR answer != '')"
+_ANSWERED = "SELECT id, start, length FROM items WHERE run = ? AND (state != 'failed' OR answer != '')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +110,15 @@ class Queue:
 
     def __init__(self, workbench: Workbench, keys: Sequence[str], drawn: int = DRAWN) -> None:
         self.keys, self.drawn = sorted(dict.fromkeys(keys)), drawn
-        with workbench.index.reading() as db:
-            self.runs = [_run(db, workbench, key) for key in self.keys]
-            every = [one for run in self.runs for one in _answers(db, run)]
-        if not self.runs:
+        if not self.keys:
             raise RecordError("No run is named.", fix="Choose runs on the page Ratings.")
-        self.of_all = len(every)
-        self.answers = heapq.nsmallest(drawn, every, key=lambda one: one.key)
+        with workbench.index.reading() as db:
+            found = {key: _row(db, key) for key in self.keys}
+        runs = {key: _run(workbench, row) for key, row in found.items()}
+        self.runs = list(runs.values())
+        stamps = tuple((key, row["stamp"], row["journal_read"]) for key, row in found.items())
+        self.of_all, places = _drawn(workbench.index, stamps, drawn)
+        self.answers = [Answer(one.key, runs[one.run], *one[2:]) for one in places]
         self._by_key = {one.key: one for one in self.answers}
 
     @property
@@ -189,18 +192,45 @@ def shown_answer(record: ItemRecord) -> tuple[tuple[SUTCompletion, ...], str]:
     return completions, ",".join(digests_of(completions))
 
 
-def _run(db: sqlite3.Connection, workbench: Workbench, key: str) -> RatedRun:
+class _Place(NamedTuple):
+    """Where an answer lies; the fields are those of `Answer`, with the key of the run."""
+
+    key: str
+    run: str
+    item_id: str
+    start: int
+    length: int
+
+
+@lru_cache(maxsize=16)
+def _drawn(index: Index, runs: tuple[tuple[str, str, int], ...], drawn: int) -> tuple[int, list[_Place]]:
+    """How many answers runs have, and those of the queue: drawn again where the index has read more of a run.
+
+    Args:
+        index: of the runs.
+        runs: the key of each, and what says in which state the index read it.
+        drawn: how many.
+    """
+    count, best = 0, list[_Place]()
+    with index.reading() as db:
+        for key, *_ in runs:
+            number = _row(db, key)["number"]
+            every = [_Place(_digest(key, one["id"]), key, *one) for one in db.execute(_ANSWERED, (number,))]
+            count += len(every)
+            best = heapq.nsmallest(drawn, [*best, *every])
+    return count, best
+
+
+def _row(db: sqlite3.Connection, key: str) -> sqlite3.Row:
     row = run_of(db, key)
     if row is None:
         raise RecordError(f"There is no run '{key}'.", fix="Choose runs on the page Ratings.")
+    return row
+
+
+def _run(workbench: Workbench, row: sqlite3.Row) -> RatedRun:
     folder = RunFolder(Path(workbench.data_dirs[row["folder"]]) / RUNS / row["name"])
-    return RatedRun(key, folder, row["test"], row["sut"], row["state"])
-
-
-def _answers(db: sqlite3.Connection, run: RatedRun) -> Iterator[Answer]:
-    (number,) = db.execute("SELECT number FROM runs WHERE key = ?", (run.key,)).fetchone()
-    for one in db.execute(_ANSWERED, (number,)):
-        yield Answer(_digest(run.key, one["id"]), run, one["id"], one["start"], one["length"])
+    return RatedRun(row["key"], folder, row["test"], row["sut"], row["state"])
 
 
 def _digest(*parts: str) -> str:

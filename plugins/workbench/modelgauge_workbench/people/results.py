@@ -12,20 +12,21 @@ from modelgauge.data.figures import between, figure
 from modelgauge.data.results import PASSED
 from modelgauge.errors import ModelGaugeError
 from modelgauge.reports.comparisons.calibration import COEFFICIENTS, METHODS
+from modelgauge.reports.layout import counted
 from modelgauge.reports.pages.plots import bins_of, reliability
 from modelgauge.runs.ratings import HIGHEST, LOWEST
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.workbench import workbench_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from markupsafe import Markup
     from starlette.requests import Request
     from starlette.responses import Response
 
     from modelgauge.comparison.judges.agreements import Agreement
-    from modelgauge.comparison.judges.calibration import Calibration
+    from modelgauge.comparison.judges.calibration import CalibratedSUT, Calibration
     from modelgauge_workbench.people.queue import Queue
 
 GOOD = 4
@@ -55,7 +56,7 @@ def show_agreement(request: Request, queue: Queue) -> Response:
         raters=[_rater_row(rater, queue) for rater in raters],
         several=len(suts) > 1,
         verdict=_verdict(agreements[0], f"{len(raters)} people") if agreements else "",
-        agreements=[row for one in agreements for row in _rows(one)],
+        agreements=[_group(one) for one in agreements],
         disputed=[
             (queue.answer(key), sorted(one.people.items()))
             for key, one in spread[:_MOST_SHOWN]
@@ -98,8 +99,8 @@ def show_calibration(request: Request, queue: Queue) -> Response:
         chart=chart,
         several=len(queue.runs) > 1,
         verdict=_verdict(found.agreements[0], f"{wanted} and people") if found else "",
-        agreements=[row for one in (found.agreements if found else ()) for row in _rows(one)],
-        estimates=list(_estimates(found)) if found else [],
+        agreements=[_group(one) for one in (found.agreements if found else ())],
+        scores=[_scored(sut) for sut in (found.suts if found else ())],
     )
 
 
@@ -141,15 +142,19 @@ def _rater_row(rater: str, queue: Queue) -> dict[str, Any]:
     }
 
 
-def _rows(found: Agreement) -> Iterator[tuple[str, str, str, str, int]]:
-    """The rows of an agreement: whose it is, the coefficient, its value, its interval, on how many answers."""
+def _group(found: Agreement) -> dict[str, Any]:
+    """What the table shows of an agreement: whose it is, and each coefficient with value, interval and n."""
+    rows = [
+        (
+            COEFFICIENTS[one.name],
+            "cannot be told" if one.value is None else f"{one.value:.2f}",
+            between(one.interval, 0.1),
+            f"{found.n:,}",
+        )
+        for one in found.coefficients
+    ]
     whose = f"{found.between}, {found.sut}" if found.sut else found.between
-    if not found.coefficients:
-        yield whose, "no answer in common", "", "", found.n
-    for one in found.coefficients:
-        value = "cannot be told" if one.value is None else f"{one.value:.2f}"
-        yield whose, COEFFICIENTS[one.name], value, between(one.interval, 0.1), found.n
-        whose = ""
+    return {"name": whose, "rows": rows or [("no answer in common", "", "", "0")], "notes": []}
 
 
 # --- judges ----------------------------------------------------------------------------------------------------------
@@ -205,19 +210,17 @@ def _chart(queue: Queue, scores: Scores, measurement: str, good: int) -> Markup 
     return reliability(bins_of(pairs), f"a mean rating of {good} or better")
 
 
-def _estimates(found: Calibration) -> Iterator[Mapping[str, Any]]:
-    """The rows of the scores that the judge gave, that people gave, and that are corrected."""
-    for sut in found.suts:
-        whose = sut.sut
-        for one in sut.scores:
-            spread = one.stderr or 0.05
-            yield {
-                "sut": whose,
-                "method": METHODS[one.method],
-                "value": "" if one.value is None else figure(one.value, spread),
-                "interval": between(one.interval, spread),
-                "n": one.n,
-                "bounds": between(one.bounds, spread),
-                "why_not": one.why_not or "",
-            }
-            whose = ""
+def _scored(sut: CalibratedSUT) -> dict[str, Any]:
+    """What the table shows of a SUT: the scores that the judge gave, that people gave, and that are corrected."""
+    rows, notes = [], []
+    for one in sut.scores:
+        spread = one.stderr or 0.05
+        if one.value is None:
+            notes.append(f"{METHODS[one.method]}: {one.why_not}")
+        else:
+            value = figure(one.value, spread)
+            rows.append((METHODS[one.method], value, between(one.interval, spread), f"{one.n:,}"))
+        if one.bounds:
+            missing = f"with its {counted(sut.n_without_label, 'missing label')}"
+            notes.append(f"{METHODS[one.method]}, {missing}: {between(one.bounds, spread)}")
+    return {"name": sut.sut, "rows": rows, "notes": notes}
