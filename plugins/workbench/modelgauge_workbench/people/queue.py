@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DRAWN = 100
 """Answers of a queue, unless its address says another number."""
-_ANSWERED = "SELECT id, start, length FROM items WHERE run = ? AND (state != 'failed' OR answer != '')"
+_ANSWERED = "SELECT id, place, start, length FROM items WHERE run = ? AND (state != 'failed' OR answer != '')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,7 @@ class Answer:
         key: its name in addresses, which tells nothing of the run.
         run: whose answer it is.
         item_id: what was answered.
+        place: of the item in the test, from 0.
         start: of its line in the journal.
         length: of the line.
     """
@@ -74,6 +75,7 @@ class Answer:
     key: str
     run: RatedRun
     item_id: str
+    place: int
     start: int
     length: int
 
@@ -198,6 +200,7 @@ class _Place(NamedTuple):
     key: str
     run: str
     item_id: str
+    place: int
     start: int
     length: int
 
