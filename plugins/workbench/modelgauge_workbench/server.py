@@ -108,16 +108,14 @@ def _login(request: Request) -> Response:
 
 
 def _http_error(request: Request, error: Exception) -> Response:
-    """An error of HTTP. A `detail` of our own says what to do as well, after the first sentence."""
+    """An error of HTTP. A `detail` of our own may say what to do as well, after the first sentence."""
     status = getattr(error, "status_code", 500)
-    detail = str(getattr(error, "detail", "")) or HTTPStatus(status).phrase
-    if detail == HTTPStatus(status).phrase:
-        problem, fix = (
-            ("There is no such page.", "Look for it in the list of runs.") if status == 404 else (detail, "")
-        )
-    else:
-        problem, fix = detail, ""
-    return error_page(request, status, problem, fix)
+    detail = str(getattr(error, "detail", ""))
+    if detail in ("", HTTPStatus(status).phrase):
+        detail = "There is no such page" if status == 404 else HTTPStatus(status).phrase
+    problem, _, fix = detail.partition(". ")
+    fix = fix or ("Look for it in the list of runs." if status == 404 else "Go back and try again.")
+    return error_page(request, status, f"{problem.rstrip('.')}.", fix)
 
 
 def _own_error(request: Request, error: Exception) -> Response:
