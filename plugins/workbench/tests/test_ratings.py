@@ -51,7 +51,9 @@ def wait_for(served, runs):
         time.sleep(0.05)
 
 
-def rate(page, keys):
+def go_by(page, keys):
+    """Press keys, each of which leads to another page."""
+    page.wait_for_load_state()  # its keys work from then on
     for key in keys:
         with page.expect_navigation():
             page.keyboard.press(key)
@@ -80,20 +82,20 @@ def test_two_people_rate_blindly_by_keyboard_and_their_agreement_shows(visit, wo
     for page in pages:
         assert "secret" not in page.content()
         assert HOSTILE[:-1] in page.locator("main").inner_text().replace("\n", "")
-    rate(ann, "54")
+    go_by(ann, "54")
     ann.keyboard.press("w")
     ann.keyboard.type(f"why 5 {HOSTILE[:20]}")
     ann.keyboard.press("Escape")
-    rate(ann, "3s1")
-    rate(ben, "22")
+    go_by(ann, "3s1")
+    go_by(ben, "22")
     assert "5 of 10, 1 skipped" in ann.locator(".when").inner_text()
-    rate(ann, "u")
+    go_by(ann, "u")
     assert "4 of 10, 1 skipped" in ann.locator(".when").inner_text()
-    rate(ann, "2")
+    go_by(ann, "2")
     ann.reload()
     assert "5 of 10" in ann.locator(".when").inner_text()
-    rate(ann, "12345")
-    rate(ben, "12345432")
+    go_by(ann, "12345")
+    go_by(ben, "12345432")
     assert "You have seen all 10 answers" in ann.locator("main").inner_text()
     given = lines(data_dir)
     assert sum(one["kind"] == "undo" for one in given) == 1
@@ -114,13 +116,13 @@ def test_two_people_rate_blindly_by_keyboard_and_their_agreement_shows(visit, wo
     text = ann.locator("main").inner_text()
     assert re.search(r"On 9 answers 2 people agree with an alpha of", text)
     assert "secret-apple" in text
-    ann.keyboard.press("q")
+    go_by(ann, "q")
     ann.get_by_role("link", name="Judges beside people").click()
     assert "polite and people agree" in ann.locator("main").inner_text()
     ann.get_by_label("Judge").select_option("warmth")
     ann.get_by_role("button", name="Show").click()
     assert ann.locator("svg").count() == 1
-    ann.keyboard.press("q")
+    go_by(ann, "q")
     ann.get_by_role("button", name="Make a run of the ratings").click()
     assert ann.get_by_role("status").inner_text().count("run 2") == len(runs)
 
@@ -128,6 +130,7 @@ def test_two_people_rate_blindly_by_keyboard_and_their_agreement_shows(visit, wo
 def test_two_who_change_the_guidelines_at_once_see_both_texts(visit, workbench, runs):
     first, second = (visit(workbench, f"/ratings/queue?run={runs[0]}") for _ in range(2))
     for page, text in ((first, "mine"), (second, "yours")):
+        page.wait_for_load_state()
         page.keyboard.press("e")
         page.locator("textarea").fill(text)
     first.get_by_role("button", name="Save").click()
