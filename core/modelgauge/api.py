@@ -17,6 +17,7 @@ from modelgauge.data.json_values import check_exact
 from modelgauge.data.records import TestRecord
 from modelgauge.dependencies import DependencyStore
 from modelgauge.engine.bookkeeping.failures import message_of, place_of
+from modelgauge.engine.executors.base import LOCAL
 from modelgauge.engine.items.measurer import reducer
 from modelgauge.engine.items.source import chosen
 from modelgauge.engine.loop.blocking import blocking
@@ -201,6 +202,8 @@ class Runner:
         # No command can name these.
         objects = sorted(named & resolver.objects - inputs.get("datasets", {}).keys())
         inputs |= {"objects": objects} if objects else {}
+        if self.options.executor != LOCAL:
+            _check_named(works, objects)
 
         async def manifest() -> dict[str, Any]:
             facts = await in_thread(lambda: surroundings(self._command, resolver.distributions), "manifest")
@@ -209,7 +212,7 @@ class Runner:
 
         plugins = await in_thread(self.plugins, "plugins")
         observers = [*self._observers, plugins]
-        return await Run(self.options).works(works, observers, manifest)
+        return await Run(self.options, self.secrets.found).works(works, observers, manifest)
 
     def _all_inputs(self) -> dict[str, Any]:
         return {**self._inputs, "judge": default_judge_name(self.settings)}
@@ -336,6 +339,24 @@ def load_records(path: str | Path, data_dir: str | Path | None = None) -> list[T
         return records_in(Path(path))
     folder = Path(data_dir) if data_dir is not None else load_settings().data_dir
     return [run.read_record() for run in find_runs(folder, str(path))]
+
+
+def _check_named(works: Sequence[Work], objects: Sequence[str]) -> None:
+    """Refuse works of objects that other processes cannot make.
+
+    Raises:
+        UsageError: one was given as an object, or holds answers that were.
+    """
+    if any(one.respondent.given is not None for one in works):
+        raise UsageError(
+            "Answers that were given are judged in this process.", fix="Leave out executor and workers."
+        )
+    if objects:
+        raise UsageError(
+            f"Workers make objects by their names, and {objects[0]!r} was given as an object.",
+            fix="Register it in a file, and name that: --plugin FILE (in Python "
+            'settings=load_settings(plugins=["FILE"])); then give its name. Or leave out executor and workers.',
+        )
 
 
 def _listed(names: Any) -> list[Any]:

@@ -167,6 +167,10 @@ class CallError(ModelGaugeError):
         self.usage = usage
 
 
+class WorkerLostError(CallError):
+    """Workers have ended whenever they worked on an item."""
+
+
 class CallTimeoutError(CallError):
     """A call outlived its deadline."""
 

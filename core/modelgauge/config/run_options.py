@@ -85,6 +85,9 @@ class RunOptions:
         first_repeat: The number of the first repeat of all that is asked, judges too: what was answered for one number
             is not taken from the cache for another.
         sut_options: Laid over the options of each prompt.
+        executor: Who works on the items: local, this process; processes, several of this machine; or that of a plugin,
+            such as ray.
+        workers: How many workers the executor has; by default it knows best, processes one for each processor.
         concurrency: Calls at once of each SUT and annotator; by default the engine finds out how many are best.
         max_retries: Further attempts after a failed one; 0 for none at all. Attempts that a rate limit refuses, or that
             find no server, are made again without being counted.
@@ -122,6 +125,8 @@ class RunOptions:
     sut_options: SUTOptions = field(
         default_factory=_no_sut_options, metadata=info(None, "results", _SUT_OPTIONS)
     )
+    executor: str = option("local", "calls", TEXT, "NAME")
+    workers: int | None = option(None, "calls", whole_number(1), "N")
     concurrency: int | None = option(None, "calls", whole_number(1), "N")
     max_retries: int = option(4, "calls", whole_number(0), "N")
     attempt_timeout: float = option(120, "calls", _TIMEOUT, "SECONDS", "--timeout")
@@ -174,6 +179,8 @@ class RunOptionsDict(TypedDict, total=False):
     finite: bool
     first_repeat: int
     sut_options: SUTOptions
+    executor: str
+    workers: int | None
     concurrency: int | None
     max_retries: int
     attempt_timeout: float

@@ -213,10 +213,20 @@ class SecretStore:
     Args:
         env: the environment; the process's own, as it is at each look-up, when None.
         file: `secrets.toml`; it need not exist. None: no file is looked in.
+        given: values by the names of secrets, which count before all others: those that a driver hands to a worker.
+
+    Attributes:
+        found: the values that were handed out, by name.
     """
 
-    def __init__(self, env: Mapping[str, str] | None = None, file: str | Path | None = None) -> None:
-        self._env = env
+    def __init__(
+        self,
+        env: Mapping[str, str] | None = None,
+        file: str | Path | None = None,
+        given: Mapping[str, str] | None = None,
+    ) -> None:
+        self._env, self._given = env, given or {}
+        self.found: dict[str, str] = {}
         self._file = None if file is None else Path(file)
         self._tables: dict[str, Any] | None = None
         self.redactor = Redactor()
@@ -234,13 +244,14 @@ class SecretStore:
             SettingsError: `secrets.toml` is wanted and cannot be used; it is read once.
         """
         env = os.environ if self._env is None else self._env
-        found = next(
+        found = self._given.get(description.name) or next(
             (value for value in (env.get(name, "").strip() for name in description.variables) if value), None
         )
         if found is None and not description.only_env:
             found = self._find_in_file(description)
         if found is not None:
             self.redactor.add(description.name, found)
+            self.found[description.name] = found
         return found
 
     def get(self, secret: type[SecretT], options: Mapping[str, Any] | None = None) -> SecretT:

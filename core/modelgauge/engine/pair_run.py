@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.item_records import ItemRecord
@@ -36,6 +36,9 @@ from modelgauge.engine.totals import TotalsFile
 from modelgauge.engine.work import Work
 from modelgauge.engine.workers import Workers
 from modelgauge.errors import ModelGaugeError, RunStoppedError
+
+if TYPE_CHECKING:
+    from modelgauge.engine.executors.remote_work import RemoteWork
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,6 +78,7 @@ class PairRun:
         self.work, self.folder, self.shared = work, earlier.folder, shared
         self.tally = worker.tally
         self.cancelled = self._abandoned = False
+        self.remote: RemoteWork | None = None  # where workers work on the items
         self._notes = notes
         self._earlier = earlier
         self._failure: RunFailure | None = None
@@ -118,7 +122,7 @@ class PairRun:
     async def run(self) -> TestRecord:
         """Run the pair to its end; what fails on the way stands in the record."""
         current_tally.set(self.tally)
-        manifest = self._manifest()
+        manifest = self.manifest()
         if manifest != self._earlier.manifest:
             await in_thread(
                 lambda: self.folder.write_manifest(manifest, self.shared.options.redactor.redact_json_text),
@@ -131,6 +135,8 @@ class PairRun:
         self.shared.writer.before_each_group(self._totals.write)
         await self._stage("items", lambda: self._work_through(journal))
         self._ids.forget()
+        if self.remote is not None:
+            self._notes += await self.remote.notes()
         await self.shared.writer.drained()
         for dead in (target.admission.dead for target in self.targets if target.admission.dead is not None):
             self._fail("run", dead)  # also where no item was left to be stopped
@@ -230,10 +236,15 @@ class PairRun:
         index, item = numbered_item.index, numbered_item.item
         self.tally.items += 1
         self._index.note_context(index, item)
-        record = await self._worker.process(index, item)
-        if self.shared.writer.is_crowded:  # many long answers that come at once are not made lines of at once
-            await self.shared.writer.room()
-        clean, line = line_of(record, self.work.test.uid, self.shared.options.redactor.redact_json_text)
+        if self.remote is not None:
+            clean, line = await self.remote.recorded(index, item)
+        else:
+            record = await self._worker.process(index, item)
+            if (
+                self.shared.writer.is_crowded
+            ):  # many long answers that come at once are not made lines of at once
+                await self.shared.writer.room()
+            clean, line = line_of(record, self.work.test.uid, self.shared.options.redactor.redact_json_text)
         self.shared.writer.append(
             journal, line, lambda offset: self._committed(clean, offset, numbered_item.item)
         )
@@ -348,7 +359,8 @@ class PairRun:
         yield from self.tally.sut_calls.unjudged()
         yield from (note for calls in self.tally.calls for note in calls.repaid())
 
-    def _manifest(self) -> dict[str, Any]:
+    def manifest(self) -> dict[str, Any]:
+        """What `run.json` says of the run."""
         made = self._earlier.manifest or {
             "schema_version": SCHEMA_VERSION,
             **self._ids_of_run(),

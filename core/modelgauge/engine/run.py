@@ -2,25 +2,29 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.records import TestRecord
 from modelgauge.engine.bookkeeping.failures import printable
 from modelgauge.engine.bookkeeping.tally import Tally
+from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.traits import learn_secrets
 from modelgauge.engine.earlier_run import EarlierSessions
+from modelgauge.engine.executors.base import Executor, executor_of
+from modelgauge.engine.executors.pool import Pool
+from modelgauge.engine.executors.remote_work import RemoteWork, briefed
 from modelgauge.engine.loop.stalls import rarer_collections
-from modelgauge.engine.loop.threads import in_thread
+from modelgauge.engine.loop.threads import CallPool, in_thread
 from modelgauge.engine.observers import Observer, Observers, Standing, show_progress
 from modelgauge.engine.pair_run import PairRun, Shared
 from modelgauge.engine.run_files.folder import RunFolder, new_id
 from modelgauge.engine.switchboard import Switchboard
 from modelgauge.engine.totals import count_spent
-from modelgauge.engine.work import Work
+from modelgauge.engine.work import Work, numbered_owners
 from modelgauge.errors import (
     DefinitionError,
     IncompatibleError,
@@ -28,6 +32,10 @@ from modelgauge.errors import (
     RunStoppedError,
 )
 from modelgauge.interfaces.sut import capabilities_of, check_sut
+
+if TYPE_CHECKING:
+    from modelgauge.engine.executors.gate import Gate
+    from modelgauge.engine.loop.deadlines import Deadlines
 
 log = logging.getLogger(__name__)
 
@@ -67,14 +75,17 @@ class Run:
 
     Args:
         options: of the run.
+        secrets: the values that its objects were given, by name; workers of this machine are handed them.
     """
 
-    def __init__(self, options: RunOptions) -> None:
+    def __init__(self, options: RunOptions, secrets: Mapping[str, str] | None = None) -> None:
         # Absolute, since what runs in this process may change the working directory.
         self.options = replace(
             options, data_dir=options.data_dir.absolute(), runs_dir=options.runs.absolute()
         )
         self.failure: ModelGaugeError | None = None
+        self._secrets = secrets or {}
+        self._pool: Pool | None = None
         self._board: Switchboard
         self._pairs: list[PairRun] = []
 
@@ -103,7 +114,8 @@ class Run:
             stack.enter_context(rarer_collections())
             gathering = asyncio.create_task(manifest())  # git takes as long as the cache's file
             stack.push_async_callback(_given_up, gathering)
-            called = [one for work in works for one in work.called()]
+            executor = executor_of(self.options.executor, self.options.workers)
+            called = [one for work in works for one in work.called() if executor is None]
             board = self._board = await stack.enter_async_context(
                 Switchboard(self.options, called, self._disk_failed)
             )
@@ -121,7 +133,10 @@ class Run:
                 self._pairs.append(await self._pair_run(work, shared))
                 stack.push_async_callback(in_thread, self._pairs[-1].folder.forget_if_empty, "folder")
                 await self._pairs[-1].prepare()
-            await self._open(board)
+            if executor is None:
+                await self._open(board)
+            else:
+                await stack.enter_async_context(self._workers(executor, works))
             if self.options.progress:
                 bar = asyncio.create_task(show_progress(self._standing))
                 stack.push_async_callback(_given_up, bar)
@@ -144,6 +159,33 @@ class Run:
             return EarlierSessions.of(RunFolder(continues.path.absolute()), redact)
         return EarlierSessions(RunFolder.create(self.options.runs), redact)
 
+    @asynccontextmanager
+    async def _workers(self, executor: Executor, works: Sequence[Work]) -> AsyncIterator[None]:
+        """Have the items worked on by the workers of an executor, which open the objects; here none is opened."""
+        pairs, options, services = self._pairs, self.options, self._board.services
+        described = [(pair.work, pair.folder, pair.manifest()) for pair in pairs]
+        brief = await in_thread(lambda: briefed(described, options, executor, self._secrets), "brief")
+        targets = [self._board.target(one) for one in numbered_owners(works)]
+        tallies = [pair.tally for pair in pairs]
+        pool = Pool(
+            executor,
+            brief,
+            targets,
+            tallies,
+            services=services,
+            unopened=self._unopened,
+            failed=self._disk_failed,
+        )
+        async with pool as self._pool:
+            for number, pair in enumerate(pairs):
+                pair.remote = RemoteWork(pair.work, number, pool, options)
+            yield
+
+    def _unopened(self, target: Target, failure: RunStoppedError) -> None:
+        for pair in self._pairs:
+            if target in pair.targets:
+                pair.stop(failure)
+
     async def _open(self, board: Switchboard) -> None:
         """Open all objects; where one cannot be opened, the works that need it end, and the others go on."""
         failures: dict[int, RunStoppedError | None] = {}
@@ -153,6 +195,11 @@ class Run:
                     failures[id(target)] = await board.open(target)
                 if (failure := failures[id(target)]) is not None:
                     pair.stop(failure)
+
+    def _calling(self) -> "list[Deadlines | CallPool | Gate]":
+        """Those who know of calls under way."""
+        services = self._board.services
+        return [services.deadlines, services.pool, *([] if self._pool is None else [self._pool.gate])]
 
     async def _finished(self, tasks: "list[asyncio.Task[TestRecord]]") -> None:
         """Wait for all pairs; after an interruption no call is sent, and those under way get a few seconds."""
@@ -164,7 +211,7 @@ class Run:
             )
             for pair in self._pairs:
                 pair.stop()
-            under_way = self._board.services.deadlines.under_way + self._board.services.pool.under_way
+            under_way = sum(one.under_way for one in self._calling())
             if under_way and self.options.grace:
                 log.warning(_STOPPING, under_way, self.options.grace)
             _, late = await asyncio.wait(tasks, timeout=self.options.grace)
@@ -189,7 +236,7 @@ class Run:
     def _standing(self) -> Standing:
         tallies = [pair.tally for pair in self._pairs]
         known = [pair.known for pair in self._pairs]
-        ages = (self._board.services.deadlines.oldest, self._board.services.pool.oldest)
+        ages = [one.oldest for one in self._calling()]
         errors = sum(one.failed for one in tallies)
         return Standing(
             done=errors + sum(one.outcomes["scored"] for one in tallies),

@@ -19,6 +19,7 @@ from modelgauge.engine.bookkeeping.tally import Tally, current_tally, judge_keys
 from modelgauge.engine.calls.ask_sut import ask_sut
 from modelgauge.engine.calls.budget import Budget
 from modelgauge.engine.calls.call import Target
+from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.lookups import Lookups
 from modelgauge.engine.calls.services import Services
 from modelgauge.engine.calls.traits import JudgeSUTs, Owner, is_cached, learn_secrets
@@ -49,6 +50,7 @@ class Switchboard:
         options: of the run.
         called: the objects that are going to be called; a cache is opened only where the calls of one can be cached.
         disk_failed: gets the error, once, when the disk refuses.
+        entrances: makes what stands before the calls, where the limits are those of another process.
 
     Attributes:
         services: what the calls share.
@@ -61,10 +63,11 @@ class Switchboard:
         options: RunOptions,
         called: Iterable[Callee],
         disk_failed: Callable[[ModelGaugeError], object] = log.error,
+        entrances: Callable[[object, Services], Entrance] | None = None,
     ) -> None:
         self.options = options
         self._caches = options.caching and any(is_cached(*one) for one in called)
-        self._disk_failed = disk_failed
+        self._disk_failed, self._entrances = disk_failed, entrances
         self._targets: dict[int, Target] = {}
         self._asked: dict[tuple[int, str], Target] = {}
         self._opened: dict[int, Owner] = {}
@@ -155,7 +158,7 @@ class Switchboard:
         deadlines = Deadlines()
         stack.callback(deadlines.close)
         budget = Budget(options.max_calls, options.max_tokens_total, options.max_cost)
-        self.services = Services(options, writer, lookups, pool, deadlines, budget)
+        self.services = Services(options, writer, lookups, pool, deadlines, budget, self._entrances)
 
     # --- targets -----------------------------------------------------------------------------------------------------
 

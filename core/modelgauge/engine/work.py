@@ -1,6 +1,6 @@
 """A work: one test, who answers its prompts, and all objects that are needed. Names are resolved before."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -84,3 +84,8 @@ class Work:
         annotators = [Callee(one, self.judge_suts.get(name)) for name, one in self.annotators.items()]
         judges = [Callee(one) for suts in self.judge_suts.values() for one in suts.values()]
         return [*suts, *annotators, *judges]
+
+
+def numbered_owners(works: Sequence[Work]) -> list[Owner]:
+    """The objects that are called for works, each once, in an order that is the same in all processes."""
+    return list({id(one.owner): one.owner for work in works for one in work.called()}.values())

@@ -70,6 +70,7 @@ class OriginalRun:
 
     Args:
         folder: of the run.
+        manifest: what it says of itself, where whoever says that is trusted; by default what its `run.json` says.
 
     Attributes:
         described: what the run was.
@@ -82,9 +83,9 @@ class OriginalRun:
         RecordError: its manifest is damaged, or of a session of pytest.
     """
 
-    def __init__(self, folder: RunFolder) -> None:
-        self.folder = folder
-        manifest = folder.read_manifest()
+    def __init__(self, folder: RunFolder, manifest: Mapping[str, Any] | None = None) -> None:
+        self.folder, is_trusted_manifest = folder, manifest is not None
+        manifest = manifest or folder.read_manifest()
         made = manifest.get("test_initialization")
         if manifest.get("sut_uid") == GIVEN and isinstance(made, dict) and made.get("class_name") == PYTEST:
             raise _of_a_session(folder)
@@ -95,7 +96,7 @@ class OriginalRun:
         inputs = self.described.inputs
         self.file = inputs.datasets.get(self.described.test_uid)
         self.form = FileForm(inputs.columns, inputs.delimiter, inputs.encoding)
-        self.is_own = is_signed(manifest) or is_trusted(folder.path)
+        self.is_own = is_trusted_manifest or is_signed(manifest) or is_trusted(folder.path)
         self.plugins = inputs.plugins if self.is_own else ()
 
     def local_data(self) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Counts of one pair, as they grow during a run."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -26,6 +26,13 @@ class CallTally:
     cached: int = 0
     metrics: set[str] = field(default_factory=set)
     unkept: Counter[str] = field(default_factory=Counter)
+
+    def add(self, paid: int, cached: int, metrics: Iterable[str], unkept: Mapping[str, int]) -> None:
+        """Add what a worker has counted."""
+        self.paid += paid
+        self.cached += cached
+        self.metrics.update(metrics)
+        self.unkept.update(unkept)
 
     def note_metrics(self, trace: Trace) -> None:
         """Note the metrics of an app's observed functions."""

@@ -26,6 +26,7 @@ from modelgauge.engine.bookkeeping.failures import add_note, message_of
 from modelgauge.engine.bookkeeping.tally import CallTally
 from modelgauge.engine.calls.admission import Admission
 from modelgauge.engine.calls.batches import BatchCollector
+from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.limits import Outcome
 from modelgauge.engine.calls.retries import Attempts, classify, outcome_of
 from modelgauge.engine.calls.services import Flight, Services
@@ -116,9 +117,11 @@ class Target:
         self._leaves_spans = is_sut and not batched  # those of a batch belong to no item
 
     @cached_property
-    def admission(self) -> Admission:
+    def admission(self) -> Entrance:
         """Lets attempts in and out."""
         owner = self.owner
+        if self.services.entrances is not None:
+            return self.services.entrances(owner, self.services)
         return Admission(owner, self.services, self._judge_suts, batched=is_batched(owner))
 
     def notes(self) -> Iterator[str]:

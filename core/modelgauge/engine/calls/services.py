@@ -10,6 +10,7 @@ from weakref import WeakSet
 
 from modelgauge.config.run_options import RunOptions
 from modelgauge.engine.calls.budget import Budget
+from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.lookups import Lookups
 from modelgauge.engine.calls.retries import Backoff
 from modelgauge.engine.loop.deadlines import Deadlines
@@ -118,7 +119,7 @@ class Waiting(Protocol):
 
 @dataclass(slots=True)
 class Services:
-    """What all calls of a run share."""
+    """What all calls of a run share. `entrances` makes that of a target, where the limits are another process's."""
 
     options: RunOptions
     writer: Writer
@@ -126,6 +127,7 @@ class Services:
     pool: CallPool
     deadlines: Deadlines
     budget: Budget
+    entrances: Callable[[object, "Services"], Entrance] | None = None
     turns: Turns = field(default_factory=Turns)
     backoff: Backoff = field(default_factory=Backoff)
     flights: dict[str, Flight] = field(default_factory=dict)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel
 
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.item_records import ItemRecord, TestItemRecord, item_from_json
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import TextPrompt, asks_nothing
+from modelgauge.engine.items.contexts import ContextClasses, context_classes, with_contexts
 from modelgauge.engine.items.measurement_columns import MeasurementColumns
 from modelgauge.engine.items.source import field_of
 from modelgauge.files.regular import opened
@@ -22,8 +22,6 @@ from modelgauge.stats.measured import MeasuredItems, Range
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-ContextClasses = tuple[Any, ...]
 
 
 class JournalIndex:
@@ -71,9 +69,7 @@ class JournalIndex:
 
     def note_context(self, index: int, item: TestItem) -> None:
         """Note the classes of an item's contexts, of which they are made when the item is read from the journal."""
-        contexts = [item.context, *[prompt.context for prompt in item.prompts]]
-        classes = tuple([_model(context) for context in contexts])
-        if any(classes):
+        if (classes := context_classes(item)) is not None:
             self._class_of[index] = self._classes.setdefault(classes, len(self._classes))
 
     def add(self, record: ItemRecord, offset: int, item: TestItem) -> None:
@@ -156,12 +152,6 @@ class JournalIndex:
         unfinished = None if known is None else max(0, known - len(scored) - len(self.failed))
         about = _About(self.shared(), self.shares(), population)
         return JournaledItems(self, scored, np.arange(len(self.failed)), unfinished, about, is_all=True)
-
-
-def _model(context: Any) -> Any:
-    """The class of a context that is a model, so that it is read back as one."""
-    kind = type(context)
-    return kind if BaseModel in kind.__mro__ else None  # isinstance takes its time with models
 
 
 class _About(NamedTuple):
@@ -286,14 +276,4 @@ def _record(index: JournalIndex, offset: int) -> ItemRecord:
 
 def _live(index: JournalIndex, record: ItemRecord) -> TestItem:
     """The item with its contexts as the objects that `make_test_items` put in."""
-    classes = index.context_classes(record.index)
-    item = record.test_item
-    if classes is None:
-        return item
-    own, *of_prompts = classes
-    prompts = tuple(
-        prompt if cls is None else prompt.replaced(context=prompt.context_as(cls))
-        for prompt, cls in zip(item.prompts, of_prompts, strict=True)
-    )
-    context = item.context if own is None else item.context_as(own)
-    return item.replaced(prompts=prompts, context=context)
+    return with_contexts(record.test_item, index.context_classes(record.index))

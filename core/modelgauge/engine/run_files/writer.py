@@ -6,16 +6,25 @@ So an item stands in the journal only after its calls are committed, by construc
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from modelgauge.cache.base import ResponseCache
 from modelgauge.cache.keys import Entry
 from modelgauge.engine.loop.threads import BatchThread
-from modelgauge.engine.run_files.journal import JournalFile
 from modelgauge.errors import ModelGaugeError, RunStoppedError
 
 _ROOM = 1000  # a group: what a crash can lose beside the calls in flight
 _ROOM_BYTES = 4_000_000  # of long texts fewer: they are memory, and a full disk must stop the calls soon
 _LINGER = 0.005
+
+
+class Journal(Protocol):
+    """Where lines go: a `JournalFile`, or the driver of a worker."""
+
+    size: int
+
+    def append(self, data: bytes) -> None:
+        """Write whole lines."""
 
 
 @dataclass(slots=True)
@@ -30,7 +39,7 @@ class _Job:
     size: int
     committed: Callable[[int], None]
     entry: Entry | None = None
-    journal: JournalFile | None = None
+    journal: Journal | None = None
     line: bytes = b""
     offset: int = 0
     is_mark: bool = False
@@ -72,7 +81,7 @@ class Writer:
         size = len(entry.response) + len(entry.key.parts)
         self._submit(_Job(size, lambda _: committed(), entry=entry))
 
-    def append(self, journal: JournalFile, line: bytes, committed: Callable[[int], None]) -> None:
+    def append(self, journal: Journal, line: bytes, committed: Callable[[int], None]) -> None:
         """Queue a journal line; `committed` gets the line's offset in the file."""
         self._submit(_Job(len(line), committed, journal=journal, line=line))
 
@@ -133,8 +142,8 @@ class Writer:
             raise self._broken from error
 
     def _append_lines(self, group: list[_Job]) -> None:
-        together: dict[JournalFile, list[bytes]] = {}
-        sizes: dict[JournalFile, int] = {}
+        together: dict[Journal, list[bytes]] = {}
+        sizes: dict[Journal, int] = {}
         for job in group:
             if job.journal is not None:
                 job.offset = sizes.setdefault(job.journal, job.journal.size)

@@ -1,0 +1,122 @@
+"""What an executor is: it starts workers, and carries lines to each and back. Plugins add executors of their own.
+
+All that the lines say is the same for every executor: `messages.py` has their form, `pool.py` the driver's side, and
+`modelgauge.workers.serving.serve` the worker's.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Protocol
+from urllib.parse import parse_qsl
+
+from modelgauge.engine.executors.processes import Processes
+from modelgauge.errors import InvalidOptionError, ModelGaugeError, RunStoppedError
+from modelgauge.wording.did_you_mean import did_you_mean
+
+GROUP = "modelgauge.executors"
+"""The group of entry points that announce classes of executors, each under its name."""
+
+LOCAL = "local"
+"""The name for work in the process of the run, which is no executor."""
+
+PROCESSES = "processes"
+"""The name of the executor that is built in."""
+
+
+class Link(Protocol):
+    """A worker, as the driver reaches it.
+
+    Attributes:
+        name: of the worker in messages: its process, and its node where there are several.
+    """
+
+    name: str
+
+    async def send(self, lines: bytes) -> None:
+        """Hand over whole lines, and wait until there is room for more. Lines for a worker that has ended are lost."""
+
+    async def receive(self) -> bytes:
+        """Wait for whole lines; none, `b""`, once the worker has ended."""
+        ...
+
+    async def end(self) -> None:
+        """End the worker at once, unless it has ended: what it still does is lost."""
+
+    def why_ended(self) -> str:
+        """Why the worker has ended, as the end of a sentence: 'by signal 9'."""
+        ...
+
+
+class Executor(Protocol):
+    """Starts workers. A class under `modelgauge.executors` is called with `workers`, and the options of its name.
+
+    Attributes:
+        workers: how many there shall be.
+        least: how many of them must be ready before the first call; the others join when they are.
+        hands_secrets: whether its lines go to processes of the same user on this machine, so that the secrets of the
+            run may be handed down. Other workers look them up by name.
+    """
+
+    workers: int
+    least: int
+    hands_secrets: bool
+
+    async def start(self) -> Link:
+        """Start a worker, in place of one that has died, too.
+
+        Raises:
+            ModelGaugeError: none can be started.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Free what the workers shared; all of them have ended."""
+
+
+def executor_of(name: str, workers: int | None) -> Executor | None:
+    """The executor that an option names; None for work in this process.
+
+    Args:
+        name: with its own options behind a question mark: `ray?address=auto`.
+        workers: how many; None for the executor's own number.
+
+    Raises:
+        InvalidOptionError: there is none of that name, or it takes no such options.
+    """
+    own, _, query = name.partition("?")
+    if own == LOCAL:
+        if workers is not None or query:
+            raise InvalidOptionError(
+                "The run works in this process, which takes no number of workers.",
+                fix="Name who starts them: --executor processes",
+            )
+        return None
+    made = Processes if own == PROCESSES else _of_plugin(own)
+    try:
+        return made(workers=workers, **dict(parse_qsl(query, keep_blank_values=True)))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ModelGaugeError):
+            raise
+        raise InvalidOptionError(
+            f"The executor '{own}' does not take these options: {error}.",
+            fix=f"Write them as {own}?OPTION=VALUE&OPTION=VALUE; the page of its plugin has them.",
+        ) from error
+
+
+def _of_plugin(name: str) -> Callable[..., Executor]:
+    """The class of an executor that a plugin announces."""
+    metadata = import_module("importlib.metadata")  # which costs more than all that most commands do
+    known = {one.name: one for one in metadata.entry_points(group=GROUP)}
+    if name not in known:
+        names = [LOCAL, PROCESSES, *sorted(known)]
+        raise InvalidOptionError(
+            f"There is no executor '{name}'.", fix=f"{did_you_mean(name, names)}Known: {', '.join(names)}."
+        )
+    try:
+        made: Callable[..., Executor] = known[name].load()
+    except Exception as error:
+        raise RunStoppedError(
+            f"The executor '{name}' cannot be imported: {type(error).__name__}: {error}.",
+            fix=f"Install {known[name].dist.name} again.",
+        ) from error
+    return made

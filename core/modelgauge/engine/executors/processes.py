@@ -1,0 +1,106 @@
+"""`--executor processes`: workers are processes of this machine, started with this Python."""
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+
+from modelgauge.engine.executors.shown_once import ShownOnce
+from modelgauge.errors import InvalidOptionError
+
+_COMMAND = (
+    "-P",
+    "-m",
+    "modelgauge.workers",
+)  # -P: nothing in the working directory is taken for a module of ours
+_CHUNK = 1 << 18
+
+
+class Processes:
+    """Starts processes, which end with this one: their input ends then.
+
+    Args:
+        workers: how many; None for one for each processor.
+    """
+
+    hands_secrets = True
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = self.least = workers or os.cpu_count() or 1
+        if self.workers < 1:
+            raise InvalidOptionError("There is no run without workers.", fix="Give --workers 1 or more.")
+        self._shown = ShownOnce()
+
+    async def start(self) -> "ProcessLink":
+        """Start a process, apart from the terminal: Ctrl-C is for the driver alone."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *_COMMAND,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=_CHUNK,
+            start_new_session=True,
+        )
+        return ProcessLink(process, self._shown)
+
+    async def close(self) -> None:
+        """Nothing is shared."""
+
+
+class ProcessLink:
+    """A process and its pipes.
+
+    Args:
+        process: was started.
+        shown: knows what other workers wrote.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, shown: ShownOnce) -> None:
+        self._process, self._shown = process, shown
+        self.name = f"Worker process {process.pid}"
+        if process.stdin is None or process.stdout is None or process.stderr is None:
+            raise TypeError(process)
+        self._in, self._out, self._err = process.stdin, process.stdout, process.stderr
+        self._copying = asyncio.get_running_loop().create_task(self._copy())
+
+    async def send(self, lines: bytes) -> None:
+        """Write lines into its input."""
+        with suppress(ConnectionError):  # it has ended: `receive` says so
+            self._in.write(lines)
+            await self._in.drain()
+
+    async def receive(self) -> bytes:
+        """Lines of its output, maybe a torn one at the end."""
+        return await self._out.read(_CHUNK)
+
+    async def end(self) -> None:
+        """Kill it, unless it has ended, and wait for its end."""
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
+        await self._copying
+        self._in.close()
+
+    def why_ended(self) -> str:
+        """By what signal, or with what exit code."""
+        code = self._process.returncode or 0
+        if code < 0:
+            return f"by signal {-code} ({signal.Signals(-code).name})"
+        return f"with exit code {code}"
+
+    async def _copy(self) -> None:
+        """Show what it writes to its stderr, and what its code prints."""
+        while line := await self._line():
+            if self._shown.is_new(self, line):
+                sys.stderr.write(line)
+
+    async def _line(self) -> str:
+        try:
+            line = await self._err.readuntil()
+        except asyncio.IncompleteReadError as ended:
+            line = ended.partial
+        except asyncio.LimitOverrunError:
+            line = await self._err.read(_CHUNK)
+        return line.decode(errors="replace")

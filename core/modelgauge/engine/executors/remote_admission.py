@@ -1,0 +1,170 @@
+"""How the calls of a worker are let in: it asks the driver, where the limits of the whole run are.
+
+So a cap, a rate or a place is the same for a run in one process and in many. What is known of a server that refuses
+too many calls stays here: how long this worker's calls wait before they are sent again.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+from modelgauge.data.responses import Usage
+from modelgauge.engine.bookkeeping.failures import message_of
+from modelgauge.engine.bookkeeping.tally import Tally, current_tally
+from modelgauge.engine.calls.limits import Limiter, Outcome
+from modelgauge.engine.calls.services import Services
+from modelgauge.engine.calls.waiting import Pauses, Server
+from modelgauge.errors import RunStoppedError
+from modelgauge.interfaces.sut import ErrorClass, Fatal, Retry
+
+Tell = Callable[..., None]
+"""Sends a message to the driver: its kind and fields."""
+
+
+class Calls:
+    """The calls of a worker that the driver has been asked about.
+
+    Args:
+        tell: sends a message to the driver.
+        work_of: the number of the work that a tally counts.
+    """
+
+    def __init__(self, tell: Tell, work_of: Callable[[Tally], int]) -> None:
+        self.tell, self._work_of = tell, work_of
+        self._numbers = count()
+        self._asked: dict[int, asyncio.Future[int]] = {}
+
+    def work(self) -> int:
+        """The number of the work that is done in this task."""
+        return self._work_of(current_tally.get())
+
+    async def ask(self, target: int) -> tuple[int, int]:
+        """Wait until a call may be sent; return its number, and how many the target has answered by now.
+
+        Raises:
+            RunStoppedError: no call may be sent any more.
+        """
+        number = next(self._numbers)
+        answer = self._asked[number] = asyncio.get_running_loop().create_future()
+        self.tell("enter", number, target, self.work())
+        try:
+            return number, await answer
+        except asyncio.CancelledError:
+            self.tell("withdraw", number)
+            raise
+        finally:
+            del self._asked[number]
+
+    def let_in(self, number: int, answers: int) -> None:
+        """The driver lets a call in."""
+        if (asked := self._asked.get(number)) is not None and not asked.done():
+            asked.set_result(answers)
+
+    def refuse(self, number: int, problem: str, fix: str) -> None:
+        """The driver lets no call in any more."""
+        if (asked := self._asked.get(number)) is not None and not asked.done():
+            asked.set_exception(RunStoppedError(problem, fix=fix))
+
+
+class RemoteAdmission:
+    """Lets attempts of one target in where the driver does.
+
+    Args:
+        uid: of the target.
+        target: its number.
+        services: what the worker's calls share.
+        calls: of the worker.
+    """
+
+    def __init__(self, uid: str, target: int, services: Services, calls: Calls) -> None:
+        options = services.options
+        self._target, self._calls = target, calls
+        self._numbers: dict[asyncio.Task[Any] | None, int] = {}
+        self._answered: set[int] = set()
+        self.limiter: Limiter = _Noted(self._note)
+        self.pauses = Pauses(services.sleep)
+        self.server = Server(uid, options.call_timeout, options.first_patience, self.pauses, services.clock)
+        self.dead: RunStoppedError | None = None
+        services.waits.add(self.pauses)
+
+    async def enter(self, check: Callable[[], None] | None = None) -> None:
+        """Wait until the driver lets an attempt in."""
+        number, answers = await self._calls.ask(self._target)
+        self.server.answers = max(self.server.answers, answers)
+        self._numbers[asyncio.current_task()] = number
+        if check is None:
+            return
+        try:
+            check()
+        except BaseException:
+            self.leave(Outcome.other, 0.0)
+            raise
+
+    def leave(self, outcome: Outcome | None, seconds: float) -> None:
+        """End an attempt."""
+        number = self._numbers.pop(asyncio.current_task())
+        answered = number in self._answered
+        self._answered.discard(number)
+        self._tell("left", number, None if outcome is None else outcome.value, seconds, answered)
+
+    def succeeded(self, begun: float) -> None:
+        """Note an attempt that was answered."""
+        self.server.answered(begun)
+        self._answered.add(self._numbers[asyncio.current_task()])
+
+    def failed(self, verdict: ErrorClass, error: Exception) -> None:
+        """Note an attempt that failed."""
+        self._tell("failed", self._number(), _plain(verdict), message_of(error))
+
+    def stop_at_limit(self, verdict: Retry, error: Exception) -> None:
+        """Ask to end the use of an object whose rate limit lasts longer than a call may."""
+        self._tell("limited", self._number(), _plain(verdict), message_of(error))
+
+    def settle(self, usage: Usage | None) -> None:
+        """Count what a paid call cost."""
+        told = None if usage is None else usage.model_dump(exclude_none=True)
+        self._tell("settle", self._target, self._calls.work(), told)
+
+    def notes(self) -> Iterator[str]:
+        """Nothing: what there is to say the driver knows."""
+        return iter(())
+
+    def _note(self, outcome: Outcome) -> None:
+        self._tell("note", self._number(), outcome.value)
+
+    def _number(self) -> int:
+        return self._numbers[asyncio.current_task()]
+
+    def _tell(self, kind: str, *fields: Any) -> None:
+        self._calls.tell(kind, *fields)
+
+
+class _Noted(Limiter):
+    """A limiter whose places the driver has."""
+
+    def __init__(self, note: Callable[[Outcome], None]) -> None:
+        super().__init__(1)
+        self._tell = note
+
+    def note(self, outcome: Outcome) -> None:
+        """Learn how an attempt ended whose place is kept for a while."""
+        self._tell(outcome)
+
+
+def _plain(verdict: ErrorClass) -> list[Any] | None:
+    """A verdict as JSON; infinity, which is none, as a text."""
+    if isinstance(verdict, Retry):
+        after = None if verdict.after is None else str(verdict.after)
+        return [after, verdict.rate_limited, verdict.unreachable]
+    return None if verdict is None else []
+
+
+def verdict_of(plain: list[Any] | None) -> ErrorClass:
+    """The verdict that a worker reported."""
+    if not plain:
+        return None if plain is None else Fatal()
+    after, rate_limited, unreachable = plain
+    return Retry(
+        after=None if after is None else float(after), rate_limited=rate_limited, unreachable=unreachable
+    )

@@ -1,0 +1,101 @@
+"""A work whose items are worked on by workers: what these are told of it, and what becomes of their records."""
+
+import hashlib
+import logging
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from modelgauge.config.run_options import RunOptions
+from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.data.items import TestItem
+from modelgauge.engine.bookkeeping.failures import StageError, exception_record
+from modelgauge.engine.executors.base import Executor
+from modelgauge.engine.executors.messages import Brief, packed
+from modelgauge.engine.executors.pool import Pool
+from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.engine.run_files.journal import line_of
+from modelgauge.engine.work import Work
+from modelgauge.errors import WorkerLostError
+from modelgauge.files.regular import bytes_of
+
+
+class RemoteWork:
+    """The items of a work, while workers work on them.
+
+    Args:
+        work: is done.
+        number: of the work.
+        pool: of the workers.
+        options: of the run.
+    """
+
+    def __init__(self, work: Work, number: int, pool: Pool, options: RunOptions) -> None:
+        self._work, self._number, self._pool = work, number, pool
+        self._redact = options.redactor.redact_json_text
+
+    async def recorded(self, index: int, item: TestItem) -> tuple[ItemRecord, bytes]:
+        """The record of an item without secrets, and its line in the journal, as `line_of` gives them.
+
+        Raises:
+            RunStoppedError: no call may be sent any more; the item is not done.
+        """
+        try:
+            line = await self._pool.line_of(self._number, index, item)
+        except WorkerLostError as error:
+            failure = StageError("sut", self._work.respondent.uid, error)
+            return line_of(exception_record(index, item, (), failure), self._work.test.uid, self._redact)
+        record = item_from_json(line, "What a worker sent")
+        # A worker redacts the secrets that it knows; those of this machine may be others.
+        return (record, line) if self._is_clean(line) else line_of(record, self._work.test.uid, self._redact)
+
+    def _is_clean(self, line: bytes) -> bool:
+        text = line.decode()
+        return self._redact(text) == text
+
+    async def notes(self) -> tuple[str, ...]:
+        """What the workers have to say of the work, for its record; all that they counted is in the tally then."""
+        return tuple(await self._pool.report(self._number))
+
+
+def briefed(
+    works: Iterable[tuple[Work, RunFolder, Mapping[str, Any]]],
+    options: RunOptions,
+    executor: Executor,
+    secrets: Mapping[str, str],
+) -> bytes:
+    """The message that says what workers work on.
+
+    Args:
+        works: each with the folder of its run, and the manifest.
+        options: of the run.
+        executor: starts the workers.
+        secrets: values by name.
+    """
+    listed = list(works)
+    manifests = tuple(options.redactor.redact_json(dict(manifest)) for _, _, manifest in listed)
+    journals = [work.respondent.journal for work, _, _ in listed]
+    brief = Brief(
+        works=manifests,
+        folders=tuple(str(folder.path.absolute()) for _, folder, _ in listed),
+        answers=tuple(None if one is None else str(one.path.absolute()) for one in journals),
+        data_dir=str(options.data_dir),
+        cache=options.cache,
+        files=hashes_of(manifests[0].get("inputs", {}).get("plugins", ())),
+        secrets=dict(secrets) if executor.hands_secrets else None,
+        path=tuple(sys.path) if executor.hands_secrets else None,
+        log_level=logging.getLogger("modelgauge").getEffectiveLevel(),
+    )
+    return packed("brief", body=brief.model_dump_json().encode())
+
+
+def hashes_of(plugins: Iterable[str]) -> dict[str, str]:
+    """SHA-256 of those plugins that are files; modules belong to a distribution, whose version counts."""
+    files = [one for one in plugins if Path(one).is_absolute()]
+    return {one: hash_of(Path(one)) for one in files}
+
+
+def hash_of(file: Path) -> str:
+    """SHA-256 of a file; a plain text where there is none."""
+    return hashlib.sha256(bytes_of(file)).hexdigest() if file.is_file() else "no such file"

@@ -1,0 +1,117 @@
+"""One worker as the driver knows it: what it works on, how fast it is, and the lines that wait to be sent."""
+
+import asyncio
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from modelgauge.engine.executors.base import Link
+from modelgauge.engine.executors.gate import Gate, Visits
+from modelgauge.engine.executors.messages import packed
+
+_WINDOW = 0.1  # seconds of which a speed is counted
+_AHEAD = 0.25  # seconds of work that a worker has before it
+_MOST = 256  # items
+
+
+@dataclass(slots=True, eq=False)
+class Assignment:
+    """An item that waits for a worker, or is with one.
+
+    Args:
+        work: number of the work.
+        index: the item's place in the test.
+        message: brings it to a worker.
+        record: the journal's line, once a worker has sent it.
+        lost: how many workers have died while they had it.
+    """
+
+    work: int
+    index: int
+    message: bytes
+    record: "asyncio.Future[bytes]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    lost: int = 0
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it may be what kills workers: then it is alone with the next one."""
+        return self.lost > 1
+
+
+class RemoteWorker:
+    """A worker.
+
+    Args:
+        link: leads to it.
+        gate: lets its calls in.
+
+    Attributes:
+        items: that it works on, by work and place.
+        visits: its calls.
+        is_ready: whether it has made its objects.
+        finished: how many items it has done.
+        reports: what it was asked to report, by work.
+    """
+
+    def __init__(self, link: Link, gate: Gate) -> None:
+        self.link, self.visits = link, Visits(gate)
+        self.items: dict[tuple[int, int], Assignment] = {}
+        self.is_ready = False
+        self.finished = 0
+        self.reports: dict[int, asyncio.Future[list[str]]] = {}
+        self._lines: list[bytes] = []
+        self._has_lines = asyncio.Event()
+        self._sender = asyncio.get_running_loop().create_task(self._send())
+        self._rate, self._since, self._counted = 0.0, monotonic(), 0
+
+    def tell(self, kind: str, *fields: Any, body: bytes = b"") -> None:
+        """Send a message; those of one turn of the loop go together."""
+        self.send(packed(kind, *fields, body=body))
+
+    def send(self, line: bytes) -> None:
+        """Send a line."""
+        self._lines.append(line)
+        self._has_lines.set()
+
+    async def _send(self) -> None:
+        while True:
+            await self._has_lines.wait()
+            self._has_lines.clear()
+            lines, self._lines = self._lines, []
+            await self.link.send(b"".join(lines))
+
+    def give(self, item: Assignment) -> None:
+        """Give it an item."""
+        self.items[item.work, item.index] = item
+        self.send(item.message)
+
+    def done(self, work: int, index: int) -> Assignment | None:
+        """Take an item from it that it is done with; None where nobody waits for that any more."""
+        self.finished += 1
+        self._counted += 1
+        now = monotonic()
+        if now - self._since > _WINDOW:
+            self._rate = self._counted / (now - self._since)
+            self._since, self._counted = now, 0
+        return self.items.pop((work, index), None)
+
+    def has_room(self, share: int) -> bool:
+        """Whether it can take another item.
+
+        Args:
+            share: items that it has at least, so that all places for calls are used.
+        """
+        if not self.is_ready or any(one.is_suspect for one in self.items.values()):
+            return False
+        return len(self.items) < min(_MOST, max(share, int(self._rate * _AHEAD)))
+
+    async def end(self) -> None:
+        """End it at once."""
+        self._sender.cancel()
+        await self.link.end()
+        await self.visits.lost()
+        for report in self.reports.values():
+            if not report.done():
+                report.set_result([])

@@ -1,0 +1,36 @@
+"""The classes of an item's contexts: a context that is a model of the author's is JSON once it was written or sent."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from modelgauge.data.items import TestItem
+
+ContextClasses = tuple[Any, ...]
+"""The class of an item's own context, then those of its prompts; None for a context that is no model."""
+
+
+def context_classes(item: TestItem) -> ContextClasses | None:
+    """The classes of an item's contexts; None where no context is a model."""
+    contexts = [item.context, *[prompt.context for prompt in item.prompts]]
+    classes = tuple([_model(context) for context in contexts])
+    return classes if any(classes) else None
+
+
+def with_contexts(item: TestItem, classes: ContextClasses | None) -> TestItem:
+    """An item that was read from JSON, with its contexts as the objects that `make_test_items` put in."""
+    if classes is None:
+        return item
+    own, *of_prompts = classes
+    prompts = tuple(
+        prompt if cls is None else prompt.replaced(context=prompt.context_as(cls))
+        for prompt, cls in zip(item.prompts, of_prompts, strict=True)
+    )
+    context = item.context if own is None else item.context_as(own)
+    return item.replaced(prompts=prompts, context=context)
+
+
+def _model(context: Any) -> Any:
+    """The class of a context that is a model, so that it is read back as one."""
+    kind = type(context)
+    return kind if BaseModel in kind.__mro__ else None  # isinstance takes its time with models

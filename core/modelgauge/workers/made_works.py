@@ -1,0 +1,117 @@
+"""The works of a brief, with the objects that their manifests name; each is compared with what the driver has."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from modelgauge.api import Runner
+from modelgauge.config.entry_points import DISTRIBUTION, installed_version
+from modelgauge.config.run_options import OPTIONS, RunOptions
+from modelgauge.config.secrets import SecretStore
+from modelgauge.config.settings import load_settings
+from modelgauge.engine.executors.messages import Brief
+from modelgauge.engine.executors.remote_work import hash_of
+from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.engine.run_files.manifest import versions_of
+from modelgauge.engine.work import Respondent, Work
+from modelgauge.errors import RunStoppedError
+from modelgauge.interfaces.identity import Initialization
+from modelgauge.metrics.judges import judging_by_default
+from modelgauge.plugins.resolution import Resolver
+from modelgauge.rerun.original import Names, OriginalRun
+
+_SAME = "Install the same version everywhere."
+
+
+class Made(NamedTuple):
+    """The works, and the options of their run."""
+
+    works: list[Work]
+    options: RunOptions
+
+
+def made_works(brief: Brief) -> Made:
+    """Make the objects of all works, each named object once.
+
+    Raises:
+        ModelGaugeError: one cannot be made, or is not what the driver has.
+    """
+    if brief.path is not None:
+        sys.path[:] = brief.path
+    _check_files(brief.files)
+    originals = [
+        OriginalRun(RunFolder(Path(folder)), work)
+        for folder, work in zip(brief.folders, brief.works, strict=True)
+    ]
+    runner = _runner(brief, originals)
+    resolver = runner.resolver()
+    works = []
+    with judging_by_default(originals[0].described.inputs.judge):
+        for original, answers in zip(originals, brief.answers, strict=True):
+            works.append(_work(original, answers, runner, resolver))
+    _check_versions(brief, resolver)
+    for original, work in zip(originals, works, strict=True):
+        original.check_unchanged(work, runner.options.redactor)
+    return Made(works, runner.options)
+
+
+def _runner(brief: Brief, originals: list[OriginalRun]) -> Runner:
+    described = [one.described for one in originals]
+    settings = load_settings(plugins=described[0].inputs.plugins, data_dir=brief.data_dir)
+    recorded = described[0].run_options()
+    options = {
+        name: getattr(recorded, name) for name in OPTIONS if name not in ("data_dir", "runs_dir", "cache")
+    }
+    pins = {
+        f"{one.test_uid.partition('?')[0]}:{key}": version
+        for one in described
+        for key, version in one.dependency_versions.items()
+    }
+    return Runner(
+        brief.data_dir,
+        settings=settings,
+        secrets=SecretStore(file=settings.secrets_file, given=brief.secrets),
+        dependencies=described[0].inputs.dependencies,
+        dependency_versions=pins,
+        **{**options, "cache": brief.cache, "executor": "local", "workers": None, "progress": False},
+    )
+
+
+def _work(original: OriginalRun, answers: str | None, runner: Runner, resolver: Resolver) -> Work:
+    described = original.described
+    goldens = original.goldens(Names())
+    test = described.test_uid if goldens is None else goldens.test(runner.plugins(), runner.secrets)
+    if answers is None:
+        made = resolver.works([test], [described.sut_uid])[0]
+        return replace(made, respondent=replace(made.respondent, label=described.sut_label))
+    respondent = Respondent(
+        uid=described.sut_uid,
+        initialization=Initialization.load(described.sut_initialization),
+        label=described.sut_label,
+        journal=RunFolder(Path(answers)),
+    )
+    return resolver.answered(test, respondent)
+
+
+# --- whether all is as the driver has it ------------------------------------------------------------------------------
+
+
+def _check_files(files: dict[str, str]) -> None:
+    for file, digest in files.items():
+        if hash_of(Path(file)) != digest:
+            raise RunStoppedError(
+                f"the plugin file {file} is not the one that the driver has.",
+                fix="Put the same file under the same path everywhere.",
+            )
+
+
+def _check_versions(brief: Brief, resolver: Resolver) -> None:
+    manifest = brief.works[0]
+    there = {DISTRIBUTION: manifest.get("modelgauge"), **manifest.get("plugins", {})}
+    here = {DISTRIBUTION: installed_version(DISTRIBUTION) or None, **versions_of(resolver.distributions)}
+    for name, version in there.items():
+        if here.get(name) != version:
+            raise RunStoppedError(
+                f"it has {name} {here.get(name) or '(not installed)'}, the driver has {version}.", fix=_SAME
+            )

@@ -1,0 +1,217 @@
+"""What a worker does: it makes the objects of a brief, works on items as they come, and sends their records.
+
+Executors of plugins call `serve` in their workers, with their own way to carry lines.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from modelgauge.data.items import TestItem
+from modelgauge.engine.bookkeeping.tally import Tally, current_tally
+from modelgauge.engine.calls.call import Target
+from modelgauge.engine.calls.services import Services
+from modelgauge.engine.executors.messages import END, Brief, packed, unpacked
+from modelgauge.engine.executors.remote_admission import Calls, RemoteAdmission
+from modelgauge.engine.items.contexts import with_contexts
+from modelgauge.engine.run_files.journal import line_of
+from modelgauge.engine.switchboard import Switchboard
+from modelgauge.engine.work import numbered_owners
+from modelgauge.errors import DefinitionError, ModelGaugeError
+from modelgauge.workers.made_works import Made, made_works
+from modelgauge.workers.telling import Counts, log_to, quiet
+
+if TYPE_CHECKING:
+    from modelgauge.engine.items.item import ItemWorker
+
+Send = Callable[[bytes], object]
+"""Sends whole lines to the driver; called in any thread, and never waits."""
+
+
+async def serve(receive: Callable[[], Awaitable[bytes]], send: Send) -> None:
+    """Work for a driver, until it says that there is no more work, or is gone.
+
+    Args:
+        receive: waits for lines of the driver; `b""` once it is gone.
+        send: sends lines to it.
+    """
+
+    def tell(kind: str, *fields: Any) -> None:
+        send(packed(kind, *fields))
+
+    inbox = _Inbox(receive)
+    first = await inbox.next()
+    if first is None:
+        return
+    brief = Brief.model_validate_json(unpacked(first)[2])
+    try:
+        with quiet():
+            made = made_works(brief)
+    except ModelGaugeError as error:
+        tell("refused", error.problem, error.fix)
+        return
+    log_to(tell, brief.log_level)
+    await _Serving(made, send, tell).work(inbox)
+
+
+class _Inbox:
+    """Lines of the driver, one by one."""
+
+    def __init__(self, receive: Callable[[], Awaitable[bytes]]) -> None:
+        self._receive = receive
+        self._lines: list[bytes] = []
+        self._rest = b""
+
+    async def next(self) -> bytes | None:
+        """The next line; None once the driver is gone."""
+        while not self._lines:
+            data = await self._receive()
+            if not data:
+                return None
+            *lines, self._rest = (self._rest + data).split(END)
+            self._lines = lines[::-1]
+        return self._lines.pop()
+
+
+class _ToDriver:
+    """A journal whose lines are sent: the writer appends them once the calls of their items are committed."""
+
+    size = 0
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    def append(self, data: bytes) -> None:
+        """Send whole lines."""
+        self._send(data)
+
+
+class _Serving:
+    """The works of a worker, while it works.
+
+    Args:
+        made: the works.
+        send: sends lines to the driver.
+        tell: sends a message.
+    """
+
+    def __init__(self, made: Made, send: Send, tell: Callable[..., None]) -> None:
+        self._made, self._tell = made, tell
+        self._journal = _ToDriver(send)
+        self._tallies = [Tally() for _ in made.works]
+        self._calls = Calls(tell, lambda tally: [id(one) for one in self._tallies].index(id(tally)))
+        self._numbers = {id(owner): number for number, owner in enumerate(numbered_owners(made.works))}
+        self._workers: list[ItemWorker] = []
+        self._targets: list[list[Target]] = []
+        self._tasks: dict[tuple[int, int], asyncio.Task[None]] = {}
+        self._board: Switchboard
+
+    async def work(self, inbox: _Inbox) -> None:
+        """Work until there is no more."""
+        works, options = self._made
+        called = [one for work in works for one in work.called()]
+        async with Switchboard(options, called, self._broken, self._entrance) as board:
+            self._board = board
+            for work, tally in zip(works, self._tallies, strict=True):
+                self._workers.append(await board.worker(work, tally))
+                self._targets.append(board.targets_of(work))
+            board.services.writer.before_each_group(Counts(self._tallies, self._tell).tell)
+            self._tell("ready", await self._unopened())
+            try:
+                while (line := await inbox.next()) is not None:
+                    kind, fields, body = unpacked(line)
+                    if kind == "end":
+                        break
+                    self._hear(kind, fields, body)
+            finally:
+                await self._end_tasks()
+
+    async def _unopened(self) -> list[tuple[int, str, str]]:
+        """Open all objects; the numbers of those that cannot be opened, and why."""
+        opened = [(target, await self._board.open(target)) for target in dict.fromkeys(self._all_targets())]
+        return [(self._number(one), why.problem, why.fix) for one, why in opened if why is not None]
+
+    def _all_targets(self) -> list[Target]:
+        return list(chain.from_iterable(self._targets))
+
+    def _number(self, target: Target) -> int:
+        return self._numbers[id(target.owner)]
+
+    def _entrance(self, owner: Any, services: Services) -> RemoteAdmission:
+        return RemoteAdmission(owner.uid, self._numbers[id(owner)], services, self._calls)
+
+    def _broken(self, error: ModelGaugeError) -> None:
+        self._tell("broken", error.problem, error.fix)
+
+    def _hear(self, kind: str, fields: list[Any], body: bytes) -> None:
+        if kind == "item":
+            self._begin((fields[0], fields[1]), self._item(*fields, body=body))
+        elif kind == "go":
+            self._calls.let_in(*fields)
+        elif kind == "refuse":
+            self._calls.refuse(*fields)
+        elif kind == "drop" and (dropped := self._tasks.get((fields[0], fields[1]))) is not None:
+            dropped.cancel()
+        elif kind == "halt":
+            self._halt(*fields)
+        elif kind == "report":
+            self._begin((fields[0], -1), self._report(*fields))
+
+    def _begin(self, key: tuple[int, int], work: Any) -> None:
+        task = self._tasks[key] = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(lambda _: self._tasks.pop(key, None))
+
+    async def _item(self, work: int, index: int, classes: Any, *, body: bytes) -> None:
+        """Work on an item, and send its record once its calls are committed."""
+        writer, uid = self._board.services.writer, self._made.works[work].test.uid
+        current_tally.set(self._tallies[work])
+        try:
+            item = with_contexts(TestItem.model_validate_json(body), _loaded(classes))
+            record = await self._workers[work].process(index, item)
+        except ModelGaugeError as error:
+            self._tell("stopped", work, index, error.problem, error.fix)
+            return
+        if writer.is_crowded:
+            await writer.room()
+        _, line = line_of(record, uid, self._made.options.redactor.redact_json_text)
+        writer.append(self._journal, packed("record", work, index, body=line[:-1]), lambda _: None)
+
+    def _halt(self, target: int | None) -> None:
+        """Let the calls of a target go on that wait to be sent again, or all: the driver refuses them."""
+        if target is None:
+            self._board.services.give_up_waiting()
+        for one in self._all_targets():
+            if self._number(one) == target:
+                one.admission.pauses.give_up()
+
+    async def _report(self, work: int) -> None:
+        """Say all that there is to say of a work; what was counted is told with the last group that is written."""
+        await self._board.services.writer.drained()
+        notes = dict.fromkeys(note for target in self._targets[work] for note in target.notes())
+        self._tell("reported", work, list(notes))
+
+    async def _end_tasks(self) -> None:
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._made.options.grace)
+
+
+def _loaded(classes: Any) -> Any:
+    """The classes of contexts, by the names of their modules and their own."""
+    return classes and tuple([None if one is None else _class_of(*one) for one in classes])
+
+
+def _class_of(module: str, name: str) -> Any:
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is None:
+        raise DefinitionError(
+            f"The context of an item is a {name} of {module}, which workers do not find.",
+            fix="Define the class at the top of the module of its test, or use --executor local.",
+        )
+    return found
