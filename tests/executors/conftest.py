@@ -1,0 +1,48 @@
+"""Fixtures for runs on several processes: a plugin file, whose SUT logs its calls."""
+
+from pathlib import Path
+
+import pytest
+
+from modelgauge import run_test
+from modelgauge.config.settings import load_settings
+
+PLUGIN = Path(__file__).with_name("counted_plugin.py")
+
+
+class Counting:
+    """Runs of the plugin's test on its SUT, which logs its calls in the folder.
+
+    Args:
+        folder: of the log, and of the data.
+    """
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def name(self, **options):
+        return "&".join(
+            [f"counted?folder={self.folder}", *(f"{key}={value}" for key, value in options.items())]
+        )
+
+    def run(self, test="words", *, options=(), **run_options):
+        """Run it on two processes, if nothing else is said."""
+        settings = load_settings(plugins=[str(PLUGIN)])
+        usual = {"executor": "processes", "workers": 2, "data_dir": self.folder, "settings": settings}
+        return run_test(test, self.name(**dict(options)), **{**usual, **run_options})
+
+    def calls(self, what="begin"):
+        """Process and prompt of each call that was logged."""
+        log = self.folder / "calls"
+        lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+        return [line.split("\t")[1:] for line in lines if line.startswith(what)]
+
+    @staticmethod
+    def items_of(record):
+        """The items of a run as JSON, in the order of the test."""
+        return [one.model_dump_json() for one in sorted(record.iter_items(), key=lambda item: item.index)]
+
+
+@pytest.fixture
+def counting(tmp_path):
+    return Counting(tmp_path)

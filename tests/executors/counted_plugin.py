@@ -1,0 +1,154 @@
+"""A plugin for runs on several processes: items with contexts, and a SUT that logs each call."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+import warnings
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from modelgauge import (
+    InjectSecret,
+    OptionalSecret,
+    PromptResponseSUT,
+    PromptResponseTest,
+    PromptWithContext,
+    Retry,
+    SecretDescription,
+    SUTCompletion,
+    SUTResponse,
+    TestItem,
+    Usage,
+    hookimpl,
+)
+
+
+class Expected(BaseModel):
+    """A context that is a model."""
+
+    word: str
+
+
+class Key(OptionalSecret):
+    @classmethod
+    def description(cls) -> SecretDescription:
+        return SecretDescription("counted", "key", "Any text.")
+
+
+class Words(PromptResponseTest):
+    """Asks `word 0`, `word 1`, …; as many as `different` of them are different."""
+
+    def __init__(self, uid: str, number: int = 40, different: int = 10_000) -> None:
+        super().__init__(uid)
+        self.number, self.different = number, different
+
+    def make_test_items(self, dependencies):
+        for n in range(self.number):
+            word = f"word {n % self.different}"
+            prompt = PromptWithContext(word, context=Expected(word=word))
+            yield TestItem([prompt], context={"n": n}, id=f"item {n}")
+
+    def measure_quality(self, item):
+        expected = item.interactions[0].prompt.context.word
+        return {"right": item.text == expected.upper(), "length": len(item.text)}
+
+
+class Counted(PromptResponseSUT):
+    """Answers in capitals, and logs each call: its process and its prompt."""
+
+    def __init__(
+        self,
+        uid: str,
+        folder: str,
+        seconds: float = 0.0,
+        busy: float = 0.0,
+        kills: str = "",
+        slow: int = 0,
+        price: float = 0.0,
+        mood: str = "",
+        key: Key | None = None,
+    ) -> None:
+        super().__init__(uid)
+        self.folder, self.seconds, self.busy, self.kills = Path(folder), seconds, busy, kills
+        self.slow, self.price, self.mood, self.key = slow, price, mood, key
+        self.is_slow = False
+
+    async def open(self) -> None:
+        if self.mood == "unopened":
+            raise OSError("there is no model here")
+        if self.slow and _is_worker():
+            try:
+                (self.folder / "slow").touch(exist_ok=False)
+                self.is_slow = True
+            except FileExistsError:
+                pass
+        if self.mood == "noisy":
+            warnings.warn("the model is old", stacklevel=1)
+            sys.stdout.write("loaded\n")
+
+    def translate_text_prompt(self, prompt):
+        return prompt.text
+
+    async def evaluate(self, request: str) -> str:
+        self._log("begin", request)
+        if self.kills == request:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.mood == "failing":
+            raise ValueError("no answer")
+        if self.mood == "limited" and request.endswith("7") and not (self.folder / request).exists():
+            (self.folder / request).touch()
+            raise _LimitedError
+        end = time.perf_counter() + self.busy
+        while time.perf_counter() < end:
+            pass
+        await asyncio.sleep(self.slow if self.is_slow else self.seconds)
+        self._log("end", request)
+        return f"{request.upper()}{self.key and self.key.value}" if self.mood == "leaky" else request.upper()
+
+    def classify_error(self, error):
+        return Retry(rate_limited=True) if isinstance(error, _LimitedError) else None
+
+    def translate_response(self, request, response):
+        usage = Usage(input_tokens=2, output_tokens=3, cost_usd=self.price) if self.price else None
+        return SUTResponse([SUTCompletion(response)], usage=usage)
+
+    def _log(self, what: str, request: str) -> None:
+        with (self.folder / "calls").open("a") as log:
+            log.write(f"{what}\t{os.getpid()}\t{request}\n")
+
+
+class _LimitedError(Exception):
+    pass
+
+
+class Heavy(Counted):
+    """The same in a plain method, which holds the interpreter."""
+
+    def evaluate(self, request: str) -> str:
+        self._log("begin", request)
+        end = time.process_time() + self.busy
+        while time.thread_time() and time.process_time() < end:
+            pass
+        return request.upper()
+
+
+def _is_worker() -> bool:
+    return "modelgauge.workers" in " ".join(sys.orig_argv)
+
+
+if os.environ.get("COUNTED_PLUGIN_BREAKS") and _is_worker():
+    raise RuntimeError("this plugin does not like workers")
+
+
+@hookimpl
+def modelgauge_register_tests(register):
+    register("words", Words)
+
+
+@hookimpl
+def modelgauge_register_suts(register):
+    register("counted", Counted, key=InjectSecret(Key))
+    register("heavy", Heavy, key=InjectSecret(Key))
