@@ -9,6 +9,7 @@ from modelgauge.config.run_options import RunOptions
 from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.failures import message_of
 from modelgauge.engine.calls.budget import Rate, tokens_of
+from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.limits import AdaptiveLimiter, Limiter, Outcome
 from modelgauge.engine.calls.services import Services
 from modelgauge.engine.calls.traits import JudgeSUTs, Owner, limiter_of
@@ -217,6 +218,13 @@ class Admission:
         if self._first_calls is not None:
             self._first_calls.end()
             self._first_calls = None
+
+
+def entrance_of(owner: Owner, services: Services, judge_suts: JudgeSUTs | None, *, batched: bool) -> Entrance:
+    """What stands before the calls of an object; arguments as of `Admission`."""
+    if services.entrances is not None:
+        return services.entrances(owner, services)
+    return Admission(owner, services, judge_suts, batched=batched)
 
 
 class FirstCalls:

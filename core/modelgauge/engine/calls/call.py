@@ -24,7 +24,7 @@ from modelgauge.engine.bookkeeping.app_trace import (
 )
 from modelgauge.engine.bookkeeping.failures import add_note, message_of
 from modelgauge.engine.bookkeeping.tally import CallTally
-from modelgauge.engine.calls.admission import Admission
+from modelgauge.engine.calls.admission import entrance_of
 from modelgauge.engine.calls.batches import BatchCollector
 from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.limits import Outcome
@@ -119,10 +119,7 @@ class Target:
     @cached_property
     def admission(self) -> Entrance:
         """Lets attempts in and out."""
-        owner = self.owner
-        if self.services.entrances is not None:
-            return self.services.entrances(owner, self.services)
-        return Admission(owner, self.services, self._judge_suts, batched=is_batched(owner))
+        return entrance_of(self.owner, self.services, self._judge_suts, batched=is_batched(self.owner))
 
     def notes(self) -> Iterator[str]:
         """What the record shall say of the calls."""
