@@ -10,7 +10,7 @@ from modelgauge.cache.keys import KeyMaker
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.base import Frozen
 from modelgauge.data.items import PromptWithContext, TestItem
-from modelgauge.data.prompts import AnyPrompt
+from modelgauge.data.prompts import AnyPrompt, prompt_text
 from modelgauge.data.responses import SUTResponse
 from modelgauge.data.results import CallCounts
 from modelgauge.engine.bookkeeping.app_trace import AppReport, without_report
@@ -29,6 +29,7 @@ from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.sut import PromptResponseSUT, request_for
 
 _MOST_REASONS = 3
+_CHARACTERS_OF_A_TOKEN = 4
 
 Kept = Callable[[str], str | None]
 """Gives the stored text under a digest; None where there is none."""
@@ -49,6 +50,7 @@ class Plan(Frozen):
             that is asked for. Questions that judges ask are not among them.
         unsent: annotator calls among these that send nothing themselves: of judges, who ask SUTs, and of metrics
             that cost nothing.
+        prompt_tokens: about how many tokens the SUT's calls to be paid send: a quarter of the characters, as in English.
         cost_usd: what the SUT expects the calls to cost, where it knows its prices.
         failing: items that would fail, as far as can be seen without a call: no request can be made of them.
         reasons: why, the first few different ones.
@@ -61,6 +63,7 @@ class Plan(Frozen):
     sut_calls: CallCounts
     annotator_calls: CallCounts
     unsent: int = 0
+    prompt_tokens: int = 0
     cost_usd: float | None = None
     failing: int = 0
     reasons: tuple[str, ...] = ()
@@ -161,6 +164,7 @@ class _Counting:
     judged: Mapping[str, _Calls]
     items: int = 0
     failing: int = 0
+    characters: int = 0
     cost: float | None = 0.0
     reasons: dict[str, None] = field(default_factory=dict)
     is_sound: bool = True
@@ -205,6 +209,7 @@ class _Counting:
         for its, request in requests:
             paid, known = self.asked.look_up(request, its)
             if paid:
+                self.characters += len(prompt_text(prompt))
                 self._add_cost(request)
             found.append((request, known))
         return found
@@ -258,7 +263,9 @@ class _Counting:
                 for name, calls in self.judged.items()
                 if self.work.annotators[name].is_cheap or self.work.judge_suts.get(name)
             ),
+            prompt_tokens=-(-self.characters // _CHARACTERS_OF_A_TOKEN),
             cost_usd=self.cost,
             failing=self.failing,
             reasons=tuple(self.reasons),
         )
+

@@ -33,7 +33,7 @@ def render_plans(plans: Sequence[Plan], style: Style, redact: Callable[[str], st
         row += _cells(plan.annotator_calls) if judged else []
         rows.append([*row, *([dollars(plan.cost_usd)] if priced else [])])
     page.add_table(rows, head, folds={"Test": 8, "SUT": 8}, right=head[2:])
-    page.add(_sum(plans))
+    page.add(sum_of_plans(plans))
     for plan in plans:
         if plan.failing:
             page.add(
@@ -49,11 +49,15 @@ def _cells(calls: CallCounts) -> list[str]:
     return [f"{calls.paid:,}", f"{calls.cached:,}"]
 
 
-def _sum(plans: Sequence[Plan]) -> str:
+def sum_of_plans(plans: Sequence[Plan]) -> str:
+    """What runs would take together, as a sentence."""
     calls = sum(plan.sut_calls.paid + plan.annotator_calls.paid - plan.unsent for plan in plans)
+    tokens = sum(plan.prompt_tokens for plan in plans)
+    sent = f", prompts of about {counted(tokens, 'token')}" if tokens else ""
+    to_pay = f"To pay: {counted(calls, 'call')}{sent}"
     costs = [plan.cost_usd for plan in plans if plan.sut_calls.paid]
     known = [cost for cost in costs if cost is not None]
     if not known:
-        return f"To pay: {counted(calls, 'call')}{'; what they cost is not known' if calls else ''}."
+        return f"{to_pay}{'; what they cost is not known' if calls else ''}."
     more = " and what SUTs without known prices ask" if len(known) < len(costs) else ""
-    return f"To pay: {counted(calls, 'call')}; about {dollars(sum(known))}{more}."
+    return f"{to_pay}; about {dollars(sum(known))}{more}."

@@ -32,6 +32,7 @@ def test_requests_that_tests_share_are_paid_once(make_test, make_sut, runner):
     suts = [make_sut(uid="x"), make_sut(uid="y")]
     plans = runner().plan(tests, suts)
     assert [(one.sut_calls.paid, one.sut_calls.cached) for one in plans] == [(2, 1), (2, 1), (1, 1), (1, 1)]
+    assert [one.prompt_tokens for one in plans] == [1, 1, 1, 1]  # of one or two characters
     records = runner().run(tests, suts)
     assert [one.counts.sut_calls.paid + one.counts.sut_calls.cached for one in records] == [3, 3, 2, 2]
     assert sum(one.counts.sut_calls.paid for one in records) == sum(one.sut_calls.paid for one in plans)
