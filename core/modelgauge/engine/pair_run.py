@@ -187,6 +187,7 @@ class PairRun:
 
     def abandon(self) -> None:
         """Wait no longer for the items under way, nor for the test to make items or a result."""
+        self.stop()  # a second Ctrl-C can come before the first one did that
         self._abandoned = True
         if (self._workers is None or not self._workers.abandon()) and self._authors_task is not None:
             self._authors_task.cancel()
@@ -271,7 +272,6 @@ class PairRun:
         except asyncio.CancelledError:
             if not self._abandoned:
                 raise
-            self.cancelled = True
         except Exception as error:  # noqa: BLE001  whatever an author's code raises is data
             self._fail(stage, error)
         return None

@@ -4,6 +4,7 @@
 import asyncio
 import gc
 import os
+import signal
 import sys
 import threading
 
@@ -24,6 +25,7 @@ from modelgauge import (
 )
 from modelgauge.cache.store import DiskCache
 from modelgauge.config.secrets import SecretStore
+from modelgauge.engine.calls.services import Services
 from modelgauge.engine.run_files.folder import RunFolder, refused
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import DefinitionError
@@ -652,6 +654,18 @@ def test_a_run_that_is_cancelled_twice_leaves_nothing_behind(make_test, runner, 
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(main())
+    (folder,) = (run_folder / "runs").iterdir()
+    assert load_record(folder).cancelled
+
+
+def test_a_second_ctrl_c_before_anything_is_stopped_is_recorded(make_test, run, run_folder, monkeypatch):
+    async def ask(text):
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Services, "stop", lambda *_: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        run(make_test(2), FunctionSUT("sut", ask))
     (folder,) = (run_folder / "runs").iterdir()
     assert load_record(folder).cancelled
 
