@@ -63,6 +63,12 @@ class App:
         self.given |= given
         vars(self).pop("settings", None)
 
+    def add_plugins(self, plugins: Iterable[str]) -> None:
+        """Load local plugins too, also where the command itself is a plugin's, for which others were loaded already."""
+        self.local_plugins.extend(plugins)
+        vars(self).pop("plugins", None)
+        self.configure()
+
     @cached_property
     def settings(self) -> Settings:
         """The settings of the file, the environment and the command line.

@@ -29,7 +29,8 @@ _OF_RUNS: dict[str, str] = {"sample": _ITEMS, "results": _ITEMS, "calls": CALLS,
 
 
 def _add_plugins(ctx: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:
-    ctx.ensure_object(App).local_plugins.extend(value)
+    if value:
+        ctx.ensure_object(App).add_plugins(value)
 
 
 def _set_log_level(_: click.Context, __: click.Parameter, value: str | None) -> None:

@@ -50,7 +50,7 @@ class Plan(Frozen):
             that is asked for. Questions that judges ask are not among them.
         unsent: annotator calls among these that send nothing themselves: of judges, who ask SUTs, and of metrics
             that cost nothing.
-        prompt_tokens: about how many tokens the SUT's calls to be paid send: a quarter of the characters, as in English.
+        prompt_tokens: about how many tokens of prompts are sent to the SUT: a quarter of the characters, as in English.
         cost_usd: what the SUT expects the calls to cost, where it knows its prices.
         failing: items that would fail, as far as can be seen without a call: no request can be made of them.
         reasons: why, the first few different ones.
@@ -268,4 +268,3 @@ class _Counting:
             failing=self.failing,
             reasons=tuple(self.reasons),
         )
-

@@ -12,7 +12,11 @@ from modelgauge_workbench.workbench import workbench_of
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-ROOMS = (("Runs", "/runs"), ("Ratings", "/ratings"))
+ROOMS = (
+    ("Runs", "/runs"),
+    ("Ratings", "/ratings"),
+    ("Start a run", "/starts"),
+)
 """What the head of each page leads to: names and addresses."""
 
 

@@ -77,7 +77,8 @@ def serve(
     made = None
     if host not in LOOPBACK and token is None:
         token = made = Access.new_token()
-    workbench = Workbench(folders, redact=app.redact, read_only=read_only)
+    arguments = [part for one in app.local_plugins for part in ("--plugin", one)]
+    workbench = Workbench(folders, app.plugins, arguments=arguments, redact=app.redact, read_only=read_only)
     address = _address(host, listening)
     app.show(f"The workbench is at {address}")
     if made is not None:  # past `app.show`, which would hide a secret

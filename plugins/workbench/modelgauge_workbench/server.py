@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from modelgauge_workbench.safety import Access
     from modelgauge_workbench.workbench import Workbench
 
-ROOMS = ("runs", "people")
+ROOMS = (
+    "runs",
+    "people",
+    "starts",
+)
 """The packages that have pages: each has a module `pages` with `routes`."""
 _LARGEST_BODY = 256 << 20
 _GRACE = 2  # seconds for answers under way when the server is stopped

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from modelgauge_workbench.index.index import Index
 from modelgauge_workbench.index.watch import Watcher
+from modelgauge_workbench.starts.starts import Starts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -15,28 +16,40 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from modelgauge.plugins.discovery import Plugins
+
 
 class Workbench:
     """The data that is shown.
 
     Args:
         data_dirs: folders of data, at least one. What belongs to no run is written to the first.
+        plugins: whose names can be run.
+        arguments: for the processes of runs that are started from pages.
         redact: takes secrets out of a text.
         read_only: whether visitors may only look.
 
     Attributes:
         index: of the runs and items in all folders.
         changing: held while a file of notes is read and written again.
+        starts: runs that are started from pages.
     """
 
     def __init__(
-        self, data_dirs: Sequence[Path], *, redact: Callable[[str], str] = str, read_only: bool = False
+        self,
+        data_dirs: Sequence[Path],
+        plugins: Plugins,
+        *,
+        arguments: Sequence[str] = (),
+        redact: Callable[[str], str] = str,
+        read_only: bool = False,
     ) -> None:
         self.data_dirs = tuple(dict.fromkeys(path.absolute() for path in data_dirs))
         self.redact = redact
         self.read_only = read_only
         self.index = Index(self.data_dirs)
         self.changing = Lock()
+        self.starts = Starts(self.data_dirs, plugins, arguments)
 
     @property
     def data_dir(self) -> Path:
@@ -56,6 +69,7 @@ class Workbench:
         try:
             yield
         finally:
+            self.starts.queue.close()
             watcher.stop()
             self.index.close()
 

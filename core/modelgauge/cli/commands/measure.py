@@ -383,8 +383,7 @@ def _run_again(
         check_names(original, everything, verb)
         if not original.is_own:
             again = [part for option, values in loaded.items() for one in values for part in (option, one)]
-        app.local_plugins.extend(original.plugins)
-    app.configure()  # with these plugins
+        app.add_plugins(original.plugins)
     baseline = pop_baseline(app, given)
     if baseline is not None and not any((names["test"], names["dataset"], how.get("ratings"))):
         baseline.check_again(folders)

@@ -1,0 +1,255 @@
+"""The routes of starting runs: the form with the queue, and a page for each job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import RedirectResponse
+from starlette.routing import Route
+
+from modelgauge.cli.commands.measure import run_test
+from modelgauge.cli.run_file import keys_of
+from modelgauge.engine.planning import Plan
+from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.errors import ModelGaugeError, UsageError
+from modelgauge.reports.plans import sum_of_plans
+from modelgauge.runs.state import state_of
+from modelgauge_workbench.index.queries import run_of
+from modelgauge_workbench.index.scan import run_path
+from modelgauge_workbench.rendering import page
+from modelgauge_workbench.safety import form_of
+from modelgauge_workbench.starts.jobs import Job, find_job, jobs_of, new_job
+from modelgauge_workbench.starts.order import NAMES, OPTIONS, Order
+from modelgauge_workbench.workbench import workbench_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from modelgauge_workbench.starts.starts import Starts
+
+_MOST_LISTED = 30
+_DEMO = {"tests": ["demo_01"], "suts": ["demo_yes_no"]}
+
+
+def starts_of(request: Request) -> Starts:
+    """What starts runs for a request."""
+    return workbench_of(request).starts
+
+
+# --- the form and the queue -----------------------------------------------------------------------------
+
+
+def show_form(request: Request) -> Response:
+    """The form, empty or filled from an earlier job (`job`), from a run (`run`) or by the address itself."""
+    starts, asked = starts_of(request), request.query_params
+    if asked.get("job"):
+        job = find_job(starts.data_dir, asked["job"])
+        if job.resumes() is not None:
+            raise UsageError(
+                "This job resumed a run.", fix="Open that run, and choose 'Run again with changes' there."
+            )
+        order = Order.of_run_file(job.run_file.read_text(encoding="utf-8"), starts.shelf)
+    elif asked.get("run"):
+        order = Order.of_manifest(RunFolder(_path_of(request, asked["run"])).read_manifest(), starts.shelf)
+    else:
+        order = Order.of_fields({name: asked.getlist(name) for name in asked})
+    return _form_page(request, order, {})
+
+
+def order_run(request: Request) -> Response:
+    """Make a job of the form, and show what it would take; or the form again, with what is wrong beside its fields."""
+    starts, form = starts_of(request), form_of(request)
+    order = Order.of_fields({name: [str(one) for one in form.getlist(name)] for name in form})
+    problems = order.problems(starts.shelf)
+    if problems:
+        return _form_page(request, order, problems)
+    return _estimated(request, order)
+
+
+def order_demo(request: Request) -> Response:
+    """Start the demo run at once: it costs nothing."""
+    starts = starts_of(request)
+    job = new_job(starts.data_dir, text=Order.of_fields(_DEMO).run_file(starts.shelf))
+    starts.queue.approve(job)
+    return _to(job)
+
+
+def order_resume(request: Request) -> Response:
+    """Make a job that resumes a run; it starts when somebody says so, since it costs money."""
+    job = new_job(
+        starts_of(request).data_dir, resumes=_path_of(request, str(form_of(request).get("run", "")))
+    )
+    return _to(job)
+
+
+def _estimated(request: Request, order: Order) -> Response:
+    starts = starts_of(request)
+    job = new_job(starts.data_dir, text=order.run_file(starts.shelf))
+    starts.estimate(job)
+    return _to(job)
+
+
+def _form_page(request: Request, order: Order, problems: dict[str, list[str]]) -> Response:
+    starts, keys = starts_of(request), keys_of(run_test)
+
+    def field(name: str, label: str, about: str | None, texts: Sequence[str]) -> dict[str, Any]:
+        return {
+            "name": name,
+            "label": label,
+            "help": about,
+            "texts": texts,
+            "problems": problems.get(name, []),
+        }
+
+    def texts(name: str) -> Sequence[str]:
+        given = order.names.get(name, ())
+        return given if name == "judge" and given else [*given, ""]
+
+    return page(
+        request,
+        "starts/form.html.j2",
+        names=[field(name, *about, texts(name)) for name, about in NAMES.items()],
+        options=[
+            field(name, label, keys[name].help, [order.options.get(name, "")])
+            for name, label in OPTIONS.items()
+        ],
+        wrong=len(problems),
+        suggestions=starts.shelf.suggestions(),
+        jobs=[_row(starts, job) for job in jobs_of(starts.data_dir)[:_MOST_LISTED]],
+        has_demo="demo_01" in starts.shelf.plugins.tests and "demo_yes_no" in starts.shelf.plugins.suts,
+    )
+
+
+def _row(starts: Starts, job: Job) -> dict[str, Any]:
+    """A job in the list; one whose files are damaged says so, and hides no other."""
+    try:
+        state = starts.queue.state(job)
+        when = str(job.facts().get("created")).replace("T", " ")[:16]
+        about = {"title": _title(starts, job), "state": state, "words": _words(starts, job), "when": when}
+    except (ModelGaugeError, OSError) as error:
+        about = {"title": "a damaged job", "state": "failed", "words": str(error), "when": ""}
+    return {"id": job.id, **about}
+
+
+def _title(starts: Starts, job: Job) -> str:
+    run = job.resumes()
+    if run is not None:
+        return f"resume {run.name}"
+    names = Order.of_run_file(job.run_file.read_text(encoding="utf-8"), starts.shelf).names
+    asked = ", ".join([*names.get("tests", ()), *names.get("datasets", ())])
+    return f"{asked} on {', '.join(names.get('suts', ()))}"
+
+
+def _words(starts: Starts, job: Job) -> str:
+    state = starts.queue.state(job)
+    if state == "queued" and not starts.queue.waits(job):
+        return "was queued when the server stopped: it starts when you say so"
+    if state == "running" and starts.queue.cancelled_times(job):
+        return "is being cancelled: calls under way get a few seconds"
+    return job.words(state)
+
+
+# --- a job ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run of a job, as its page shows it."""
+
+    id: str
+    about: str
+    state: str
+    items: int | None
+
+
+def show_job(request: Request) -> Response:
+    """What a job would take, what became of it, its runs, and the end of its output."""
+    starts, job = starts_of(request), _job_of(request)
+    state = starts.queue.state(job)
+    found = job.plans() or {}
+    plans = [Plan.model_validate(one) for one in found.get("plans", ())]
+    run = job.resumes()
+    is_estimating = starts.is_estimating(job)
+    folder = starts.data_dir if run is None else run.parent.parent
+    return page(
+        request,
+        "starts/job.html.j2",
+        job=job,
+        title=_title(starts, job),
+        state=state,
+        words=_words(starts, job),
+        waits=starts.queue.waits(job),
+        is_estimating=is_estimating,
+        is_live=is_estimating or state == "running" or starts.queue.waits(job),
+        plans=plans,
+        sum=sum_of_plans(plans) if plans else "",
+        estimate_problem=found.get("problem", ""),
+        runs=[_run(folder / "runs" / one) for one in sorted(job.run_ids())],
+        log=job.log_end(),
+        run_file=None if run is not None else job.run_file.read_text(encoding="utf-8"),
+        resumes=run is not None,
+    )
+
+
+def _run(path: Path) -> _Run:
+    folder = RunFolder(path)
+    try:
+        state, record = state_of(folder)
+        manifest = folder.read_manifest()
+    except ModelGaugeError as error:
+        return _Run(path.name, str(error), "damaged", None)
+    about = f"{manifest.get('test_uid')} on {manifest.get('sut_label') or manifest.get('sut_uid')}"
+    return _Run(path.name, about, state, None if record is None else record.counts.scored)
+
+
+def _action(act: Callable[[Starts, Job], object]) -> Callable[[Request], Response]:
+    """A form of the page of a job: what it does with the job; then the page is shown again."""
+
+    def answer(request: Request) -> Response:
+        job = _job_of(request)
+        act(starts_of(request), job)
+        return _to(job)
+
+    return answer
+
+
+def _job_of(request: Request) -> Job:
+    return find_job(starts_of(request).data_dir, request.path_params["job"])
+
+
+def _path_of(request: Request, key: str) -> Path:
+    """The folder of a run by the key of its address.
+
+    Raises:
+        UsageError: there is none.
+    """
+    index = workbench_of(request).index
+    with index.reading() as db:
+        found = run_of(db, key)
+    if found is None:
+        raise UsageError("There is no such run.", fix="The page 'Runs' lists those that there are.")
+    return run_path(index, found["folder"], found["name"])
+
+
+def _to(job: Job) -> Response:
+    return RedirectResponse(f"/starts/{job.id}", 303)
+
+
+routes = [
+    Route("/starts", show_form),
+    Route("/starts", order_run, methods=["POST"]),
+    Route("/starts/demo", order_demo, methods=["POST"]),
+    Route("/starts/resume", order_resume, methods=["POST"]),
+    Route("/starts/{job}", show_job),
+    Route("/starts/{job}/estimate", _action(lambda starts, job: starts.estimate(job)), methods=["POST"]),
+    Route("/starts/{job}/start", _action(lambda starts, job: starts.queue.approve(job)), methods=["POST"]),
+    Route("/starts/{job}/cancel", _action(lambda starts, job: starts.queue.cancel(job)), methods=["POST"]),
+    Route(
+        "/starts/{job}/put-back", _action(lambda starts, job: starts.queue.put_back(job)), methods=["POST"]
+    ),
+]
