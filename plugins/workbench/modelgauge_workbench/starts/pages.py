@@ -185,7 +185,7 @@ def show_job(request: Request) -> Response:
         words=_words(starts, job),
         waits=starts.queue.waits(job),
         is_estimating=is_estimating,
-        is_live=is_estimating or state == "running" or starts.queue.waits(job),
+        is_live=is_estimating or state in ("running", "queued"),
         plans=plans,
         sum=sum_of_plans(plans) if plans else "",
         estimate_problem=found.get("problem", ""),

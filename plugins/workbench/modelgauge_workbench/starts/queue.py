@@ -36,7 +36,7 @@ class Queue:
     ) -> None:
         self._data_dir, self._shelf, self._parallel = data_dir.absolute(), shelf, parallel
         self._arguments = [*arguments, "--no-progress-bar", "--log-level", "info"]
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._approved: list[Job] = []
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._signals: dict[str, int] = {}
@@ -45,8 +45,9 @@ class Queue:
 
     def state(self, job: Job) -> JobState:
         """What became of a job."""
-        child = self._children.get(job.id)
-        return "running" if child is not None and child.poll() is None else job.state()
+        with self._lock:  # a job that is being started seems killed
+            child = self._children.get(job.id)
+            return "running" if child is not None and child.poll() is None else job.state()
 
     def waits(self, job: Job) -> bool:
         """Whether a queued job starts without a further word, as soon as there is room."""
