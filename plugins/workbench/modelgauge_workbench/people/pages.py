@@ -14,7 +14,7 @@ from modelgauge.rerun.again import rescore
 from modelgauge.runs.ratings import Rating
 from modelgauge_workbench.index.queries import find_runs
 from modelgauge_workbench.people.guidelines import Guidelines, add_version, versions
-from modelgauge_workbench.people.queue import DRAWN, Queue, shown_answer
+from modelgauge_workbench.people.queue import DRAWN, Queue, rated_run, shown_answer
 from modelgauge_workbench.people.results import show_agreement, show_calibration
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.runs.listing import shown_run
@@ -46,7 +46,8 @@ def _list_runs(request: Request) -> Response:
     asked = {"q": request.query_params.get("q", "")}
     with workbench_of(request).index.reading() as db:
         found = find_runs(db, asked)
-    runs = [shown_run(row) for row in found.rows]
+    workbench = workbench_of(request)
+    runs = [shown_run(row) | {"rated": rated_run(workbench, row).rated} for row in found.rows]
     return page(
         request, "people/list.html.j2", title="Ratings", runs=runs, found=found, asked=asked, drawn=DRAWN
     )

@@ -6,6 +6,7 @@ import hashlib
 import heapq
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
@@ -57,6 +58,11 @@ class RatedRun:
     def file(self) -> RatingsFile:
         """Its ratings."""
         return RatingsFile.of(self.folder)
+
+    @property
+    def rated(self) -> int:
+        """How many of its answers somebody rated."""
+        return len({one.item_id for one in self.file.in_force() if one.score is not None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,7 @@ class Queue:
             raise RecordError("No run is named.", fix="Choose runs on the page Ratings.")
         with workbench.index.reading() as db:
             found = {key: _row(db, key) for key in self.keys}
-        runs = {key: _run(workbench, row) for key, row in found.items()}
+        runs = {key: rated_run(workbench, row) for key, row in found.items()}
         self.runs = list(runs.values())
         stamps = tuple((key, row["stamp"], row["journal_read"]) for key, row in found.items())
         self.of_all, places = _drawn(workbench.index, stamps, drawn)
@@ -214,14 +220,16 @@ def _drawn(index: Index, runs: tuple[tuple[str, str, int], ...], drawn: int) -> 
         runs: the key of each, and what says in which state the index read it.
         drawn: how many.
     """
-    count, best = 0, list[_Place]()
     with index.reading() as db:
-        for key, *_ in runs:
-            number = _row(db, key)["number"]
-            every = [_Place(_digest(key, one["id"]), key, *one) for one in db.execute(_ANSWERED, (number,))]
-            count += len(every)
-            best = heapq.nsmallest(drawn, [*best, *every])
-    return count, best
+        numbers = [(key, _row(db, key)["number"]) for key, *_ in runs]
+        every = (
+            (_digest(key, one[0]), key, *one)
+            for key, number in numbers
+            for one in db.execute(_ANSWERED, (number,))
+        )
+        counted = count()
+        best = heapq.nsmallest(drawn, (one for one, _ in zip(every, counted, strict=False)))
+    return next(counted), [_Place(*one) for one in best]
 
 
 def _row(db: sqlite3.Connection, key: str) -> sqlite3.Row:
@@ -231,12 +239,13 @@ def _row(db: sqlite3.Connection, key: str) -> sqlite3.Row:
     return row
 
 
-def _run(workbench: Workbench, row: sqlite3.Row) -> RatedRun:
+def rated_run(workbench: Workbench, row: sqlite3.Row) -> RatedRun:
+    """A run of the index as one whose answers can be rated."""
     folder = RunFolder(Path(workbench.data_dirs[row["folder"]]) / RUNS / row["name"])
     return RatedRun(row["key"], folder, row["test"], row["sut"], row["state"])
 
 
 def _digest(*parts: str) -> str:
     """A digest of several texts."""
-    text = "\n".join(f"{len(one)} {one}" for one in parts)
+    text = "\0".join(parts)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
