@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sqlite3
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 from modelgauge.errors import ModelGaugeError
 from modelgauge_workbench.rendering import error_page, page
 from modelgauge_workbench.safety import LOGIN, Safety, cookie_of, form_of
+from modelgauge_workbench.workbench import workbench_of
 
 if TYPE_CHECKING:
     import socket
@@ -62,7 +64,12 @@ def make_app(workbench: Workbench, access: Access) -> Starlette:
             Mount("/report", StaticFiles(packages=[("modelgauge.reports.pages", "static")])),
         ],
         middleware=[Middleware(Safety, access=access, read_only=workbench.read_only)],
-        exception_handlers={HTTPException: _http_error, ModelGaugeError: _own_error, Exception: _bug},
+        exception_handlers={
+            HTTPException: _http_error,
+            ModelGaugeError: _own_error,
+            sqlite3.DatabaseError: _index_error,
+            Exception: _bug,
+        },
         lifespan=lifespan,
         max_body_size=_LARGEST_BODY,
     )
@@ -125,6 +132,14 @@ def _http_error(request: Request, error: Exception) -> Response:
 def _own_error(request: Request, error: Exception) -> Response:
     problem, fix = (error.problem, error.fix) if isinstance(error, ModelGaugeError) else (str(error), "")
     return error_page(request, 400, problem, fix)
+
+
+def _index_error(request: Request, error: Exception) -> Response:
+    if type(error) is not sqlite3.DatabaseError:  # one of its subclasses: a full disk, say
+        raise error
+    workbench_of(request).index.broken.set()
+    fix = "It is made again from the files: reload the page in a moment."
+    return error_page(request, 503, "The index of runs is damaged.", fix)
 
 
 def _bug(request: Request, error: Exception) -> Response:

@@ -7,7 +7,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, LifoQueue
-from threading import Lock
+from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 from modelgauge.files.lock import lock
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 NAME = "workbench.sqlite"
-_CACHE_KIB = 8192  # of each connection
+_WRITES_KIB, _READS_KIB = 32768, 4096  # caches of a connection
 
 
 class Index:
@@ -27,12 +27,17 @@ class Index:
 
     Args:
         data_dirs: folders of data.
+
+    Attributes:
+        broken: set by who finds that the file is damaged; the watcher makes it again.
+        made: how often the file was made.
     """
 
     def __init__(self, data_dirs: Sequence[Path]) -> None:
         self.data_dirs = data_dirs
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._idle: LifoQueue[sqlite3.Connection] = LifoQueue()
+        self.broken, self.made = Event(), 0
         self._writing = Lock()
         self._path = data_dirs[0] / NAME
         try:
@@ -43,7 +48,8 @@ class Index:
         if self._lock is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="modelgauge-workbench-")
             self._path = Path(self._temporary.name) / NAME
-        self._writer = self._opened(str([str(one) for one in data_dirs]))
+        self._folders = str([str(one) for one in data_dirs])
+        self._writer = self._opened()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -59,19 +65,33 @@ class Index:
         try:
             connection = self._idle.get_nowait()
         except Empty:
-            connection = self._connected()
+            connection = _prepared(self._unprepared(), _READS_KIB)
             connection.execute("PRAGMA query_only = on")
-        connection.execute("BEGIN")
+        made = self.made
         try:
+            connection.execute("BEGIN")
             yield connection
-        finally:
             connection.rollback()
+        except BaseException:
+            connection.close()
+            raise
+        if made == self.made:
             self._idle.put(connection)
+        else:
+            connection.close()
+
+    def make_again(self) -> None:
+        """Throw away the file, which is damaged, for an empty one."""
+        with self._writing:
+            self._writer.close()
+            self.made += 1
+            self._close_idle()
+            self._writer = self._new()
+            self.broken.clear()
 
     def close(self) -> None:
         """Close all connections that no request uses."""
-        while not self._idle.empty():
-            self._idle.get_nowait().close()
+        self._close_idle()
         with self._writing:
             self._writer.close()
         if self._temporary is not None:
@@ -79,34 +99,43 @@ class Index:
         if self._lock is not None:
             self._lock.close()
 
-    def _opened(self, folders: str) -> sqlite3.Connection:
+    def _close_idle(self) -> None:
+        while not self._idle.empty():
+            self._idle.get_nowait().close()
+
+    def _opened(self) -> sqlite3.Connection:
         """A connection to the index that is there; to a new one where that is broken or of other folders."""
+        connection = self._unprepared()
         try:
-            connection = self._connected()
-            if _fits(connection, folders):
+            if _fits(_prepared(connection, _WRITES_KIB), self._folders):
                 return connection
-            connection.close()
-        except sqlite3.DatabaseError:
-            pass  # it is broken: nothing is lost but time
+        except sqlite3.DatabaseError:  # it is broken: nothing is lost but time
+            pass
+        connection.close()
+        return self._new()
+
+    def _new(self) -> sqlite3.Connection:
+        """A connection to a new index."""
         for suffix in ("", "-wal", "-shm"):
             self._path.with_name(f"{self._path.name}{suffix}").unlink(missing_ok=True)
-        connection = self._connected()
-        connection.executescript(
-            f"BEGIN; {TABLES} CREATE TABLE about (folders TEXT); PRAGMA user_version = {VERSION}; COMMIT;"
-        )
-        with connection:
-            connection.execute("INSERT INTO about VALUES (?)", (folders,))
+        connection = _prepared(self._unprepared(), _WRITES_KIB)
+        connection.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+        connection.execute("INSERT INTO about VALUES (?)", (self._folders,))
         return connection
 
-    def _connected(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=60)
-        connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA journal_mode = wal")
-        connection.execute(
-            "PRAGMA synchronous = normal"
-        )  # a power cut costs the latest transactions, which are scanned again
-        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        return connection
+    def _unprepared(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=60)
+
+
+def _prepared(connection: sqlite3.Connection, cache: int) -> sqlite3.Connection:
+    """A connection with the settings of all."""
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA journal_mode = wal")
+    connection.execute(
+        "PRAGMA synchronous = normal"
+    )  # a power cut costs the latest transactions, which are made again
+    connection.execute(f"PRAGMA cache_size = -{cache}")
+    return connection
 
 
 def _fits(connection: sqlite3.Connection, folders: str) -> bool:

@@ -197,3 +197,22 @@ def states_of(db: sqlite3.Connection, run: int) -> dict[str, int]:
     return dict(
         db.execute("SELECT state, COUNT(*) FROM items WHERE run = ? GROUP BY state", (run,)).fetchall()
     )
+
+
+def search_items(db: sqlite3.Connection, words: str, page: int) -> list[sqlite3.Row]:
+    """A page of the items of all runs in which words stand, and one more where there is a next page.
+
+    Args:
+        db: reads the index.
+        words: as somebody typed them.
+        page: its number, from 1.
+    """
+    match = match_of(words)
+    if not match:
+        return []
+    found = "SELECT rowid FROM item_texts WHERE item_texts MATCH ? ORDER BY rowid DESC LIMIT ? OFFSET ?"
+    query = f"""
+        SELECT runs.key, runs.test, runs.sut, runs.began, items.* FROM items JOIN runs ON runs.number = items.run
+        WHERE items.number IN ({found}) ORDER BY items.number DESC
+    """
+    return db.execute(query, (match, PAGE + 1, (page - 1) * PAGE)).fetchall()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic_core import to_json
 
 from modelgauge.data.results import GIVEN
 from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RECORD, RunFolder
@@ -49,7 +52,7 @@ def stamp_of(run: Path) -> str:
     found = []
     for name in _FILES:
         try:
-            stat = (run / name).stat()
+            stat = os.stat(f"{run}/{name}")  # noqa: PTH116  of hundred thousands
         except OSError:
             found.append("-")
         else:
@@ -175,7 +178,7 @@ def item_columns(item: ItemRow) -> tuple[Any, ...]:
         row.question[:SNIPPET],
         answer_end(row.answer)[:SNIPPET],
         row.expected[:SNIPPET],
-        *(json.dumps(one, ensure_ascii=False) for one in (row.measured, row.used, row.labels)),
+        *(to_json(one).decode() for one in (row.measured, row.used, row.labels)),
     )
 
 

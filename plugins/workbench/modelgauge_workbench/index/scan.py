@@ -8,8 +8,9 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from modelgauge.engine.run_files.folder import JOURNAL, MANIFEST, RUNS
+from modelgauge.engine.run_files.folder import JOURNAL, RUNS
 from modelgauge_workbench.index.rows import (
+    GOING_ON,
     item_columns,
     new_items,
     run_columns,
@@ -19,14 +20,15 @@ from modelgauge_workbench.index.rows import (
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from modelgauge_workbench.index.index import Index
 
 _GROUP = 2000
 """Items of a transaction, so that readers and the memory see small ones."""
-_INSERT_ITEM = f"INSERT OR REPLACE INTO items VALUES (NULL, {', '.join('?' * 13)})"
+_INSERT_ITEM = f"INSERT OR REPLACE INTO items VALUES ({', '.join('?' * 14)})"
+_INSERT_TEXTS = "INSERT INTO item_texts (rowid, id, question, answer) VALUES (?, ?, ?, ?)"
 _OF_AN_ID = re.compile(r"\d{8}-\d{6}-([0-9a-f]{5})")
 _TEXTS = ("name", "test", "sut", "tags", "note", "headline")
 
@@ -51,26 +53,47 @@ def scan_run(index: Index, folder: int, name: str, *, stamp: str | None = None) 
         name: of the run.
         stamp: that of the index, where it is known: a run that has it still is not read.
     """
-    path = run_path(index, folder, name)
-    now = stamp_of(path)
-    if now == stamp:
-        return
-    is_run = (path / MANIFEST).is_file()
-    columns = run_columns(path) | {"folder": folder, "name": name, "stamp": now} if is_run else {}
-    with index.writing() as db:
-        known = _known(db, folder, name)
-        if known is not None and (
-            not is_run or known["journal_read"] > _journal_size(now)
-        ):  # another is in its place
-            forget(db, known["number"])
-            known = None
-        if not is_run:
-            return
-        number = _write_run(db, columns, None if known is None else known["number"])
-        more = _write_items(db, path, number)
-    while more:
+    if stamp_of(run_path(index, folder, name)) != stamp:
+        scan_runs(index, folder, [name])
+
+
+def scan_runs(index: Index, folder: int, names: Iterable[str]) -> None:
+    """Bring the index up to date with several runs of a folder. A transaction takes many small runs, or a part of one.
+
+    Args:
+        index: of the data folders.
+        folder: the place of their data folder.
+        names: of the runs.
+    """
+    left = iter(names)
+    name = next(left, None)
+    while name is not None:
         with index.writing() as db:
-            more = _write_items(db, path, number)
+            written = 0
+            while name is not None and written < _GROUP:
+                count = _scan(db, run_path(index, folder, name), folder)
+                written += count + 1
+                name = name if count == _GROUP else next(left, None)
+
+
+def _scan(db: sqlite3.Connection, path: Path, folder: int) -> int:
+    """Bring a run up to date, and return how many items were read: at most `_GROUP`."""
+    stamp = stamp_of(path)
+    known = _known(db, folder, path.name)
+    is_run = not stamp.startswith("-")
+    if known is not None and (
+        not is_run or known["journal_read"] > _journal_size(stamp)
+    ):  # another is in its place
+        forget(db, known["number"])
+        known = None
+    if not is_run:
+        return 0
+    if known is None or known["stamp"] != stamp or known["state"] == GOING_ON:
+        columns = run_columns(path) | {"folder": folder, "name": path.name, "stamp": stamp}
+        number = _write_run(db, columns, None if known is None else known["number"])
+    else:
+        number = known["number"]
+    return _write_items(db, path, number, 0 if known is None else known["journal_read"])
 
 
 def forget(db: sqlite3.Connection, number: int) -> None:
@@ -92,7 +115,7 @@ def forget(db: sqlite3.Connection, number: int) -> None:
 
 def _known(db: sqlite3.Connection, folder: int, name: str) -> sqlite3.Row | None:
     found: sqlite3.Row | None = db.execute(
-        "SELECT number, journal_read FROM runs WHERE folder = ? AND name = ?", (folder, name)
+        "SELECT number, journal_read, stamp, state FROM runs WHERE folder = ? AND name = ?", (folder, name)
     ).fetchone()
     return found
 
@@ -136,29 +159,27 @@ def _new_number(db: sqlite3.Connection, began: str, name: str) -> int:
     return number
 
 
-def _write_items(db: sqlite3.Connection, run: Path, number: int) -> bool:
-    """Write the next items of a run; return whether there may be more."""
-    (start,) = db.execute("SELECT journal_read FROM runs WHERE number = ?", (number,)).fetchone()
+def _write_items(db: sqlite3.Connection, run: Path, number: int, start: int) -> int:
+    """Write the next items of a run, and return how many they were."""
     kinds = (
         db.execute("SELECT DISTINCT failure FROM items WHERE run = ? AND failure <> ''", (number,))
         if start
         else ()
     )
     known = {tuple(json.loads(failure)): None for (failure,) in kinds}
-    group = list(islice(new_items(run / JOURNAL, start, known), _GROUP))
-    if not group:
-        return False
-    numbers = [db.execute(_INSERT_ITEM, (number, *item_columns(item))).lastrowid for item in group]
-    db.executemany(
-        "INSERT INTO item_texts (rowid, id, question, answer) VALUES (?, ?, ?, ?)",
-        ((rowid, *searched_texts(item)) for rowid, item in zip(numbers, group, strict=True)),
-    )
-    end = group[-1].start + group[-1].length
+    items = list(islice(new_items(run / JOURNAL, start, known), _GROUP))
+    if not items:
+        return 0
+    (last,) = db.execute("SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'items'").fetchone()
+    numbered = list(enumerate(items, last + 1))
+    db.executemany(_INSERT_ITEM, [(at, number, *item_columns(item)) for at, item in numbered])
+    db.executemany(_INSERT_TEXTS, [(at, *searched_texts(item)) for at, item in numbered])
+    end = items[-1].start + items[-1].length
     db.execute(
         "UPDATE runs SET journal_read = ?, first_item = COALESCE(first_item, ?), last_item = ? WHERE number = ?",
-        (end, numbers[0], numbers[-1], number),
+        (end, last + 1, last + len(items), number),
     )
-    return len(group) == _GROUP
+    return len(items)
 
 
 def names_in(index: Index, folder: int) -> Iterator[str]:

@@ -3,6 +3,7 @@
 VERSION = 1
 
 TABLES = """
+CREATE TABLE about (folders TEXT NOT NULL);
 CREATE TABLE runs (
     number INTEGER PRIMARY KEY,           -- microseconds since 1970 when it began, so that numbers sort by time
     key TEXT NOT NULL UNIQUE,             -- its address: the name, and `~FOLDER` where another folder has that name

@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
+from itertools import takewhile
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from modelgauge.engine.run_files.folder import RUNS
-from modelgauge_workbench.index.scan import names_in, scan_run
+from modelgauge_workbench.index.scan import names_in, scan_run, scan_runs
 
 if TYPE_CHECKING:
     from modelgauge_workbench.index.index import Index
@@ -67,9 +68,14 @@ class Watcher:
     def _watch(self) -> None:
         while not self._stop.is_set():
             try:
+                if self._index.broken.is_set():
+                    self._index.make_again()
+                    self._seen.clear()
                 self.look()
             except (sqlite3.Error, OSError) as error:
                 _LOG.warning("The index of runs could not be updated: %s: %s", type(error).__name__, error)
+                if type(error) is sqlite3.DatabaseError:  # a full disk, say, is a subclass of it
+                    self._index.broken.set()
             self._stop.wait(_PAUSE)
 
     def _look_for_new(self, folder: int) -> None:
@@ -83,10 +89,8 @@ class Watcher:
         names = set(names_in(self._index, folder))
         with self._index.reading() as db:
             known = {name for (name,) in db.execute("SELECT name FROM runs WHERE folder = ?", (folder,))}
-        for name in [*sorted(names - known, reverse=True), *(known - names)]:
-            if self._stop.is_set():
-                return
-            scan_run(self._index, folder, name)
+        new = [*sorted(names - known, reverse=True), *(known - names)]  # the latest first
+        scan_runs(self._index, folder, takewhile(lambda _: not self._stop.is_set(), new))
         with self._index.reading() as db:
             (count,) = db.execute("SELECT COUNT(*) FROM runs WHERE folder = ?", (folder,)).fetchone()
         if time.time() - changed / 1e9 > (_SETTLED if count >= len(names) else _BEGUN):

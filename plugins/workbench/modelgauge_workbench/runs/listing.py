@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from modelgauge.data.figures import dollars, duration
-from modelgauge_workbench.index.queries import SORTS, find_runs, options
+from modelgauge_workbench.index.item_queries import search_items
+from modelgauge_workbench.index.queries import PAGE, SORTS, find_runs, options, page_of
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.workbench import workbench_of
 
@@ -56,6 +57,23 @@ def list_runs(request: Request) -> Response:
         page_address=page_address,
         deleted=request.query_params.get("deleted", ""),
         deleted_of=request.query_params.get("folder", "0"),
+    )
+
+
+def search(request: Request) -> Response:
+    """Answer with the items of all runs in which words stand."""
+    words, number = request.query_params.get("q", ""), page_of(request.query_params)
+    with workbench_of(request).index.reading() as db:
+        found = search_items(db, words, number)
+    return page(
+        request,
+        "runs/search.html.j2",
+        title=f"Items with {words}" if words else "Items",
+        words=words,
+        items=[dict(row) | {"when": row["began"].replace("T", " ")[:16]} for row in found[:PAGE]],
+        number=number,
+        has_next=len(found) > PAGE,
+        address=lambda to: f"/items?{urlencode({'q': words, 'page': to})}",
     )
 
 
