@@ -101,6 +101,11 @@ class Server:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(rf"{what}:\s+(\d+)", status)[1]) / 1000
 
+    def processor_time(self) -> float:
+        """Seconds of processor time so far."""
+        user, system = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)
         self.process.wait()

@@ -98,7 +98,7 @@ class PairRun:
         self._authors_task: asyncio.Task[Any] | None = None
         self._number: int | None = None  # of the test's items, once those of earlier sessions are compared
         self._journal: JournalFile | None = None
-        self._totals = TotalsFile(self.folder, self.tally, earlier.totals)
+        self._totals = TotalsFile(self.folder, self.tally, earlier.totals, self._standing)
 
     async def prepare(self) -> None:
         """Read what earlier sessions did, and check that the test still makes the same items.
@@ -152,6 +152,14 @@ class PairRun:
         if self._source is None or self._source.total is None:
             return self._number
         return self._source.total + len(self._earlier.recorded)
+
+    def keep_totals(self) -> None:
+        """Write how far the run is, for who looks at its files while it goes on."""
+        self._totals.write()
+
+    def _standing(self) -> tuple[int | None, str]:
+        troubles = (target.admission.server.trouble for target in self.targets)
+        return self.known, next(filter(None, troubles), "")
 
     @property
     def _expected(self) -> int | None:

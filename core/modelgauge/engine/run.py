@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 1.0  # seconds that a run which is interrupted twice gets to write its records
+_LOOK = 2.0  # seconds between two looks at why calls wait
 _STOPPING = "Stopping: %d calls under way get %g s to end; Ctrl-C again stops at once."
 
 
@@ -140,6 +141,7 @@ class Run:
             if self.options.progress:
                 bar = asyncio.create_task(show_progress(self._standing))
                 stack.push_async_callback(_given_up, bar)
+            stack.push_async_callback(_given_up, asyncio.create_task(self._keep_totals()))
             tasks = [asyncio.create_task(one.run()) for one in self._pairs]
             try:
                 await self._finished(tasks)
@@ -232,6 +234,13 @@ class Run:
             task.cancel()
         if late:
             await asyncio.wait(late, timeout=_AT_ONCE)
+
+    async def _keep_totals(self) -> None:
+        """Say in the files of runs why their calls wait: nothing else is written while no item finishes."""
+        while True:
+            await asyncio.sleep(_LOOK)
+            for one in self._pairs:
+                await in_thread(one.keep_totals, "totals")
 
     def _standing(self) -> Standing:
         tallies = [pair.tally for pair in self._pairs]

@@ -5,6 +5,7 @@ A session is one process that works on the run: the one that began it, and each 
 
 import logging
 import os
+from collections.abc import Callable
 from threading import Lock
 from time import monotonic
 from typing import IO
@@ -21,7 +22,8 @@ from modelgauge.files.regular import opened
 
 log = logging.getLogger(__name__)
 
-_WIDTH = 511  # characters, so that a later text covers an earlier one
+_LONGEST = 160  # characters of a reason to wait
+_WIDTH = 2047  # bytes, so that a later text covers an earlier one
 
 
 class Totals(Frozen):
@@ -37,6 +39,8 @@ class Totals(Frozen):
         tokens: input and output tokens that SUTs reported.
         cost: US dollars that SUTs reported.
         unkept: paid calls that hold a secret, and so are not in the cache.
+        known: how many items there are, for who looks at a run that is going on; None while that is not known.
+        waiting: why its calls wait, likewise; empty where they do not.
     """
 
     model_config = ConfigDict(extra="ignore", strict=True)
@@ -50,9 +54,13 @@ class Totals(Frozen):
     tokens: Count = 0
     cost: float = Field(0.0, ge=0)
     unkept: Count = 0
+    known: Count | None = None
+    waiting: str = ""
 
     @classmethod
-    def of(cls, tally: Tally, seconds: float, *, ended: bool) -> "Totals":
+    def of(
+        cls, tally: Tally, seconds: float, *, ended: bool, known: int | None = None, waiting: str = ""
+    ) -> "Totals":
         """The totals of a tally."""
         return of_valid(
             cls,
@@ -65,6 +73,8 @@ class Totals(Frozen):
             tokens=tally.tokens,
             cost=tally.cost,
             unkept=tally.unkept,
+            known=known,
+            waiting=waiting[:_LONGEST],
         )
 
     @property
@@ -91,13 +101,21 @@ class TotalsFile:
         folder: of the run.
         tally: counts what all sessions use.
         earlier: what the sessions before this one used.
+        standing: returns how many items there are, and why calls wait.
 
     Attributes:
         earlier_seconds: what the sessions before this one took.
     """
 
-    def __init__(self, folder: RunFolder, tally: Tally, earlier: Totals | None) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        tally: Tally,
+        earlier: Totals | None,
+        standing: Callable[[], tuple[int | None, str]],
+    ) -> None:
         self._folder = folder
+        self._standing = standing
         self._tally = tally
         self._file: IO[bytes] | None = None
         self._writing = Lock()
@@ -136,9 +154,10 @@ class TotalsFile:
             if self._file is None or self._ended:
                 return
             self._ended = ended
-            totals = Totals.of(self._tally, self.seconds, ended=ended)
+            known, waiting = self._standing()
+            totals = Totals.of(self._tally, self.seconds, ended=ended, known=known, waiting=waiting)
             self._file.seek(0)
-            self._file.write(f"{totals.model_dump_json():<{_WIDTH}}\n".encode())
+            self._file.write(totals.model_dump_json().encode().ljust(_WIDTH) + b"\n")
 
     def close(self) -> None:
         """Free the file; nothing is written any more."""

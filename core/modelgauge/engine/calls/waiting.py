@@ -93,6 +93,13 @@ class Server:
         """Seconds of nothing but refusals after which the server is given up."""
         return self._patience if self.answers else self._first_patience
 
+    @property
+    def trouble(self) -> str:
+        """Why its calls wait, as a sentence; empty where they do not."""
+        if self._is_down():
+            return f"'{self._uid}' cannot be reached: its calls wait for it."
+        return f"'{self._uid}' is rate limited: its calls wait." if self.limited else ""
+
     def _is_down(self) -> bool:
         return self._since is not None
 

@@ -69,7 +69,7 @@ def find_runs(db: sqlite3.Connection, asked: Mapping[str, str]) -> Found:
     if since := time_of(asked.get("since", "")):
         wheres.append("runs.number >= ?")
         values.append(since.timestamp() * 1e6)
-    if words := match_of(asked.get("q", "")):
+    if words := match_of(asked.get("q", ""), beginnings=True):
         wheres.append("runs.number IN (SELECT rowid FROM run_texts WHERE run_texts MATCH ?)")
         values.append(words)
     where = " AND ".join(wheres)
@@ -97,21 +97,32 @@ def options(db: sqlite3.Connection) -> dict[str, list[str]]:
     Args:
         db: reads the index.
     """
-    found = {
-        name: [str(one) for (one,) in db.execute(f"SELECT DISTINCT {name} FROM runs LIMIT {_MOST_OPTIONS}")]
-        for name in _EXACT
-    }
-    found["tag"] = [str(one) for (one,) in db.execute(f"SELECT DISTINCT tag FROM tags LIMIT {_MOST_OPTIONS}")]
-    return {name: sorted(values) for name, values in found.items()}
+    found = {name: _distinct(db, "runs", name) for name in _EXACT}
+    return {**found, "tag": _distinct(db, "tags", "tag")}
 
 
-def match_of(query: str) -> str:
-    """A search of words in the syntax of FTS5: all must stand there, each at least as the beginning of a word.
+def _distinct(db: sqlite3.Connection, table: str, column: str) -> list[str]:
+    """The values of a column with an index: from one to the next in it, however many rows have each."""
+    query = f"""
+        WITH RECURSIVE found (one) AS (
+            SELECT MIN({column}) FROM {table} UNION ALL
+            SELECT (SELECT MIN({column}) FROM {table} WHERE {column} > one) FROM found WHERE one IS NOT NULL
+        ) SELECT one FROM found WHERE one IS NOT NULL LIMIT {_MOST_OPTIONS}
+    """
+    return [str(one) for (one,) in db.execute(query)]
+
+
+def match_of(query: str, *, beginnings: bool = False) -> str:
+    """A search of words in the syntax of FTS5: all must stand there. `wor*` finds all words that begin so.
 
     Args:
         query: what somebody typed.
+        beginnings: whether every word may be the beginning of one. Among a million items that takes a while.
     """
-    return " ".join(f'"{word}"*' for word in _WORD.findall(query) if any(map(str.isalnum, word)))
+    words = (word for word in _WORD.findall(query) if any(map(str.isalnum, word)))
+    return " ".join(
+        f'"{word.rstrip("*")}"{"*" if beginnings or word.endswith("*") else ""}' for word in words
+    )
 
 
 def page_of(asked: Mapping[str, str]) -> int:

@@ -25,7 +25,7 @@ _SETTLED, _BEGUN = (
     3,
     600,
 )  # seconds after which the time of a folder says whether it changed; and a folder is no new run
-_LATEST, _IN_TURN = 20, 300  # ended runs that are looked at each time: the latest, and others in turn
+_LATEST, _IN_TURN = 20, 100  # ended runs that are looked at each time: the latest, and others in turn
 
 
 class Watcher:

@@ -35,18 +35,19 @@ def progress_of(workbench: Workbench, row: sqlite3.Row) -> dict[str, Any]:
         row: of the run in the index.
     """
     folder = RunFolder(run_path(workbench.index, row["folder"], row["name"]))
+    totals = read_totals(folder)
     with workbench.index.reading() as db:
         states, failures = states_of(db, row["number"]), failures_of(db, row["number"])
     return {
         "done": sum(states.values()),
-        "known": None,
+        "known": None if totals is None else totals.known,
         "failures": [
             (count, f"{error_type} at {stage} {uid}", message, number)
             for number, (failure, count) in enumerate(failures, start=1)
             for stage, uid, error_type, message in [json.loads(failure)]
         ],
-        "facts": [*_facts(read_totals(folder), folder.read_manifest().get("options") or {})],
-        "quiet": _quiet(folder),
+        "facts": [*_facts(totals, folder.read_manifest().get("options") or {})],
+        "quiet": " ".join(filter(None, (_quiet(folder), totals.waiting if totals else ""))),
     }
 
 
