@@ -95,6 +95,12 @@ def run(workbench, runs, visit):
     return of
 
 
+def press(page, key):
+    """Press a key when the page listens to it, which is so when all of it is loaded."""
+    page.wait_for_load_state()
+    page.keyboard.press(key)
+
+
 def places(page):
     return [one.inner_text() for one in page.locator("#rows tbody th").all()]
 
@@ -113,16 +119,16 @@ def test_a_run_shows_its_report_and_leads_to_the_items_behind_it(run, runs):
     page.locator("select[name=sort]").select_option("length>")
     page.wait_for_url("**sort=length%3E**")
     assert places(page) == ["18", "28", "38", "48", "58", "8"]
-    page.keyboard.press("j")
-    page.keyboard.press("j")
-    page.keyboard.press("Enter")
+    press(page, "j")
+    press(page, "j")
+    press(page, "Enter")
     page.wait_for_url("**/items/28?*")
     assert "2 of 6 listed" in page.locator(".bar").inner_text()
-    page.keyboard.press("j")
+    press(page, "j")
     page.wait_for_url("**/items/38?*")
-    page.keyboard.press("ArrowLeft")
+    press(page, "ArrowLeft")
     page.wait_for_url("**/items/28?*")
-    page.keyboard.press("Escape")
+    press(page, "Escape")
     page.wait_for_url(f"**/runs/{runs[1]}?show=wrong**")
     assert places(page)[0] == "18"
 
@@ -130,7 +136,7 @@ def test_a_run_shows_its_report_and_leads_to_the_items_behind_it(run, runs):
 def test_items_are_searched_and_paged(run):
     page = run()
     assert len(places(page)) == 50
-    page.keyboard.press("n")
+    press(page, "n")
     page.wait_for_url("**page=2**")
     assert places(page) == [str(n) for n in range(51, 64)]
     for query, found in {
@@ -184,19 +190,19 @@ def test_hostile_texts_are_texts(run):
 def test_notes_are_kept_in_files_and_undone(run, data, runs, workbench):
     file = data / "runs" / runs[1] / "notes.json"
     page = run()
-    page.keyboard.press("f")
+    press(page, "f")
     page.get_by_text("★ favourite").wait_for()
-    page.keyboard.press("e")
+    press(page, "e")
     page.get_by_label("Tags").fill(f"good,  later , {HOSTILE[:40]}, good")
     page.locator("textarea").fill("look\nagain")
     page.get_by_role("button", name="Save").click()
     page.locator(".notes pre", has_text="look\nagain").wait_for()
     assert json.loads(file.read_text())["favourite"] is True
     assert json.loads(file.read_text())["tags"] == ["good", "later", HOSTILE[:40]]
-    page.keyboard.press("u")
+    press(page, "u")
     page.get_by_text("Add tags or a note").wait_for()
     assert json.loads(file.read_text())["note"] == ""
-    page.keyboard.press("u")
+    press(page, "u")
     page.locator(".notes pre", has_text="look\nagain").wait_for()
     page.goto(f"{workbench.address}/runs?favourite=1&tag=good")
     assert page.locator("tbody tr").count() == 1
@@ -208,7 +214,7 @@ def test_a_run_goes_to_the_trash_and_comes_back(visit, workbench, data, runs):
     page.wait_for_url("**deleted=**")
     assert not (data / "runs" / runs[0]).exists()
     assert page.locator(f"a[href='/runs/{runs[0]}']").count() == 0
-    page.keyboard.press("u")
+    press(page, "u")
     page.wait_for_url(f"**/runs/{runs[0]}")
     assert page.locator("h1").inner_text() == "fruits on first"
 
