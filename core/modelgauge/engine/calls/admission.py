@@ -77,6 +77,7 @@ class Admission:
         services.waits |= {self.pauses, self._rate}
         # Judges and cheap metrics send nothing themselves: what they ask is capped where it is asked.
         self._is_sent = is_sut or not (owner.is_cheap or judge_suts)
+        self._is_capped = self._is_sent and services.budget.is_capped
         self._is_metered = is_sut and services.budget.is_metered
         # Who says how many calls there shall be at once is heeded from the first.
         chosen = options.concurrency is not None or owner.max_concurrency is not None
@@ -207,7 +208,7 @@ class Admission:
         stopped = self.dead or self._services.stopped
         if stopped is not None:
             raise stopped
-        if self._is_sent:
+        if self._is_capped:
             try:
                 self._services.budget.check()
             except RunStoppedError:
@@ -267,7 +268,13 @@ class Unreported:
     """
 
     def __init__(self, uid: str, options: RunOptions) -> None:
-        self._uid, self._options = uid, options
+        limits = {
+            "--max-cost": ("cost (some SUTs take prices as options)", options.max_cost),
+            "--max-tokens-total": ("tokens", options.max_tokens_total),
+            "--tokens-per-minute": ("tokens", options.tokens_per_minute),
+        }
+        self._uid = uid
+        self._limited = {option: what for option, (what, limit) in limits.items() if limit is not None}
         self._found: dict[str, str] = {}
 
     def look(self, usage: Usage | None) -> None:
@@ -276,15 +283,9 @@ class Unreported:
         Args:
             usage: of a call; None where its response has none, or could not be read.
         """
-        options = self._options
-        limits: list[tuple[str, str, float | None]] = []
-        if usage is None or usage.cost_usd is None:
-            limits += [("--max-cost", "cost (some SUTs take prices as options)", options.max_cost)]
-        if usage is None or not tokens_of(usage):
-            limits += [("--max-tokens-total", "tokens", options.max_tokens_total)]
-            limits += [("--tokens-per-minute", "tokens", options.tokens_per_minute)]
-        for option, what, limit in limits:
-            if limit is not None and option not in self._found:
+        for option, what in self._limited.items():
+            taken = usage and (usage.cost_usd if option == "--max-cost" else tokens_of(usage) or None)
+            if taken is None and option not in self._found:
                 self._found[option] = what
                 log.warning(_UNKNOWN, option, self._uid, what)
 

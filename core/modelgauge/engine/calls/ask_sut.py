@@ -137,9 +137,11 @@ def translated(
 def _is_whole(response: SUTResponse) -> bool:
     """Whether a response is what its class says: pydantic's `model_construct` and `model_copy` check nothing."""
     usage: object = response.usage
-    parts: tuple[object, ...] = response.completions
-    is_whole = all(isinstance(one, SUTCompletion) and isinstance(one.text, str) for one in parts)
-    return is_whole and (usage is None or isinstance(usage, Usage))
+    for one in response.completions:  # a loop: this runs for every answer
+        part: object = one
+        if not (isinstance(part, SUTCompletion) and isinstance(part.text, str)):
+            return False
+    return usage is None or isinstance(usage, Usage)
 
 
 def without_reasoning(sut: PromptResponseSUT[Any, Any], response: SUTResponse) -> SUTResponse:

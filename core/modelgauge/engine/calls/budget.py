@@ -48,6 +48,11 @@ class Budget:
     _given_up: bool = False
 
     @property
+    def is_capped(self) -> bool:
+        """Whether there is a cap."""
+        return self.max_calls is not None or self.is_metered
+
+    @property
     def is_metered(self) -> bool:
         """Whether there is a cap of what SUTs report."""
         return self.max_tokens is not None or self.max_cost is not None

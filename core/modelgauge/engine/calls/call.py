@@ -7,7 +7,6 @@ import inspect
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -384,7 +383,9 @@ class Target:
         if left <= 0:
             raise call_timed_out(options.call_timeout)
         try:
-            with nullcontext() if use is None else use:
+            if use is None:
+                return await self._send(request, min(options.attempt_timeout, left))
+            with use:
                 return await self._send(request, min(options.attempt_timeout, left))
         except CallTimeoutError as error:
             if left >= options.attempt_timeout:

@@ -12,7 +12,7 @@ from modelgauge.config.run_options import RunOptions
 from modelgauge.data.annotations import MeasuredTestItem
 from modelgauge.data.item_records import ItemRecord, TestItemRecord, item_from_json
 from modelgauge.data.items import TestItem
-from modelgauge.data.prompts import TextPrompt, asks_nothing
+from modelgauge.data.prompts import AnyPrompt, TextPrompt, asks_nothing
 from modelgauge.engine.items.contexts import ContextClasses, context_classes, with_contexts
 from modelgauge.engine.items.measurement_columns import MeasurementColumns
 from modelgauge.engine.items.source import field_of
@@ -81,7 +81,7 @@ class JournalIndex:
             item: as it was asked: in the record, prompts that differ in secrets alone are equal.
         """
         if self.is_asked:
-            self.prompts.extend(self._asked(item))
+            self.prompts.extend([self._asked(one.prompt) for one in item.prompts])
         if isinstance(record, TestItemRecord):
             self._add_measured(record, offset, item)
             return
@@ -106,14 +106,12 @@ class JournalIndex:
         self._shares.append(self._share_failed(record))
         self.columns.add(index, record.measurements, record.binary)
 
-    def _asked(self, item: TestItem) -> Iterator[int]:
-        """Hashes of an item's prompts, as they are asked: good for this process."""
-        for one in item.prompts:
-            asked = one.prompt if self._over is None else one.prompt.with_options(self._over)
-            if isinstance(asked, TextPrompt) and asks_nothing(asked.options):  # nearly always
-                yield hash(("text", asked.text))
-            else:
-                yield hash(asked.model_dump_json())
+    def _asked(self, prompt: AnyPrompt) -> int:
+        """A hash of a prompt, as it is asked: good for this process."""
+        asked = prompt if self._over is None else prompt.with_options(self._over)
+        if isinstance(asked, TextPrompt) and asks_nothing(asked.options):  # nearly always
+            return hash(("text", asked.text))
+        return hash(asked.model_dump_json())
 
     def _share_failed(self, record: ItemRecord) -> float:
         """The share of repeats that failed; 1 for a reduction other than the mean, where any may change the result."""
