@@ -166,13 +166,9 @@ def _flat(result: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 def _rows_of_groups(records: Sequence[TestRecord]) -> Iterator[Row]:
     for one in group_means(records):
-        number = (
-            f"{len(one.tests)}" if len(one.tests) == one.members else f"{len(one.tests)} of {one.members}"
-        )
-        label = f"{one.group}, mean of {number}"
         mean = one.mean
         yield [
-            *(label, one.sut, one.result, _value(mean), interval_text(mean)),
+            *(one.label, one.sut, one.result, _value(mean), interval_text(mean)),
             *(f"{mean.n:,}", f"{one.failed:,}", ""),
         ]
 

@@ -32,6 +32,12 @@ class GroupMean(Frozen):
     mean: Estimate
     failed: Count
 
+    @property
+    def label(self) -> str:
+        """The group, with the number of its tests that the mean is over."""
+        number, known = len(self.tests), f" of {self.members}"
+        return f"{self.group}, mean of {number}{known if number < self.members else ''}"
+
 
 def group_means(records: Sequence[TestRecord]) -> Iterator[GroupMean]:
     """The mean of each result that two tests of a group or more have on a SUT.

@@ -1,6 +1,7 @@
 """`--test` and `--sut` with groups, patterns and labels: which pairs are run, and what tables call them."""
 
 import json
+import re
 
 import pytest
 
@@ -126,6 +127,15 @@ def test_several_pairs_have_one_table_with_the_means_of_groups_and_what_differs(
         in choose("--test", "nums", "--sut", "yes=echo", "--sut", "no=echo?answer=no", "-v").out
     )
     assert "differs" not in choose("--test", "nums", "--sut", "echo").out
+
+
+def test_a_page_shows_the_means_of_groups_of_each_command(choose, run, here):
+    for _ in range(2):
+        choose("--test", "nums", "--sut", "yes=echo", "--sut", "no=echo?answer=no", "--no-report")
+    assert run("report", "latest~1", "latest", "-o", "page.html").code == 0
+    page = (here / "page.html").read_text(encoding="utf-8")
+    means = re.findall(r"nums, mean of 2 <small>(\w+)</small>.*?</svg></td><td.*?>accuracy (\S+) \(", page)
+    assert means == 2 * [("yes", "1.00"), ("no", "0.00")]
 
 
 def test_a_result_below_a_threshold_fails_the_command(choose):

@@ -17,6 +17,7 @@ from modelgauge.reports.pages.item_data import ItemTable
 from modelgauge.reports.pages.run_parts import Part, address, latency_in_words, parts_of
 from modelgauge.reports.run_report import STAGES, facts, is_prefix, result_rows
 from modelgauge.reports.thresholds import label_of, passed_of, why_not_passed
+from modelgauge.runs.group_means import GroupMean, group_means
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.labels import title_labels
 
@@ -180,10 +181,7 @@ def _verdict(run: RecordedRun) -> tuple[str, str]:
         right = (
             f"{figure(round(one.value * one.n, 6))} of {one.n:,}: " if one.interval_kind == "wilson" else ""
         )
-        interval = f" ({between(one.interval, uncertainty(one))})" if one.interval else ""
-        said.append(
-            f"{right}{label_of(record, name, _STYLE)} {figure(one.value, uncertainty(one) or None)}{interval}."
-        )
+        said.append(f"{right}{label_of(record, name, _STYLE)} {_in_words(one)}.")
     if run.going_on:
         return " ".join([*said, "The run is going on: this is what is known so far."]), ""
     if is_prefix(record):
@@ -203,14 +201,18 @@ def _verdict(run: RecordedRun) -> tuple[str, str]:
 def overview(runs: Sequence[RecordedRun], suts: Sequence[str]) -> tuple[list[dict[str, Any]], Markup]:
     """A row for each run: what came out, with the first results of all on one axis; and this axis.
 
+    Below them are the means over groups of tests.
+
     Args:
         runs: of the page.
         suts: what the rows call their SUTs.
     """
-    axis = _axis([one for run in runs for _, one in _first(run.record)])
+    means = _group_means(runs)
+    axis = _axis([*(one for run in runs for _, one in _first(run.record)), *(one.mean for one in means)])
+    titles = {run.record.sut_name: sut for run, sut in zip(runs, suts, strict=True)}
     rows = [
         {
-            "number": number,
+            "address": f"#run={number}",
             "test": run.record.test_uid,
             "sut": sut,
             "verdict": _verdict(run),
@@ -218,7 +220,32 @@ def overview(runs: Sequence[RecordedRun], suts: Sequence[str]) -> tuple[list[dic
         }
         for number, (run, sut) in enumerate(zip(runs, suts, strict=True))
     ]
+    rows += [
+        {
+            "address": "",
+            "test": one.label,
+            "sut": titles[one.sut],
+            "verdict": (f"{one.result} {_in_words(one.mean)}.", ""),
+            "chart": interval_bar(axis, one.mean.value, one.mean.interval),
+        }
+        for one in means
+    ]
     return rows, axis_ruler(axis)
+
+
+def _group_means(runs: Sequence[RecordedRun]) -> list[GroupMean]:
+    """The means over groups of tests of each command, of the results that the rows of the runs show."""
+    commands: dict[str, list[TestRecord]] = {}
+    for run in runs:
+        commands.setdefault(run.record.invocation_id, []).append(run.record)
+    shown = {name for run in runs for name, _ in _first(run.record)}
+    return [one for records in commands.values() for one in group_means(records) if one.result in shown]
+
+
+def _in_words(one: Estimate) -> str:
+    """A value, with its interval."""
+    interval = f" ({between(one.interval, uncertainty(one))})" if one.interval else ""
+    return f"{figure(one.value, uncertainty(one) or None)}{interval}"
 
 
 def _first(record: TestRecord) -> list[tuple[str, Estimate]]:
