@@ -1,10 +1,11 @@
 """Fixtures for runs on several processes: a plugin file, whose SUT logs its calls."""
 
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
-from modelgauge import run_test
+from modelgauge import resume, run_test
 from modelgauge.config.settings import load_settings
 
 PLUGIN = Path(__file__).with_name("counted_plugin.py")
@@ -25,17 +26,28 @@ class Counting:
             [f"counted?folder={self.folder}", *(f"{key}={value}" for key, value in options.items())]
         )
 
-    def run(self, test="words", *, options=(), **run_options):
+    def run(self, test="words", *, sut=None, options=(), **run_options):
         """Run it on two processes, if nothing else is said."""
+        return run_test(test, sut or self.name(**dict(options)), **{**self.usual(), **run_options})
+
+    def usual(self):
         settings = load_settings(plugins=[str(PLUGIN)])
-        usual = {"executor": "processes", "workers": 2, "data_dir": self.folder, "settings": settings}
-        return run_test(test, self.name(**dict(options)), **{**usual, **run_options})
+        return {"executor": "processes", "workers": 2, "data_dir": self.folder, "settings": settings}
+
+    def resume(self, record, **run_options):
+        [resumed] = resume(record.run_id, **{**self.usual(), **run_options})
+        return resumed
 
     def calls(self, what="begin"):
         """Process and prompt of each call that was logged."""
         log = self.folder / "calls"
         lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
         return [line.split("\t")[1:] for line in lines if line.startswith(what)]
+
+    def most_at_once(self):
+        """How many calls were under way at once, at most."""
+        lines = (self.folder / "calls").read_text(encoding="utf-8").splitlines()
+        return max(accumulate(1 if line.startswith("begin") else -1 for line in lines))
 
     @staticmethod
     def items_of(record):

@@ -100,6 +100,7 @@ class Counted(PromptResponseSUT):
             raise ValueError("no answer")
         if self.mood == "limited" and request.endswith("7") and not (self.folder / request).exists():
             (self.folder / request).touch()
+            self._log("end", request)
             raise _LimitedError
         end = time.perf_counter() + self.busy
         while time.perf_counter() < end:

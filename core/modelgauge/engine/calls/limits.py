@@ -61,6 +61,9 @@ class Limiter:
     def note(self, outcome: Outcome) -> None:
         """Learn how an attempt ended whose place is kept for a while."""
 
+    def wanted(self) -> None:
+        """Learn that a call waits elsewhere until it may ask for a place."""
+
     def release(self, outcome: Outcome | None, seconds: float = 0.0) -> None:
         """Give the place back; None where `note` has its outcome already."""
 
@@ -140,6 +143,10 @@ class AdaptiveLimiter(Limiter):
             self._latency = seconds if self._latency == math.inf else 0.8 * self._latency + 0.2 * seconds
         if self._round.over:
             self._adapt(self._round)
+
+    def wanted(self) -> None:
+        """Learn that there are fewer places than calls."""
+        self._round.saturated = True
 
     def release(self, outcome: Outcome | None, seconds: float = 0.0) -> None:
         """Give a place back."""

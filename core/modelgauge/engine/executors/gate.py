@@ -4,32 +4,32 @@ A task stands for a call while it waits and while it is under way, so that all l
 """
 
 import asyncio
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
-from time import monotonic
+from math import ceil, inf
 from typing import Any, NamedTuple
 
 from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.entrance import Entrance
-from modelgauge.engine.calls.limits import Outcome
+from modelgauge.engine.calls.limits import AdaptiveLimiter, Outcome
 from modelgauge.engine.calls.services import Services
 from modelgauge.engine.executors.remote_admission import verdict_of
 from modelgauge.errors import RunStoppedError
 from modelgauge.interfaces.sut import Retry
 
-Tell = Callable[..., None]
+
+class _Call(NamedTuple):
+    """A call of a worker: its number there, and the numbers of its target and its work."""
+
+    number: int
+    target: int
+    work: int
 
 
 class _ReportedError(Exception):
     """An error of a worker's call, of which the driver has the message."""
-
-
-class _Visit(NamedTuple):
-    """A call of a worker: the task that stands for it, and what the worker says of it."""
-
-    task: "asyncio.Task[None]"
-    events: "asyncio.Queue[tuple[str, list[Any]]]"
 
 
 class Gate:
@@ -40,7 +40,13 @@ class Gate:
         tallies: of the works, by their numbers.
         services: of the run.
         halted: gets the number of a target whose waiting calls must learn that none is sent; None for all of them.
+
+    Attributes:
+        sharing: how many workers share the places for calls: those that have items.
+        begun: when each call under way began, in seconds.
     """
+
+    sharing = 1
 
     def __init__(
         self,
@@ -49,82 +55,36 @@ class Gate:
         services: Services,
         halted: Callable[[int | None], None],
     ) -> None:
-        self._targets, self._tallies, self._services, self._halted = targets, tallies, services, halted
-        self._begun: dict[asyncio.Task[Any] | None, float] = {}
+        self.targets, self.tallies, self.clock, self.halted = targets, tallies, services.clock, halted
+        self.begun: dict[object, float] = {}
         services.waits.add(self)
 
     @property
     def under_way(self) -> int:
         """Calls that workers have sent, and not had an answer to."""
-        return len(self._begun)
+        return len(self.begun)
 
     @property
     def oldest(self) -> float | None:
         """Seconds since the oldest call under way began; None where there is none."""
-        return monotonic() - min(self._begun.values()) if self._begun else None
+        return self.clock() - min(self.begun.values()) if self.begun else None
 
     def give_up(self) -> None:
         """Let all that wait go on: no further call is sent."""
-        self._halted(None)
+        self.halted(None)
 
     def settle(self, target: int, work: int, usage: dict[str, Any] | None) -> None:
         """Count what an answer took."""
-        before = current_tally.set(self._tallies[work])
+        before = current_tally.set(self.tallies[work])
         try:
-            self._targets[target].admission.settle(None if usage is None else Usage.load(usage))
+            self.targets[target].admission.settle(None if usage is None else Usage.load(usage))
         finally:
             current_tally.reset(before)
 
-    async def visit(
-        self, number: int, target: int, work: int, tell: Tell, events: "asyncio.Queue[tuple[str, list[Any]]]"
-    ) -> None:
-        """Stand for a call of a worker.
-
-        Args:
-            number: the worker's own of the call.
-            target: the number of what is called.
-            work: the number of the work that the call is of.
-            tell: sends a message to the worker.
-            events: what the worker says of the call.
-        """
-        current_tally.set(self._tallies[work])
-        admission = self._targets[target].admission
-        try:
-            await admission.enter()
-        except RunStoppedError as error:
-            tell("refuse", number, error.problem, error.fix)
-            return
-        me, begun, answers = asyncio.current_task(), self._services.clock(), admission.server.answers
-        self._begun[me] = monotonic()
-        outcome: Outcome | None = None
-        seconds = 0.0
-        tell("go", number, answers)
-        try:
-            while True:
-                kind, fields = await events.get()
-                if kind == "left":
-                    ended, seconds, answered = fields
-                    outcome = None if ended is None else Outcome(ended)
-                    if answered:
-                        admission.succeeded(begun)
-                    return
-                self._note(admission, kind, fields, answers)
-                if admission.dead is not None:
-                    self._halted(target)
-        finally:
-            del self._begun[me]
-            admission.leave(outcome, seconds)
-
-    def _note(self, admission: Entrance, kind: str, fields: list[Any], answers: int) -> None:
-        """Note what a worker says of a call before it has left."""
-        if kind == "note":
-            admission.limiter.note(Outcome(fields[0]))
-            return
-        verdict, error = verdict_of(fields[0]), _ReportedError(fields[1])
-        if kind == "failed":
-            admission.failed(verdict, error)
-        elif isinstance(verdict, Retry) and admission.server.answers == answers:
-            admission.stop_at_limit(verdict, error)  # unless calls of other workers were answered meanwhile
+    def share_of(self, target: int) -> float:
+        """How many calls of a target a worker may have under way; so a slow one leaves places for the others."""
+        limiter = self.targets[target].admission.limiter
+        return ceil(limiter.limit / self.sharing) if isinstance(limiter, AdaptiveLimiter) else inf
 
 
 class Visits:
@@ -132,18 +92,21 @@ class Visits:
 
     Args:
         gate: lets them in.
+        tell: sends a message to the worker.
     """
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
+    def __init__(self, gate: Gate, tell: Callable[..., None]) -> None:
+        self._gate, self._tell = gate, tell
         self._visits: dict[int, _Visit] = {}
+        self._queued: dict[int, deque[_Call]] = defaultdict(
+            deque
+        )  # by target: those beyond the worker's share
+        self._inside: Counter[int] = Counter()
 
-    def enter(self, number: int, target: int, work: int, tell: Tell) -> None:
+    def enter(self, number: int, target: int, work: int) -> None:
         """A call wants to be sent."""
-        events: asyncio.Queue[tuple[str, list[Any]]] = asyncio.Queue()
-        task = asyncio.get_running_loop().create_task(self._gate.visit(number, target, work, tell, events))
-        self._visits[number] = _Visit(task, events)
-        task.add_done_callback(lambda _: self._visits.pop(number, None))
+        self._queued[target].append(_Call(number, target, work))
+        self._admit(target)
 
     def tell(self, number: int, kind: str, fields: list[Any]) -> None:
         """The worker says something of a call."""
@@ -154,11 +117,86 @@ class Visits:
         """A call does not want to be sent any more, or is not waited for."""
         if (visit := self._visits.get(number)) is not None:
             visit.task.cancel()
+        for queued in self._queued.values():
+            for call in [one for one in queued if one.number == number]:
+                queued.remove(call)
+
+    def give_up(self, target: int | None) -> None:
+        """Let those go on that wait for the worker's share, of a target or of all: they are refused."""
+        for one in list(self._queued) if target is None else [target]:
+            while self._queued[one]:
+                self._begin(self._queued[one].popleft())
 
     async def lost(self) -> None:
         """The worker has died: its calls are under way no more."""
+        self._queued.clear()
         tasks = [visit.task for visit in self._visits.values()]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+
+    def _admit(self, target: int) -> None:
+        queued, share = self._queued[target], self._gate.share_of(target)
+        while queued and self._inside[target] < share:
+            self._begin(queued.popleft())
+        if queued:
+            self._gate.targets[target].admission.limiter.wanted()
+
+    def _begin(self, call: _Call) -> None:
+        visit = _Visit(self._gate, call, self._tell)
+        self._visits[call.number] = visit
+        self._inside[call.target] += 1
+        visit.task.add_done_callback(lambda _: self._ended(call))
+
+    def _ended(self, call: _Call) -> None:
+        del self._visits[call.number]
+        self._inside[call.target] -= 1
+        self._admit(call.target)
+
+
+class _Visit:
+    """A call of a worker: a task that stands for it, and what the worker says of it."""
+
+    def __init__(self, gate: Gate, call: _Call, tell: Callable[..., None]) -> None:
+        self._gate, self._call, self._tell = gate, call, tell
+        self.events: asyncio.Queue[tuple[str, list[Any]]] = asyncio.Queue()
+        self.task = asyncio.get_running_loop().create_task(self._stand())
+
+    async def _stand(self) -> None:
+        gate, call = self._gate, self._call
+        current_tally.set(gate.tallies[call.work])
+        admission = gate.targets[call.target].admission
+        try:
+            await admission.enter()
+        except RunStoppedError as error:
+            self._tell("refuse", call.number, error.problem, error.fix)
+            return
+        begun, answers = gate.clock(), admission.server.answers
+        gate.begun[self] = begun
+        outcome: Outcome | None = None
+        seconds = 0.0
+        self._tell("go", call.number, answers)
+        try:
+            while (event := await self.events.get())[0] != "left":
+                self._note(admission, *event, answers)
+            ended, seconds, answered = event[1]
+            outcome = None if ended is None else Outcome(ended)
+            if answered:
+                admission.succeeded(begun)
+        finally:
+            del gate.begun[self]
+            admission.leave(outcome, seconds)
+
+    def _note(self, admission: Entrance, kind: str, fields: list[Any], answers: int) -> None:
+        """Note what the worker says of the call before that has left."""
+        if kind == "note":
+            admission.limiter.note(Outcome(fields[0]))
+            return
+        verdict, error = verdict_of(fields[0]), _ReportedError(fields[1])
+        if kind == "failed":
+            admission.failed(verdict, error)
+        elif isinstance(verdict, Retry) and admission.server.answers == answers:
+            admission.stop_at_limit(verdict, error)  # unless calls of other workers were answered meanwhile
+        if admission.dead is not None:
+            self._gate.halted(self._call.target)

@@ -60,7 +60,7 @@ class Pool:
         self._executor, self._brief = executor, brief
         self._targets, self._tallies = targets, tallies
         self._unopened, self._failed = unopened, failed
-        self.gate = Gate(targets, tallies, services, lambda target: self._tell_all("halt", target))
+        self.gate = Gate(targets, tallies, services, self._halt)
         self._workers: list[RemoteWorker] = []
         self._waiting: deque[Assignment] = deque()
         self._shown = ShownOnce()
@@ -146,7 +146,11 @@ class Pool:
                 free = [one for one in free if not one.items]
             if not free:
                 return
-            min(free, key=lambda one: len(one.items)).give(self._waiting.popleft())
+            self._give(min(free, key=lambda one: len(one.items)), self._waiting.popleft())
+
+    def _give(self, worker: RemoteWorker, item: Assignment) -> None:
+        worker.give(item)
+        self.gate.sharing = sum(bool(one.items) for one in self._workers)
 
     def _share(self) -> int:
         """Items that a worker has at least: all together, twice as many as there are places for calls."""
@@ -204,6 +208,11 @@ class Pool:
                 item.record.set_exception(_killer(worker))
         self._deal()
 
+    def _halt(self, target: int | None) -> None:
+        self._tell_all("halt", target)
+        for worker in self._workers:
+            worker.visits.give_up(target)
+
     def _tell_all(self, kind: str, *fields: Any) -> None:
         for worker in self._workers:
             worker.tell(kind, *fields)
@@ -251,8 +260,7 @@ class Pool:
             calls.add(*grown)
 
     def _enter(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
-        number, target, work = fields
-        worker.visits.enter(number, target, work, worker.tell)
+        worker.visits.enter(*fields)
 
     def _withdrawn(self, worker: RemoteWorker, fields: list[Any], _: bytes) -> None:
         worker.visits.withdraw(fields[0])

@@ -56,7 +56,7 @@ class RemoteWorker:
     """
 
     def __init__(self, link: Link, gate: Gate) -> None:
-        self.link, self.visits = link, Visits(gate)
+        self.link, self.visits = link, Visits(gate, self.tell)
         self.items: dict[tuple[int, int], Assignment] = {}
         self.is_ready = False
         self.finished = 0
