@@ -72,6 +72,10 @@ class InputFileError(UsageError):
     """A file that the user gave cannot be read as what it should be; the message names file and line."""
 
 
+class DatasetConflictError(UsageError):
+    """A data set has another version than the one that a new version was made from; the message names both."""
+
+
 class SettingsError(UsageError):
     """`modelgauge.toml`, `secrets.toml` or a `MODELGAUGE_*` variable is wrong."""
 

@@ -91,7 +91,8 @@ dataset_options = together(
         multiple=True,
         type=FILE,
         metavar="FILE",
-        help="Goldens (CSV, JSON, JSONL) as a test, judged by each --metric; repeatable.",
+        help="Goldens (CSV, JSON, JSONL, or the alias of a saved data set, or ALIAS@VERSION) as a test, judged by "
+        "each --metric; repeatable.",
     ),
     form_options,
     click.option(
@@ -146,8 +147,10 @@ def pop_dataset_tests(
         raise click.UsageError("--column, --delimiter and --encoding are of a --dataset, and there is none.")
     if not files:
         return [], {}
-    from modelgauge.datasets.file_tests import file_tests, inputs_of, made_metrics
+    from modelgauge.datasets.file_tests import file_named, file_tests, inputs_of, made_metrics
 
+    data_dir = Path(given.get("data_dir") or app.settings.data_dir)
+    files = [file_named(file, data_dir) for file in files]
     made = file_tests(files, made_metrics(uids, app.plugins, app.secrets), form=form, taken=others)
     by_uid = {test.uid: file for file, test in made.items()}
     return list(made.values()), inputs_of(by_uid, uids, form)

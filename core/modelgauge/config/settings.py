@@ -133,6 +133,9 @@ class Settings:
     report: bool = _setting(
         True, _yes_no, "Write the page of each run into its folder, as report.html, up to 10,000 items."
     )
+    workbench_url: str | None = _setting(
+        None, _text, "The served workbench that has the versions of data sets.", key="workbench.url"
+    )
     cache: str | None = _setting(None, _cache, OPTIONS["cache"].help, key="cache.url", option="cache")
     concurrency: int | None = _of_run("concurrency")
     max_retries: int | None = _of_run("max_retries")

@@ -41,13 +41,16 @@ class DatasetReference(Frozen):
     Args:
         name: what its author calls it.
         digest: SHA-256 of its content.
+        version: the number of the version that was saved under this name; None where it is none.
     """
 
     name: Text
     digest: Text
+    version: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.name}, SHA-256 {self.digest[:12]}"
+        version = "" if self.version is None else f", version {self.version}"
+        return f"{self.name}{version}, SHA-256 {self.digest[:12]}"
 
 
 RecordT = TypeVar("RecordT", TestItemRecord, TestItemExceptionRecord)

@@ -21,16 +21,18 @@ from modelgauge.datasets.dataset_files import FilePath, FileType, file_type_of, 
 from modelgauge.datasets.fields import chosen_columns, names_columns
 from modelgauge.datasets.rows import (
     MARK,
-    TEST_CASE,
     AnyGolden,
     AnyTestCase,
     Reading,
+    checked_row,
     csv_rows,
     holds_test_cases,
     read_goldens,
     read_test_cases,
     row_of,
+    rows_of,
 )
+from modelgauge.datasets.versioned import Versioned
 from modelgauge.errors import InvalidOptionError, UsageError
 from modelgauge.files.tables import Table, read_table, table_of_rows
 from modelgauge.interfaces.arguments import explains_arguments
@@ -40,21 +42,18 @@ from modelgauge.wording.notebook import html_table
 # lists are lists, they write | for both, and a ; is one of a sentence.
 _BETWEEN_CONTEXTS = {"context": ";", "retrieval_context": ";"}
 
-_FILES = 'Data sets are files here: EvaluationDataset.from_file("goldens.csv"), dataset.save_as("csv", …)'
 _INSTEAD = {
     "evaluate": "Judge its test cases: evaluate(dataset, metrics)",
     "evals_iterator": "Run an observed app on its goldens: evaluate(goldens=dataset, observed_callback=app)",
-    "pull": _FILES,
-    "push": _FILES,
-    "queue": _FILES,
-    "delete": _FILES,
+    "queue": "Add them and save a version: dataset.goldens += goldens; dataset.push(alias)",
+    "delete": "Versions are files: remove the folder datasets/ALIAS of the folder of data",
     "generate_goldens_from_docs": "Write goldens, or make them with code of your own: dataset.add_golden(…)",
 }
 """What other libraries' data sets do, and how it is done here."""
 
 
 @explains_arguments
-class EvaluationDataset:
+class EvaluationDataset(Versioned):
     """Goldens, and the test cases that runs of the app made of them: all single-turn, or all multi-turn.
 
     Args:
@@ -154,7 +153,7 @@ class EvaluationDataset:
 
     def __reduce__(self) -> tuple[Any, ...]:
         made = partial(type(self), test_cases=list(self._test_cases), name=self.name)
-        return made, (list(self._goldens),)
+        return made, (list(self._goldens),), {"pulled": self.pulled}
 
     def _replace(self, name: str, members: Iterable[Any]) -> None:
         before: CheckedList = getattr(self, name)
@@ -354,10 +353,9 @@ class EvaluationDataset:
             OSError: the disk refuses.
         """
         path = path_to_save(file_type, directory, file_name)
-        rows = [_checked_row(golden) for golden in self._goldens]
-        mark = {MARK: TEST_CASE} if rows else {}
-        if include_test_cases:
-            rows += [{**_checked_row(case), **mark} for case in self._test_cases]
+        rows = rows_of(self._goldens, self._test_cases if include_test_cases else ())
+        if not self._goldens:  # a file of test cases, which need no mark
+            rows = [{name: value for name, value in row.items() if name != MARK} for row in rows]
         if not rows:
             raise UsageError(
                 "There are no goldens to save.",
@@ -377,7 +375,12 @@ def _read(path: FilePath, kind: str, /, **given: Any) -> tuple[Table, dict[str, 
 
 def reference_to(dataset: EvaluationDataset) -> DatasetReference:
     """What a record says of a data set."""
-    return DatasetReference(name=dataset.name or "dataset", digest=dataset.content_hash)
+    name, digest = dataset.name or "dataset", dataset.content_hash
+    alias, version = dataset.pulled or (None, None)
+    is_version = version is not None and (alias, version.content_hash) == (name, digest)
+    return DatasetReference(
+        name=name, digest=digest, version=version.number if version and is_version else None
+    )
 
 
 def _levels_to_caller() -> int:
@@ -392,9 +395,4 @@ def _asked(member: AnyGolden | AnyTestCase) -> dict[str, Any]:
     runtime = {*RUNTIME_FIELDS}
     if isinstance(member, ConversationalTestCase) and member.scenario is not None:
         runtime.add("turns")
-    return {name: value for name, value in _checked_row(member).items() if name not in runtime}
-
-
-def _checked_row(member: AnyGolden | AnyTestCase) -> dict[str, Any]:
-    member.check()
-    return row_of(member)
+    return {name: value for name, value in checked_row(member).items() if name not in runtime}

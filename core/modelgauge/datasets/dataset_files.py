@@ -177,10 +177,16 @@ def write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]]) -> None
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as written:
-        written.write_text(_file_text(kind, rows), encoding="utf-8", newline="")
+        written.write_text(file_text(kind, rows), encoding="utf-8", newline="")
 
 
-def _file_text(kind: str, rows: Sequence[Mapping[str, Any]]) -> str:
+def file_text(kind: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """The text of a file.
+
+    Args:
+        kind: csv, json or jsonl.
+        rows: of `row_of`.
+    """
     if kind == "csv":
         return csv_text(csv_rows(rows))
     if kind == "json":

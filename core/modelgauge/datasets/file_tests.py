@@ -11,9 +11,10 @@ from typing import Any
 from modelgauge.config.secrets import SecretStore
 from modelgauge.data.records import DatasetReference
 from modelgauge.datasets.dataset import EvaluationDataset, reference_to
-from modelgauge.datasets.dataset_files import FileForm, without_goldens
+from modelgauge.datasets.dataset_files import FILE_TYPES, FileForm, without_goldens
 from modelgauge.datasets.dataset_test import DatasetTest
 from modelgauge.datasets.fields import names_of
+from modelgauge.datasets.versions import VersionsFolder, version_of_file
 from modelgauge.files.regular import real_path
 from modelgauge.metrics.base import Metric
 from modelgauge.plugins.discovery import Plugins
@@ -58,10 +59,34 @@ def goldens_of(file: Path, form: FileForm) -> EvaluationDataset:
     Raises:
         InputFileError: it cannot be read, or holds none.
     """
-    dataset = EvaluationDataset.from_file(file, **form.arguments(file))
+    saved = version_of_file(file)
+    if saved is not None:
+        alias, number = saved
+        dataset: EvaluationDataset = EvaluationDataset.pull(alias, number, data_dir=file.parents[2])
+    else:
+        dataset = EvaluationDataset.from_file(file, **form.arguments(file))
     if not dataset.goldens:
         raise without_goldens(file)
     return dataset
+
+
+def file_named(name: Path, data_dir: Path) -> Path:
+    """The file that a user means: the path of one, or ALIAS or ALIAS@VERSION of a data set that was saved.
+
+    Args:
+        name: what the user wrote.
+        data_dir: the folder that has the versions.
+
+    Raises:
+        UnknownNameError: it can only be an alias, and there is none.
+    """
+    if name.suffix.lower().lstrip(".") in FILE_TYPES or name.exists():
+        return name
+    alias, at, number = str(name).rpartition("@")
+    if not (at and number.isascii() and number.isdigit()):
+        alias, number = str(name), ""
+    store = VersionsFolder(data_dir)
+    return store.path(alias, store.version(alias, int(number) if number else None).number)
 
 
 def inherited(

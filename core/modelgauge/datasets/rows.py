@@ -29,7 +29,7 @@ from modelgauge.datasets.fields import (
     value_of,
 )
 from modelgauge.errors import InputFileError, InvalidDataError
-from modelgauge.files.tables import OtherContentError, Row, Table
+from modelgauge.files.tables import OtherContentError, Row, Table, table_of_rows
 from modelgauge.reports.layout import counted
 from modelgauge.wording.did_you_mean import closest
 from modelgauge.wording.phrases import beginning
@@ -45,7 +45,6 @@ _NEEDED: dict[type[Member], tuple[str, ...]] = {
     ConversationalGolden: ("scenario", "turns"),
     ConversationalTestCase: ("turns",),
 }
-
 
 MARK, TEST_CASE = "modelgauge_member", "test_case"
 """The column, and its value, that mark the test cases among the goldens of one file."""
@@ -335,6 +334,44 @@ def row_of(member: Member) -> dict[str, Any]:
     row = member.model_dump(mode="json", exclude_defaults=True)
     values = {ALIASES.get(name, name): value for name, value in row.items()}
     return {name: values[name] for name in FIELDS if name in values}
+
+
+def rows_of(goldens: Sequence[Member], test_cases: Sequence[Member]) -> list[dict[str, Any]]:
+    """The rows of goldens, and behind them those of test cases, which are marked.
+
+    Raises:
+        InvalidDataError: a golden was edited in place into something that is none.
+    """
+    return [*map(checked_row, goldens), *({**checked_row(case), MARK: TEST_CASE} for case in test_cases)]
+
+
+def members_of(rows: Sequence[Mapping[str, Any]], source: str) -> tuple[list[Any], list[Any]]:
+    """The goldens and the test cases of `rows_of`.
+
+    Args:
+        rows: that say them.
+        source: for messages.
+
+    Raises:
+        InputFileError: a row cannot be read.
+    """
+    table, chosen = table_of_rows(rows, source), Chosen({}, {})
+    readings = [read_goldens(table, chosen)]
+    readings += [read_test_cases(table, chosen)] if holds_test_cases(table) else []
+    for reading in readings:
+        if reading.problems:
+            raise reading.error(is_file=False)
+    return readings[0].members, [case for reading in readings[1:] for case in reading.members]
+
+
+def checked_row(member: Member) -> dict[str, Any]:
+    """The row of a member that may have been edited.
+
+    Raises:
+        InvalidDataError: it was edited in place into something that is none.
+    """
+    member.check()
+    return row_of(member)
 
 
 def csv_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str | None]]:

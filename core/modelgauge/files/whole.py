@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,27 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield written
         written.replace(path)
+    finally:
+        written.unlink(missing_ok=True)
+
+
+@contextmanager
+def creating(path: Path) -> Iterator[Path]:
+    """Give the path of a new file, which gets its name, and is on the disk, when the block ends without an error.
+
+    Args:
+        path: of a file that is not there yet.
+
+    Raises:
+        FileExistsError: it is there; what was there stays.
+        OSError: the disk refuses.
+    """
+    written = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        yield written
+        with opened(written, "r+b") as file:
+            os.fsync(file.fileno())
+        (os.rename if sys.platform == "win32" else os.link)(written, path)  # neither replaces a file there
     finally:
         written.unlink(missing_ok=True)
 
@@ -61,14 +83,22 @@ def append_line(path: Path, line: bytes) -> None:
         OSError: the disk refuses, or another process holds the file; the file is as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _turn(path), opened(path, "a+b") as file:
+    with turn(path), opened(path, "a+b") as file:
         file.truncate(_end_of_lines(file))
         append_whole(file, line + b"\n")
         os.fsync(file.fileno())
 
 
 @contextmanager
-def _turn(path: Path) -> Iterator[None]:
+def turn(path: Path) -> Iterator[None]:
+    """Wait for the lock of a file, and hold it meanwhile; threads and processes take turns.
+
+    Args:
+        path: of the file; it is made where there is none.
+
+    Raises:
+        OSError: the disk refuses, or another process holds the file.
+    """
     end = time.monotonic() + _PATIENCE
     while (held := lock(path, "a+b")) is None:
         if time.monotonic() > end:

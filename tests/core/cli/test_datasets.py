@@ -1,4 +1,4 @@
-"""`modelgauge datasets`: list, show, validate, diff."""
+"""`modelgauge datasets`: list, show, validate, diff, and the versions that are saved under an alias."""
 
 import json
 import os
@@ -417,3 +417,45 @@ def test_diff_calls_goldens_by_their_names_or_their_turns(folder):
     assert [one["name"] for one in found["removed"]] == ["t"]
     (folder / "odd.csv").write_text("input,expected_ouput\nq,a\n", encoding="utf-8")
     assert "Warning: odd.csv: " in run("diff", "odd.csv", "odd.csv", "--exit-code").stderr
+
+
+def test_versions_are_pushed_listed_pulled_and_restored(folder):
+    assert run("push", "goldens.csv", "questions", "--message", "First", "--author", "ann").stdout.startswith(
+        "questions has version 1 by ann of "
+    )
+    refused = run("push", "more/talks.jsonl", "questions", exit_code=2)
+    assert "'questions' has version 1 by ann" in refused.stderr
+    assert as_json("push", "more/talks.jsonl", "questions", "--parent", 1)["version"]["number"] == 2
+    assert "version 3" in run("restore", "questions", 1).stdout
+    listed = as_json("versions", "questions")["versions"]
+    assert [one["message"] for one in listed] == ["First", "", "Version 1 again"]
+    assert run("versions", "questions").stdout.splitlines()[1].startswith("3")
+    run("pull", "questions", "talks.csv", "--version", 2)
+    assert EvaluationDataset.from_file("talks.csv").goldens == EvaluationDataset.pull("questions", 2).goldens
+    assert as_json("pull", "questions", "again.json")["version"]["number"] == 3
+    for wrong, says in (
+        (("versions", "none"), "There is no data set 'none'"),
+        (("pull", "questions", "file"), "no data set by its name"),
+        (("restore", "questions", 9), "has no version 9"),
+        (("push", "goldens.csv", "../x"), "cannot be the alias"),
+    ):
+        assert says in run(*wrong, exit_code=2).stderr
+
+
+def test_a_saved_version_is_run_by_its_alias_and_the_record_names_it(folder):
+    EvaluationDataset([Golden("Is it?", expected_output="Yes")]).push("questions")
+    command = ("run-test", "--metric", "exact_match", "--sut", "demo_yes_no", "--json", "--dataset")
+    results = {
+        name: CliRunner().invoke(cli, [*command, name])
+        for name in ("questions", "questions@1", "questions@2")
+    }
+    for name in ("questions", "questions@1"):
+        (record,) = json.loads(results[name].stdout)["records"]
+        assert (record["test_uid"], record["dataset"]["name"], record["dataset"]["version"]) == (
+            "questions",
+            "questions",
+            1,
+        )
+    assert "'questions' has no version 2" in results["questions@2"].stderr
+    again = CliRunner().invoke(cli, ["rescore", record["run_id"], "--json"])
+    assert json.loads(again.stdout)["records"][0]["dataset"]["version"] == 1

@@ -381,7 +381,7 @@ def test_one_golden_alone_is_told_to_go_into_a_list():
     [
         ("evaluate", r"evaluate\(dataset, metrics\)"),
         ("evals_iterator", "observed_callback"),
-        ("pull", "from_file"),
+        ("queue", r"dataset\.push"),
     ],
 )
 def test_what_other_libraries_data_sets_do_is_told_how_it_is_done_here(name, told):

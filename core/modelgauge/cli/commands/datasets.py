@@ -9,7 +9,7 @@ import click
 
 from modelgauge.cli.command_options import shared_options
 from modelgauge.cli.dataset_options import FILE, form_options
-from modelgauge.cli.program import FAILED, LazyGroup
+from modelgauge.cli.program import FAILED, Lazy, LazyGroup
 from modelgauge.reports.layout import counted, one_line
 
 if TYPE_CHECKING:
@@ -25,9 +25,21 @@ if TYPE_CHECKING:
 _MOST_NAMED = 5
 
 
-@click.group("datasets", cls=LazyGroup)
+@click.group(
+    "datasets",
+    cls=LazyGroup,
+    lazy={
+        name: Lazy(f"modelgauge.cli.commands.dataset_versions:{name}", about, "")
+        for name, about in {
+            "versions": "List the versions that were saved under an alias.",
+            "push": "Save the goldens of a file as a new version.",
+            "pull": "Write a version to a file.",
+            "restore": "Save an earlier version again, as the latest.",
+        }.items()
+    },
+)
 def datasets() -> None:
-    """List, show, validate and compare data sets: CSV, JSON and JSONL files of goldens."""
+    """List, show, validate and compare data sets of goldens, and keep their versions."""
 
 
 # --- list ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,145 @@
+"""`modelgauge datasets versions`, `push`, `pull`, `restore`: versions of data sets that were saved under an alias."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from modelgauge.cli.command_options import shared_options
+from modelgauge.cli.dataset_options import FILE, form_options
+from modelgauge.reports.layout import one_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from modelgauge.cli.app import App
+    from modelgauge.datasets.dataset_files import FileForm
+
+_author = click.option("--author", default="", metavar="NAME", help="Who changed it.")
+_message = click.option("--message", default="", metavar="TEXT", help="What was changed, and why.")
+
+
+@click.command("versions")
+@click.argument("alias")
+@shared_options
+def versions(app: App, /, *, alias: str, as_json: bool) -> None:
+    """List the versions of a data set that were saved under an alias.
+
+    They lie in the folder of data, or in the workbench that MODELGAUGE_WORKBENCH_URL names.
+
+    \b
+    Example:
+      modelgauge datasets versions questions
+    """
+    from modelgauge.datasets.versioned import store_of
+    from modelgauge.datasets.versions import no_version
+
+    found = store_of().versions(alias)
+    if not found:
+        raise no_version(alias, None, found, ())
+    if as_json:
+        app.show_json({"alias": alias, "versions": [one.model_dump(mode="json") for one in found]})
+        return
+    table = [
+        (
+            str(one.number),
+            f"{one.time:%Y-%m-%d %H:%M}",
+            one.author,
+            f"{one.rows:,}",
+            one.content_hash[:12],
+            one_line(one.message, 80),
+        )
+        for one in reversed(found)
+    ]
+    head = ("VERSION", "SAVED (UTC)", "AUTHOR", "ROWS", "HASH", "MESSAGE")
+    app.show_table(table, head, folds={"AUTHOR": 10, "MESSAGE": 20})
+
+
+@click.command("push")
+@click.argument("file", type=FILE)
+@click.argument("alias")
+@_message
+@_author
+@click.option("--parent", type=click.IntRange(min=1), help="The version that it takes the place of.")
+@form_options
+@shared_options
+def push(
+    app: App,
+    /,
+    *,
+    file: Path,
+    alias: str,
+    message: str,
+    author: str,
+    parent: int | None,
+    form: FileForm,
+    as_json: bool,
+) -> None:
+    """Save the goldens of a file as a new version under an alias.
+
+    Where the alias has a version, say by --parent which one the file takes the place of. Where there is a newer one,
+    nothing is saved.
+
+    \b
+    Examples:
+      modelgauge datasets push goldens.csv questions --message "First ones"
+      modelgauge datasets push goldens.csv questions --parent 1
+    """
+    from modelgauge.datasets.dataset import EvaluationDataset
+
+    dataset = EvaluationDataset.from_file(file, **form.arguments(file))
+    saved = dataset.push(alias, message=message, author=author, parent=parent)
+    if as_json:
+        app.show_json({"alias": alias, "version": saved.model_dump(mode="json")})
+    else:
+        app.show(f"{alias} has {saved}.")
+
+
+@click.command("pull")
+@click.argument("alias")
+@click.argument("file", type=FILE)
+@click.option("--version", type=click.IntRange(min=1), help="Its number.  [default: the latest]")
+@shared_options
+def pull(app: App, /, *, alias: str, file: Path, version: int | None, as_json: bool) -> None:
+    """Write a version of a data set to a CSV, JSON or JSONL file, which is replaced where it is there.
+
+    \b
+    Examples:
+      modelgauge datasets pull questions goldens.csv
+      modelgauge datasets pull questions old.jsonl --version 1
+    """
+    from modelgauge.datasets.dataset import EvaluationDataset
+    from modelgauge.datasets.dataset_files import file_type_of, write_rows
+    from modelgauge.datasets.rows import rows_of
+
+    kind = file_type_of(file)
+    dataset = EvaluationDataset.pull(alias, version)
+    write_rows(file, kind, rows_of(dataset.goldens, dataset.test_cases))
+    pulled = dataset.pulled[1]
+    if as_json:
+        app.show_json({"alias": alias, "version": pulled.model_dump(mode="json"), "path": str(file)})
+    else:
+        app.show(f"{file} has {pulled}: {pulled.rows:,} rows.")
+
+
+@click.command("restore")
+@click.argument("alias")
+@click.argument("version", type=click.IntRange(min=1))
+@_message
+@_author
+@shared_options
+def restore(app: App, /, *, alias: str, version: int, message: str, author: str, as_json: bool) -> None:
+    """Save an earlier version of a data set again, as the latest one.
+
+    \b
+    Example:
+      modelgauge datasets restore questions 1
+    """
+    from modelgauge.datasets.versioned import restored
+
+    saved = restored(alias, version, message=message, author=author)
+    if as_json:
+        app.show_json({"alias": alias, "version": saved.model_dump(mode="json")})
+    else:
+        app.show(f"{alias} has {saved}.")

@@ -1,0 +1,224 @@
+"""Versions of data sets in a folder: `<data-dir>/datasets/ALIAS/v0001.jsonl`, and what they are in `versions.jsonl`.
+
+A version is never changed: what is saved later is another one. The rows of a version are written first, and its line
+in `versions.jsonl` last, so that a killed process leaves no version, or a whole one.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+from pydantic import AwareDatetime, Field
+
+from modelgauge.data.base import Count, Frozen, Text
+from modelgauge.datasets.dataset_files import file_text
+from modelgauge.engine.run_files.folder import whole_lines
+from modelgauge.errors import DatasetConflictError, InvalidOptionError, RecordError, UnknownNameError
+from modelgauge.files.regular import bytes_of
+from modelgauge.files.whole import append_line, creating, turn
+from modelgauge.wording.did_you_mean import did_you_mean
+
+DATASETS, VERSIONS = "datasets", "versions.jsonl"
+LONGEST_MESSAGE = 10_000
+_ALIAS = re.compile(r"\w(?:[\w .-]{0,58}[\w-])?")
+_NO_FOLDER = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # of Windows
+_FILE = re.compile(r"v(\d{4,9})\.jsonl")
+
+Row = Mapping[str, Any]
+
+
+class Version(Frozen):
+    """What is known of a version of a data set, beside its rows.
+
+    Args:
+        number: from 1; later versions have greater ones.
+        content_hash: of its goldens: `EvaluationDataset.content_hash`.
+        rows: how many there are.
+        parent: the version that it was made from; None for the first.
+        author: who saved it; empty where nobody said so.
+        message: what was changed, and why.
+        time: when it was saved.
+    """
+
+    number: Annotated[int, Field(ge=1)]
+    content_hash: Text
+    rows: Count
+    parent: int | None = None
+    author: Annotated[Text, Field(max_length=100)] = ""
+    message: Annotated[Text, Field(max_length=LONGEST_MESSAGE)] = ""
+    time: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
+
+    def __str__(self) -> str:
+        by = f" by {self.author}" if self.author else ""
+        return f"version {self.number}{by} of {self.time:%Y-%m-%d %H:%M}"
+
+
+class DatasetStore(Protocol):
+    """Where versions of data sets are kept: a folder, or a workbench that serves one."""
+
+    def versions(self, alias: str) -> list[Version]:
+        """All versions, oldest first; empty where there is no data set of this alias."""
+
+    def rows(self, alias: str, number: int | None = None) -> tuple[Version, list[Row]]:
+        """A version and its rows; the latest one where no number is given."""
+
+    def add(self, alias: str, rows: Sequence[Row], made: Version) -> Version:
+        """Keep a new version, whose number is not known yet."""
+
+
+def check_alias(alias: object) -> str:
+    """The name of a data set as it is stored.
+
+    Raises:
+        InvalidOptionError: it cannot be one.
+    """
+    name = unicodedata.normalize("NFC", alias) if isinstance(alias, str) else ""
+    if not _ALIAS.fullmatch(name) or _NO_FOLDER.fullmatch(name):
+        raise InvalidOptionError(
+            f"{alias!r} cannot be the alias of a data set.",
+            fix="Use 1 to 60 letters, digits, spaces, '.', '_' and '-', such as 'support questions'.",
+        )
+    return name
+
+
+def no_version(
+    alias: str, number: int | None, there: Sequence[Version], known: Sequence[str]
+) -> UnknownNameError:
+    """The error of a version, or a data set, that is not there.
+
+    Args:
+        alias: of the data set.
+        number: of the version; None for any.
+        there: the versions that there are.
+        known: the data sets that there are.
+    """
+    if there:
+        listed = ", ".join(str(one.number) for one in there[-20:])
+        return UnknownNameError(f"{alias!r} has no version {number}.", fix=f"Its versions are: {listed}.")
+    listed = f"There are: {', '.join(known)}." if known else "Save one first: dataset.push(alias)."
+    return UnknownNameError(f"There is no data set {alias!r}.", fix=did_you_mean(alias, known) + listed)
+
+
+class VersionsFolder:
+    """The versions of all data sets in a folder of data.
+
+    Args:
+        data_dir: the folder; it need not be there.
+    """
+
+    def __init__(self, data_dir: Path) -> None:
+        self._folder = data_dir / DATASETS
+
+    def aliases(self) -> list[str]:
+        """The data sets that have a version, by name."""
+        lists = self._folder.glob(f"*/{VERSIONS}")
+        return sorted(one.parent.name for one in lists if _ALIAS.fullmatch(one.parent.name))
+
+    def versions(self, alias: str) -> list[Version]:
+        """All versions, oldest first; empty where there is no data set of this alias.
+
+        Raises:
+            RecordError: the list of versions is damaged.
+        """
+        path = self._folder / check_alias(alias) / VERSIONS
+        try:
+            return [Version.load(json.loads(line)) for line in whole_lines(path)]
+        except ValueError as error:  # no JSON, or no version
+            raise RecordError(
+                f"{path} is no list of versions: {error}",
+                fix="Correct the file, or restore it from a backup.",
+            ) from None
+
+    def version(self, alias: str, number: int | None = None) -> Version:
+        """One version; the latest one where no number is given.
+
+        Raises:
+            UnknownNameError: there is none.
+        """
+        there = self.versions(alias)
+        found = [one for one in there if number in (None, one.number)]
+        if not found:
+            raise no_version(alias, number, there, self.aliases())
+        return found[-1]
+
+    def path(self, alias: str, number: int) -> Path:
+        """The file of a version's rows."""
+        return self._folder / check_alias(alias) / f"v{number:04}.jsonl"
+
+    def rows(self, alias: str, number: int | None = None) -> tuple[Version, list[Row]]:
+        """A version and its rows; the latest one where no number is given.
+
+        Raises:
+            UnknownNameError: there is none.
+            RecordError: its file is not what was saved.
+        """
+        version = self.version(alias, number)
+        path = self.path(alias, version.number)
+        try:
+            rows = [json.loads(line) for line in bytes_of(path).splitlines()]
+        except (OSError, ValueError) as error:
+            raise RecordError(f"{path} cannot be read: {error}.", fix="Restore it from a backup.") from None
+        if len(rows) != version.rows:
+            problem = f"{path} has {len(rows):,} rows, where {version.rows:,} were saved."
+            raise RecordError(problem, fix="Restore it from a backup, or use another version.")
+        return version, rows
+
+    def add(self, alias: str, rows: Sequence[Row], made: Version) -> Version:
+        """Keep a new version of a data set, unless the latest one is not its parent.
+
+        Args:
+            alias: of the data set, which is made where there is none.
+            rows: of `row_of`.
+            made: the version, whose number is not known yet.
+
+        Returns:
+            The version with its number; the latest one where it has the same rows.
+
+        Raises:
+            DatasetConflictError: somebody else saved a version meanwhile.
+            OSError: the disk refuses.
+        """
+        folder = self._folder / check_alias(alias)
+        folder.mkdir(parents=True, exist_ok=True)
+        text = file_text("jsonl", rows).encode()
+        with turn(folder / ".lock"):
+            there = self.versions(alias)
+            latest = there[-1] if there else None
+            if made.parent != (latest and latest.number):
+                raise _conflict(alias, made.parent, latest)
+            if latest and bytes_of(self.path(alias, latest.number)) == text:
+                return latest
+            # A process that was killed can have left a file that is no version: its number is not used again.
+            files = (_FILE.fullmatch(one.name) for one in folder.iterdir())
+            number = max([made.parent or 0, *(int(one[1]) for one in files if one)]) + 1
+            with creating(self.path(alias, number)) as written:
+                written.write_bytes(text)
+            version = made.replaced(number=number, rows=len(rows))
+            append_line(folder / VERSIONS, version.model_dump_json().encode())
+            return version
+
+
+def _conflict(alias: str, parent: int | None, latest: Version | None) -> DatasetConflictError:
+    if latest is None:
+        return DatasetConflictError(
+            f"{alias!r} has no version {parent}, from which this one is said to be made: it has none.",
+            fix="Push it without a parent.",
+        )
+    made_from = "is new" if parent is None else f"was made from version {parent}"
+    return DatasetConflictError(
+        f"{alias!r} has {latest} now, and what you save {made_from}: nothing was saved.",
+        fix=f"Pull version {latest.number}, do your changes there, and push again. To keep yours in its place: "
+        f"push(…, parent={latest.number}).",
+    )
+
+
+def version_of_file(path: Path) -> tuple[str, int] | None:
+    """The alias and the number of the version whose rows a file has; None for any other file."""
+    found = _FILE.fullmatch(path.name)
+    if found is None or not (path.parent / VERSIONS).is_file():
+        return None
+    return path.parent.name, int(found[1])
