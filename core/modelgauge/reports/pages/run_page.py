@@ -21,7 +21,7 @@ from modelgauge.wording.labels import title_labels
 
 MOST_ITEMS = 100_000
 """Items of a run that a page holds: more make a file that browsers do not open."""
-_SCRIPTS = (
+SCRIPTS = (
     "elements.js",
     "item_view.js",
     "items.js",
@@ -30,6 +30,7 @@ _SCRIPTS = (
     "compared_items.js",
     "start.js",
 )
+"""What shows the items of a page, in the order in which it is loaded."""
 _MOST_AT_END = 10_000  # items of a run that gets its page without being asked
 _HELD = 4 << 20  # characters of items that are held in memory until the first screen is written
 _CHUNK = 1 << 20
@@ -101,26 +102,19 @@ def write_runs(
     Raises:
         RecordError: an item cannot be read.
     """
-    style, script = asset("page.css"), "\n".join(map(asset, _SCRIPTS))
+    style, script = asset("page.css"), "\n".join(map(asset, SCRIPTS))
     policy = _POLICY.format(style=_hash(style), script=_hash(script))
     with rarer_collections(), SpooledTemporaryFile(_HELD, "w+", encoding="ascii", newline="\n") as blocks:
-        views, suts = [], title_labels([run.record.sut_name for run in runs])
-        for number, run in enumerate(runs):
-            table = ItemTable(redact=str if just_ended else redact, without_texts=without_texts)
-            _write_blocks(number, run, table, blocks.write)
-            views.append(run_view(number, run, table, sut=suts[number], without_texts=without_texts))
+        page = main_part(
+            runs,
+            lambda name, content: blocks.write(_BLOCK.format(name, content)),
+            comparison=comparison,
+            redact=str if just_ended else redact,
+            without_texts=without_texts,
+        )
         for name, content in pairs:
             blocks.write(_BLOCK.format(name, content))
-        page = {
-            "policy": policy,
-            "style": style,
-            "title": _title(views, comparison),
-            "runs": views,
-            "overview": overview(runs, suts),
-            "without_texts": without_texts,
-            "comparison": comparison,
-            "not_compared": not_compared,
-        }
+        page |= {"policy": policy, "style": style, "not_compared": not_compared}
         for piece in environment().get_template("runs.html.j2").stream(page, redact=redact):
             write(piece)
         blocks.seek(0)
@@ -129,19 +123,48 @@ def write_runs(
     write(f"<script>{script}</script>\n</body>\n</html>\n")
 
 
+def main_part(
+    runs: Sequence[RecordedRun],
+    keep: Callable[[str, str], object],
+    *,
+    comparison: Mapping[str, Any] | None = None,
+    redact: Callable[[str], str] = str,
+    without_texts: bool = False,
+) -> dict[str, Any]:
+    """What `main.html.j2` shows of runs, but for `not_compared`.
+
+    Args:
+        runs: in the order in which they are shown.
+        keep: takes the items of the runs, as blocks of text with their names.
+        comparison: what is shown first; None where runs are not compared.
+        redact: takes secrets out of a text.
+        without_texts: leave out prompts, answers and contexts.
+
+    Raises:
+        RecordError: an item cannot be read.
+    """
+    views, suts = [], title_labels([run.record.sut_name for run in runs])
+    for number, run in enumerate(runs):
+        table = ItemTable(redact=redact, without_texts=without_texts)
+        for place, part in enumerate(table.parts(islice(run.items().lines(), MOST_ITEMS))):
+            keep(f"run-{number}-part-{place}", part)
+        for name, content in table.blocks():
+            keep(f"run-{number}-{name}", content)
+        views.append(run_view(number, run, table, sut=suts[number], without_texts=without_texts))
+    return {
+        "title": _title(views, comparison),
+        "runs": views,
+        "overview": overview(runs, suts),
+        "without_texts": without_texts,
+        "comparison": comparison,
+    }
+
+
 def _title(runs: Sequence[RunView], comparison: Mapping[str, Any] | None) -> str:
     if comparison is not None:
         more = f" And {counted(comparison['others'], 'more run')}" if comparison["others"] else ""
         return f"{comparison['question']}{more}"
     return runs[0].title if len(runs) == 1 else f"{len(runs):,} runs"
-
-
-def _write_blocks(number: int, run: RecordedRun, table: ItemTable, write: Callable[[str], object]) -> None:
-    """Write the items of a run as named blocks of text: parts of whole records, and then the rows."""
-    for place, part in enumerate(table.parts(islice(run.items().lines(), MOST_ITEMS))):
-        write(_BLOCK.format(f"run-{number}-part-{place}", part))
-    for name, content in table.blocks():
-        write(_BLOCK.format(f"run-{number}-{name}", content))
 
 
 def _hash(text: str) -> str:

@@ -75,8 +75,14 @@ async function unpack(text) {
 const MOST_SEARCHED = 20e6; // characters of all items, which are searched in less than 100 ms
 const MOST_OF_ONE = 20000;
 
-// The data that stands in this very file, as a block with an id.
-const embedded = (id) => unpack(document.getElementById(id).textContent);
+// The data of a block: it stands in this very file, or a server has it where the page says.
+async function embedded(id) {
+  const block = document.getElementById(id);
+  if (block) return unpack(block.textContent);
+  const answer = await fetch(document.querySelector("[data-blocks]").dataset.blocks + id);
+  if (!answer.ok) throw new Error(`${id}: ${answer.status}`);
+  return unpack(await answer.text());
+}
 
 // The items of a run in this file; what was asked for once is kept.
 const sources = new Map();
