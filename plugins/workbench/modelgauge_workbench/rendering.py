@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 ROOMS = (
     ("Runs", "/runs"),
     ("Ratings", "/ratings"),
+    ("Trends", "/trends"),
     ("Start a run", "/starts"),
 )
 """What the head of each page leads to: names and addresses."""

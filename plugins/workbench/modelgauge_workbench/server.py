@@ -35,6 +35,7 @@ ROOMS = (
     "runs",
     "people",
     "starts",
+    "comparisons",
 )
 """The packages that have pages: each has a module `pages` with `routes`."""
 _LARGEST_BODY = 256 << 20

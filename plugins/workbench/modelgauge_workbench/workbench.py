@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from modelgauge_workbench.comparisons.comparing import Comparisons
 from modelgauge_workbench.index.index import Index
 from modelgauge_workbench.index.watch import Watcher
 from modelgauge_workbench.starts.starts import Starts
@@ -33,6 +34,7 @@ class Workbench:
         index: of the runs and items in all folders.
         changing: held while a file of notes is read and written again.
         starts: runs that are started from pages.
+        comparisons: of runs, as pages show them.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Workbench:
         self.index = Index(self.data_dirs)
         self.changing = Lock()
         self.starts = Starts(self.data_dirs, plugins, arguments)
+        self.comparisons = Comparisons(redact)
 
     @property
     def data_dir(self) -> Path:
@@ -70,6 +73,7 @@ class Workbench:
             yield
         finally:
             self.starts.queue.close()
+            self.comparisons.close()
             watcher.stop()
             self.index.close()
 

@@ -91,6 +91,21 @@ def run_of(db: sqlite3.Connection, key: str) -> sqlite3.Row | None:
     return found
 
 
+def run_before(db: sqlite3.Connection, row: sqlite3.Row) -> sqlite3.Row | None:
+    """The last finished run of the same test before a run; rather one of the same SUT. None where there is none.
+
+    Args:
+        db: reads the index.
+        row: of the run.
+    """
+    found: sqlite3.Row | None = db.execute(
+        "SELECT * FROM runs WHERE test = ? AND (began, name) < (?, ?) AND state = 'finished' "
+        "ORDER BY sut = ? DESC, began DESC, name DESC LIMIT 1",
+        (row["test"], row["began"], row["name"], row["sut"]),
+    ).fetchone()
+    return found
+
+
 def options(db: sqlite3.Connection) -> dict[str, list[str]]:
     """What runs can be filtered by: tests, SUTs, states and tags that there are.
 

@@ -1,6 +1,6 @@
 // What all pages share: keys that stand in `data-key` of what they press or focus, j and k in tables, filters at once.
 
-const isField = (element) => /^(INPUT|SELECT|TEXTAREA)$/.test(element.tagName);
+const isField = (element) => element.matches("input:not([type=checkbox], [type=radio]), select, textarea");
 
 // The link of the next row of the first table; Enter opens it, as any link.
 function step(by) {

@@ -1,0 +1,164 @@
+"""Comparisons as pages show them: made once for runs as they are, and kept until the server ends."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from modelgauge.comparison.compare import compare_pairs, compare_runs
+from modelgauge.comparison.options import ALLOWED, CompareOptions
+from modelgauge.comparison.pairing.paired_runs import paired_systems
+from modelgauge.comparison.pairing.systems import MeasuredSystem, test_name
+from modelgauge.engine.run_files.folder import RunFolder
+from modelgauge.errors import ModelGaugeError
+from modelgauge.reports.pages.assets import environment
+from modelgauge.reports.pages.comparison_data import comparison_blocks
+from modelgauge.reports.pages.comparison_view import compared_runs, comparison_view
+from modelgauge.reports.pages.run_page import main_part
+from modelgauge.runs.state import recorded_run
+from modelgauge_workbench.index.rows import stamp_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from modelgauge.comparison.result import Comparison
+    from modelgauge.runs.recorded_run import RecordedRun
+
+_MOST_KEPT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What a page shows of runs beside each other.
+
+    Args:
+        key: names it; changes with the files of the runs.
+        title: the question that it answers.
+        html: the answer, and what is behind it.
+        why_not: why the runs are not compared; empty where they are.
+        settings: what was set differently: a name, and the value of each run.
+        labels: of the runs, as the settings list them.
+    """
+
+    key: str
+    title: str
+    html: str
+    why_not: str
+    settings: list[tuple[str, list[str]]]
+    labels: list[str]
+
+
+class Comparisons:
+    """Makes comparisons, and keeps the latest of them in a folder of its own.
+
+    Args:
+        redact: takes secrets out of a text.
+    """
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
+        self._folder = tempfile.TemporaryDirectory(prefix="modelgauge-comparisons-")
+        self._kept: OrderedDict[str, Compared] = OrderedDict()
+        self._making = Lock()
+
+    def close(self) -> None:
+        """Remove what was kept."""
+        self._folder.cleanup()
+
+    def of(self, paths: Sequence[Path], allow: Sequence[str]) -> Compared:
+        """Compare runs with the first of them, or find what was made of them before.
+
+        Args:
+            paths: the folders of runs, at least two.
+            allow: in which kinds of things the runs may differ, as for `modelgauge compare --allow`.
+
+        Raises:
+            RecordError: a run cannot be read.
+        """
+        about = [[str(path), stamp_of(path)] for path in paths]
+        key = hashlib.sha256(json.dumps([about, sorted(allow)]).encode()).hexdigest()
+        with self._making:  # one after the other: large runs take memory
+            if key not in self._kept:
+                self._kept[key] = self._made(key, [recorded_run(RunFolder(one)) for one in paths], allow)
+                while len(self._kept) > _MOST_KEPT:
+                    old, _ = self._kept.popitem(last=False)
+                    shutil.rmtree(self._blocks(old))
+            self._kept.move_to_end(key)
+            return self._kept[key]
+
+    def block(self, key: str, name: str) -> Path | None:
+        """The file of a block of data of a comparison; None where there is none."""
+        there = self._blocks(key).iterdir() if key in self._kept else ()
+        return next((one for one in there if one.name == name), None)
+
+    def _blocks(self, key: str) -> Path:
+        return Path(self._folder.name) / key
+
+    def _made(self, key: str, runs: Sequence[RecordedRun], allow: Sequence[str]) -> Compared:
+        self._blocks(key).mkdir(exist_ok=True)
+
+        def keep(name: str, content: str) -> None:
+            (self._blocks(key) / name).write_text(content, encoding="ascii")
+
+        comparison, why_not = None, ""
+        try:
+            comparison = compared(runs, allow)
+        except ModelGaugeError as error:
+            why_not = f"{error.problem} {error.fix}"
+        view = None
+        if comparison is not None:
+            runs = compared_runs(comparison)
+            view = comparison_view(comparison, runs)
+            for name, content in comparison_blocks(comparison, runs):
+                keep(name, content)
+        page = main_part(runs, keep, comparison=view, redact=self._redact)
+        html = environment().get_template("main.html.j2").render(page, not_compared="", redact=self._redact)
+        labels, settings = _settings(runs)
+        return Compared(key, page["title"], html, why_not, settings, labels)
+
+
+def compared(runs: Sequence[RecordedRun], allow: Sequence[str]) -> Comparison:
+    """Compare runs as `modelgauge compare` does: each is a system; runs of several tests are joined by their SUTs.
+
+    Args:
+        runs: the baseline first.
+        allow: as for `Comparisons.of`.
+
+    Raises:
+        RecordError: they cannot be compared.
+        InvalidDataError: a value is outside its range.
+    """
+    options = CompareOptions(allow=tuple(one for one in ALLOWED if one in allow))
+    tests = {test_name(run.record) for run in runs}
+    of_systems = compare_runs(runs) if len(runs) > 2 and len(tests) > 1 else None
+    if of_systems is not None:
+        return of_systems
+    systems = [MeasuredSystem(run.record.run_id, {test_name(run.record): run}) for run in runs]
+    return compare_pairs(paired_systems(systems, options), options)
+
+
+def _settings(runs: Sequence[RecordedRun]) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """What the runs were set to, where they differ: hyperparameters, options of calls, arguments of SUTs."""
+    said = []
+    for run in runs:
+        record = run.record
+        arguments: dict[str, Any] = dict(record.sut_initialization.get("arguments", {}))
+        asked = {name: value for name, value in record.sut_options.items() if value is not None}
+        said.append({**arguments, **asked, **record.hyperparameters})
+    names = dict.fromkeys(name for one in said for name in one)
+    rows = [(name, [_shown(one.get(name)) for one in said]) for name in names]
+    return (
+        [f"{run.record.sut_name} {run.record.run_id}" for run in runs],
+        [(name, values) for name, values in rows if len({*values}) > 1],
+    )
+
+
+def _shown(value: object) -> str:
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,95 @@
+"""The routes of comparisons and trends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from starlette.responses import FileResponse, RedirectResponse
+from starlette.routing import Route
+
+from modelgauge.comparison.options import ALLOWED
+from modelgauge.errors import UsageError
+from modelgauge.reports.pages.run_page import SCRIPTS
+from modelgauge_workbench.comparisons.trends import show_trends
+from modelgauge_workbench.index.queries import run_before, run_of
+from modelgauge_workbench.index.scan import run_path
+from modelgauge_workbench.rendering import error_page, page
+from modelgauge_workbench.workbench import workbench_of
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+_MOST = 20  # runs that are compared
+
+
+def show_comparison(request: Request) -> Response:
+    """Compare the runs of the address with the oldest, or with `baseline`; one alone with the last before it."""
+    asked = request.query_params
+    keys, baseline = [*dict.fromkeys(asked.getlist("runs"))], asked.get("baseline")
+    allow = [one for one in asked.getlist("allow") if one in ALLOWED]
+    workbench = workbench_of(request)
+    rows = [_row_of(request, key) for key in keys]
+    if len(rows) == 1:
+        return _against_last(request, rows[0])
+    if not 2 <= len(rows) <= _MOST:
+        raise UsageError(
+            f"{len(rows)} runs are chosen, and 2 to {_MOST} can be compared.",
+            fix="Choose runs in the list, and press 'compare'.",
+        )
+    rows.sort(key=lambda row: (row["key"] != baseline, row["began"], row["name"]))
+    paths = [run_path(workbench.index, row["folder"], row["name"]) for row in rows]
+    compared = workbench.comparisons.of(paths, allow)
+    return page(
+        request,
+        "comparisons/compare.html.j2",
+        title=compared.title,
+        compared=compared,
+        scripts=SCRIPTS,
+        rows=[{**row, "as_baseline": _address(keys, baseline=row["key"])} for row in rows],
+        kinds=ALLOWED,
+        allow=allow,
+        test=rows[0]["test"],
+    )
+
+
+def _against_last(request: Request, row: sqlite3.Row) -> Response:
+    """Lead to the comparison of a run with the last one before it."""
+    with workbench_of(request).index.reading() as db:
+        before = run_before(db, row)
+    if before is None:
+        raise UsageError(
+            f"There is no earlier run of {row['test']} to compare this one with.",
+            fix="Choose two runs or more in the list.",
+        )
+    return RedirectResponse(_address([before["key"], row["key"]]), 303)
+
+
+def _address(keys: list[str], **more: str) -> str:
+    return f"/compare?{urlencode({'runs': keys, **more}, doseq=True)}"
+
+
+def _row_of(request: Request, key: str) -> sqlite3.Row:
+    with workbench_of(request).index.reading() as db:
+        found = run_of(db, key)
+    if found is None:
+        raise UsageError(f"There is no run '{key}'.", fix="The page 'Runs' lists those that there are.")
+    return found
+
+
+def send_block(request: Request) -> Response:
+    """A block of the data of a comparison, for the scripts of its page."""
+    found = workbench_of(request).comparisons.block(request.path_params["key"], request.path_params["name"])
+    if found is None:
+        return error_page(request, 404, "This comparison is kept no more.", "Reload its page.")
+    return FileResponse(found, media_type="text/plain")
+
+
+routes = [
+    Route("/compare", show_comparison),
+    Route("/compare/{key}/{name}", send_block),
+    Route("/trends", show_trends),
+]

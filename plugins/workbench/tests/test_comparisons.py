@@ -1,0 +1,154 @@
+"""Runs beside each other and over time, as a person looks at them."""
+
+import json
+
+import pytest
+
+from modelgauge import FunctionSUT, compare, load_record, run_test
+from modelgauge.datasets.dataset_test import DatasetTest
+from modelgauge.evals import EvaluationDataset, Golden
+from modelgauge.metrics import ExactMatchMetric
+from modelgauge.reports.comparisons.report import answers
+
+HOSTILE = "<script>alert(1)<b>"
+LONG = "The answer that everybody gives to this question is, after some thought, "
+
+
+def measured(data_dir, label, wrong=(), rows=12, **options):
+    """A run of a data set, of which the SUT answers all but some right."""
+
+    def answer(text):
+        return LONG + ("no" if text in wrong else f"yes {text}") + "."
+
+    goldens = [Golden(input=f"q{at}", expected_output=f"{LONG}yes q{at}.") for at in range(rows)]
+    test = DatasetTest("questions", EvaluationDataset(goldens), [ExactMatchMetric()])
+    sut = FunctionSUT(label, answer, version=len(wrong))
+    return run_test(test, sut, data_dir=data_dir, hyperparameters={"prompt": len(wrong)}, **options).run_id
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    return folder, [
+        measured(folder, "app", [f"q{at}" for at in range(9)]),
+        measured(folder, "app", ["q1"]),
+        measured(folder, HOSTILE, ["q2"]),
+        measured(folder, "app", ["q1"], rows=14),
+    ]
+
+
+@pytest.fixture(scope="module")
+def workbench(runs, serve):
+    return serve(runs[0])
+
+
+def listed(visit, workbench, count, **options):
+    page = visit(workbench, "/runs", **options)
+    while page.locator(".rows tbody tr").count() != count:
+        page.reload()
+    return page
+
+
+def check_looks(page):
+    """Nothing is wider than the page, and axe finds nothing."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="this test needs axe-playwright-python"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    found = axe.Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+
+
+def test_runs_that_are_chosen_in_the_list_are_compared(visit, workbench, runs):
+    folder, (first, second, _, _) = runs
+    page = listed(visit, workbench, 4, width=320)
+    for run in (second, first):
+        page.locator(f"input[value='{run}']").check()
+    page.keyboard.press("c")
+    expected = compare(first, second, data_dir=folder)
+    page.wait_for_selector("html[data-ready]")
+    shown = page.locator("main").inner_text()
+    for answer in answers(expected):
+        assert answer in shown
+    row = page.locator("#settings + div tbody tr", has_text="prompt")
+    assert row.inner_text().split() == ["prompt", "9", "1"]
+    check_looks(page)
+    page.locator(".forest a").first.click()
+    page.locator(".table tbody tr[data-place]").first.click()
+    page.locator(".sides ins").first.wait_for()
+    assert "q0" in page.locator(".sides ins").first.inner_text()
+    there = page.url
+    page.reload()
+    page.locator(".sides ins").first.wait_for()
+    assert page.url == there
+    page.goto(f"{workbench.address}/runs/{second}")
+    page.keyboard.press("c")  # with the last run before it
+    page.wait_for_url(f"**/compare?runs={first}&runs={second}")
+    page.get_by_role("link", name="as baseline").click()
+    page.wait_for_url("**baseline=*")
+    page.wait_for_selector("html[data-ready]")
+    assert "is worse than" in page.locator(".verdict").first.inner_text()
+
+
+def test_several_systems_with_hostile_names(visit, workbench, runs):
+    _, (first, second, third, _) = runs
+    page = visit(workbench, f"/compare?runs={first}&runs={second}&runs={third}")
+    page.wait_for_selector("html[data-ready]")
+    assert HOSTILE in page.locator("main").inner_text()
+    check_looks(page)
+
+
+def test_runs_that_cannot_be_compared_say_why(visit, workbench, runs, serve, tmp_path):
+    folder, (first, *_) = runs
+    record = load_record(folder / "runs" / first)
+    other = tmp_path / "runs" / "20300101-000000-000000"
+    other.mkdir(parents=True)
+    for name in ("run.json", "items.jsonl", "record.json"):
+        (other / name).write_bytes((folder / "runs" / first / name).read_bytes())
+    changed = json.loads((other / "record.json").read_text())
+    changed["test_initialization"] |= {"class_name": "elsewhere:Test"}
+    (other / "record.json").write_text(json.dumps(changed))
+    two = serve(folder, tmp_path)
+    listed(visit, two, 5)
+    page = visit(two, f"/compare?runs={first}&runs={other.name}")
+    page.get_by_text("These runs cannot be compared.").wait_for()
+    assert "test: questions, class" in page.locator("main").inner_text()
+    page.get_by_label("test", exact=True).check()
+    page.get_by_role("button", name="Compare").click()
+    page.wait_for_selector("html[data-ready]")
+    assert "cannot be compared" not in page.locator("main").inner_text()
+    assert record.test_uid == "questions"
+
+
+def test_a_result_over_time_is_marked_where_the_data_changed(visit, workbench, runs):
+    _, (*_, last) = runs
+    listed(visit, workbench, 4)
+    page = visit(workbench, "/trends?test=questions", width=320)
+    rows = page.locator("section", has=page.get_by_role("heading", name="app")).locator("tbody tr")
+    assert rows.count() == 4  # and the axis
+    assert "data set" in rows.nth(0).inner_text()
+    assert "data set" not in rows.nth(1).inner_text()
+    assert page.locator("svg.plot line.mark").count() == 1
+    check_looks(page)
+    page.get_by_label("Result").select_option("passed")
+    page.get_by_role("button", name="Show").click()
+    assert "result=passed" in page.url
+    rows.nth(0).get_by_role("link").click()
+    page.wait_for_url(f"**/runs/{last}")
+    page.keyboard.press("t")
+    page.wait_for_url("**/trends?test=questions")
+
+
+def test_what_is_not_there_is_said(workbench, runs):
+    _, (first, *_) = runs
+    for path, words in {
+        "/compare": "0 runs are chosen",
+        "/compare?runs=none": "There is no run",
+        f"/compare?runs={first}": "no earlier run",
+        "/compare/0/..%2F..%2Fx": "",
+        "/compare/0/rows": "kept no more",
+    }.items():
+        status, _, text = workbench.ask(path)
+        assert status in (400, 404), path
+        assert words in text, path
+    assert workbench.ask("/trends?test=none")[0] == 200
