@@ -226,9 +226,9 @@ def test_runs_that_are_not_compared_are_named_first_and_stand_above_the_items(re
     assert runs.get_by_role("link", name="other_4").is_visible()
 
 
-def test_captions_are_whole_on_a_narrow_screen(report, visit):
+def test_captions_and_numbers_are_whole_on_a_narrow_screen(report, visit):
     page = visit(report((_test(), OLD), (_test(), NEW)), width=320)
-    for part in page.locator("caption > span:visible, .ends:visible").all():
+    for part in page.locator("caption > span:visible, .ends:visible, .forest td:visible").all():
         assert part.bounding_box()["x"] + part.bounding_box()["width"] <= 320
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +16,10 @@ from modelgauge.comparison.options import OPTIONS
 from modelgauge.errors import ModelGaugeError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from modelgauge.cli.app import App
     from modelgauge.comparison.gates import GateOutcome, Gates
-    from modelgauge.comparison.pairing.systems import PlannedRun
     from modelgauge.comparison.result import Comparison, MacroComparison, MeasurementComparison
     from modelgauge.comparison.verdicts import Verdicts
     from modelgauge.data.conditions import Condition
@@ -274,39 +274,58 @@ class BaselineCheck:
 
         # The run that is meant now: by the end, others are the latest.
         is_path = Path(name).exists()
-        self._baseline = str(real_path(name)) if is_path else id_of(find_runs(app.settings.data_dir, name))
+        folders = [] if Path(name).is_file() else find_runs(app.settings.data_dir, name)
+        self._baseline = str(real_path(name)) if is_path else id_of(folders)
+        self._runs = {one.run_id for one in folders}
         self._app, self._gates, self._options, self._for_github = app, gates, options, for_github
         self._comparison: Comparison | None = None
+        self._compared: list[str] = []
         self._outcomes: Sequence[GateOutcome] = ()
         self._error: ModelGaugeError | None = None
 
-    def check(self, planned: Sequence[PlannedRun]) -> None:
+    def check(self, planned: Iterable[tuple[str, str, str | None]]) -> None:
         """Check that runs can be compared with the baseline, before anything is asked for them.
+
+        Args:
+            planned: test, SUT and label of each, see `PlannedRun`.
 
         Raises:
             RecordError: they cannot.
         """
         from modelgauge.comparison.options import CompareOptions
-        from modelgauge.comparison.pairing.systems import baseline_sut_for
+        from modelgauge.comparison.pairing.systems import PlannedRun, baseline_sut_for
 
-        sut = baseline_sut_for(planned, self._baseline, CompareOptions.of(**self._options))
+        runs = [PlannedRun(*one) for one in planned]
+        sut = baseline_sut_for(runs, self._baseline, CompareOptions.of(**self._options))
         self._options = {**self._options, "baseline_sut": sut}
 
-    def check_again(self, folders: Sequence[RunFolder]) -> None:
-        """As `check`, for runs that are made again with the tests that they have."""
-        from modelgauge.comparison.pairing.systems import PlannedRun
+    def check_again(self, folders: Sequence[RunFolder], test: str | None, *, resumes: bool) -> None:
+        """As `check`, for runs that are done again.
+
+        Args:
+            folders: of the runs.
+            test: what measures them now; None for the test of each.
+            resumes: whether they go on, so that none of them can be the baseline.
+        """
         from modelgauge.data.results import GIVEN
+        from modelgauge.errors import RecordError
+
+        own = self._runs.intersection(one.run_id for one in folders) if resumes else None
+        if own:
+            raise RecordError(
+                f"The baseline {min(own)} is the run that this command continues: a run does not differ from itself.",
+                fix="Name another run, or leave --baseline out.",
+            )
 
         manifests = [one.read_manifest() for one in folders]
         if all(one["sut_uid"] != GIVEN for one in manifests):
-            self.check(
-                [PlannedRun(one["test_uid"], one["sut_uid"], one.get("sut_label")) for one in manifests]
-            )
+            self.check((test or one["test_uid"], one["sut_uid"], one.get("sut_label")) for one in manifests)
 
     def compare(self, records: Sequence[TestRecord]) -> None:
         """Compare the runs of this command with the baseline."""
         from modelgauge.comparison.compare import compare
 
+        self._compared = [one.run_id for one in records]
         try:
             self._comparison = compare(self._baseline, list(records), **self._options)
             self._outcomes = self._gates.outcomes(self._comparison)
@@ -331,7 +350,8 @@ class BaselineCheck:
             if self._for_github:
                 show_for_github(self._app, self._comparison, self._outcomes)
             else:
-                show_comparison(self._app, self._comparison)
+                runs = shlex.join(["modelgauge", "report", self._baseline, *self._compared])
+                show_comparison(self._app, self._comparison, next_command=f"{runs} --open")
         show_failed_gates(self._app, self._outcomes)
         if self._error is not None:
             self._app.note(f"Error: not compared with the baseline: {self._error.problem}\n{self._error.fix}")

@@ -78,10 +78,11 @@ def complete(program: click.Group, instruction: str) -> None:
     try:
         with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
             warnings.simplefilter("ignore")
-            words, _ = shell.get_completion_args()
+            given, incomplete = shell.get_completion_args()
+            words = [word for word in given if word != "="]  # bash takes --test=NAME for three words
             for parameter in _command(program, app, words).params:
                 vars(parameter)["shell_complete"] = partial(_values, parameter)
-            text = shell.complete()
+            text = "\n".join(map(shell.format_completion, shell.get_completions(words, incomplete)))
     except (Exception, SystemExit):  # noqa: BLE001  plugins are imported here
         return
     if text:

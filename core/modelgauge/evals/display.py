@@ -122,9 +122,18 @@ def rendered(
         page.add(f"Data set: {dataset}")
     for note in notes:
         page.add(f"Note: {note}")
+    return f"{page.rendered()}\n{place_of('Run', folder)}"
+
+
+def place_of(what: str, path: Path) -> str:
+    """Where something is, in one line, to be copied.
+
+    Args:
+        what: is there.
+        path: of it, shown from the working directory where it is within.
+    """
     here = Path.cwd()
-    where = folder.relative_to(here) if folder.is_relative_to(here) else folder
-    return f"{page.rendered()}\nRun: {visible(str(where))}"  # in one line, to be copied
+    return f"{what}: {visible(str(path.relative_to(here) if path.is_relative_to(here) else path))}"
 
 
 def _add_table(results: Sequence[Shown], page: Page) -> None:

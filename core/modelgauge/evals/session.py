@@ -30,12 +30,12 @@ from modelgauge.engine.bookkeeping.failures import StageError, exception_record
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import annotators_of
 from modelgauge.engine.observers import Observers
-from modelgauge.engine.run_files.folder import RUNS
+from modelgauge.engine.run_files.folder import REPORT, RUNS
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.totals import Totals
 from modelgauge.errors import MissingParameterError, ModelGaugeError, SettingsError
 from modelgauge.evals.apps import is_skip
-from modelgauge.evals.display import Shown
+from modelgauge.evals.display import Shown, place_of
 from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.given_test import GivenTest
 from modelgauge.evals.hyperparameters import logged_hyperparameters
@@ -337,6 +337,8 @@ class Session:
         ended = recorded_run(self._run.folder)
         wanted = [ended] if self._settings.report and collected is None else []
         problems = [*reports.write_reports(wanted, redact=self._secrets.redact), *self._tell(ended.record)]
+        page = self._run.folder.path / REPORT
+        self.summary += f"\n{place_of('Page', page)}" if page.exists() else ""
         self.summary += "".join(f"\nWarning: {problem}" for problem in problems)
         if self.options.folder_file is not None:
             Path(self.options.folder_file).write_text(str(self._run.folder.path), encoding="utf-8")

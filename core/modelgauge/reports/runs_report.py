@@ -238,12 +238,14 @@ def _next(runs: Sequence[RecordedRun], shown_by: str) -> Iterator[str]:
     invocation = first.record.invocation_id
     if first.folder is None or any(run.record.invocation_id != invocation for run in runs):
         return
-    show, compare, resume = (
-        first.command(verb).replace(first.record.run_id, invocation) for verb in ("show", "compare", "resume")
+    show, compare, report, resume = (
+        first.command(verb).replace(first.record.run_id, invocation)
+        for verb in ("show", "compare", "report", "resume")
     )
     yield f"{show} -v"
     if len({run.record.sut_name for run in runs}) > 1:
         yield f"{compare} --baseline-sut {shlex.quote(first.record.sut_name)}"
+        yield f"{report} --open"
     if any(run.record.counts.failed or run.record.counts.partial for run in runs):
         yield f"{show} --failures"
     stopped = [run for run in runs if run.record.failure is not None or run.record.cancelled]

@@ -181,6 +181,10 @@ def test_a_page_is_written_beside_the_text(compare, here):
     page = (here / "ci/compare.html").read_text(encoding="utf-8")
     assert "17 lost" in page
     assert "\x1b" not in page
+    assert compare(*JUDGED, "--html", "redacted.html", "--redact").code == 0
+    assert "were left out of this page" in (here / "redacted.html").read_text(encoding="utf-8")
+    ended = compare(*JUDGED, "--redact")
+    assert (ended.code, "--redact is for the page of --html FILE." in ended.err) == (2, True)
 
 
 def test_junit_is_written_before_anything_is_shown(compare, here):
@@ -271,6 +275,7 @@ def test_a_run_is_compared_with_the_latest_before_it(ran):
     ended = ran("bad", "--baseline", "latest", *JUDGED, "--fail-if-worse")
     assert ended.code == 1
     assert ended.out.index("bad\nResult") < ended.out.index("Is bad")
+    assert re.search(r"modelgauge report \S+ \S+ --open", ended.out)
     assert re.search(r"Failed: --fail-if-worse: sums, accuracy: bad.* is worse than good", ended.err)
     assert ran("good", "--baseline", "latest", *JUDGED, "--fail-if-worse").code == 0
 
@@ -325,9 +330,10 @@ def test_the_run_is_kept_where_a_gate_cannot_judge(run, ran, gate, says):
 
 def test_a_baseline_of_another_test_is_refused_before_anything_is_asked(ran, run):
     assert ran("other", test="others").code == 0
-    ended = ran("good", "--baseline", "latest")
-    assert ended.code == 2
-    assert "has no run of sums: it was measured by 'others'." in ended.err
+    for more in ((), ("--dry-run",)):
+        ended = ran("good", "--baseline", "latest", *more)
+        assert ended.code == 2
+        assert "has no run of sums: it was measured by 'others'." in ended.err
     assert len(run("runs", "--json").json["runs"]) == 1
 
 
@@ -362,6 +368,10 @@ def test_a_run_that_is_resumed_is_asked_nothing_where_the_baseline_does_not_fit(
         ended = run(command, "latest", "--baseline", "latest~1", "--no-progress-bar", plugin=False)
         assert ended.code == 2
         assert "has no run of sums" in ended.err
+    ended = run("rescore", "latest~1", "--test", "sums", "--baseline", "latest~1", plugin=False)
+    assert "has no run of sums" in ended.err
+    ended = run("resume", "latest", "--baseline", "latest", "--max-calls", "90", plugin=False)
+    assert (ended.code, "is the run that this command continues" in ended.err) == (2, True)
     assert len(run("runs", "--json").json["runs"]) == 2
 
 

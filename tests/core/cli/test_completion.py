@@ -56,6 +56,8 @@ def test_commands_of_plugins(offered):
     [
         ("run-test --test nu", ["numbers"]),
         ("run-test --json --test=nu", ["numbers"]),
+        ("run-test --json --test = nu", ["numbers"]),  # as bash tells it
+        ("run-test --json --test =", ["broken", "judged", "numbers", "with_data"]),
         ("run-test --sut ", ["echo", "flaky", "replay/", "secretive", "secretive2", "text_only"]),
         ("run-test --sut echo --judge rep", ["replay/"]),
         ("run-annotator --annotator ", ["yes_no"]),

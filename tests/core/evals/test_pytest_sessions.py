@@ -406,12 +406,13 @@ def test_repeats_are_told_from_parameters_whatever_their_order(session, here):
 
 
 def test_a_session_has_a_page_unless_none_is_wanted(session, project, monkeypatch):
-    session()
+    _, output = session()
     (page,) = project.glob("run_data/runs/*/report.html")
+    assert f"\nPage: {page.relative_to(project)}\n" in output
     assert "<h1>pytest</h1>" in page.read_text(encoding="utf-8")
     page.unlink()
     monkeypatch.setenv("MODELGAUGE_REPORT", "no")
-    session()
+    assert "\nPage: " not in session()[1]
     assert not list(project.glob("run_data/runs/*/report.html"))
 
 

@@ -42,9 +42,10 @@ def test_four_pairs_fit_one_screen(runs_of):
     assert rows[2] == ["two", "left", "0.638", "0.524", "to", "0.740", "72", "0", "3.2", "s"]
     assert rows[3] == ["right", *rows[2][2:]]
     assert "differs  one: right is better.\n         two: cannot tell.\n" in shown
-    assert lines[-2:] == [
+    assert lines[-3:] == [
         f"next     modelgauge show {INVOCATION} -v",
         f"         modelgauge compare {INVOCATION} --baseline-sut left",
+        f"         modelgauge report {INVOCATION} --open",
     ]
 
 

@@ -59,6 +59,9 @@ if TYPE_CHECKING:
         metavar="FILE",
         help="Also write a page for the browser: differences drawn, and the answers to each item side by side.",
     ),
+    click.option(
+        "--redact", is_flag=True, help="Leave prompts, answers and contexts out of the page of --html."
+    ),
     data_dir_option,
     heading=OUTPUT,
 )
@@ -73,6 +76,7 @@ def compare(
     output_format: str,
     junit: Path | None,
     html: Path | None,
+    redact: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -97,6 +101,8 @@ def compare(
 
     if output_format != FORMATS[0] and (flips or as_json):
         raise click.UsageError(f"--format {output_format} goes with neither --flips nor --json.")
+    if redact and html is None:
+        raise click.UsageError("--redact is for the page of --html FILE.")
     gates = pop_gates(given)
     options = compare_options(given, gates, app.settings.data_dir)
     file = None if junit is None else OutputFile(junit, app.settings.data_dir, "--junit")
@@ -107,7 +113,7 @@ def compare(
     if file is not None:
         _write_junit(app, file, comparison, outcomes)
     if page is not None:
-        _write_page(app, page, comparison)
+        _write_page(app, page, comparison, without_texts=redact)
     try:
         if as_json:
             _show_json(app, comparison, outcomes)
@@ -130,11 +136,11 @@ def _write_junit(app: App, file: OutputFile, comparison: Comparison, outcomes: S
         opened.write(junit_xml(comparison, outcomes, app.redact))
 
 
-def _write_page(app: App, page: OutputFile, comparison: Comparison) -> None:
+def _write_page(app: App, page: OutputFile, comparison: Comparison, *, without_texts: bool) -> None:
     from modelgauge.reports import write_comparison
 
     with page.writing() as opened:
-        write_comparison(comparison, opened.write, redact=app.redact)
+        write_comparison(comparison, opened.write, redact=app.redact, without_texts=without_texts)
 
 
 def _show_json(app: App, comparison: Comparison, outcomes: Sequence[GateOutcome]) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from modelgauge.interfaces.test import PromptResponseTest
 
 
+_FOLDS = {"TEST": 12, "KEY": 8, "SOURCE": 24, "PATH": 24}
+
+
 @click.group("dependencies", cls=LazyGroup)
 def dependencies() -> None:
     """List, fetch or add the data that tests need.
@@ -56,7 +59,7 @@ def list_dependencies(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> 
         table = [
             (row["test_uid"], row["key"], "here" if row["here"] else "missing", row["source"]) for row in rows
         ]
-        app.show(columns(table, ("TEST", "KEY", "STATE", "SOURCE")))
+        app.show_table(table, ("TEST", "KEY", "STATE", "SOURCE"), folds=_FOLDS)
         for row in rows:
             if row["problem"]:
                 app.show(f"\n{row['problem']}")
@@ -65,7 +68,7 @@ def list_dependencies(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> 
             (row["test_uid"], row["key"], row["version"][:12], size(row["bytes"]), row["path"])
             for row in rows
         ]
-        app.show(columns(kept, ("TEST", "KEY", "VERSION", "SIZE", "PATH")))
+        app.show_table(kept, ("TEST", "KEY", "VERSION", "SIZE", "PATH"), folds=_FOLDS)
 
 
 @dependencies.command("fetch")

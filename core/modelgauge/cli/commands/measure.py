@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from modelgauge.cli.comparing import BaselineCheck
     from modelgauge.data.records import TestRecord
 
+    _Pairs = tuple[list[Any], list[str]]  # tests and SUTs
+
 
 @click.command("run-test", cls=GroupedCommand)
 @together(
@@ -125,10 +127,10 @@ def run_test(
     if not tests and not of_datasets:
         raise click.UsageError("Missing option '--test', or '--dataset' with '--metric'.")
     check_names(app.plugins, tests, suts)  # before the much that a run imports
-    pairs: tuple[list[Any], list[str]] = [*tests, *of_datasets], list(suts)
+    pairs: _Pairs = [*tests, *of_datasets], list(suts)
     with judged_by(judge):
         if dry_run:
-            _show_plans(app, pairs, options, given)
+            _show_plans(app, pairs, options, given, baseline)
             return
         run_and_report(
             app,
@@ -139,36 +141,30 @@ def run_test(
         )
 
 
-def _run(
-    runner: Runner, pairs: tuple[list[Any], list[str]], baseline: BaselineCheck | None
-) -> list[TestRecord]:
+def _run(runner: Runner, pairs: _Pairs, baseline: BaselineCheck | None) -> list[TestRecord]:
     """Run tests, once it is known that the baseline, if any, fits them.
 
     Raises:
         UsageError: a name, a secret, data, a combination or the baseline is wrong; raised before any call.
     """
-    if baseline is None:
-        return runner.run(*pairs)
-    from modelgauge.comparison.pairing.systems import PlannedRun
     from modelgauge.engine.loop.blocking import blocking
 
     resolver = runner.resolver()
     works = resolver.works(*pairs)
-    baseline.check([PlannedRun(one.test.uid, one.respondent.uid, one.respondent.label) for one in works])
+    if baseline is not None:
+        baseline.check([(one.test.uid, one.respondent.uid, one.respondent.label) for one in works])
     return blocking(lambda: runner.do(works, resolver))
 
 
 def _show_plans(
-    app: App, pairs: tuple[list[Any], list[str]], options: dict[str, Any], given: dict[str, Any]
+    app: App, pairs: _Pairs, options: dict[str, Any], given: dict[str, Any], baseline: BaselineCheck | None
 ) -> None:
-    """What the run would take.
-
-    Raises:
-        UsageError: records were asked for, of which there are none.
-    """
+    """Say what the run would take, once it is known that the baseline, if any, fits it."""
     if given["output_file"] is not None:
         raise click.UsageError("--dry-run makes no records: leave --output-file out, or give --json.")
     plans = app.runner(progress=not given["no_progress_bar"], **options).plan(*pairs)
+    if baseline is not None:
+        baseline.check([(one.test_uid, one.sut_uid, one.sut_label) for one in plans])
     if given["as_json"]:
         app.show_json({"plans": [plan.model_dump(mode="json") for plan in plans]})
     else:
@@ -385,8 +381,9 @@ def _run_again(
             again = [part for option, values in loaded.items() for one in values for part in (option, one)]
         app.add_plugins(original.plugins)
     baseline = pop_baseline(app, given)
-    if baseline is not None and not any((names["test"], names["dataset"], how.get("ratings"))):
-        baseline.check_again(folders)
+    if baseline is not None and not how.get("ratings"):
+        test = names["test"] and app.runner().resolver().test(names["test"]).uid
+        baseline.check_again(folders, test or names["dataset"], resumes=verb == "resume")
     measured = {**names, **how}
     options = {**measured, **app.runner_arguments(), **pop_run_options(given)}
     run_and_report(

@@ -50,7 +50,11 @@ def write_page(
 
 
 def write_comparison(
-    comparison: Comparison, to: str | Path | Callable[[str], object], *, redact: Callable[[str], str] = str
+    comparison: Comparison,
+    to: str | Path | Callable[[str], object],
+    *,
+    redact: Callable[[str], str] = str,
+    without_texts: bool = False,
 ) -> None:
     """Write the page of a comparison: differences drawn, the answers to each item side by side, and each run.
 
@@ -58,12 +62,13 @@ def write_comparison(
         comparison: as `modelgauge.compare` returns it. Of one that was read from JSON the page has no items.
         to: the file; or what takes the page piece by piece, since it may be larger than memory.
         redact: takes secrets out of a text.
+        without_texts: leave out prompts, answers and contexts.
 
     Raises:
         RecordError: an item cannot be read.
         OSError: the file cannot be written; what was there stays.
     """
-    _write(compared_runs(comparison), comparison, to, "", redact=redact, without_texts=False)
+    _write(compared_runs(comparison), comparison, to, "", redact=redact, without_texts=without_texts)
 
 
 def _write(
