@@ -112,8 +112,7 @@ def compare(
     outcomes = gates.outcomes(comparison)
     if file is not None:
         _write_junit(app, file, comparison, outcomes)
-    if page is not None:
-        _write_page(app, page, comparison, without_texts=redact)
+    _write_page(app, page, comparison, without_texts=redact)
     try:
         if as_json:
             _show_json(app, comparison, outcomes)
@@ -136,7 +135,9 @@ def _write_junit(app: App, file: OutputFile, comparison: Comparison, outcomes: S
         opened.write(junit_xml(comparison, outcomes, app.redact))
 
 
-def _write_page(app: App, page: OutputFile, comparison: Comparison, *, without_texts: bool) -> None:
+def _write_page(app: App, page: OutputFile | None, comparison: Comparison, *, without_texts: bool) -> None:
+    if page is None:
+        return
     from modelgauge.reports import write_comparison
 
     with page.writing() as opened:
