@@ -1,11 +1,12 @@
 """Fixtures for runs on several processes: a plugin file, whose SUT logs its calls."""
 
+import re
 from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
-from modelgauge import resume, run_test
+from modelgauge import rescore, resume, run_test
 from modelgauge.config.settings import load_settings
 
 PLUGIN = Path(__file__).with_name("counted_plugin.py")
@@ -44,6 +45,10 @@ class Counting:
         lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
         return [line.split("\t")[1:] for line in lines if line.startswith(what)]
 
+    def rescore(self, record):
+        [measured] = rescore(record.run_id, **self.usual())
+        return measured
+
     def most_at_once(self):
         """How many calls were under way at once, at most."""
         lines = (self.folder / "calls").read_text(encoding="utf-8").splitlines()
@@ -51,8 +56,9 @@ class Counting:
 
     @staticmethod
     def items_of(record):
-        """The items of a run as JSON, in the order of the test."""
-        return [one.model_dump_json() for one in sorted(record.iter_items(), key=lambda item: item.index)]
+        """The items of a run as JSON, in the order of the test, without the times of calls."""
+        items = sorted(record.iter_items(), key=lambda item: item.index)
+        return [re.sub(r'"time":\[[^]]*\]', "", one.model_dump_json()) for one in items]
 
 
 @pytest.fixture

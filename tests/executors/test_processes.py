@@ -15,6 +15,7 @@ def test_a_run_is_the_same_item_by_item(counting):
     assert counting.items_of(record) == counting.items_of(alone)
     assert (record.result, record.counts, record.failure) == (alone.result, alone.counts, None)
     assert len({process for process, _ in counting.calls()[40:]}) == 2
+    assert counting.rescore(record).result == alone.result
 
 
 def test_an_item_that_kills_its_workers_fails_and_the_others_are_done(counting):

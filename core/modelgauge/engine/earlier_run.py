@@ -247,6 +247,14 @@ class RecordedAnswers(Answerer):
         self._number: int | None = None
         self._lines: dict[int, bytes] = {}
 
+    def handed_on(self, index: int) -> bytes:
+        """The recorded line."""
+        return self._lines.pop(index).rstrip(b"\n")
+
+    def take(self, index: int, handed_on: bytes) -> None:
+        """Take a recorded line."""
+        self._lines[index] = handed_on
+
     def check(self, make: Callable[[], Iterator[NumberedItem]]) -> None:
         """Compare the recorded answers with what the test asks now."""
         with _explaining_items(self._test_uid, self._run_id):

@@ -24,6 +24,7 @@ from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.limits import AdaptiveLimiter, window_of
 from modelgauge.engine.description import WorkDescription
 from modelgauge.engine.earlier_run import EarlierSessions
+from modelgauge.engine.items.answers import Answerer
 from modelgauge.engine.items.item import ItemWorker
 from modelgauge.engine.items.item_ids import Ids
 from modelgauge.engine.items.scored_items import JournalIndex
@@ -145,6 +146,11 @@ class PairRun:
         journal.close()
         await in_thread(lambda: self.shared.observers.run_finished(record), "observers")
         return record
+
+    @property
+    def answerer(self) -> Answerer:
+        """Who answers the prompts."""
+        return self._worker.answerer
 
     @property
     def known(self) -> int | None:

@@ -180,7 +180,7 @@ class Run:
         )
         async with pool as self._pool:
             for number, pair in enumerate(pairs):
-                pair.remote = RemoteWork(pair.work, number, pool, options)
+                pair.remote = RemoteWork(pair.work, number, pool, pair.answerer, options)
             yield
 
     def _unopened(self, target: Target, failure: RunStoppedError) -> None:

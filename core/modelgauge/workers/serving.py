@@ -13,7 +13,7 @@ from modelgauge.data.items import TestItem
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.services import Services
-from modelgauge.engine.executors.messages import END, Brief, packed, unpacked
+from modelgauge.engine.executors.messages import END, TAB, Brief, packed, unpacked
 from modelgauge.engine.executors.remote_admission import Calls, RemoteAdmission
 from modelgauge.engine.items.contexts import with_contexts
 from modelgauge.engine.run_files.journal import line_of
@@ -168,7 +168,9 @@ class _Serving:
         writer, uid = self._board.services.writer, self._made.works[work].test.uid
         current_tally.set(self._tallies[work])
         try:
-            item = with_contexts(TestItem.model_validate_json(body), _loaded(classes))
+            made, _, answers = body.partition(TAB)
+            item = with_contexts(TestItem.model_validate_json(made), _loaded(classes))
+            self._workers[work].answerer.take(index, answers)
             record = await self._workers[work].process(index, item)
         except ModelGaugeError as error:
             self._tell("stopped", work, index, error.problem, error.fix)

@@ -96,7 +96,8 @@ def limiter_of(owner: Owner, options: RunOptions, *, batched: bool) -> Limiter:
     own = _places(owner, "max_concurrency")
     ceiling = min(own or options.concurrency or CEILING, options.concurrency or 2**31)
     start = options.concurrency or START
-    if isinstance(owner, PromptResponseSUT) and never_waits(owner.evaluate) and not batched:
+    never = isinstance(owner, PromptResponseSUT) and never_waits(owner.evaluate)
+    if never and not batched and options.executor == "local":
         return Limiter(ceiling)  # each call ends before the next begins
     if batched and isinstance(owner, PromptResponseSUT):
         start = ceiling = 2 * (_places(owner, "batch_size") or 1)  # one batch at work, one that fills

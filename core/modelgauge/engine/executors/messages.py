@@ -5,7 +5,7 @@ The text behind the tab is an item, or a line of the journal; whoever passes it 
 | to a worker | fields | means |
 | --- | --- | --- |
 | `brief` | | the work, by names (behind the tab): see `Brief` |
-| `item` | work, index, classes | an item (behind the tab); the classes of its contexts |
+| `item` | work, index, classes | an item (behind the tab), maybe recorded answers (behind another); its contexts' classes |
 | `drop` | work, index | the item is no longer wanted |
 | `go`, `refuse` | call; answers so far, or problem and fix | the call may be sent, or no call may |
 | `halt` | target | calls of a target, or of all (null), wait no longer: none will be sent |
@@ -35,7 +35,7 @@ from pydantic_core import from_json, to_json
 
 from modelgauge.data.base import Frozen
 
-_TAB, END = b"\t", b"\n"  # neither stands in a JSON text
+TAB, END = b"\t", b"\n"  # neither stands in a JSON text
 
 
 class Brief(Frozen):
@@ -75,12 +75,12 @@ def packed(kind: str, *fields: Any, body: bytes = b"") -> bytes:
         body: a JSON text, without its end of line.
     """
     head = to_json([kind, *fields])
-    return head + _TAB + body + END if body else head + END
+    return head + TAB + body + END if body else head + END
 
 
 def unpacked(line: bytes) -> tuple[str, list[Any], bytes]:
     """Kind, fields and body of a line."""
-    head, _, body = line.partition(_TAB)
+    head, _, body = line.partition(TAB)
     kind, *fields = from_json(head)
     return kind, fields, body
 

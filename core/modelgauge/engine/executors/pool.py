@@ -20,7 +20,7 @@ from modelgauge.engine.calls.limits import AdaptiveLimiter
 from modelgauge.engine.calls.services import Services
 from modelgauge.engine.executors.base import Executor
 from modelgauge.engine.executors.gate import Gate
-from modelgauge.engine.executors.messages import END, packed, unpacked
+from modelgauge.engine.executors.messages import END, TAB, packed, unpacked
 from modelgauge.engine.executors.remote_worker import Assignment, RemoteWorker
 from modelgauge.engine.executors.shown_once import ShownOnce
 from modelgauge.engine.items.contexts import context_classes
@@ -110,8 +110,14 @@ class Pool:
 
     # --- items -------------------------------------------------------------------------------------------------------
 
-    async def line_of(self, work: int, index: int, item: TestItem) -> bytes:
+    async def line_of(self, work: int, index: int, item: TestItem, answers: bytes) -> bytes:
         """The journal's line of an item, once a worker has done it and its calls are committed.
+
+        Args:
+            work: number of the work.
+            index: the item's place in the test.
+            item: to be worked on.
+            answers: to its prompts, where they are recorded; else nothing.
 
         Raises:
             RunStoppedError: no call may be sent any more; the item is not done.
@@ -119,7 +125,7 @@ class Pool:
         """
         classes = context_classes(item)
         named = classes and [None if one is None else [one.__module__, one.__qualname__] for one in classes]
-        body = item.model_dump_json().encode()
+        body = item.model_dump_json().encode() + (TAB + answers if answers else b"")
         assigned = Assignment(work, index, packed("item", work, index, named, body=body))
         self._waiting.append(assigned)
         self._deal()

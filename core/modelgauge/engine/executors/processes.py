@@ -15,6 +15,7 @@ _COMMAND = (
     "modelgauge.workers",
 )  # -P: nothing in the working directory is taken for a module of ours
 _CHUNK = 1 << 18
+_ENDING = 2.0  # seconds that a process whose output has ended gets to end itself
 
 
 class Processes:
@@ -77,8 +78,12 @@ class ProcessLink:
 
     async def end(self) -> None:
         """Kill it, unless it has ended, and wait for its end."""
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        if self._out.at_eof():  # it is ending: asyncio may lose the exit code of what is killed then
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), _ENDING)
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
         await self._process.wait()
         await self._copying
         self._in.close()

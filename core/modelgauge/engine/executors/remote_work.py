@@ -14,6 +14,7 @@ from modelgauge.engine.bookkeeping.failures import StageError, exception_record
 from modelgauge.engine.executors.base import Executor
 from modelgauge.engine.executors.messages import Brief, packed
 from modelgauge.engine.executors.pool import Pool
+from modelgauge.engine.items.answers import Answerer
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.work import Work
@@ -28,11 +29,12 @@ class RemoteWork:
         work: is done.
         number: of the work.
         pool: of the workers.
+        answerer: hands answers on that are recorded.
         options: of the run.
     """
 
-    def __init__(self, work: Work, number: int, pool: Pool, options: RunOptions) -> None:
-        self._work, self._number, self._pool = work, number, pool
+    def __init__(self, work: Work, number: int, pool: Pool, answerer: Answerer, options: RunOptions) -> None:
+        self._work, self._number, self._pool, self._answerer = work, number, pool, answerer
         self._redact = options.redactor.redact_json_text
 
     async def recorded(self, index: int, item: TestItem) -> tuple[ItemRecord, bytes]:
@@ -42,7 +44,7 @@ class RemoteWork:
             RunStoppedError: no call may be sent any more; the item is not done.
         """
         try:
-            line = await self._pool.line_of(self._number, index, item)
+            line = await self._pool.line_of(self._number, index, item, self._answerer.handed_on(index))
         except WorkerLostError as error:
             failure = StageError("sut", self._work.respondent.uid, error)
             return line_of(exception_record(index, item, (), failure), self._work.test.uid, self._redact)

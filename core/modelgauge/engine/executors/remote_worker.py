@@ -103,7 +103,8 @@ class RemoteWorker:
         Args:
             share: items that it has at least, so that all places for calls are used.
         """
-        if not self.is_ready or any(one.is_suspect for one in self.items.values()):
+        first = next(iter(self.items.values()), None)
+        if not self.is_ready or (first is not None and first.is_suspect):  # which is alone
             return False
         return len(self.items) < min(_MOST, max(share, int(self._rate * _AHEAD)))
 

@@ -98,6 +98,14 @@ class Answerer:
         """
         raise NotImplementedError
 
+    def handed_on(self, index: int) -> bytes:
+        """What another process needs to answer an item: a line of JSON without its end, or nothing."""
+        del index
+        return b""
+
+    def take(self, index: int, handed_on: bytes) -> None:
+        """Take what the process that made an item handed on."""
+
     def check(self, make: Callable[[], Iterator[NumberedItem]]) -> None:
         """Compare the test's items with what can be answered, before anything is measured.
 
