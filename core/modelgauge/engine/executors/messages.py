@@ -5,7 +5,7 @@ The text behind the tab is an item, or a line of the journal; whoever passes it 
 | to a worker | fields | means |
 | --- | --- | --- |
 | `brief` | | the work, by names (behind the tab): see `Brief` |
-| `item` | work, index, classes | an item (behind the tab), maybe recorded answers (behind another); its contexts' classes |
+| `item` | work, index, classes | an item, and maybe recorded answers (behind tabs); its contexts' classes |
 | `drop` | work, index | the item is no longer wanted |
 | `go`, `refuse` | call; answers so far, or problem and fix | the call may be sent, or no call may |
 | `halt` | target | calls of a target, or of all (null), wait no longer: none will be sent |
