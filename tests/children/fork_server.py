@@ -27,13 +27,22 @@ import pytest
 
 LIBRARIES = (  # of which commands import some in functions only
     "aiohttp",
+    "encodings.ascii",
+    "encodings.unicode_escape",
+    "encodings.utf_8_sig",
     "execnet",
+    "getpass",
+    "jinja2",
     "jsonlines",
     "jsonschema",
+    "modelgauge_openai.sut",
     "multiprocessing.synchronize",
     "numpy.ma",
+    "tomllib",
     "tqdm",
+    "xdist.dsession",
     "xdist.remote",
+    "xdist.scheduler",
     "xdist.workermanage",
 )
 
@@ -47,8 +56,14 @@ class Preloading:
         for one in pkgutil.walk_packages(modelgauge.__path__, "modelgauge."):
             if not one.name.endswith("__main__"):
                 importlib.import_module(one.name)
-        for name in LIBRARIES:
+        from modelgauge.config.entry_points import installed_entry_points  # noqa: PLC0415  as above
+
+        plugins = [one.value for one in installed_entry_points()]
+        for name in (*LIBRARIES, *plugins):
             importlib.import_module(name)
+        pages = importlib.import_module("modelgauge.reports.pages.run_page")._template().environment
+        for name in pages.list_templates(["j2"]):
+            pages.get_template(name)  # compiles it
 
 
 def preload():
