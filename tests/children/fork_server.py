@@ -57,13 +57,13 @@ class Preloading:
             if not one.name.endswith("__main__"):
                 importlib.import_module(one.name)
         from modelgauge.config.entry_points import installed_entry_points  # noqa: PLC0415  as above
+        from modelgauge.reports.pages.assets import environment  # noqa: PLC0415
 
         plugins = [one.value for one in installed_entry_points()]
         for name in (*LIBRARIES, *plugins):
             importlib.import_module(name)
-        pages = importlib.import_module("modelgauge.reports.pages.run_page")._template().environment
-        for name in pages.list_templates(["j2"]):
-            pages.get_template(name)  # compiles it
+        for name in environment().list_templates(["j2"]):
+            environment().get_template(name)  # compiles it
 
 
 def preload():
