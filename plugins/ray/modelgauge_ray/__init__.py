@@ -1,0 +1,1 @@
+"""Executor `ray`: the items of a run are worked on by actors of a Ray cluster."""
