@@ -16,6 +16,7 @@ log = logging.getLogger(__name__)
 
 _GROUPS = {"incoming": 1, "outgoing": 1}
 _PATIENCE = 5.0  # seconds for a machine to answer at all
+_TRIES = 3
 _LONG = 15.0  # seconds without room, after which a warning says what is waited for
 _NO_ROOM = "No room for another worker in the Ray cluster: each needs %s; the cluster has %s, free are %s."
 _ELSEWHERE = (
@@ -77,17 +78,26 @@ class RayCluster:
         return max(1, min(room, default=os.cpu_count() or 1))
 
     async def start(self) -> RayLink:
-        """Start an actor, and wait until the cluster has room for it."""
-        options = {"num_cpus": self._needs["CPU"], "num_gpus": self._needs["GPU"], "max_restarts": 0}
-        actor = self._actor.options(**options).remote()
+        """Start an actor, and wait until the cluster has room for it.
+
+        The cluster learns only after a while that a machine is lost. An actor that was to run there is tried elsewhere.
+        """
         waiting = asyncio.get_running_loop().call_later(_LONG, self._warn)
+        options = {"num_cpus": self._needs["CPU"], "num_gpus": self._needs["GPU"], "max_restarts": 0}
+        problem: Exception | None = None
         try:
-            where = await actor.where.remote()
-        except self._ray.exceptions.RayError as error:
-            raise RunStoppedError(
-                f"A worker could not be started in the Ray cluster: {error}.",
-                fix="Install ModelGauge and the same plugins on each of its machines.",
-            ) from error
+            for _ in range(_TRIES):
+                try:
+                    actor = self._actor.options(**options).remote()
+                    where = await actor.where.remote()
+                    break
+                except self._ray.exceptions.RayError as error:
+                    problem = error
+            else:
+                raise RunStoppedError(
+                    f"A worker could not be started in the Ray cluster: {problem}.",
+                    fix="Install ModelGauge and the same plugins on each of its machines.",
+                ) from problem
         finally:
             waiting.cancel()
         if where.address != self._address and not self._elsewhere:

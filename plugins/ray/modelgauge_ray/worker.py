@@ -6,11 +6,18 @@ import asyncio
 import os
 import queue
 import threading
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import ray
 
 from modelgauge.workers.serving import serve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+F = TypeVar("F")
+
+_method = cast("Callable[..., Callable[[F], F]]", ray.method)  # which has no types
 
 _PATIENCE = 5.0  # seconds that the driver's question for lines stays open
 _MOST = 4 << 20  # bytes of lines that are sent together, where there are more
@@ -31,17 +38,17 @@ class RayWorker:
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         threading.Thread(target=self._work, daemon=True).start()
 
-    @ray.method(concurrency_group="incoming")
+    @_method(concurrency_group="incoming")
     def where(self) -> Where:
         """The machine and the process: an actor that answers this has its place in the cluster."""
         return Where(ray.util.get_node_ip_address(), os.getpid())
 
-    @ray.method(concurrency_group="incoming")
+    @_method(concurrency_group="incoming")
     def put(self, lines: bytes) -> None:
         """Take lines of the driver."""
         self._incoming.put(lines)
 
-    @ray.method(concurrency_group="outgoing")
+    @_method(concurrency_group="outgoing")
     def take(self) -> bytes | None:
         """Lines for the driver; `b""` where there were none for a while, None after the last."""
         try:
