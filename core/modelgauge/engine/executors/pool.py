@@ -177,7 +177,7 @@ class Pool:
                 finally:
                     await self._bury(worker)
                 vain = 0 if worker.finished else vain + 1
-                if not self._closing and (vain >= _VAIN or not worker.is_ready):
+                if not self._closing and vain >= _VAIN:
                     raise _useless(worker)
         except ModelGaugeError as error:
             if not self._begun.done():
@@ -301,8 +301,8 @@ class Pool:
 def _useless(worker: RemoteWorker) -> RunStoppedError:
     when = "before it had done anything" if worker.is_ready else "before it was ready"
     return RunStoppedError(
-        f"{worker.link.name} ended {worker.link.why_ended()} {when}.",
-        fix="See what it wrote above; then run the same command again, or with --executor local.",
+        f"{_VAIN} workers in a row ended {when}, the last one ({worker.link.name}) {worker.link.why_ended()}.",
+        fix="See what they wrote above; then run the same command again, or with --executor local.",
     )
 
 
