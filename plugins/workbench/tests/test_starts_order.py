@@ -5,17 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from modelgauge.evals import EvaluationDataset, Golden
 from modelgauge.plugins.discovery import discover
 from modelgauge_workbench.starts.order import Order, Shelf
 
 
 @pytest.fixture
 def shelf(tmp_path: Path) -> Shelf:
-    for version in (1, 2):
-        path = tmp_path / "datasets" / "capitals" / f"v{version:04}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text('{"input": "2+2?", "expected_output": "4"}\n', encoding="utf-8")
-    (tmp_path / "datasets" / "capitals" / "v0003.jsonl").symlink_to("/etc/passwd")
+    for number in (1, 2, 3):
+        goldens = [Golden(input=f"{number}+2?", expected_output="4")]
+        EvaluationDataset(goldens).push("capitals", data_dir=tmp_path, parent=number - 1 or None)
+    path = tmp_path / "datasets" / "capitals" / "v0003.jsonl"
+    path.unlink()
+    path.symlink_to("/etc/passwd")
     return Shelf(discover(), [tmp_path])
 
 

@@ -54,6 +54,7 @@ def list_runs(request: Request) -> Response:
         sorts=_SORT_TITLES,
         known=known,
         data_dirs=workbench.data_dirs,
+        has_demo=workbench.starts.shelf.has_demo(),
         page_address=page_address,
         deleted=request.query_params.get("deleted", ""),
         deleted_of=request.query_params.get("folder", "0"),

@@ -17,7 +17,7 @@ from modelgauge_workbench.index.item_queries import (
     states_of,
     wanted_items,
 )
-from modelgauge_workbench.index.queries import run_of
+from modelgauge_workbench.index.queries import run_before, run_of
 from modelgauge_workbench.index.rows import GOING_ON
 from modelgauge_workbench.index.scan import run_path, scan_run
 from modelgauge_workbench.rendering import page
@@ -65,9 +65,12 @@ def show_run(request: Request) -> Response:
     notes = Notes.of(run_path(workbench.index, row["folder"], row["name"]))
     going_on = row["state"] == GOING_ON
     summary = running_summary(workbench, row) if going_on else summary_of(workbench, row)
+    with workbench.index.reading() as db:
+        before = run_before(db, row)
     return page(
         request,
         "runs/run.html.j2",
+        has_earlier=before is not None,
         title=summary.title,
         run=shown_run(row),
         notes=notes,

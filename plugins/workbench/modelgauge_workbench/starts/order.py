@@ -12,6 +12,7 @@ import click
 
 from modelgauge.cli.commands.measure import run_test
 from modelgauge.cli.run_file import keys_of
+from modelgauge.datasets.versions import VersionsFolder
 from modelgauge.errors import InputFileError, ModelGaugeError, UsageError
 from modelgauge.plugins.chosen import Chosen, chosen
 from modelgauge.plugins.construction import Resolved
@@ -43,9 +44,10 @@ OPTIONS = {
 }
 """The options of `run-test` that the form has, with their labels."""
 
+DEMO = {"tests": ["demo_01"], "suts": ["demo_yes_no"]}
+"""What costs nothing, where the demo plugins are installed."""
 _OF_FILES = ("replay",)
 """Providers whose models are files."""
-_VERSION = re.compile(r"v([0-9]{4,})\.jsonl")
 _NUMBER = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]+)?")
 _A_PATH = re.compile(r"""^[/~.]|\\|(^|/)\.\.(/|$)|^[A-Za-z]:|://""")
 
@@ -65,13 +67,17 @@ class Shelf:
     def datasets(self) -> dict[str, Path]:
         """The newest version of each dataset by its alias, and each version as `alias@number`."""
         found: dict[str, Path] = {}
-        for folder in self.data_dirs:
-            for path in sorted((folder / "datasets").glob("*/v*.jsonl")):
-                version = _VERSION.fullmatch(path.name)
-                if version and not path.is_symlink() and not path.parent.is_symlink():
-                    found[f"{path.parent.name}@{int(version[1])}"] = path.absolute()
-                    found[path.parent.name] = path.absolute()  # versions come in their order
+        for store in map(VersionsFolder, reversed(self.data_dirs)):  # an alias means that of the first folder
+            for alias in store.aliases():
+                for version in store.versions(alias):
+                    path = store.path(alias, version.number).absolute()
+                    if not path.is_symlink() and not path.parent.is_symlink():
+                        found[f"{alias}@{version.number}"] = found[alias] = path
         return found
+
+    def has_demo(self) -> bool:
+        """Whether the demo run can be made."""
+        return not Order.of_fields(DEMO).problems(self)
 
     def suggestions(self) -> dict[str, list[str]]:
         """The names that a field suggests; a provider's with its slash, behind which a model's name stands."""

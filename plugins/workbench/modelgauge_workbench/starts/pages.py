@@ -20,7 +20,7 @@ from modelgauge_workbench.index.scan import run_path
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.safety import form_of
 from modelgauge_workbench.starts.jobs import Job, find_job, jobs_of, new_job
-from modelgauge_workbench.starts.order import NAMES, OPTIONS, Order
+from modelgauge_workbench.starts.order import DEMO, NAMES, OPTIONS, Order
 from modelgauge_workbench.workbench import workbench_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from modelgauge_workbench.starts.starts import Starts
 
 _MOST_LISTED = 30
-_DEMO = {"tests": ["demo_01"], "suts": ["demo_yes_no"]}
 
 
 def starts_of(request: Request) -> Starts:
@@ -74,7 +73,7 @@ def order_run(request: Request) -> Response:
 def order_demo(request: Request) -> Response:
     """Start the demo run at once: it costs nothing."""
     starts = starts_of(request)
-    job = new_job(starts.data_dir, text=Order.of_fields(_DEMO).run_file(starts.shelf))
+    job = new_job(starts.data_dir, text=Order.of_fields(DEMO).run_file(starts.shelf))
     starts.queue.approve(job)
     return _to(job)
 
@@ -121,7 +120,7 @@ def _form_page(request: Request, order: Order, problems: dict[str, list[str]]) -
         wrong=len(problems),
         suggestions=starts.shelf.suggestions(),
         jobs=[_row(starts, job) for job in jobs_of(starts.data_dir)[:_MOST_LISTED]],
-        has_demo="demo_01" in starts.shelf.plugins.tests and "demo_yes_no" in starts.shelf.plugins.suts,
+        has_demo=starts.shelf.has_demo(),
     )
 
 
