@@ -82,6 +82,16 @@ def test_lines_of_other_versions_are_read_and_damaged_ones_are_named(tmp_path):
         _page(run)
 
 
+def test_a_page_of_the_first_items_says_so(tmp_path, monkeypatch):
+    run = _run(tmp_path, 3)
+    assert "The page has the first" not in _page(run)
+    monkeypatch.setattr("modelgauge.reports.pages.run_page.MOST_ITEMS", 2)
+    page = _page(run)
+    assert len(_block(page, "texts")) == 2
+    assert "Results are of all items. The page has the first 2 of them" in page
+    assert "In the run are 1 more: modelgauge show " in page
+
+
 def test_failed_items_are_rows_too(tmp_path):
     run = _run(tmp_path, 3, ValueError("broken"))
     page = _page(run)
