@@ -14,11 +14,13 @@ class Verdict(Frozen):
         sound: entries that are as they were written.
         damaged: entries that were changed or broken; they are in the quarantine now.
         structure: what is wrong with the store itself; "ok" where nothing is.
+        read_only: whether nothing can be written there, so that damaged entries stay where they are.
     """
 
     sound: int
     damaged: int
     structure: str = "ok"
+    read_only: bool = False
 
 
 class ResponseCache(Protocol):

@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from modelgauge.cache.opening import existing_cache, open_cache
+from modelgauge.cache.opening import existing_facts, open_cache
 from modelgauge.errors import CacheError, InvalidOptionError
 
 _GROUP = 500  # entries of one transaction: what an interruption can lose
@@ -17,7 +17,8 @@ class Copied(NamedTuple):
     Args:
         copied: entries that were written.
         known: entries that the target had already.
-        damaged: entries of the source that are not as they were written; they are in its quarantine now.
+        damaged: entries of the source that are not as they were written; they are in its quarantine now, or stay
+            where they are if nothing can be written there.
     """
 
     copied: int
@@ -38,7 +39,7 @@ def copied(source: str, target: str) -> Copied:
     """
     nowhere = Path()
     with ExitStack() as stack:
-        old = stack.enter_context(existing_cache(source, nowhere))
+        old = stack.enter_context(existing_facts(source, nowhere))
         if old is None:
             raise InvalidOptionError(
                 f"There is no cache in {source}.", fix="Give the folder that holds cache.db, or a URL."

@@ -3,8 +3,8 @@ mean damage. Nothing in the file is trusted.
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import diskcache
 from diskcache.core import DEFAULT_SETTINGS, METADATA, MODE_RAW
 
-from modelgauge.cache.keys import DamagedEntryError, Entry, unpack
+from modelgauge.cache.keys import DamagedEntryError, Entry, unpack, was_redacted
 from modelgauge.errors import CacheError
 from modelgauge.files.regular import check_regular
 
@@ -180,20 +180,26 @@ def _is_a_setting(key: Any, value: Any) -> bool:
 # --- rows as they are found -----------------------------------------------------------------------------------------
 
 
-def connected(database: Path) -> sqlite3.Connection:
-    """A connection that can read any row: bytes that are no UTF-8 become a text that no checksum fits."""
-    connection = distrusting(sqlite3.connect(database))
+def connected(database: Path, query: str = "") -> sqlite3.Connection:
+    """A connection that can read any row: bytes that are no UTF-8 become a text that no checksum fits.
+
+    Args:
+        database: the file.
+        query: of the URI by which SQLite opens it: `mode=ro` for a folder that is read-only.
+    """
+    uri = f"{database.absolute().as_uri()}?{query}"
+    connection = distrusting(sqlite3.connect(uri, uri=True))
     connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
     return connection
 
 
-def rows_of(database: Path, digest: str | None = None) -> Iterator[Row]:
-    """The rows of a key, or all.
+def rows_of(database: Path, digest: str | None = None, query: str = "") -> Iterator[Row]:
+    """The rows of a key, or all; `query` as for `connected`.
 
     Raises:
         sqlite3.Error: the file is damaged, or cannot be read.
     """
-    with closing(connected(database)) as connection:
+    with closing(connected(database, query)) as connection:
         if digest is None:
             yield from _all_rows(connection)
         else:
@@ -238,6 +244,15 @@ def sound_entry(row: Row) -> Entry:
     return unpack(row.key, row.value)
 
 
+def sound_entries(rows: Iterable[Row]) -> Iterator[Entry]:
+    """The entries of rows that are sound, and hold no text from which a secret was taken."""
+    for row in rows:
+        with suppress(DamagedEntryError):
+            entry = sound_entry(row)
+            if not was_redacted(entry.key.parts + entry.response):
+                yield entry
+
+
 def salvaged(database: Path) -> Iterator[Entry]:
     """The sound entries of a damaged database: from its beginning up to the damage, then from its end."""
     last = -(2**63)
@@ -261,9 +276,9 @@ def _rows_behind(connection: sqlite3.Connection, last: int) -> Iterator[Row]:
     return map(Row._make, connection.execute(select, (last,)))
 
 
-def structure_of(database: Path) -> str:
-    """What SQLite's check of a file finds; "ok" where it is sound."""
-    with closing(sqlite3.connect(database)) as connection:
+def structure_of(database: Path, query: str = "") -> str:
+    """What SQLite's check of a file finds; "ok" where it is sound. `query` is as for `connected`."""
+    with closing(connected(database, query)) as connection:
         try:
             return "; ".join(str(line) for (line,) in connection.execute("PRAGMA integrity_check(10)"))
         except sqlite3.DatabaseError as error:

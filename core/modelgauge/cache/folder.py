@@ -1,10 +1,21 @@
-"""A cache's folder, looked at without writing anything: what `cache stats` says of one that is read-only."""
+"""A cache's folder, read without writing anything: what can be done with one that is read-only."""
 
 import sqlite3
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from modelgauge.cache.database import check_database, check_files
+from modelgauge.cache.base import Verdict
+from modelgauge.cache.database import (
+    check_database,
+    check_files,
+    connected,
+    rows_of,
+    sound_entries,
+    sound_entry,
+    structure_of,
+)
+from modelgauge.cache.keys import DamagedEntryError, Entry
 from modelgauge.errors import CacheError
 from modelgauge.files.lock import lock
 
@@ -18,6 +29,7 @@ class CacheFolder:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory.absolute()
+        self.damaged = 0
 
     @property
     def database(self) -> Path:
@@ -35,16 +47,41 @@ class CacheFolder:
         return str(self.directory / "quarantine")
 
     def __len__(self) -> int:
+        with self._without_writing() as query, closing(connected(self.database, query)) as connection:
+            (number,) = connection.execute("SELECT count(*) FROM Cache").fetchone()
+            return int(number)
+
+    def verify(self) -> Verdict:
+        """Read every entry and check it against its key and checksum; what is damaged stays where it is."""
+        sound = damaged = 0
+        with self._without_writing() as query:
+            structure = structure_of(self.database, query)
+            for row in rows_of(self.database, query=query):
+                try:
+                    sound_entry(row)
+                    sound += 1
+                except DamagedEntryError:
+                    damaged += 1
+        return Verdict(sound=sound, damaged=damaged, structure=structure, read_only=True)
+
+    def entries(self) -> Iterator[Entry]:
+        """All sound entries."""
+        with self._without_writing() as query:
+            yield from sound_entries(rows_of(self.database, query=query))
+
+    @contextmanager
+    def _without_writing(self) -> Iterator[str]:
+        """How SQLite opens the database without writing: the query of its URI.
+
+        Raises:
+            CacheError: it cannot be read, or modelgauge did not write it.
+        """
         try:
             check_files(self.directory)
             # In a folder that is read-only SQLite cannot make the files of a WAL database, but for one that is at rest.
             at_rest = "" if self.database.with_name("cache.db-wal").exists() else "&immutable=1"
             check_database(self.database, at_rest)
-            with closing(
-                sqlite3.connect(f"{self.database.as_uri()}?mode=ro{at_rest}", uri=True)
-            ) as connection:
-                (number,) = connection.execute("SELECT count(*) FROM Cache").fetchone()
-                return int(number)
+            yield f"mode=ro{at_rest}"
         except (OSError, sqlite3.Error) as error:
             raise CacheError(
                 f"The cache in {self.directory} cannot be read: {error}.",

@@ -88,7 +88,7 @@ def existing_cache(where: str | None, data_dir: Path) -> Iterator[ResponseCache 
 
 @contextmanager
 def existing_facts(where: str | None, data_dir: Path) -> Iterator[ResponseCache | CacheFolder | None]:
-    """Open a cache as `existing_cache` does, or its folder alone where nothing can be written in it.
+    """Open a cache as `existing_cache` does, or its folder alone, to be read, where nothing can be written in it.
 
     Args:
         where: as in `open_cache`.

@@ -5,7 +5,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -27,6 +27,7 @@ from modelgauge.cache.database import (
     row_at,
     rows_of,
     salvaged,
+    sound_entries,
     sound_entry,
     structure_of,
     why_unreadable,
@@ -62,7 +63,6 @@ class DiskCache(CacheFolder):
                 f"The cache cannot be in {directory}: it has a variable in its name.",
                 fix="Choose another --data-dir.",
             )
-        self.damaged = 0
         self._store: Any = None
         # Of files that were quarantined: threads may have connections to them still.
         self._former: list[Any] = []
@@ -194,11 +194,7 @@ class DiskCache(CacheFolder):
             CacheError: the file is damaged; `verify` repairs it.
         """
         with self._reading():
-            for row in rows_of(self.database):
-                with suppress(DamagedEntryError):
-                    entry = sound_entry(row)
-                    if not was_redacted(entry.key.parts + entry.response):
-                        yield entry
+            yield from sound_entries(rows_of(self.database))
 
     # --- the database -----------------------------------------------------------------------------------------------
 

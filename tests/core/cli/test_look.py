@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -399,7 +401,7 @@ def test_looking_at_a_cache_does_not_make_one(run, here, command):
 
 
 @pytest.mark.parametrize("in_use", [False, True])
-def test_a_cache_in_a_read_only_folder_is_counted_without_writing(run, ran, here, monkeypatch, in_use):
+def test_a_cache_in_a_read_only_folder_is_read_without_writing(run, ran, here, monkeypatch, in_use):
     folder = here / "run_data" / "cache"
     (folder / "write.lock").unlink()  # which is made again by whoever opens the cache to write
     other = DiskCache(folder) if in_use else None
@@ -407,8 +409,21 @@ def test_a_cache_in_a_read_only_folder_is_counted_without_writing(run, ran, here
     monkeypatch.setattr("modelgauge.cache.opening.os.access", lambda path, mode: False)
     facts = run("cache", "stats", "--json").json
     assert (facts["entries"], facts["shared"]) == (8, in_use)
+    found = run("cache", "verify", "--json").json
+    assert (found["sound"], found["damaged"], found["read_only"]) == (8, 0, True)
+    assert run("cache", "copy", str(folder), "copy", "--json").json["copied"] == 8
     assert {path.name for path in folder.iterdir()} == before
-    if other is not None:
+    if other is None:
+        with closing(sqlite3.connect(folder / "cache.db")) as database, database:
+            database.execute("UPDATE Cache SET value = 'x' WHERE rowid = (SELECT min(rowid) FROM Cache)")
+        ended = run("cache", "verify")
+        assert (ended.code, "7 sound responses, 1 damaged" in ended.out, "is damaged stays" in ended.out) == (
+            1,
+            True,
+            True,
+        )
+        assert {path.name for path in folder.iterdir()} == before
+    else:
         other.close()
         other.leave()
 

@@ -83,31 +83,37 @@ def verify(app: App, /, *, as_json: bool) -> None:
     """Read every response and check it against its key and checksum; the exit code is 1 where one is damaged.
 
     What is damaged goes to the quarantine, a folder in the cache, and the next run that needs it pays for it
-    again. What is sound stays.
+    again. What is sound stays. In a folder that is read-only all stays as it is.
 
     \b
     Example:
       modelgauge cache verify
     """
     from modelgauge.cache.base import Verdict
+    from modelgauge.cache.opening import existing_facts
 
-    with _existing(app) as opened:
+    with existing_facts(app.settings.cache, app.settings.data_dir) as opened:
         found = Verdict(sound=0, damaged=0) if opened is None else opened.verify()
         broken = opened is not None and bool(opened.damaged)
         place = _place(app, opened)
         quarantine = "" if opened is None else opened.quarantine
     broken = broken or bool(found.damaged) or found.structure != "ok"
     if as_json:
-        app.show_json({"path": place, **found.model_dump(), "quarantine": quarantine if broken else None})
+        kept = quarantine if broken and not found.read_only else None
+        app.show_json({"path": place, **found.model_dump(), "quarantine": kept})
     elif opened is None:
         app.show(_no_cache_yet(place))
     elif not broken:
         app.show(f"{counted(found.sound, 'response')}, all sound, in {place}")
     else:
         app.show(f"{counted(found.sound, 'sound response')}, {found.damaged:,} damaged, in {place}")
-        if found.structure != "ok" or not found.damaged:
+        if not found.read_only and (found.structure != "ok" or not found.damaged):
             app.show("The file itself was damaged: what is sound in it was taken over into a new one.")
-        app.show(f"What is damaged is in {quarantine}; the next run that needs it pays again.")
+        app.show(
+            "What is damaged stays: nothing can be written in that folder."
+            if found.read_only
+            else f"What is damaged is in {quarantine}; the next run that needs it pays again."
+        )
     app.exit_code = FAILED if broken else 0
 
 
