@@ -70,13 +70,29 @@ def differences(old: EvaluationDataset, new: EvaluationDataset) -> Differences:
     """
     before: list[Row] = [row_of(golden) for golden in old.goldens]
     after: list[Row] = [row_of(golden) for golden in new.goldens]
-    was = before
-    same, before, after = _joined(before, after, canonical_json)
-    named, before, after = _joined(before, after, lambda row: row.get("name"))
-    asked, before, after = _joined(before, after, lambda row: row.get("input", row.get("scenario")))
-    changed = [Change(one, other) for one, other in (*named, *asked)]
-    other = not (before or after or changed) and [row for row, _ in same] != was
-    return Differences(after, before, changed, len(same), other)
+    same, others, removed, added = joined(before, after)
+    changed = [Change(one, other) for one, other in others]
+    other = not (removed or added or changed) and [row for row, _ in same] != before
+    return Differences(added, removed, changed, len(same), other)
+
+
+Pairs = list[tuple[Row, Row]]
+
+
+def joined(old: Sequence[Row], new: Sequence[Row]) -> tuple[Pairs, Pairs, list[Row], list[Row]]:
+    """Join rows: equal ones first, then by name, then by what is asked.
+
+    Args:
+        old: what was.
+        new: what is.
+
+    Returns:
+        The equal pairs, the changed pairs, the rows of the old that have none, and those of the new.
+    """
+    same, old, new = _joined(old, new, canonical_json)
+    named, old, new = _joined(old, new, lambda row: row.get("name"))
+    asked, old, new = _joined(old, new, lambda row: row.get("input", row.get("scenario")))
+    return same, [*named, *asked], list(old), list(new)
 
 
 def _joined(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 ROOMS = (
     ("Runs", "/runs"),
+    ("Datasets", "/datasets"),
     ("Ratings", "/ratings"),
     ("Trends", "/trends"),
     ("Start a run", "/starts"),

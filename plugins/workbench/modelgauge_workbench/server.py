@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 ROOMS = (
     "runs",
+    "datasets",
     "people",
     "starts",
     "comparisons",

@@ -1,0 +1,164 @@
+"""The routes of data sets: their list, the table of one, its versions, differences, restoring and files."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from modelgauge.datasets.dataset import EvaluationDataset
+from modelgauge.datasets.dataset_files import FILE_TYPES, file_text
+from modelgauge.datasets.differences import differences
+from modelgauge.datasets.versioned import restored
+from modelgauge.datasets.versions import check_alias
+from modelgauge.errors import UsageError
+from modelgauge_workbench.datasets.table import (
+    as_json,
+    check_json,
+    golden_json,
+    import_json,
+    number_of,
+    rows_json,
+    save,
+    store_of,
+    versions_json,
+)
+from modelgauge_workbench.rendering import page
+from modelgauge_workbench.runs.listing import shown_run
+from modelgauge_workbench.safety import form_of
+from modelgauge_workbench.workbench import workbench_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+_FIRST = 100  # rows that are shown without JavaScript
+_MOST_RUNS = 500
+
+
+def _list_datasets(request: Request) -> Response:
+    """Answer with the data sets that were saved, the latest version of each."""
+    store = store_of(request)
+    found = [
+        {"alias": one, "latest": store.version(one), "address": _address(one)} for one in store.aliases()
+    ]
+    return page(request, "datasets/list.html.j2", title="Datasets", found=found)
+
+
+def _open(request: Request) -> Response:
+    """Lead to the table of the data set that a form names, new or not."""
+    alias, add = (
+        check_alias(request.query_params.get("alias", "").strip()),
+        request.query_params.get("add", ""),
+    )
+    return RedirectResponse(_address(alias) + (f"?add={quote(add)}" if add else ""), 303)
+
+
+def _show_table(request: Request) -> Response:
+    """Answer with the table of a data set; its rows are asked for by the script."""
+    store, alias = store_of(request), check_alias(request.path_params["alias"])
+    there = store.versions(alias)
+    version, rows = store.rows(alias, number_of(request)) if there else (None, [])
+    latest = there[-1] if there else None
+    return page(
+        request,
+        "datasets/table.html.j2",
+        title=alias,
+        alias=alias,
+        address=_address(alias),
+        version=version,
+        latest=latest,
+        old=version != latest,
+        rows=[json.dumps(row, ensure_ascii=False) for row in rows[:_FIRST]],
+        types=FILE_TYPES,
+    )
+
+
+def _show_versions(request: Request) -> Response:
+    """Answer with the versions of a data set, and the runs that were made with each."""
+    store, alias = store_of(request), check_alias(request.path_params["alias"])
+    store.version(alias)
+    with workbench_of(request).index.reading() as db:
+        query = "SELECT * FROM runs WHERE json_extract(dataset, '$.name') = ? ORDER BY began DESC LIMIT ?"
+        runs = db.execute(query, [alias, _MOST_RUNS]).fetchall()
+    of: dict[int, list[dict[str, Any]]] = {}
+    there = store.versions(alias)
+    for run in runs:
+        reference = json.loads(run["dataset"]) or {}
+        same = [one for one in there if one.content_hash == reference.get("digest")]
+        exact = [one for one in same if one.number == reference.get("version")] or same[-1:]
+        if exact:
+            of.setdefault(exact[0].number, []).append(shown_run(run))
+    return page(
+        request,
+        "datasets/versions.html.j2",
+        title=f"Versions of {alias}",
+        alias=alias,
+        address=_address(alias),
+        versions=there[::-1],
+        runs=of,
+    )
+
+
+def _show_differences(request: Request) -> Response:
+    """Answer with what became of the goldens of a version in another."""
+    store, alias = store_of(request), check_alias(request.path_params["alias"])
+    new = store.version(alias, number_of(request, "new"))
+    old = store.version(alias, number_of(request, "old") or new.parent or new.number)
+    folder = workbench_of(request).data_dir
+    was, now = (EvaluationDataset().pull(alias, one.number, data_dir=folder) for one in (old, new))
+    return page(
+        request,
+        "datasets/differences.html.j2",
+        title=f"{alias}: versions {old.number} and {new.number}",
+        alias=alias,
+        address=_address(alias),
+        old=old,
+        new=new,
+        found=differences(was, now),
+        text=lambda value: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False),
+    )
+
+
+def _restore(request: Request) -> Response:
+    """Save an earlier version again, as the latest."""
+    alias, form = check_alias(request.path_params["alias"]), form_of(request)
+    number = str(form.get("version", ""))
+    if not number.isascii() or not number.isdigit():
+        raise UsageError("The form names no version.", fix="Choose one from the list of versions.")
+    restored(alias, int(number), author=str(form.get("author", "")).strip(), store=store_of(request))
+    return RedirectResponse(f"{_address(alias)}/versions", 303)
+
+
+def _export(request: Request) -> Response:
+    """Answer with a version as a file."""
+    alias, kind = check_alias(request.path_params["alias"]), request.path_params["kind"]
+    if kind not in FILE_TYPES:
+        raise UsageError(f"There is no file type {kind!r}.", fix=f"Use one of: {', '.join(FILE_TYPES)}.")
+    version, rows = store_of(request).rows(alias, number_of(request))
+    name = quote(f"{alias}-{version.number}.{kind}")
+    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
+    return Response(file_text(kind, rows), media_type="text/plain; charset=utf-8", headers=headers)
+
+
+def _address(alias: str) -> str:
+    return f"/datasets/{quote(alias, safe='')}"
+
+
+routes = [
+    Route("/datasets", _list_datasets),
+    Route("/datasets-open", _open),
+    Route("/datasets-golden/{run}/{number:int}", as_json(golden_json)),
+    Route("/datasets/{alias}", _show_table),
+    Route("/datasets/{alias}/versions", _show_versions),
+    Route("/datasets/{alias}/differences", _show_differences),
+    Route("/datasets/{alias}/restore", _restore, methods=["POST"]),
+    Route("/datasets/{alias}/rows.json", as_json(rows_json)),
+    Route("/datasets/{alias}/versions.json", as_json(versions_json)),
+    Route("/datasets/{alias}/versions.json", save, methods=["POST"]),
+    Route("/datasets/{alias}/check.json", as_json(check_json), methods=["POST"]),
+    Route("/datasets/{alias}/import.json", as_json(import_json), methods=["POST"]),
+    Route("/datasets/{alias}/file.{kind}", _export),
+]

@@ -1,0 +1,212 @@
+"""What the table of a data set, and programs, send and get as JSON: versions, rows, checks, rows of files and items."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import JSONResponse
+
+from modelgauge.data.item_records import item_from_json
+from modelgauge.data.responses import SUTCompletion
+from modelgauge.datasets.dataset import EvaluationDataset
+from modelgauge.datasets.dataset_files import file_type_of
+from modelgauge.datasets.fields import chosen_columns
+from modelgauge.datasets.merging import merged
+from modelgauge.datasets.rows import members_of, read_goldens, row_of
+from modelgauge.datasets.versions import Version, VersionsFolder
+from modelgauge.errors import (
+    DatasetConflictError,
+    InputFileError,
+    ModelGaugeError,
+    UnknownNameError,
+    UsageError,
+)
+from modelgauge.files.tables import table_of_bytes
+from modelgauge.metrics.judged_cases import NO_OUTPUT, case_of
+from modelgauge_workbench.index.item_queries import item_of
+from modelgauge_workbench.runs.item import record_of
+from modelgauge_workbench.runs.run import run_row
+from modelgauge_workbench.safety import body_of, form_of
+from modelgauge_workbench.workbench import workbench_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+_MOST_PROBLEMS = 200
+
+
+def store_of(request: Request) -> VersionsFolder:
+    """The versions in the folder that the workbench writes to."""
+    return VersionsFolder(workbench_of(request).data_dir)
+
+
+def number_of(request: Request, name: str = "version") -> int | None:
+    """The number of a version that an address names; None where it names none."""
+    given = request.query_params.get(name, "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else None
+
+
+def as_json(handler: Callable[[Request], Any]) -> Callable[[Request], Response]:
+    """Answer with JSON, also where something is wrong: what, and what to do."""
+
+    def answer(request: Request) -> Response:
+        try:
+            return JSONResponse(handler(request))
+        except ModelGaugeError as error:
+            status = 404 if isinstance(error, UnknownNameError) else 400
+            return JSONResponse({"problem": error.problem, "fix": error.fix}, status)
+
+    return answer
+
+
+def versions_json(request: Request) -> Any:
+    """All versions of a data set."""
+    found = store_of(request).versions(request.path_params["alias"])
+    return {"versions": [one.model_dump(mode="json") for one in found]}
+
+
+def rows_json(request: Request) -> Any:
+    """A version and its rows."""
+    version, rows = store_of(request).rows(request.path_params["alias"], number_of(request))
+    return {"version": version.model_dump(mode="json"), "rows": rows}
+
+
+def check_json(request: Request) -> Any:
+    """What is wrong with rows: each with its place and the problem."""
+    return {"problems": problems_of(_sent(request)["rows"])}
+
+
+def save(request: Request) -> Response:
+    """Keep a new version; where somebody else saved one meanwhile, answer with what both did."""
+    store, alias, sent = store_of(request), request.path_params["alias"], _sent(request)
+    rows, parent = sent["rows"], sent.get("parent")
+    if found := problems_of(rows):
+        where = f"Row {found[0]['row'] + 1} cannot be saved: {found[0]['problem']}"
+        return JSONResponse({"problem": where, "fix": found[0]["fix"], "problems": found}, 400)
+    dataset = EvaluationDataset()
+    dataset.goldens, dataset.test_cases = members_of(rows, alias)
+    made = Version(
+        number=1,
+        rows=0,
+        content_hash=dataset.content_hash,
+        parent=parent,
+        author=str(sent.get("author", "")),
+        message=str(sent.get("message", "")),
+    )
+    try:
+        return JSONResponse({"version": store.add(alias, rows, made).model_dump(mode="json")}, 201)
+    except DatasetConflictError as error:
+        answer: dict[str, Any] = {"problem": error.problem, "fix": error.fix}
+        if "origins" in sent:
+            answer |= _both(store, alias, parent, rows, sent["origins"])
+        return JSONResponse(answer, 409)
+
+
+def _both(
+    store: VersionsFolder, alias: str, parent: int | None, rows: Sequence[Any], origins: Sequence[int | None]
+) -> dict[str, Any]:
+    latest, theirs = store.rows(alias)
+    base: Sequence[Any] = [] if parent is None else store.rows(alias, parent)[1]
+    if len(origins) != len(rows) or not all(one is None or 0 <= one < len(base) for one in origins):
+        raise UsageError("The rows do not say where they come from.", fix="Reload the page.")
+    found = merged([*map(dict, base)], [*map(dict, theirs)], [*map(dict, rows)], origins)
+    return {
+        "latest": latest.model_dump(mode="json"),
+        "theirs": theirs,
+        "rows": found.rows,
+        "origins": found.origins,
+        "conflicts": [one._asdict() for one in found.conflicts],
+    }
+
+
+def _sent(request: Request) -> dict[str, Any]:
+    """The JSON object of a request, with rows.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        sent = json.loads(body_of(request))
+        rows, parent = sent["rows"], sent.get("parent")
+        if (
+            isinstance(rows, list)
+            and all(isinstance(one, dict) for one in rows)
+            and type(parent) in (int, type(None))
+        ):
+            return dict(sent)
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        pass
+    raise UsageError(
+        "The request says no rows.", fix='Send {"rows": [{"input": "…"}], "parent": 1, "message": "…"}.'
+    )
+
+
+def problems_of(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What keeps rows from being goldens: the place of each, the problem, and what to do.
+
+    Args:
+        rows: as JSON.
+    """
+    if not rows or _problem_of(rows) is None:
+        return []
+    alone = _wrong([row] for row in rows)
+    alone = alone or _wrong([rows[0], row] for row in rows)  # single-turn among multi-turn
+    return alone[:_MOST_PROBLEMS]
+
+
+def _wrong(parts: Iterable[list[Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    found = ((place, _problem_of(part)) for place, part in enumerate(parts))
+    return [{"row": at, "problem": one.problem, "fix": one.fix} for at, one in found if one is not None]
+
+
+def _problem_of(rows: Sequence[Mapping[str, Any]]) -> ModelGaugeError | None:
+    try:
+        goldens, cases = members_of(rows, "the table")
+        EvaluationDataset(goldens, test_cases=cases)
+    except (ModelGaugeError, TypeError) as error:
+        fix = "Put the other kind into a data set of its own."
+        return error if isinstance(error, ModelGaugeError) else InputFileError(str(error), fix=fix)
+    return None
+
+
+def import_json(request: Request) -> Any:
+    """The rows of a file that somebody chose, its columns, and what is wrong with it. Nothing is saved."""
+    file = form_of(request).get("file")
+    name = str(getattr(file, "filename", "") or "")
+    if not name:
+        raise UsageError("No file is chosen.", fix="Choose a CSV, JSON or JSONL file.")
+    table = table_of_bytes(file.file.read(), name, file_type_of(name))
+    column = str(form_of(request).get("column", "")).strip()
+    reading = read_goldens(table, chosen_columns({"input_col_name": column} if column else {}))
+    return {
+        "rows": [row_of(golden) for golden in reading.members],
+        "columns": list(table.columns),
+        "problems": [str(one) for one in reading.problems[:_MOST_PROBLEMS]],
+        "unread": reading.unread,
+        "doubts": reading.doubts,
+    }
+
+
+def golden_json(request: Request) -> Any:
+    """An item of a run as a row, with its answer to begin with."""
+    workbench, run = workbench_of(request), run_row(request)
+    with workbench.index.reading() as db:
+        item = item_of(db, run["number"], request.path_params["number"] - 1)
+    if item is None:
+        raise UnknownNameError("The run has no such item.", fix="Choose one from the page of the run.")
+    record = item_from_json(json.dumps(record_of(workbench, run, item)).encode(), run["name"])
+    rows = [
+        row_of(case_of(one.prompt, completion.completion))
+        for one in record.interactions
+        for completion in one.response.completions[:1]
+    ]
+    if not rows:  # nobody answered
+        rows = [
+            row_of(case_of(one, SUTCompletion(text="", metadata=NO_OUTPUT)))
+            for one in record.test_item.prompts
+        ]
+    return {"row": {**rows[0], "additional_metadata": {"run": run["name"], "item": item["id"]}}}

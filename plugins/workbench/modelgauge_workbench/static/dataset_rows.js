@@ -1,0 +1,126 @@
+// The rows of a data set while somebody edits them: columns, cells, one list of changes to undo and redo.
+
+export const CUSTOM = "custom_column_key_values", OF_CUSTOM = "custom:", MARK = "modelgauge_member";
+const TEXTS = new Set(["input", "actual_output", "expected_output", "name", "comments", "source_file", "scenario", "expected_outcome", "user_description", "chatbot_role"]);
+const ORDER = ["input", "scenario", "turns", "expected_output", "expected_outcome", "actual_output", "context", "retrieval_context"];
+
+const FIELDS = new Set([...TEXTS, ...ORDER, "tools_called", "expected_tools", "token_cost", "completion_time", "tags", "additional_metadata"]);
+
+// The column that a name means: a field, or else a custom column.
+export const columnOf = (name) => (FIELDS.has(name) ? name : OF_CUSTOM + name);
+export const copy = (value) => structuredClone(value);
+export const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+export const isText = (column) => TEXTS.has(column) || column.startsWith(OF_CUSTOM);
+
+export function valueOf(row, column) {
+  return column.startsWith(OF_CUSTOM) ? row[CUSTOM]?.[column.slice(OF_CUSTOM.length)] : row[column];
+}
+
+export function withValue(row, column, value) {
+  const made = copy(row), name = column.startsWith(OF_CUSTOM) ? column.slice(OF_CUSTOM.length) : column;
+  const into = column === name ? made : (made[CUSTOM] ??= {});
+  if (value === undefined || value === null || value === "") delete into[name];
+  else into[name] = value;
+  if (made[CUSTOM] && !Object.keys(made[CUSTOM]).length) delete made[CUSTOM];
+  return made;
+}
+
+export const textOf = (value) => (value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value));
+
+// What a person typed: a text, or JSON in columns of lists and objects, where a plain text is a list of one.
+export function typed(column, text, before) {
+  if (text === "") return undefined;
+  if (isText(column) && (before === undefined || before === null || typeof before === "string")) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return isText(column) ? text : column === "token_cost" || column === "completion_time" || column === "additional_metadata" ? text : [text];
+  }
+}
+
+export class Rows {
+  constructor(rows, extra = []) {
+    this.saved = rows;
+    this.list = rows.map((row, origin) => ({ row, origin, key: `${origin}` }));
+    this.done = [];
+    this.undone = [];
+    this.next = 0;
+    this.extra = new Set(extra);
+  }
+
+  columns() {
+    const found = new Set(this.extra);
+    for (const { row } of this.list) {
+      for (const name of Object.keys(row)) if (name !== CUSTOM && name !== MARK) found.add(name);
+      for (const name of Object.keys(row[CUSTOM] ?? {})) found.add(OF_CUSTOM + name);
+    }
+    if (!found.has("scenario") && !found.has("turns")) found.add("input").add("expected_output");
+    const place = (name) => (ORDER.indexOf(name) + 1 || (name.startsWith(OF_CUSTOM) ? 99 : 50));
+    return [...found].sort((one, other) => place(one) - place(other) || one.localeCompare(other));
+  }
+
+  get changed() {
+    return this.done.length > 0;
+  }
+
+  // One change, whatever it touches, is one list: rows are never edited in place, so a list is all that undo needs.
+  change(list) {
+    this.done.push(this.list);
+    this.undone = [];
+    this.list = list;
+  }
+
+  undo() {
+    if (this.done.length) this.undone.push(this.list), (this.list = this.done.pop());
+  }
+
+  redo() {
+    if (this.undone.length) this.done.push(this.list), (this.list = this.undone.pop());
+  }
+
+  made(row) {
+    return { row, origin: null, key: `new${this.next++}` };
+  }
+
+  set(keys, column, value) {
+    this.map(keys, (row) => withValue(row, column, typeof value === "function" ? value(row) : value));
+  }
+
+  map(keys, edit) {
+    let touched = 0;
+    const list = this.list.map((one) => {
+      if (!keys.has(one.key)) return one;
+      const row = edit(one.row);
+      if (same(row, one.row)) return one;
+      touched += 1;
+      return { ...one, row };
+    });
+    if (touched) this.change(list);
+    return touched;
+  }
+
+  add(rows) {
+    const made = rows.map((row) => this.made(row));
+    this.change([...this.list, ...made]);
+    return made[0]?.key;
+  }
+
+  remove(keys) {
+    this.change(this.list.filter((one) => !keys.has(one.key)));
+  }
+
+  duplicate(keys) {
+    this.change(this.list.flatMap((one) => (keys.has(one.key) ? [one, this.made(copy(one.row))] : [one])));
+  }
+
+  // By key: how many rows ask the same, or have the same name.
+  doubles() {
+    const found = new Map();
+    for (const what of ["input", "scenario", "name"]) {
+      const seen = new Map();
+      for (const one of this.list) if (typeof one.row[what] === "string" && !one.row[MARK]) seen.set(one.row[what], [...(seen.get(one.row[what]) ?? []), one.key]);
+      for (const keys of seen.values()) if (keys.length > 1) for (const key of keys) found.set(key, `${keys.length} rows have this ${what}`);
+    }
+    return found;
+  }
+}
