@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import uvicorn
+from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -40,6 +41,7 @@ ROOMS = (
 )
 """The packages that have pages: each has a module `pages` with `routes`."""
 _LARGEST_BODY = 256 << 20
+_THREADS = 16  # that answer: more take memory, and make no answer sooner
 _GRACE = 2  # seconds for answers under way when the server is stopped
 
 
@@ -53,6 +55,7 @@ def make_app(workbench: Workbench, access: Access) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        to_thread.current_default_thread_limiter().total_tokens = _THREADS
         with workbench.watching():
             yield
 

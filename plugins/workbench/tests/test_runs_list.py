@@ -75,7 +75,23 @@ def test_a_person_searches_by_keyboard(visit, workbench):
     assert len(listed(page)) == 5
 
 
-def test_an_empty_folder_says_how_to_begin(visit, serve, tmp_path):
-    page = visit(serve(tmp_path / "none"))
+def test_an_empty_folder_makes_a_first_run_at_the_press_of_a_button(visit, serve, tmp_path):
+    workbench = serve(tmp_path / "none")
+    page, other = visit(workbench), visit(workbench)
     assert "There are no runs in" in page.locator("main").inner_text()
     assert "modelgauge run-test" in page.locator("main").inner_text()
+    page.get_by_role("button", name="Make the demo run").click()
+    other.locator("#runs").get_by_text("finished").wait_for()  # which nobody loaded again
+    assert listed(other) == ["demo_01"]
+
+
+def test_the_trash_gives_runs_back(visit, serve, tmp_path):
+    name = run_test(FakeTest("plums", ["one"]), FakeSUT("s"), data_dir=tmp_path).run_id
+    (tmp_path / "trash" / "no-run").mkdir(parents=True)
+    (tmp_path / "runs" / name).rename(tmp_path / "trash" / f"{name}~3")
+    page = visit(serve(tmp_path), "/trash")
+    assert page.locator("tbody th").inner_text().split() == ["plums", "s"]
+    page.get_by_role("button", name="move back").click()
+    page.wait_for_url(f"**/runs/{name}")
+    page.goto(f"{page.url.partition('/runs')[0]}/trash")
+    assert "The trash is empty" in page.locator("main").inner_text()

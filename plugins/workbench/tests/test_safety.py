@@ -1,5 +1,7 @@
 """What is refused, by a real server."""
 
+import re
+
 import pytest
 from children import run
 
@@ -80,6 +82,17 @@ def test_visitors_of_a_read_only_workbench_change_nothing(guarded):
     for method in ("POST", "PUT", "PATCH", "DELETE"):
         status, _, text = guarded.ask("/runs", method, "{}", **headers)
         assert (status, "for reading" in text) == (403, True)
+
+
+def test_at_another_address_a_token_is_made_and_shown_once(serve, tmp_path):
+    workbench = serve(tmp_path, options=["--host", "0.0.0.0"])
+    token = re.search(r"token, which is shown only now: (\S+)", workbench.process.stdout.readline())[1]
+    assert workbench.ask("/runs", Host="any.example")[0] == 401
+    assert workbench.ask("/runs", Host="any.example", Authorization=f"Bearer {token}")[0] == 200
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or token.encode() not in file.read_bytes()
+    key = tmp_path / "workbench.key"
+    assert key.stat().st_mode & 0o077 == 0
 
 
 def test_a_short_token_is_refused(tmp_path):

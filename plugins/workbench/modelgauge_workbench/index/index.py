@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 NAME = "workbench.sqlite"
-_WRITES_KIB, _READS_KIB = 32768, 4096  # caches of a connection
+_WRITES_KIB, _READS_KIB = 32768, 2048  # caches of a connection
 
 
 class Index:

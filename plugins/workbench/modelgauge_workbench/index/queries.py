@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -70,8 +71,11 @@ def find_runs(db: sqlite3.Connection, asked: Mapping[str, str]) -> Found:
         wheres.append("runs.number >= ?")
         values.append(since.timestamp() * 1e6)
     if words := match_of(asked.get("q", ""), beginnings=True):
-        wheres.append("runs.number IN (SELECT rowid FROM run_texts WHERE run_texts MATCH ?)")
-        values.append(words)
+        found = db.execute(
+            "SELECT rowid FROM run_texts WHERE run_texts MATCH ?", (words,)
+        ).fetchall()  # once for both
+        wheres.append("runs.number IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps([number for (number,) in found]))
     where = " AND ".join(wheres)
     sort, page = SORTS.get(asked.get("sort", ""), SORTS[""]), page_of(asked)
     (count,) = db.execute(f"SELECT COUNT(*) FROM runs WHERE {where}", values).fetchone()

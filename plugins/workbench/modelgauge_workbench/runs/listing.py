@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from modelgauge.data.figures import dollars, duration
+from modelgauge.engine.run_files.folder import MANIFEST
+from modelgauge.runs.trash import TRASH
 from modelgauge_workbench.index.item_queries import search_items
 from modelgauge_workbench.index.queries import PAGE, SORTS, find_runs, options, page_of
+from modelgauge_workbench.index.rows import run_columns
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.workbench import workbench_of
 
@@ -71,11 +74,31 @@ def search(request: Request) -> Response:
         "runs/search.html.j2",
         title=f"Items with {words}" if words else "Items",
         words=words,
-        items=[dict(row) | {"when": row["began"].replace("T", " ")[:16]} for row in found[:PAGE]],
+        items=[dict(row) | {"when": _when(row["began"])} for row in found[:PAGE]],
         number=number,
         has_next=len(found) > PAGE,
         address=lambda to: f"/items?{urlencode({'q': words, 'page': to})}",
     )
+
+
+def show_trash(request: Request) -> Response:
+    """Answer with the runs in the trash, the latest first."""
+    workbench = workbench_of(request)
+    trashes = [one / TRASH for one in workbench.data_dirs]
+    runs = [
+        run_columns(path) | {"name": path.name, "folder": folder}
+        for folder, trash in enumerate(trashes)
+        if trash.is_dir()
+        for path in trash.iterdir()
+        if (path / MANIFEST).is_file()
+    ]
+    runs.sort(key=lambda one: str(one["began"]), reverse=True)
+    shown = [one | {"when": _when(one["began"])} for one in runs]
+    return page(request, "runs/trash.html.j2", title="Trash", runs=shown, folders=[*map(str, trashes)])
+
+
+def _when(began: str) -> str:
+    return began.replace("T", " ")[:16]
 
 
 def shown_run(row: sqlite3.Row) -> dict[str, Any]:
@@ -86,7 +109,7 @@ def shown_run(row: sqlite3.Row) -> dict[str, Any]:
     """
     return {
         **dict(row),
-        "when": row["began"].replace("T", " ")[:16],
+        "when": _when(row["began"]),
         "tags": json.loads(row["tags"]),
         "scored_of_all": "" if row["scored"] is None else f"{row['scored']:,}/{row['items']:,}",
         "took": " · ".join(

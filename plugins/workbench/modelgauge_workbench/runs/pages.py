@@ -6,7 +6,7 @@ from starlette.routing import Route
 
 from modelgauge_workbench.runs.changes import change_notes, delete_run, restore_run, share_run, undo_notes
 from modelgauge_workbench.runs.item import show_item
-from modelgauge_workbench.runs.listing import list_runs, search
+from modelgauge_workbench.runs.listing import list_runs, search, show_trash
 from modelgauge_workbench.runs.run import show_run
 from modelgauge_workbench.runs.streaming import stream_run
 
@@ -15,6 +15,7 @@ _CHANGES = {"notes": change_notes, "undo": undo_notes, "delete": delete_run}
 routes = [
     Route("/runs", list_runs),
     Route("/items", search),
+    Route("/trash", show_trash),
     Route("/runs/restore", restore_run, methods=["POST"]),
     Route("/runs/{run}", show_run),
     Route("/runs/{run}/live", stream_run),

@@ -29,3 +29,20 @@ addEventListener("change", (event) => {
   const { form } = event.target;
   if (form?.getAttribute("role") === "search" && event.target.matches("select, [type=checkbox]")) form.requestSubmit();
 });
+
+// A part of a page that changes by itself, such as runs that are going on: asked for again, and replaced where it differs.
+async function refresh(part) {
+  const answer = await fetch(location.href).catch(() => null); // the server may be gone, and come back
+  const next = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
+  if (next && next.innerHTML !== part.innerHTML && !part.contains(document.activeElement)) {
+    part.replaceWith(next);
+    part = next;
+  }
+  again(part);
+}
+
+function again(part) {
+  const seconds = Number(part?.dataset.refresh);
+  if (seconds) setTimeout(() => (document.hidden ? again(part) : refresh(part)), 1000 * seconds);
+}
+again(document.querySelector("[data-refresh]"));
