@@ -25,7 +25,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 MEASURED, CALLS, LIMITS, DATA, OUTPUT = "What to measure", "Calls and cache", "Limits", "Data", "Output"
 """Headings of options in help."""
 _ITEMS = "Items, repeats and intervals"
-_OF_RUNS: dict[str, str] = {"sample": _ITEMS, "results": _ITEMS, "calls": CALLS, "limits": LIMITS}
+_OF_RUNS: dict[str, str] = {
+    "sample": _ITEMS,
+    "results": _ITEMS,
+    "calls": CALLS,
+    "limits": LIMITS,
+    "workers": CALLS,
+}
 
 
 def _add_plugins(ctx: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:

@@ -35,11 +35,12 @@ from modelgauge.wording.urls import without_password
 if TYPE_CHECKING:
     from modelgauge.data.prompts import SUTOptions
 
-Group = Literal["storage", "record", "sample", "results", "calls", "limits", "process"]
+Group = Literal["storage", "record", "sample", "results", "calls", "limits", "workers", "process"]
 """What an option concerns.
 
-The results of a run depend on `sample` and `results`, so `resume` changes none of them. `calls` and `limits` stay as
-they were unless others are given. `record` is for readers alone, and `process` is not recorded.
+The results of a run depend on `sample` and `results`, so `resume` changes none of them. `calls`, `limits` and `workers`
+(where the items are worked on) stay as they were unless others are given. `record` is for readers alone, and `process`
+is not recorded.
 """
 
 _TIMEOUT = ABOVE_0._replace(wanted="a number of seconds above 0")
@@ -125,8 +126,8 @@ class RunOptions:
     sut_options: SUTOptions = field(
         default_factory=_no_sut_options, metadata=info(None, "results", _SUT_OPTIONS)
     )
-    executor: str = option("local", "calls", TEXT, "NAME")
-    workers: int | None = option(None, "calls", whole_number(1), "N")
+    executor: str = option("local", "workers", TEXT, "NAME")
+    workers: int | None = option(None, "workers", whole_number(1), "N")
     concurrency: int | None = option(None, "calls", whole_number(1), "N")
     max_retries: int = option(4, "calls", whole_number(0), "N")
     attempt_timeout: float = option(120, "calls", _TIMEOUT, "SECONDS", "--timeout")

@@ -129,7 +129,7 @@ class VersionsFolder:
             return [Version.load(json.loads(line)) for line in whole_lines(path)]
         except ValueError as error:  # no JSON, or no version
             raise RecordError(
-                f"{path} is no list of versions: {error}",
+                f"{path} is no list of versions: {error}.",
                 fix="Correct the file, or restore it from a backup.",
             ) from None
 

@@ -186,7 +186,7 @@ def _ask_again(
     if names.test == described.test_uid:
         names = names._replace(test=None)
     goldens = None if names.test is not None else original.goldens(Names(), moved=names.dataset)
-    given = {**described.chosen("calls", "limits"), **options}
+    given = {**described.chosen("calls", "limits", "workers"), **options}
     if "executor" in options:  # the number of another's workers says nothing
         given["workers"] = options.get("workers")
     runner = original.runner(given, data_dir, pinned=True, goldens=goldens)

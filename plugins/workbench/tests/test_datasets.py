@@ -124,7 +124,10 @@ def test_a_failing_item_becomes_a_golden_and_runs_and_versions_lead_to_each_othe
     EvaluationDataset([Golden("hi", expected_output="hello")]).push("greetings", data_dir=data_dir)
     test = DatasetTest("greetings", pulled(data_dir, "greetings"), [ExactMatchMetric()])
     run = run_test(test, FunctionSUT("app", lambda text: f"no {text}"), data_dir=data_dir).run_id
+    EvaluationDataset([Golden("hi")]).push("damaged", data_dir=data_dir)
+    (data_dir / "datasets" / "damaged" / "versions.jsonl").write_text("{\n")
     page = visit(workbench, "/datasets")
+    page.get_by_text("versions.jsonl").wait_for()
     while (
         page.goto(f"{workbench.address}/datasets/greetings/versions")
         and not page.get_by_role("link", name="app,").count()
@@ -132,6 +135,8 @@ def test_a_failing_item_becomes_a_golden_and_runs_and_versions_lead_to_each_othe
         pass
     page.get_by_role("link", name="app,").click()
     assert run in page.url
+    page.get_by_role("link", name="data set, version 1").click()
+    assert page.url.endswith("/datasets/greetings?version=1")
     page.goto(f"{workbench.address}/runs/{run}/items/1")
     page.get_by_label("Add it to the data set").fill("failures")
     page.get_by_role("button", name="Open it there").click()

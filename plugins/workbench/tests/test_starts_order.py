@@ -18,6 +18,8 @@ def shelf(tmp_path: Path) -> Shelf:
     path = tmp_path / "datasets" / "capitals" / "v0003.jsonl"
     path.unlink()
     path.symlink_to("/etc/passwd")
+    EvaluationDataset([Golden(input="a")]).push("damaged", data_dir=tmp_path)
+    (tmp_path / "datasets" / "damaged" / "versions.jsonl").write_text("{\n")
     return Shelf(discover(), [tmp_path])
 
 

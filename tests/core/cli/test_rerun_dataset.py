@@ -363,7 +363,10 @@ def test_goldens_that_ask_something_else_cannot_measure_the_answers(run, ran):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (("--test", "numbers", "--metric", "exact_match"), "by a test, or by the metrics of a data set"),
+        (
+            ("--test", "numbers", "--metric", "exact_match"),
+            "by a test, by the metrics of a data set, or by ratings",
+        ),
         (("--metric", "exact_mach"), "exact_match"),
         (("--dataset", "gone.csv"), "gone.csv"),
         (("--judge", "nobody", "--metric", "answer_relevancy"), "nobody"),

@@ -1,6 +1,7 @@
 """What `show`, `runs`, `cache` and `list-secrets` print beside what `test_look.py` and `test_cache.py` look at."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,8 @@ def test_an_item_is_shown_with_all_that_is_known_of_it(run, here):
     )
     run("run-test", "--sut", "echo", "--test", "judged", "-m", "1")
     (row,) = run("runs", "--json").json["runs"]
-    assert run("show", row["run_id"], "--items").out.split("\n")[1:] == [
+    shown = run("show", row["run_id"], "--items").out
+    assert re.sub(r"\n  took [\d.]+ m?s\n", "\n  took a while\n", shown).split("\n")[1:] == [
         "  prompt",
         "    number 1",
         "  reasoning",
@@ -35,6 +37,7 @@ def test_an_item_is_shown_with_all_that_is_known_of_it(run, here):
         "    {",
         '      "yes": true',
         "    }",
+        "  took a while",
         "  context",
         '    { "even": false }',
         "  measured: yes = 1",

@@ -142,7 +142,7 @@ def test_recorded_outputs_of_evaluate_can_be_measured_by_other_goldens_and_metri
 
 
 def test_a_test_and_metrics_are_one_too_many(evaluated, match):
-    with pytest.raises(UsageError, match="by a test, or by the metrics"):
+    with pytest.raises(UsageError, match="by a test, by the metrics"):
         rescore(evaluated, test=goldens_test(match()), metrics=["exact_match"])
 
 

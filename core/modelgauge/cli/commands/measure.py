@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 @together(
     click.option("--no-caching", is_flag=True, help="Ask for every answer again, and keep none."),
     cache_option,
-    run_options("calls"),
+    run_options("calls", "workers"),
     heading=CALLS,
 )
 @report_options
@@ -240,7 +240,7 @@ _rerun_options = together(
     data_dir_option,
     cache_option,
     baseline_options,
-    run_options("calls", "limits"),
+    run_options("calls", "limits", "workers"),
     together(offline_option, dependency_option, heading=DATA),
     shared_options,
 )

@@ -14,7 +14,7 @@ from modelgauge.datasets.dataset_files import FILE_TYPES, file_text
 from modelgauge.datasets.differences import differences
 from modelgauge.datasets.versioned import restored
 from modelgauge.datasets.versions import check_alias
-from modelgauge.errors import UsageError
+from modelgauge.errors import ModelGaugeError, UsageError
 from modelgauge_workbench.datasets.table import (
     as_json,
     check_json,
@@ -40,10 +40,12 @@ _MOST_RUNS = 500
 
 def _list_datasets(request: Request) -> Response:
     """Answer with the data sets that were saved, the latest version of each."""
-    store = store_of(request)
-    found = [
-        {"alias": one, "latest": store.version(one), "address": _address(one)} for one in store.aliases()
-    ]
+    store, found = store_of(request), list[dict[str, Any]]()
+    for one in store.aliases():
+        try:
+            found.append({"alias": one, "latest": store.version(one), "address": _address(one)})
+        except ModelGaugeError as error:  # it is damaged; the others can be opened
+            found.append({"alias": one, "problem": f"{error.problem} {error.fix}"})
     return page(request, "datasets/list.html.j2", title="Datasets", found=found)
 
 

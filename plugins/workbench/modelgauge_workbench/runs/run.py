@@ -73,11 +73,18 @@ def show_run(request: Request) -> Response:
         has_earlier=before is not None,
         title=summary.title,
         run=shown_run(row),
+        dataset=_saved_version(row),
         notes=notes,
         summary=summary,
         progress=progress_of(workbench, row) if going_on else None,
         **items_data(workbench, row, summary, request.query_params),
     )
+
+
+def _saved_version(row: sqlite3.Row) -> dict[str, Any] | None:
+    """The data set of a run and its version, where it was saved under that name."""
+    found = json.loads(row["dataset"])
+    return found if isinstance(found, dict) and isinstance(found.get("version"), int) else None
 
 
 def running_summary(workbench: Workbench, row: sqlite3.Row) -> Summary:

@@ -1,6 +1,7 @@
 """An order: what a person chose in the form, checked, and as a run file. It names what is installed, and no paths."""
 
 import json
+import logging
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,13 +14,15 @@ import click
 from modelgauge.cli.commands.measure import run_test
 from modelgauge.cli.run_file import keys_of
 from modelgauge.datasets.versions import VersionsFolder
-from modelgauge.errors import InputFileError, ModelGaugeError, UsageError
+from modelgauge.errors import InputFileError, ModelGaugeError, RecordError, UsageError
 from modelgauge.plugins.chosen import Chosen, chosen
 from modelgauge.plugins.construction import Resolved
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.plugins.names import decode
 from modelgauge.plugins.registry import Registry
 from modelgauge.wording.did_you_mean import did_you_mean
+
+_LOG = logging.getLogger(__name__)
 
 NAMES = {
     "tests": ("Test", "A test, a group of tests, or a pattern such as bbh_*."),
@@ -69,7 +72,12 @@ class Shelf:
         found: dict[str, Path] = {}
         for store in map(VersionsFolder, reversed(self.data_dirs)):  # an alias means that of the first folder
             for alias in store.aliases():
-                for version in store.versions(alias):
+                try:
+                    versions = store.versions(alias)
+                except RecordError as error:  # of one that is damaged; the others can be run
+                    _LOG.warning("%s", error.problem)
+                    continue
+                for version in versions:
                     path = store.path(alias, version.number).absolute()
                     if not path.is_symlink() and not path.parent.is_symlink():
                         found[f"{alias}@{version.number}"] = found[alias] = path
