@@ -82,7 +82,7 @@ class Stubborn(Gated):
 
 
 class Forking(Gated):
-    """A SUT that begins a worker, which outlives its parent until the file `quit` is in the folder."""
+    """A SUT that begins a worker, which outlives its parent until the file `quit` is in the folder, or that is gone."""
 
     child = None
 
@@ -95,7 +95,7 @@ class Forking(Gated):
 
     def work(self) -> None:
         os.closerange(1, 3)  # whoever reads what the parent writes waits for its end
-        while not (self.folder / "quit").exists():
+        while self.folder.exists() and not (self.folder / "quit").exists():
             time.sleep(POLL)
         sys.exit()
 
