@@ -199,7 +199,7 @@ class Run:
                     pair.stop(failure)
 
     def _calling(self) -> "list[Deadlines | CallPool | Gate]":
-        """Those who know of calls under way."""
+        """The parts of the run that count the calls under way."""
         services = self._board.services
         return [services.deadlines, services.pool, *([] if self._pool is None else [self._pool.gate])]
 

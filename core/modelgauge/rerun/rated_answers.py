@@ -116,7 +116,7 @@ class RatedAnswers(_Alike, PromptResponseTest):
             yield item.replaced(prompts=prompts)
 
     def get_annotators(self) -> Mapping[str, CompletionAnnotator[Any] | str]:
-        """People."""
+        """The one annotator: the people who rated the answers."""
         return {HUMAN: self._human}
 
     def measure_quality(self, item: TestItemAnnotations) -> Mapping[str, float]:

@@ -67,7 +67,7 @@ class Brief(Frozen):
 
 
 def packed(kind: str, *fields: Any, body: bytes = b"") -> bytes:
-    """A line.
+    """Write a message of driver or worker as a line.
 
     Args:
         kind: of the message.

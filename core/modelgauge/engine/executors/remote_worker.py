@@ -41,7 +41,7 @@ class Assignment:
 
 
 class RemoteWorker:
-    """A worker.
+    """A worker process as the driver sees it: the items that it has, its calls, and what is to be sent to it.
 
     Args:
         link: leads to it.
