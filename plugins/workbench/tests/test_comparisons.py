@@ -49,17 +49,7 @@ def listed(visit, workbench, count, **options):
     return page
 
 
-def check_looks(page):
-    """Nothing is wider than the page, and axe finds nothing."""
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="this test needs axe-playwright-python"
-    )
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    found = axe.Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
-
-
-def test_runs_that_are_chosen_in_the_list_are_compared(visit, workbench, runs):
+def test_runs_that_are_chosen_in_the_list_are_compared(visit, workbench, runs, check_looks):
     folder, (first, second, _, _) = runs
     page = listed(visit, workbench, 4, width=320)
     for run in (second, first):
@@ -90,7 +80,7 @@ def test_runs_that_are_chosen_in_the_list_are_compared(visit, workbench, runs):
     assert "is worse than" in page.locator(".verdict").first.inner_text()
 
 
-def test_several_systems_with_hostile_names(visit, workbench, runs):
+def test_several_systems_with_hostile_names(visit, workbench, runs, check_looks):
     _, (first, second, third, _) = runs
     page = visit(workbench, f"/compare?runs={first}&runs={second}&runs={third}")
     page.wait_for_selector("html[data-ready]")
@@ -120,7 +110,7 @@ def test_runs_that_cannot_be_compared_say_why(visit, workbench, runs, serve, tmp
     assert record.test_uid == "questions"
 
 
-def test_a_result_over_time_is_marked_where_the_data_changed(visit, workbench, runs):
+def test_a_result_over_time_is_marked_where_the_data_changed(visit, workbench, runs, check_looks):
     _, (*_, last) = runs
     listed(visit, workbench, 4)
     page = visit(workbench, "/trends?test=questions", width=320)

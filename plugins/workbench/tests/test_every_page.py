@@ -107,9 +107,7 @@ def wrong_with(page, axe):
     return {name: value for name, value in found.items() if value}
 
 
-def test_every_page_fits_is_accessible_and_shows_hostile_texts_as_texts(visit, workbench, data_dir):
-    reason = "this test needs axe-playwright-python"
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason=reason).Axe()
+def test_every_page_fits_is_accessible_and_shows_hostile_texts_as_texts(visit, workbench, data_dir, axe):
     page = visit(workbench)
     queue, wrong, seen = queue_of(data_dir), {}, set()
     more = (f"{one}?{queue}" for one in ("/ratings/queue", "/ratings/calibration"))

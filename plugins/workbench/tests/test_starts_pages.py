@@ -18,17 +18,9 @@ def workbench(serve, plugin, tmp_path_factory):
     return serve(tmp_path_factory.mktemp("data"), options=("--plugin", str(plugin)))
 
 
-def check_looks(page):
-    """Nothing is wider than the page, and axe finds nothing."""
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="this test needs axe-playwright-python"
-    )
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    found = axe.Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
-
-
-def test_a_person_orders_looks_at_the_estimate_starts_cancels_and_resumes(visit, workbench, plugin):
+def test_a_person_orders_looks_at_the_estimate_starts_cancels_and_resumes(
+    visit, workbench, plugin, check_looks
+):
     page = visit(workbench, "/starts", width=320)
     page.keyboard.press("/")
     page.keyboard.type("demo_o1")
