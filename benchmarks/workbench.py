@@ -1,8 +1,8 @@
 """The workbench on 100,000 runs and a million items: how fast its index is made, and how soon its pages answer.
 
-The data is cheap to make: a few hundred real runs, of which each folder that follows has the journal and the record as
-hard links, and a manifest of its own that says another time. The server is a process of its own; 20 readers ask it for
-one page a second each, over HTTP.
+The data is cheap to make: a few hundred real runs, of which each folder that follows has the journal and the manifest
+as hard links, and a record of its own that says another time. The server is a process of its own; 20 readers ask it
+for one page a second each, over HTTP.
 
     uv run python benchmarks/workbench.py --runs 100000 --seconds 60
 """
@@ -57,7 +57,7 @@ BEGAN = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def make_runs(data: Path, count: int) -> None:
-    """Real runs, and folders that share their journals and records."""
+    """Real runs, and folders that share their journals and manifests."""
     drawn = random.Random(0)
     templates = []
     for number in range(min(TEMPLATES, count)):
@@ -67,14 +67,14 @@ def make_runs(data: Path, count: int) -> None:
             data_dir=data / "templates",
         )
         templates.append(data / "templates" / "runs" / record.run_id)
-    manifests = [json.loads((one / "run.json").read_text()) for one in templates]
+    records = [json.loads((one / "record.json").read_text()) for one in templates]
     for number in range(count):
         began = BEGAN + timedelta(minutes=9 * number)
         folder = data / "runs" / f"{began:%Y%m%d-%H%M%S}-{number % 0xFFFFF:05x}0"
         folder.mkdir(parents=True)
-        template, manifest = templates[number % len(templates)], manifests[number % len(templates)]
-        (folder / "run.json").write_text(json.dumps({**manifest, "run_timestamp": began.isoformat()}))
-        for name in ("items.jsonl", "record.json"):
+        template, record = templates[number % len(templates)], records[number % len(templates)]
+        (folder / "record.json").write_text(json.dumps({**record, "run_timestamp": began.isoformat()}))
+        for name in ("items.jsonl", "run.json"):
             os.link(template / name, folder / name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from modelgauge.data.records import TestRecord
 
 _FILES = (MANIFEST, RECORD, NOTES, JOURNAL, "totals.json")
+_ABOUT = {"invocation_id", "run_timestamp", "test_uid", "sut_uid", "sut_label", "dataset"}
 _STYLE = Style(width=100)
 _MOST_SEARCHED = 20_000  # characters of each text of an item
 GOING_ON = "running"
@@ -66,23 +68,25 @@ def run_columns(run: Path) -> dict[str, Any]:
     Args:
         run: its folder.
     """
-    folder, notes, state, problem = RunFolder(run), Notes(), "", ""
-    manifest: dict[str, Any] = {}
+    folder, notes, problems = RunFolder(run), Notes(), list[str]()
+    state = ""
+    about: dict[str, Any] = {}
     record: TestRecord | None = None
     outcome = dict.fromkeys(("scored", "failed", "items", "cost", "seconds"))
-    try:
-        manifest = folder.read_manifest()
+    with _kept(problems):
         state, record = state_of(folder)
+    with _kept(problems):
+        about = folder.read_manifest() if record is None else record.model_dump(include=_ABOUT)
         outcome |= _so_far(folder) if record is None else _outcome(record)
+    state = "damaged" if problems else state
+    with _kept(problems):
         notes = Notes.of(run)
-    except ModelGaugeError as error:  # it hides no other run
-        state, problem = state or "damaged", str(error)
     if record is not None and record.failure is not None:
-        problem = problem or record.failure.message
+        problems.append(record.failure.message)
     return {
         "state": state,
-        "problem": problem,
-        **_identity(folder, manifest, record),
+        "problem": problems[0] if problems else "",
+        **_identity(folder, about),
         "headline": "" if record is None else headline(record, _STYLE),
         **outcome,
         "favourite": notes.favourite,
@@ -91,17 +95,24 @@ def run_columns(run: Path) -> dict[str, Any]:
     }
 
 
-def _identity(folder: RunFolder, manifest: dict[str, Any], record: TestRecord | None) -> dict[str, str]:
-    dataset = (
-        manifest.get("dataset") if record is None or record.dataset is None else record.dataset.model_dump()
-    )
-    sut = str(manifest.get("sut_label") or manifest.get("sut_uid") or "?")
+@contextmanager
+def _kept(problems: list[str]) -> Iterator[None]:
+    """Say what is damaged, and go on: it hides no other run."""
+    try:
+        yield
+    except ModelGaugeError as error:
+        problems.append(str(error))
+
+
+def _identity(folder: RunFolder, about: dict[str, Any]) -> dict[str, str]:
+    """Which run it is, by its record or else its manifest: they say it alike."""
+    sut = str(about.get("sut_label") or about.get("sut_uid") or "?")
     return {
-        "invocation": str(manifest.get("invocation_id") or ""),
-        "began": _began(manifest.get("run_timestamp"), folder.path).isoformat(timespec="microseconds"),
-        "test": str(manifest.get("test_uid") or "?"),
+        "invocation": str(about.get("invocation_id") or ""),
+        "began": _began(about.get("run_timestamp"), folder.path).isoformat(timespec="microseconds"),
+        "test": str(about.get("test_uid") or "?"),
         "sut": "recorded answers" if sut == GIVEN else sut,
-        "dataset": json.dumps(dataset),
+        "dataset": json.dumps(about.get("dataset")),
     }
 
 

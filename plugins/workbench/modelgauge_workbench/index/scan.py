@@ -6,7 +6,7 @@ import json
 import re
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from modelgauge.engine.run_files.folder import JOURNAL, RUNS
 from modelgauge_workbench.index.rows import (
@@ -24,13 +24,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from modelgauge_workbench.index.index import Index
+    from modelgauge_workbench.index.rows import ItemRow
 
 _GROUP = 2000
 """Items of a transaction, so that readers and the memory see small ones."""
-_INSERT_ITEM = f"INSERT OR REPLACE INTO items VALUES ({', '.join('?' * 14)})"
-_INSERT_TEXTS = "INSERT INTO item_texts (rowid, id, question, answer) VALUES (?, ?, ?, ?)"
-_OF_AN_ID = re.compile(r"\d{8}-\d{6}-([0-9a-f]{5})")
 _TEXTS = ("name", "test", "sut", "tags", "note", "headline")
+_INSERT_RUN_TEXTS = f"INSERT INTO run_texts (rowid, {', '.join(_TEXTS)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT_ITEM = f"INSERT OR REPLACE INTO items VALUES ({', '.join('?' * 14)})"
+_INSERT_ITEM_TEXTS = "INSERT INTO item_texts (rowid, id, question, answer) VALUES (?, ?, ?, ?)"
+_UPDATE_RUN = """
+    UPDATE runs SET journal_read = ?, first_item = COALESCE(first_item, ?), last_item = ? WHERE number = ?
+"""
+_OF_AN_ID = re.compile(r"\d{8}-\d{6}-([0-9a-f]{5})")
 
 
 def run_path(index: Index, folder: int, name: str) -> Path:
@@ -68,32 +73,63 @@ def scan_runs(index: Index, folder: int, names: Iterable[str]) -> None:
     left = iter(names)
     name = next(left, None)
     while name is not None:
-        with index.writing() as db:
-            written = 0
-            while name is not None and written < _GROUP:
-                count = _scan(db, run_path(index, folder, name), folder)
-                written += count + 1
+        with index.writing() as db, _Rows(db) as rows:
+            read = 0
+            while name is not None and read < _GROUP:
+                count = _scan(rows, run_path(index, folder, name), folder)
+                read += count + 1
                 name = name if count == _GROUP else next(left, None)
 
 
-def _scan(db: sqlite3.Connection, path: Path, folder: int) -> int:
+class _Rows:
+    """The rows that a transaction adds. It writes them together at its end: full texts take long in small steps.
+
+    Args:
+        db: in the transaction.
+    """
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+        self.run_texts: list[tuple[Any, ...]] = []
+        self._items: list[tuple[Any, ...]] = []
+        self._item_texts: list[tuple[Any, ...]] = []
+        query = "SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'items'"
+        self.last_item: int = db.execute(query).fetchone()[0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def add_item(self, run: int, item: ItemRow) -> None:
+        """Take in an item of a run."""
+        self.last_item += 1
+        self._items.append((self.last_item, run, *item_columns(item)))
+        self._item_texts.append((self.last_item, *searched_texts(item)))
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is None:
+            self.db.executemany(_INSERT_RUN_TEXTS, self.run_texts)
+            self.db.executemany(_INSERT_ITEM, self._items)
+            self.db.executemany(_INSERT_ITEM_TEXTS, self._item_texts)
+
+
+def _scan(rows: _Rows, path: Path, folder: int) -> int:
     """Bring a run up to date, and return how many items were read: at most `_GROUP`."""
     stamp = stamp_of(path)
-    known = _known(db, folder, path.name)
+    known = _known(rows.db, folder, path.name)
     is_run = not stamp.startswith("-")
     if known is not None and (
         not is_run or known["journal_read"] > _journal_size(stamp)
     ):  # another is in its place
-        forget(db, known["number"])
+        forget(rows.db, known["number"])
         known = None
     if not is_run:
         return 0
     if known is None or known["stamp"] != stamp or known["state"] == GOING_ON:
         columns = run_columns(path) | {"folder": folder, "name": path.name, "stamp": stamp}
-        number = _write_run(db, columns, None if known is None else known["number"])
+        number = _write_run(rows, columns, None if known is None else known["number"])
     else:
         number = known["number"]
-    return _write_items(db, path, number, 0 if known is None else known["journal_read"])
+    return _read_items(rows, path, number, 0 if known is None else known["journal_read"])
 
 
 def forget(db: sqlite3.Connection, number: int) -> None:
@@ -126,8 +162,9 @@ def _journal_size(stamp: str) -> int:
     return 0 if size == "-" else int(size)
 
 
-def _write_run(db: sqlite3.Connection, columns: dict[str, Any], number: int | None) -> int:
+def _write_run(rows: _Rows, columns: dict[str, Any], number: int | None) -> int:
     """Write the row of a run, which may have a number already, and return its number."""
+    db = rows.db
     if number is None:
         taken = db.execute("SELECT 1 FROM runs WHERE key = ?", (columns["name"],)).fetchone()
         key = f"{columns['name']}~{columns['folder'] + 1}" if taken else columns["name"]
@@ -142,10 +179,7 @@ def _write_run(db: sqlite3.Connection, columns: dict[str, Any], number: int | No
         db.execute("DELETE FROM tags WHERE run = ?", (number,))
     tags = json.loads(columns["tags"])
     texts = columns | {"tags": " ".join(tags)}
-    db.execute(
-        f"INSERT INTO run_texts (rowid, {', '.join(_TEXTS)}) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (number, *(texts[one] for one in _TEXTS)),
-    )
+    rows.run_texts.append((number, *(texts[one] for one in _TEXTS)))
     db.executemany("INSERT INTO tags VALUES (?, ?)", [(tag, number) for tag in tags])
     return number
 
@@ -159,27 +193,19 @@ def _new_number(db: sqlite3.Connection, began: str, name: str) -> int:
     return number
 
 
-def _write_items(db: sqlite3.Connection, run: Path, number: int, start: int) -> int:
-    """Write the next items of a run, and return how many they were."""
-    kinds = (
-        db.execute("SELECT DISTINCT failure FROM items WHERE run = ? AND failure <> ''", (number,))
-        if start
-        else ()
-    )
+def _read_items(rows: _Rows, run: Path, number: int, start: int) -> int:
+    """Read the next items of a run, and return how many they were."""
+    query = "SELECT DISTINCT failure FROM items WHERE run = ? AND failure <> ''"
+    kinds = rows.db.execute(query, (number,)) if start else ()
     known = {tuple(json.loads(failure)): None for (failure,) in kinds}
-    items = list(islice(new_items(run / JOURNAL, start, known), _GROUP))
-    if not items:
-        return 0
-    (last,) = db.execute("SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'items'").fetchone()
-    numbered = list(enumerate(items, last + 1))
-    db.executemany(_INSERT_ITEM, [(at, number, *item_columns(item)) for at, item in numbered])
-    db.executemany(_INSERT_TEXTS, [(at, *searched_texts(item)) for at, item in numbered])
-    end = items[-1].start + items[-1].length
-    db.execute(
-        "UPDATE runs SET journal_read = ?, first_item = COALESCE(first_item, ?), last_item = ? WHERE number = ?",
-        (end, last + 1, last + len(items), number),
-    )
-    return len(items)
+    before, end = rows.last_item, start
+    for item in islice(new_items(run / JOURNAL, start, known), _GROUP):
+        rows.add_item(number, item)
+        end = item.start + item.length
+    count = rows.last_item - before
+    if count:
+        rows.db.execute(_UPDATE_RUN, (end, before + 1, rows.last_item, number))
+    return count
 
 
 def names_in(index: Index, folder: int) -> Iterator[str]:
