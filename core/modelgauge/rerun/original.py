@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from modelgauge.api import Runner
 from modelgauge.config.redaction import Redactor
-from modelgauge.config.run_options import options_of
+from modelgauge.config.run_options import RunOptions, options_of
 from modelgauge.config.settings import Settings, is_trusted, load_settings
 from modelgauge.data.records import DatasetReference
 from modelgauge.data.results import GIVEN, PYTEST
@@ -80,15 +80,14 @@ class OriginalRun:
         plugins: its `--plugin` files and modules, which are loaded again where the run is the user's own.
 
     Raises:
-        RecordError: its manifest is damaged, or of a session of pytest.
+        RecordError: its manifest is damaged.
     """
 
     def __init__(self, folder: RunFolder, manifest: Mapping[str, Any] | None = None) -> None:
         self.folder, is_trusted_manifest = folder, manifest is not None
         manifest = manifest or folder.read_manifest()
-        made = manifest.get("test_initialization")
-        if manifest.get("sut_uid") == GIVEN and isinstance(made, dict) and made.get("class_name") == PYTEST:
-            raise _of_a_session(folder)
+        if self._is_session(manifest):  # its options are those of pytest
+            manifest = {**manifest, "options": RunOptions().recorded()}
         try:
             self.described = WorkDescription.load(manifest)
         except InvalidDataError as error:
@@ -288,11 +287,25 @@ class OriginalRun:
 
     def of_given_outputs(self, why: str) -> RecordError:
         """The error for a run whose outputs were given to `evaluate` or `assert_test`."""
-        run_id = self.folder.run_id
+        run_id, again = self.folder.run_id, "Call it again with the same test cases"
+        if self._is_session(self.folder.read_manifest()):
+            recorded = self.folder.command_line() or []
+            is_known = recorded[:1] in (
+                ["pytest"],
+                ["modelgauge"],
+            )  # a manifest of anybody's may say anything
+            again = f"Run the tests again: {shlex.join(recorded if is_known else ['pytest'])}"
         return RecordError(
             f"Run {run_id} judged outputs that were given to evaluate or assert_test: {why}.",
-            fix="Call it again with the same test cases: what judges answered is in the cache. To measure the "
-            f"recorded outputs with goldens: modelgauge rescore {run_id} --dataset FILE --metric UID",
+            fix=f"{again}. What judges answered is in the cache. To measure the recorded outputs: modelgauge rescore "
+            f"{run_id} --dataset FILE --metric UID, with goldens; or --ratings, by what people said of them.",
+        )
+
+    @staticmethod
+    def _is_session(manifest: Mapping[str, Any]) -> bool:
+        made = manifest.get("test_initialization")
+        return (
+            manifest.get("sut_uid") == GIVEN and isinstance(made, dict) and made.get("class_name") == PYTEST
         )
 
     @contextmanager
@@ -318,13 +331,3 @@ class OriginalRun:
 
 def says(form: FileForm) -> bool:
     return bool(form.columns or form.delimiter or form.encoding)
-
-
-def _of_a_session(folder: RunFolder) -> RecordError:
-    recorded = folder.command_line()
-    # A manifest of anybody's may say anything.
-    command = shlex.join(recorded) if recorded and recorded[0] in ("pytest", "modelgauge") else "pytest"
-    return RecordError(
-        f"Run {folder.run_id} is of a session of pytest, whose tests made its cases.",
-        fix=f"Run the tests again: {command}. What judges answered is in the cache.",
-    )

@@ -5,6 +5,7 @@ import re
 import signal
 import threading
 import time
+from http.client import HTTPException
 
 import pytest
 
@@ -163,7 +164,7 @@ def test_a_server_that_is_killed_while_people_rate_loses_nothing_that_it_confirm
                 status, headers, _ = served.ask(path, "POST", form | {"score": "4"})
                 confirmed.append((rater, form["answer"]))
                 assert (status, headers["location"][:13]) == (303, "/ratings/rate")
-        except (OSError, TypeError):  # it was killed; or all is rated
+        except (OSError, HTTPException, TypeError):  # it was killed; or all is rated
             return
 
     raters = [threading.Thread(target=rate_on, args=(f"rater-{number}",)) for number in range(3)]
@@ -202,3 +203,21 @@ def test_what_cannot_be_rated_is_refused_with_what_to_do(workbench, runs):
         (f"agreement?run={runs[0]}&n=x", "Agreement"),
     ):
         assert says in workbench.ask(f"/ratings/{wrong}")[2], wrong
+
+
+def test_a_damaged_file_of_ratings_leaves_the_other_queues(workbench, runs, data_dir):
+    file = data_dir / "ratings" / f"{runs[1]}.jsonl"
+    file.parent.mkdir(exist_ok=True)
+    before = file.read_bytes() if file.exists() else b""
+    file.write_bytes(before + b"{damaged\n")
+    line = before.count(b"\n") + 1
+    try:
+        status, _, text = workbench.ask("/ratings")
+        assert status == 200
+        assert f"{file.name}, line {line} is no rating" in text
+        assert "Correct the line, or remove it." in text
+        assert f'value="{runs[0]}"' in text
+        assert f'value="{runs[1]}"' not in text
+    finally:
+        file.write_bytes(before)
+    assert f'value="{runs[1]}"' in workbench.ask("/ratings")[2]

@@ -15,6 +15,8 @@ from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import RecordError
 from modelgauge.evals.pytest_plugin import VARIABLE
+from modelgauge.runs.items import JournalItems
+from modelgauge.runs.ratings import Rating, RatingsFile, digests_of, first_answer
 
 
 @pytest.fixture
@@ -294,10 +296,22 @@ def test_the_run_of_a_session_is_complete_and_is_measured_anew_by_running_its_te
     session("-k", "number")
     (record,) = records(project)
     assert resume(record.run_id) == [record]
-    with pytest.raises(RecordError, match=r"session of pytest") as refused:
+    with pytest.raises(RecordError, match=r"its test cannot be made again") as refused:
         rescore(record.run_id)
     assert "Run the tests again: pytest -q" in refused.value.fix
-    assert refused.value.fix.endswith("-k number test_app.py. What judges answered is in the cache.")
+    assert "-k number test_app.py. What judges answered is in the cache." in refused.value.fix
+
+
+def test_what_people_said_of_the_outputs_of_a_session_becomes_a_run(session, project):
+    session("-k", "number")
+    (record,) = records(project)
+    folder = RunFolder(project / "run_data" / "runs" / record.run_id)
+    first = next(JournalItems(folder.journal).in_order())
+    rating = Rating(item_id=first.test_item.id, answers=digests_of(first_answer(first)), rater="ann", score=4)
+    RatingsFile.of(folder).add(rating)
+    [rated] = rescore(record.run_id, ratings=True)
+    assert (rated.result["human"].value, rated.result["human"].n) == (4, 1)
+    assert rated.counts.annotator_errors == record.counts.scored - 1
 
 
 def test_the_manifest_of_a_session_says_what_judged_its_cases(session, project):

@@ -71,9 +71,21 @@ def _names(app: App, found: Sequence[RecordedRun], given: Sequence[str]) -> str:
 @click.command("calibrate-judge")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option(
-    "--labels", type=_FILE, multiple=True, required=True, metavar="FILE", help="A filled sheet; repeatable."
+    "--labels",
+    type=_FILE,
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="A filled sheet, or ratings; repeatable.",
 )
 @click.option("--measurement", multiple=True, metavar="NAME", help="The judge's; repeatable, for a panel.")
+@click.option(
+    "--good",
+    type=click.IntRange(2, 5),
+    default=4,
+    show_default=True,
+    help="The rating of the workbench from which on an answer is right.",
+)
 @click.option("--encoding", "encoding_type", default="utf-8", show_default=True, help="Of the sheets.")
 @data_dir_option
 @shared_options
@@ -84,12 +96,15 @@ def calibrate_judge(
 
     RUN is a run's id or folder, or `latest`; several runs of different SUTs are shown each and together, for judges
     err differently on each. FILE is what `modelgauge sample` wrote, with labels: for right and wrong 1 or 0, yes or
-    no, true or false, pass or fail; else a number. A file without names in the column rater is one rater.
+    no, true or false, pass or fail; else a number. A file without names in the column rater is one rater. FILE can be
+    ratings that people gave on the pages of `modelgauge serve`, too: from 1 to 5, for a judge that says right or wrong
+    right from --good on, for scores from 0 to 1 stretched to these.
 
     \b
     Examples:
       modelgauge calibrate-judge latest --labels labels.csv
       modelgauge calibrate-judge latest --labels ann.csv --labels ben.csv --measurement helpful
+      modelgauge calibrate-judge RUN --labels run_data/ratings/RUN.jsonl
     """
     from modelgauge.comparison.judges.calibration import calibrate_judge as calibrate
     from modelgauge.reports.comparisons.calibration import render_calibration

@@ -1,6 +1,6 @@
 """`calibrate_judge`: how far a judge agrees with people, and what people would have scored."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,12 +18,15 @@ from modelgauge.comparison.judges.scores import LabelledScores, ScoreEstimate, s
 from modelgauge.comparison.named_runs import Given, chosen_measurements
 from modelgauge.data.base import Count, Frozen, Text
 from modelgauge.errors import InputFileError
-from modelgauge.runs.ratings import first_repeat
+from modelgauge.runs.ratings import HIGHEST, LOWEST, first_repeat
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.wording.did_you_mean import did_you_mean
 
 Sheet = dict[tuple[str, str], dict[str, float]]
 """The labels of answers, by SUT and item, then by rater; none for an answer that nobody labelled."""
+
+GOOD = 4
+"""The rating from which on an answer is right, unless the caller says another."""
 
 _WORDS = {
     **dict.fromkeys(("yes", "y", "true", "pass", "passed", "right", "correct"), 1.0),
@@ -90,6 +93,7 @@ def calibrate_judge(
     labels: Any,
     *,
     measurement: str | Sequence[str] | None = None,
+    good: int = GOOD,
     encoding_type: str = "utf-8",
     data_dir: str | Path | None = None,
 ) -> Calibration:
@@ -101,10 +105,12 @@ def calibrate_judge(
     Args:
         runs: each of another SUT: records, ids, folders, or `latest`.
         labels: the path of a filled sheet (CSV), a list of paths, or rows with `item_id` and `label`, with `sut` where
-            there are several, and with `rater` or without.
+            there are several, and with `rater` or without. A path may be that of ratings that were given on the
+            workbench: `run_data/ratings/RUN.jsonl`.
         measurement: the judge's; None for the only one; several names for a panel of judges, whose score of an answer
             is the mean.
-        encoding_type: of the files.
+        good: the rating of the workbench from which on an answer is right, for a judge that says right or wrong.
+        encoding_type: of the sheets.
         data_dir: where runs are looked up by id.
 
     Raises:
@@ -116,9 +122,17 @@ def calibrate_judge(
     judged = [_JudgedRun.of(run) for run in runs_of(runs, data_dir)]
     names = _measurements(judged, measurement)
     scored = {run.sut: run.scores(names) for run in judged}
-    scores = [one for of_sut in scored.values() for each in of_sut.values() for one in each]
+    scores = {one for of_sut in scored.values() for each in of_sut.values() for one in each}
     ratings = read_ratings(labels, encoding_type)
-    sheet = _matched(ratings, judged, binary=set(scores) <= {0.0, 1.0})
+    like_judge = labels_like(scores, good)
+    sheet = _matched(
+        [
+            one if one.rated_run is None or one.label is None else one._replace(label=like_judge(one.label))
+            for one in ratings
+        ],
+        judged,
+        binary=scores <= {0.0, 1.0},
+    )
     given = [label for by_rater in sheet.values() for label in by_rater.values()]
     if not given:
         raise InputFileError("No row has a label.", fix="Fill in the column 'label'.")
@@ -182,11 +196,17 @@ def _matched(ratings: Iterable[Rating], judged: Sequence[_JudgedRun], *, binary:
         InputFileError: rows are wrong.
     """
     items = {run.sut: run.items for run in judged}
+    of_runs = {run.run_id: run.sut for run in judged}
     sheet: Sheet = {}
     places: dict[tuple[str, str, str], str] = {}
     problems = []
     for rating in ratings:
         sut = rating.sut if rating.sut is not None or len(judged) > 1 else judged[0].sut
+        if rating.rated_run is not None:
+            sut = of_runs.get(rating.rated_run)
+        if rating.rated_run is not None and sut is None:
+            problems.append(f"{rating.place}: it has ratings of run {rating.rated_run}. Name this run too.")
+            continue
         if sut not in items:
             meant = did_you_mean(sut or "", items)
             problems.append(f"{rating.place}: no run is of the SUT '{sut or ''}'. {meant}Name its run too.")
@@ -208,8 +228,23 @@ def _matched(ratings: Iterable[Rating], judged: Sequence[_JudgedRun], *, binary:
             labels[rating.rater] = _number(rating.label, binary=binary)
         except ValueError as wanted:
             problems.append(f"{rating.place}: the label '{rating.label}' is not {wanted}.")
-    refuse(problems)
+    refuse([*dict.fromkeys(problems)])
     return sheet
+
+
+def labels_like(scores: Iterable[float], good: int = GOOD) -> Callable[[int], float]:
+    """How ratings from 1 to 5 become labels like the judge's scores: right or wrong, from 0 to 1, or as they are.
+
+    Args:
+        scores: of the judge.
+        good: the rating from which on an answer is right.
+    """
+    found = set(scores)
+    if found <= {0.0, 1.0}:
+        return lambda rating: float(rating >= good)
+    if all(0 <= one <= 1 for one in found):
+        return lambda rating: (rating - LOWEST) / (HIGHEST - LOWEST)
+    return float
 
 
 def _number(label: Any, *, binary: bool) -> float:

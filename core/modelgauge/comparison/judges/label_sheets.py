@@ -1,4 +1,7 @@
-"""Sheets on which people label answers: drawing a random sample of judged answers, and reading the labels back."""
+"""Sheets on which people label answers: drawing a random sample of judged answers, and reading the labels back.
+
+Labels are read of the workbench's files of ratings, too.
+"""
 
 import hashlib
 import heapq
@@ -12,8 +15,9 @@ from modelgauge.data.item_records import ItemRecord
 from modelgauge.data.prompts import prompt_text
 from modelgauge.data.records import TestRecord
 from modelgauge.errors import InputFileError, InvalidOptionError
+from modelgauge.files.regular import bytes_of_file
 from modelgauge.files.tables import Table, csv_text, read_table, table_of_rows
-from modelgauge.runs.ratings import first_answer
+from modelgauge.runs.ratings import RatingsFile, first_answer
 from modelgauge.runs.recorded_run import RecordedRun
 
 COLUMNS = ("item_id", "sut", "prompt", "answer", "rater", "label")
@@ -31,6 +35,7 @@ class Rating(NamedTuple):
         sut: the SUT; None where the sheet does not say it.
         rater: who labelled it.
         label: as it was written; None where there is none.
+        rated_run: the id of the run whose answers were rated from 1 to 5; None where a sheet was filled in.
     """
 
     place: str
@@ -38,6 +43,7 @@ class Rating(NamedTuple):
     sut: str | None
     rater: str
     label: Any
+    rated_run: str | None = None
 
 
 # --- drawing ----------------------------------------------------------------------------------------------
@@ -164,16 +170,32 @@ def read_ratings(labels: Any, encoding_type: str = "utf-8") -> list[Rating]:
 
     Args:
         labels: the path of a CSV file, or a list of paths, one for each rater; or rows in memory: a list of dicts, or
-            a dataset of Hugging Face. Where no rater is named, it is the name of the file.
-        encoding_type: of the files.
+            a dataset of Hugging Face. Where no rater is named, it is the name of the file. A path that ends with
+            `.jsonl` is that of ratings of a run.
+        encoding_type: of the CSV files.
 
     Raises:
         InputFileError: a file cannot be read, has not the columns `item_id` and `label`, or holds rows that are
             broken; the message names file and line.
+        RecordError: a file of ratings is damaged.
     """
     several = isinstance(labels, list | tuple) and labels and isinstance(labels[0], str | Path)
-    tables = [_table(one, encoding_type) for one in (labels if several else [labels])]
-    return [rating for table in tables for rating in _ratings(table)]
+    return [
+        rating
+        for one in (labels if several else [labels])
+        for rating in (_rated(Path(one)) if _is_rated(one) else _ratings(_table(one, encoding_type)))
+    ]
+
+
+def _is_rated(labels: Any) -> bool:
+    return isinstance(labels, str | Path) and Path(labels).suffix.lower() == ".jsonl"
+
+
+def _rated(path: Path) -> Iterator[Rating]:
+    """The ratings in a file of the workbench, which has the name of its run."""
+    bytes_of_file(path)  # that it is there
+    for one in RatingsFile(path).in_force():
+        yield Rating(str(path), one.item_id, None, one.rater, one.score, path.stem)
 
 
 def _table(labels: Any, encoding: str) -> Table:

@@ -14,7 +14,7 @@ from modelgauge.rerun.again import rescore
 from modelgauge.runs.ratings import Rating
 from modelgauge_workbench.index.queries import find_runs
 from modelgauge_workbench.people.guidelines import Guidelines, add_version, versions
-from modelgauge_workbench.people.queue import DRAWN, Queue, rated_run, shown_answer
+from modelgauge_workbench.people.queue import DRAWN, Queue, RatedRun, rated_run, shown_answer
 from modelgauge_workbench.people.results import show_agreement, show_calibration
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.runs.listing import shown_run
@@ -47,10 +47,18 @@ def _list_runs(request: Request) -> Response:
     with workbench_of(request).index.reading() as db:
         found = find_runs(db, asked)
     workbench = workbench_of(request)
-    runs = [shown_run(row) | {"rated": rated_run(workbench, row).rated} for row in found.rows]
+    runs = [shown_run(row) | _rated(rated_run(workbench, row)) for row in found.rows]
     return page(
         request, "people/list.html.j2", title="Ratings", runs=runs, found=found, asked=asked, drawn=DRAWN
     )
+
+
+def _rated(run: RatedRun) -> dict[str, Any]:
+    """How many answers of a run are rated; or why its ratings cannot be read, and what to do."""
+    try:
+        return {"rated": run.rated, "problem": ""}
+    except RecordError as error:  # the others can be rated
+        return {"rated": 0, "problem": f"{error.problem} {error.fix}"}
 
 
 def _show_queue(request: Request) -> Response:

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from modelgauge.comparison.judges.agreements import LabelledAnswer, agreement_of_people
-from modelgauge.comparison.judges.calibration import calibrate_judge
+from modelgauge.comparison.judges.calibration import GOOD, calibrate_judge, labels_like
 from modelgauge.data.figures import between, figure
 from modelgauge.data.results import PASSED
 from modelgauge.errors import ModelGaugeError
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from modelgauge.comparison.judges.calibration import CalibratedSUT, Calibration
     from modelgauge_workbench.people.queue import Queue
 
-GOOD = 4
-"""The rating from which on an answer counts as a good one, unless the address says another."""
 _MOST_SHOWN = 20
 
 Scores = dict[str, dict[str, float]]
@@ -175,7 +173,7 @@ def _scores(request: Request, queue: Queue) -> Scores:
 
 
 def _calibration(queue: Queue, scores: Scores, measurement: str, good: int) -> Calibration:
-    label = _labels_like({found[measurement] for found in scores.values() if measurement in found}, good)
+    label = labels_like((found[measurement] for found in scores.values() if measurement in found), good)
     rows = [
         {
             "item_id": answer.item_id,
@@ -187,15 +185,6 @@ def _calibration(queue: Queue, scores: Scores, measurement: str, good: int) -> C
         for one in queue.ratings.get(answer.key, ())
     ]
     return calibrate_judge([run.folder.path for run in queue.runs], rows, measurement=measurement)
-
-
-def _labels_like(scores: set[float], good: int) -> Any:
-    """How ratings become labels like the judge's scores: right or wrong, from 0 to 1, or as they are."""
-    if scores <= {0.0, 1.0}:
-        return lambda score: float(score >= good)
-    if all(0 <= one <= 1 for one in scores):
-        return lambda score: (score - LOWEST) / (HIGHEST - LOWEST)
-    return float
 
 
 def _chart(queue: Queue, scores: Scores, measurement: str, good: int) -> Markup | None:

@@ -13,7 +13,8 @@ from statsmodels.stats.inter_rater import aggregate_raters, cohens_kappa
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss_kappa
 
 from modelgauge import calibrate_judge, sample_answers
-from modelgauge.errors import InputFileError, UnknownNameError
+from modelgauge.errors import InputFileError, RecordError, UnknownNameError
+from modelgauge.runs.ratings import Rating, RatingsFile
 from modelgauge.stats import prediction_powered_mean, rogan_gladen, wilson_interval
 
 GSM8K = Path(__file__).parents[5] / "shared" / "data" / "gsm8k"
@@ -367,3 +368,37 @@ def test_one_label_is_little_and_no_error():
         math.isfinite(one.value) for one in calibration.agreements[0].coefficients if one.value is not None
     )
     assert calibration.suts[0].scores[2].why_not == "It takes two labelled items."
+
+
+# --- ratings of the workbench -----------------------------------------------------------------------------
+
+
+def test_ratings_of_the_workbench_are_labels_like_the_scores_of_the_judge(tmp_path):
+    judged = {"binary": (1.0, 0.0, 1.0), "share": (1.0, 0.25, 0.5), "stars": (5.0, 2.0, 3.0)}
+    people = {"binary": (1.0, 0.0, 0.0), "share": (1.0, 0.25, 0.5), "stars": (5.0, 2.0, 3.0)}
+    for name, scores in judged.items():
+        run = measured_run(name, {f"n{i}": one for i, one in enumerate(scores)})
+        file = RatingsFile(tmp_path / f"{run.run_id}.jsonl")
+        for i, score in enumerate((5, 2, 3)):
+            file.add(Rating(item_id=f"n{i}", answers=["x"], rater="ann", score=score))
+        file.add(Rating(item_id="n0", answers=["x"], rater="ben", score=None))
+        rows = [{"item_id": f"n{i}", "rater": "ann", "label": one} for i, one in enumerate(people[name])]
+        found, by_rows = (calibrate_judge(run, labels) for labels in (file.path, rows))
+        assert found.suts == by_rows.suts
+        assert found.agreements == by_rows.agreements
+        assert (found.n_rows, found.n_without_label) == (4, 1)
+        file.path.unlink()
+    assert calibrate_judge(run, rows, good=3) == calibrate_judge(run, rows)  # rows are labels already
+
+
+def test_ratings_of_another_run_and_damaged_ones_are_refused(tmp_path):
+    file = RatingsFile(tmp_path / "another.jsonl")
+    file.add(Rating(item_id="n0", answers=["x"], rater="ann", score=5))
+    with pytest.raises(InputFileError, match=r"has ratings of run another\. Name this run too"):
+        calibrate_judge(RUN, file.path)
+    with file.path.open("a") as damaged:
+        damaged.write("{}\n")
+    with pytest.raises(RecordError, match=r"another\.jsonl, line 2 is no rating"):
+        calibrate_judge(RUN, file.path)
+    with pytest.raises(InputFileError, match=r"none\.jsonl cannot be read"):
+        calibrate_judge(RUN, tmp_path / "none.jsonl")

@@ -143,7 +143,7 @@ def test_a_sheet_comes_back_as_it_was_written(tmp_path_factory, prompt, answer, 
         head, *rows = csv.reader(file)
     assert tuple(head) == COLUMNS
     assert rows == [[item, "a", prompt, answer, "", ""]]
-    assert [one[1:] for one in read_ratings(path)] == [(item, "a", "labels", None)]
+    assert [one[1:5] for one in read_ratings(path)] == [(item, "a", "labels", None)]
 
 
 def test_a_sheet_is_never_overwritten(tmp_path):
@@ -176,12 +176,12 @@ def test_what_spreadsheets_write_is_read(tmp_path, delimiter, encoding):
     rows = [["item_id", "sut", "label"], ["é", "a", "1"]]
     path.write_text("\r\n".join(delimiter.join(row) for row in rows), encoding=encoding)
     read = read_ratings(path, "utf-16" if encoding == "utf-16" else "utf-8")
-    assert [one[1:] for one in read] == [("é", "a", "labels", "1")]
+    assert [one[1:5] for one in read] == [("é", "a", "labels", "1")]
 
 
 def test_rows_in_memory_are_read():
     ratings = read_ratings([{"item_id": "x", "label": True}, {"item_id": "y", "label": 0.5, "rater": "ann"}])
-    assert [one[1:] for one in ratings] == [("x", None, "people", True), ("y", None, "ann", 0.5)]
+    assert [one[1:5] for one in ratings] == [("x", None, "people", True), ("y", None, "ann", 0.5)]
 
 
 @pytest.mark.parametrize(
