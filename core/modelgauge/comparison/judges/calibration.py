@@ -124,15 +124,7 @@ def calibrate_judge(
     scored = {run.sut: run.scores(names) for run in judged}
     scores = {one for of_sut in scored.values() for each in of_sut.values() for one in each}
     ratings = read_ratings(labels, encoding_type)
-    like_judge = labels_like(scores, good)
-    sheet = _matched(
-        [
-            one if one.rated_run is None or one.label is None else one._replace(label=like_judge(one.label))
-            for one in ratings
-        ],
-        judged,
-        binary=scores <= {0.0, 1.0},
-    )
+    sheet = _matched(ratings, judged, scores, good)
     given = [label for by_rater in sheet.values() for label in by_rater.values()]
     if not given:
         raise InputFileError("No row has a label.", fix="Fill in the column 'label'.")
@@ -189,12 +181,13 @@ def _measurements(judged: Sequence[_JudgedRun], measurement: str | Sequence[str]
 # --- labels -----------------------------------------------------------------------------------------------
 
 
-def _matched(ratings: Iterable[Rating], judged: Sequence[_JudgedRun], *, binary: bool) -> Sheet:
-    """The labels of the runs' answers.
+def _matched(ratings: Iterable[Rating], judged: Sequence[_JudgedRun], scores: set[float], good: int) -> Sheet:
+    """The labels of the runs' answers, like the scores of the judge.
 
     Raises:
         InputFileError: rows are wrong.
     """
+    binary, like_judge = scores <= {0.0, 1.0}, labels_like(scores, good)
     items = {run.sut: run.items for run in judged}
     of_runs = {run.run_id: run.sut for run in judged}
     sheet: Sheet = {}
@@ -225,7 +218,8 @@ def _matched(ratings: Iterable[Rating], judged: Sequence[_JudgedRun], *, binary:
             )
         places[own] = rating.place
         try:
-            labels[rating.rater] = _number(rating.label, binary=binary)
+            label = rating.label if rating.rated_run is None else like_judge(rating.label)
+            labels[rating.rater] = _number(label, binary=binary)
         except ValueError as wanted:
             problems.append(f"{rating.place}: the label '{rating.label}' is not {wanted}.")
     refuse([*dict.fromkeys(problems)])
