@@ -100,3 +100,12 @@ def test_lint_exemptions_carry_a_reason() -> None:
                 unexplained.append(f"{name_of(file)}:{number}")
             before = line
     assert unexplained == []
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    places: dict[str, list[str]] = {}
+    for file in core_files():
+        for node in ast.walk(tree_of(file)):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(name_of(file))
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}

@@ -33,7 +33,7 @@ _SAID_TWICE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RunProblem:
     """Something that is not as it should be.
 
     Args:
@@ -67,12 +67,12 @@ class RunCheck:
     run: RunFolder
     items: int = 0
     lines: dict[int, int] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[RunProblem] = field(default_factory=list)
     redacted: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
 
     def add(self, problem: str, line: int | None = None, item: str | None = None) -> None:
-        self.findings.append(Finding(problem, line, item))
+        self.findings.append(RunProblem(problem, line, item))
 
 
 def check_run(run: RunFolder) -> RunCheck:

@@ -14,7 +14,7 @@ from modelgauge.bundles.manifest import ASK_AGAIN, ROWS, BundleManifest, problem
 from modelgauge.bundles.signing import who_signed
 from modelgauge.cache.store import DiskCache
 from modelgauge.dependencies.safety import UnpackLimits
-from modelgauge.dependencies.unpack import Steps, apply_steps
+from modelgauge.dependencies.unpack import UnpackSteps, apply_steps
 from modelgauge.errors import BundleError, InputFileError, UnsafeArchiveError, UsageError
 from modelgauge.files.regular import opened
 
@@ -89,7 +89,7 @@ def unpacked(file: Path, beside: Path) -> Iterator[Path]:
             f"{beside} cannot be written to: {error.strerror}.", fix="Give a folder in one of your own."
         ) from error
     try:
-        apply_steps(file, made, Steps("gzip", "tar"), archive=str(file), limits=UnpackLimits())
+        apply_steps(file, made, UnpackSteps("gzip", "tar"), archive=str(file), limits=UnpackLimits())
         yield made
     except UnsafeArchiveError as error:
         raise BundleError(error.problem, fix=ASK_AGAIN) from error

@@ -7,7 +7,7 @@ from modelgauge.cache.keys import Entry
 from modelgauge.data.base import Frozen
 
 
-class Verdict(Frozen):
+class CacheCheck(Frozen):
     """The result of a check of all entries.
 
     Args:
@@ -92,7 +92,7 @@ class ResponseCache(Protocol):
         """The entries of these keys that are there; as for `get_many`."""
         ...
 
-    def verify(self) -> Verdict:
+    def verify(self) -> CacheCheck:
         """Read every entry, check it against its key and checksum, and quarantine what is damaged."""
         ...
 

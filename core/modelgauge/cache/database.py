@@ -22,7 +22,7 @@ _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _OWN_TEXTS = frozenset({"wal", "none"})  # the only texts among the settings that the cache writes
 
 
-class Row(NamedTuple):
+class StoredRow(NamedTuple):
     """A row of the database, as it is found."""
 
     rowid: int
@@ -33,7 +33,7 @@ class Row(NamedTuple):
     value: Any = None
 
 
-_SELECT = f"SELECT {', '.join(Row._fields)}"
+_SELECT = f"SELECT {', '.join(StoredRow._fields)}"
 
 
 class TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache ships no types
@@ -87,12 +87,13 @@ class Store(diskcache.Cache):  # type: ignore[misc]  # diskcache ships no types
             self.close()
             raise
 
-    def rows_at(self, keys: Sequence[str]) -> list[Row]:
+    def rows_at(self, keys: Sequence[str]) -> list[StoredRow]:
         """The rows of some keys; a statement for each costs three times as much."""
         # The plus sign keeps SQLite from searching the index of expire_time, in which all rows are alike.
         of_keys = f"raw = 1 AND +expire_time IS NULL AND key IN ({','.join('?' * len(keys))})"
         return [
-            Row(*fields) for fields in self._sql(f"{_SELECT} FROM Cache WHERE {of_keys}", keys).fetchall()
+            StoredRow(*fields)
+            for fields in self._sql(f"{_SELECT} FROM Cache WHERE {of_keys}", keys).fetchall()
         ]
 
     @property
@@ -193,7 +194,7 @@ def connected(database: Path, query: str = "") -> sqlite3.Connection:
     return connection
 
 
-def rows_of(database: Path, digest: str | None = None, query: str = "") -> Iterator[Row]:
+def rows_of(database: Path, digest: str | None = None, query: str = "") -> Iterator[StoredRow]:
     """The rows of a key, or all; `query` as for `connected`.
 
     Raises:
@@ -204,35 +205,37 @@ def rows_of(database: Path, digest: str | None = None, query: str = "") -> Itera
             yield from _all_rows(connection)
         else:
             for (rowid,) in connection.execute("SELECT rowid FROM Cache WHERE key = ?", (digest,)).fetchall():
-                yield row_at(connection, rowid) or Row(rowid)
+                yield row_at(connection, rowid) or StoredRow(rowid)
 
 
-def _all_rows(connection: sqlite3.Connection) -> Iterator[Row]:
+def _all_rows(connection: sqlite3.Connection) -> Iterator[StoredRow]:
     """All rows in their order, without those that are too large to be read."""
     last = -(2**63)
     beyond = "FROM Cache NOT INDEXED WHERE rowid > ?"
     while True:
         try:
-            for row in map(Row._make, connection.execute(f"{_SELECT} {beyond} ORDER BY rowid", (last,))):
+            for row in map(
+                StoredRow._make, connection.execute(f"{_SELECT} {beyond} ORDER BY rowid", (last,))
+            ):
                 last = row.rowid
                 yield row
         except sqlite3.DataError:  # it comes when the row before is read, which is read again
             (last,) = connection.execute(f"SELECT min(rowid) {beyond}", (last,)).fetchone()
-            yield row_at(connection, last) or Row(last)
+            yield row_at(connection, last) or StoredRow(last)
         else:
             return
 
 
-def row_at(connection: sqlite3.Connection, rowid: int) -> Row | None:
+def row_at(connection: sqlite3.Connection, rowid: int) -> StoredRow | None:
     """The row of a number; without its parts where it is larger than any that we write; None where there is none."""
     try:
         found = connection.execute(f"{_SELECT} FROM Cache WHERE rowid = ?", (rowid,)).fetchone()
     except sqlite3.DataError:
-        return Row(rowid)
-    return None if found is None else Row._make(found)
+        return StoredRow(rowid)
+    return None if found is None else StoredRow._make(found)
 
 
-def sound_entry(row: Row) -> Entry:
+def sound_entry(row: StoredRow) -> Entry:
     """The entry that a row holds.
 
     Raises:
@@ -244,7 +247,7 @@ def sound_entry(row: Row) -> Entry:
     return unpack(row.key, row.value)
 
 
-def sound_entries(rows: Iterable[Row]) -> Iterator[Entry]:
+def sound_entries(rows: Iterable[StoredRow]) -> Iterator[Entry]:
     """The entries of rows that are sound, and hold no text from which a secret was taken."""
     for row in rows:
         with suppress(DamagedEntryError):
@@ -270,10 +273,10 @@ def salvaged(database: Path) -> Iterator[Entry]:
         return
 
 
-def _rows_behind(connection: sqlite3.Connection, last: int) -> Iterator[Row]:
+def _rows_behind(connection: sqlite3.Connection, last: int) -> Iterator[StoredRow]:
     """The rows behind one, the last first."""
     select = f"{_SELECT} FROM Cache NOT INDEXED WHERE rowid > ? ORDER BY rowid DESC"
-    return map(Row._make, connection.execute(select, (last,)))
+    return map(StoredRow._make, connection.execute(select, (last,)))
 
 
 def structure_of(database: Path, query: str = "") -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from modelgauge.cache.base import Verdict
+from modelgauge.cache.base import CacheCheck
 from modelgauge.cache.database import (
     check_database,
     check_files,
@@ -51,7 +51,7 @@ class CacheFolder:
             (number,) = connection.execute("SELECT count(*) FROM Cache").fetchone()
             return int(number)
 
-    def verify(self) -> Verdict:
+    def verify(self) -> CacheCheck:
         """Read every entry and check it against its key and checksum; what is damaged stays where it is."""
         sound = damaged = 0
         with self._without_writing() as query:
@@ -62,7 +62,7 @@ class CacheFolder:
                     sound += 1
                 except DamagedEntryError:
                     damaged += 1
-        return Verdict(sound=sound, damaged=damaged, structure=structure, read_only=True)
+        return CacheCheck(sound=sound, damaged=damaged, structure=structure, read_only=True)
 
     def entries(self) -> Iterator[Entry]:
         """All sound entries."""

@@ -16,7 +16,7 @@ from itertools import islice
 from time import monotonic, sleep
 from typing import ClassVar, TypeVar
 
-from modelgauge.cache.base import Verdict
+from modelgauge.cache.base import CacheCheck
 from modelgauge.cache.database import LARGEST
 from modelgauge.cache.keys import DamagedEntryError, Entry, pack, unpack, was_redacted
 from modelgauge.errors import CacheError
@@ -229,10 +229,10 @@ class RemoteCache(ABC):
                 if not was_redacted(entry.key.parts + entry.response):
                     yield entry
 
-    def verify(self) -> Verdict:
+    def verify(self) -> CacheCheck:
         """Read every entry, check it against its key and checksum, and quarantine what is damaged."""
         before, sound = self.damaged, sum(1 for _ in self.entries())
-        return Verdict(sound=sound, damaged=self.damaged - before)
+        return CacheCheck(sound=sound, damaged=self.damaged - before)
 
     def clear(self) -> int:
         """Remove all entries; returns how many there were."""

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 import diskcache
 
-from modelgauge.cache.base import Verdict
+from modelgauge.cache.base import CacheCheck
 from modelgauge.cache.database import (
     LARGEST,
-    Row,
     Store,
+    StoredRow,
     check_database,
     check_files,
     connected,
@@ -158,13 +158,13 @@ class DiskCache(CacheFolder):
         """Whether another live process has the cache open."""
         return self.leases.shared
 
-    def verify(self) -> Verdict:
+    def verify(self) -> CacheCheck:
         """Read every entry, check it against its key and checksum, and quarantine what is damaged.
 
         Where the file's structure is damaged, the whole file is quarantined, and its sound entries go into a new one.
         """
         structure = structure_of(self.database)
-        bad: list[tuple[Row, str]] = []
+        bad: list[tuple[StoredRow, str]] = []
         sound = 0
         with self._reading():
             if structure != "ok":
@@ -178,7 +178,7 @@ class DiskCache(CacheFolder):
             with self.leases.exclusive():
                 for row, why in bad:
                     self._quarantine_row(row, why)
-        return Verdict(sound=sound, damaged=len(bad), structure=structure)
+        return CacheCheck(sound=sound, damaged=len(bad), structure=structure)
 
     def clear(self) -> int:
         """Remove all entries; returns how many there were."""
@@ -301,10 +301,10 @@ class DiskCache(CacheFolder):
                         self._quarantine_row(row, why)
         return found
 
-    def _rows_at(self, digests: Sequence[str], damaged: dict[str, str]) -> list[Row]:
+    def _rows_at(self, digests: Sequence[str], damaged: dict[str, str]) -> list[StoredRow]:
         """The rows of some keys; those that cannot be read are added to `damaged`, with the reason."""
         try:
-            rows: list[Row] = self._store.rows_at(digests)
+            rows: list[StoredRow] = self._store.rows_at(digests)
         except sqlite3.DatabaseError as error:
             why = why_unreadable(error)
             if not why:
@@ -328,7 +328,7 @@ class DiskCache(CacheFolder):
                     else:
                         self._store.set(entry.key.digest, packed)
 
-    def _quarantine_row(self, row: Row, why: str) -> None:
+    def _quarantine_row(self, row: StoredRow, why: str) -> None:
         """Move a row out, unless another process has written it again by now; inside `exclusive`."""
         with closing(connected(self.database)) as connection, connection:
             # Of a huge row every page would be overwritten with zeros, and others moved to its place.

@@ -37,7 +37,7 @@ _NOT_DECLARED = "not asked: the SUT does not declare it"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Ability:
     """Whether a SUT can do something.
 
     Args:
@@ -62,7 +62,7 @@ class Check:
     """
 
     uid: str
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Ability] = field(default_factory=list)
     spent: Spent = field(default_factory=Spent)
 
 
@@ -164,7 +164,7 @@ class _Checking:
             await self._sut.close()
 
     def _note(self, ability: str, is_there: bool | None, detail: str) -> None:
-        self.done.findings.append(Finding(ability, is_there, detail))
+        self.done.findings.append(Ability(ability, is_there, detail))
 
     def _ask(self, text: str, times: int = 1, **asked: Any) -> tuple[list[SUTResponse], str]:
         """The answers to a question that is asked a number of times; none, and why, where one failed."""

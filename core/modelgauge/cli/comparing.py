@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from modelgauge.cli.app import App
     from modelgauge.comparison.gates import GateOutcome, Gates
     from modelgauge.comparison.result import Comparison, MacroComparison, MeasurementComparison
-    from modelgauge.comparison.verdicts import Verdicts
+    from modelgauge.comparison.verdicts import FamilyVerdicts
     from modelgauge.data.conditions import Condition
     from modelgauge.data.records import TestRecord
     from modelgauge.engine.run_files.folder import RunFolder
@@ -176,7 +176,7 @@ def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
     if not others or many or any(record.failure is not None or record.cancelled for record in records):
         return []
     from modelgauge.comparison.compare import compare
-    from modelgauge.comparison.verdicts import Verdicts
+    from modelgauge.comparison.verdicts import FamilyVerdicts
     from modelgauge.reports.comparisons.report import answers
 
     mine = [record for record in records if record.sut_name == first]
@@ -184,7 +184,7 @@ def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
         found = compare(mine, others, data_dir=app.settings.data_dir)
     except ModelGaugeError:
         return []  # they have no test in common, say, or two runs of one
-    verdicts = Verdicts(found.baseline.label, found.family, found.alpha)
+    verdicts = FamilyVerdicts(found.baseline.label, found.family, found.alpha)
     leading = {(row.test, row.candidate): row for row in reversed(found.comparisons)}
     rows = [
         row.replaced(verdict_text=_shortened(row, verdicts))
@@ -204,7 +204,7 @@ def differences_of(app: App, runs: Sequence[RecordedRun]) -> list[str]:
     )
 
 
-def _shortened(row: MeasurementComparison | MacroComparison, verdicts: Verdicts) -> str:
+def _shortened(row: MeasurementComparison | MacroComparison, verdicts: FamilyVerdicts) -> str:
     """The verdict alone, which names both systems; with its p value where the interval alone looks like a finding."""
     text = row.verdict_text
     start = max(text.find(name) + len(name) for name in (verdicts.baseline, row.candidate))

@@ -20,7 +20,7 @@ from modelgauge.comparison.pairing.paired_runs import (
 )
 from modelgauge.comparison.pairing.systems import systems_of
 from modelgauge.comparison.result import Comparison, MeasurementComparison
-from modelgauge.comparison.verdicts import Verdicts
+from modelgauge.comparison.verdicts import FamilyVerdicts
 from modelgauge.data.base import items_of
 from modelgauge.errors import InvalidOptionError, RecordError, UnknownNameError
 from modelgauge.runs.recorded_run import RecordedRun
@@ -109,7 +109,7 @@ def compare_pairs(runs: PairedRuns, options: CompareOptions) -> Comparison:
         )
     rows = [contrast(items, name, options) for items, name in pairs]
     rows, means, family = adjusted(rows, questions_of(pairs))
-    verdicts = Verdicts(runs.baseline.label, family, options.alpha)
+    verdicts = FamilyVerdicts(runs.baseline.label, family, options.alpha)
     comparison = Comparison(
         baseline=runs.baseline,
         candidates=runs.candidates,

@@ -13,7 +13,7 @@ from modelgauge.data.figures import exact, figure
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
+class FamilyVerdicts:
     """The verdicts on the comparisons of one family.
 
     Args:

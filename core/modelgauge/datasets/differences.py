@@ -39,7 +39,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Differences:
+class DatasetDifferences:
     """What became of the goldens of one data set in another.
 
     Args:
@@ -61,7 +61,7 @@ class Differences:
         return bool(self.added or self.removed or self.changed)
 
 
-def differences(old: EvaluationDataset, new: EvaluationDataset) -> Differences:
+def differences(old: EvaluationDataset, new: EvaluationDataset) -> DatasetDifferences:
     """Compare the goldens of two data sets: equal ones are joined first, then by name, then by input.
 
     Args:
@@ -73,7 +73,7 @@ def differences(old: EvaluationDataset, new: EvaluationDataset) -> Differences:
     same, others, removed, added = joined(before, after)
     changed = [Change(one, other) for one, other in others]
     other = not (removed or added or changed) and [row for row, _ in same] != before
-    return Differences(added, removed, changed, len(same), other)
+    return DatasetDifferences(added, removed, changed, len(same), other)
 
 
 Pairs = list[tuple[Row, Row]]
@@ -122,7 +122,7 @@ _ASKED_AND_KNOWN = (
 """The inputs and references of members, of which a case of a golden has the same; its turns go on from there."""
 
 
-class Link(NamedTuple):
+class DatasetLink(NamedTuple):
     """A data set as a record names it.
 
     Args:
@@ -134,7 +134,7 @@ class Link(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def link_to(dataset: EvaluationDataset, judged: Sequence[Member]) -> Link:
+def link_to(dataset: EvaluationDataset, judged: Sequence[Member]) -> DatasetLink:
     """What a record says of a data set some of whose members, or cases made of them, are judged.
 
     The hash is of the data set as it is now. Goldens can have been edited since cases were made of them, and the cases
@@ -146,8 +146,8 @@ def link_to(dataset: EvaluationDataset, judged: Sequence[Member]) -> Link:
     """
     reference = reference_to(dataset)
     if dataset.goldens:
-        return Link(reference, tuple(_of_goldens(dataset.goldens, judged)))
-    return Link(reference, tuple(_of_how_many(len(judged), len(dataset.test_cases), "test case")))
+        return DatasetLink(reference, tuple(_of_goldens(dataset.goldens, judged)))
+    return DatasetLink(reference, tuple(_of_how_many(len(judged), len(dataset.test_cases), "test case")))
 
 
 def _of_goldens(goldens: Sequence[Member], judged: Sequence[Member]) -> Iterable[str]:

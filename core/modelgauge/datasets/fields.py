@@ -176,7 +176,7 @@ def is_list_meant(cell: str) -> bool:
 # --- which column holds a field ---------------------------------------------------------------------------------------
 
 
-class Chosen(NamedTuple):
+class NamedColumns(NamedTuple):
     """The columns and delimiters that the caller named.
 
     Args:
@@ -191,7 +191,7 @@ class Chosen(NamedTuple):
 _ARGUMENT = re.compile(r"(\w+?)_(?:(?:col|key|field)_name|(col_delimiter))")
 
 
-def chosen_columns(given: Mapping[str, Any], delimiters: Mapping[str, str] | None = None) -> Chosen:
+def chosen_columns(given: Mapping[str, Any], delimiters: Mapping[str, str] | None = None) -> NamedColumns:
     """Take the arguments of a method apart; None counts as not given.
 
     Args:
@@ -221,7 +221,7 @@ def chosen_columns(given: Mapping[str, Any], delimiters: Mapping[str, str] | Non
                 fix=f"Name one of them, {field}_col_name={value!r}, say.",
             )
         into[field] = value
-    return Chosen(columns, between)
+    return NamedColumns(columns, between)
 
 
 def _no_argument(name: str) -> InvalidOptionError:

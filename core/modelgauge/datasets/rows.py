@@ -20,7 +20,7 @@ from modelgauge.datasets.fields import (
     CUSTOM,
     FIELDS,
     TEXT,
-    Chosen,
+    NamedColumns,
     UnfitError,
     claimed,
     is_conversation,
@@ -29,7 +29,7 @@ from modelgauge.datasets.fields import (
     value_of,
 )
 from modelgauge.errors import InputFileError, InvalidDataError
-from modelgauge.files.tables import OtherContentError, Row, Table, table_of_rows
+from modelgauge.files.tables import OtherContentError, SourceRow, Table, table_of_rows
 from modelgauge.reports.layout import counted
 from modelgauge.wording.did_you_mean import closest
 from modelgauge.wording.phrases import beginning
@@ -99,7 +99,7 @@ class Reading(NamedTuple):
         return InputFileError(f"{first.problem} {more}", fix=f"{first.fix}{listed}")
 
 
-def read_goldens(table: Table, chosen: Chosen) -> Reading:
+def read_goldens(table: Table, chosen: NamedColumns) -> Reading:
     """The goldens of a table: conversational ones where it has scenarios or turns, and no inputs.
 
     Rows that are marked as test cases are left out.
@@ -117,7 +117,7 @@ def read_goldens(table: Table, chosen: Chosen) -> Reading:
     return reading
 
 
-def read_test_cases(table: Table, chosen: Chosen) -> Reading:
+def read_test_cases(table: Table, chosen: NamedColumns) -> Reading:
     """The test cases of a table: conversational ones where it has turns, and no inputs.
 
     Where rows are marked as test cases, the others are left out.
@@ -130,7 +130,7 @@ def read_test_cases(table: Table, chosen: Chosen) -> Reading:
     return _read(table, chosen, ConversationalTestCase if conversation else LLMTestCase)
 
 
-def _read(table: Table, chosen: Chosen, kind: type[Member]) -> Reading:
+def _read(table: Table, chosen: NamedColumns, kind: type[Member]) -> Reading:
     unreadable = [row.problem for row in table.rows if row.problem is not None]
     if unreadable and not table.columns:  # nothing here looks like a data set
         raise unreadable[0]
@@ -206,7 +206,7 @@ class _RowReader:
         if self._skipped:
             yield f"skipped what this version of modelgauge does not know: {', '.join(map(repr, self._skipped))}"
 
-    def read(self, row: Row) -> None:
+    def read(self, row: SourceRow) -> None:
         """Read one row."""
         refused: list[_Refusal] = []
         made = None if row.problem else self._made(row, refused)
@@ -216,11 +216,11 @@ class _RowReader:
         self.unread += 1
         self.problems += [row.problem] if row.problem else [self._problem(row, *one) for one in refused]
 
-    def _problem(self, row: Row, column: str | None, problem: str, fix: str) -> InputFileError:
+    def _problem(self, row: SourceRow, column: str | None, problem: str, fix: str) -> InputFileError:
         where = row.place if column is None else f"{row.place}, column {column!r}"
         return InputFileError(f"{where}: {problem}.", fix=f"{fix} {self._table.columns_are()}".lstrip())
 
-    def _made(self, row: Row, refused: "list[_Refusal]") -> Member | None:
+    def _made(self, row: SourceRow, refused: "list[_Refusal]") -> Member | None:
         data: dict[str, Any] = {}
         for field, column in self._columns.items():
             value = row.values.get(column)
@@ -261,14 +261,14 @@ class _RowReader:
             self._split[column] = delimiter
         return value_of(field, value, delimiter, is_cell=is_cell)
 
-    def _nothing(self, row: Row, column: str) -> "_Refusal":
+    def _nothing(self, row: SourceRow, column: str) -> "_Refusal":
         fix = "Fill it in, or leave the row out."
         for name in ("turns", "scenario", "input"):
             if name not in self._columns and row.values.get(name):
                 fix = f"{name!r} is of the other kind of goldens, which go into a file of their own."
         return column, "there is nothing in it", fix
 
-    def _add_custom(self, data: dict[str, Any], row: Row) -> "Iterator[_Refusal]":
+    def _add_custom(self, data: dict[str, Any], row: SourceRow) -> "Iterator[_Refusal]":
         """Keep the columns that are no field; or say that JSON cannot hold one, or that it is there twice."""
         used = set(self._columns.values())
         others = {name: value for name, value in row.values.items() if name not in used and value is not None}
@@ -355,7 +355,7 @@ def members_of(rows: Sequence[Mapping[str, Any]], source: str) -> tuple[list[Any
     Raises:
         InputFileError: a row cannot be read.
     """
-    table, chosen = table_of_rows(rows, source), Chosen({}, {})
+    table, chosen = table_of_rows(rows, source), NamedColumns({}, {})
     readings = [read_goldens(table, chosen)]
     readings += [read_test_cases(table, chosen)] if holds_test_cases(table) else []
     for reading in readings:

@@ -23,7 +23,7 @@ from typing import Literal
 
 from modelgauge.data.base import Frozen
 from modelgauge.dependencies.safety import file_name, folder_name
-from modelgauge.dependencies.unpack import Steps
+from modelgauge.dependencies.unpack import UnpackSteps
 from modelgauge.errors import DependencyError
 from modelgauge.files.regular import opened, real_path
 
@@ -80,7 +80,7 @@ class StoredVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DependencyVersions:
     """Where the versions of one dependency of one test lie."""
 
     directory: Path
@@ -92,13 +92,13 @@ class Place:
         """Parent of the versions."""
         return self.directory / folder_name(self.owner) / folder_name(self.key)
 
-    def version(self, version: str, steps: Steps) -> StoredVersion | None:
+    def version(self, version: str, steps: UnpackSteps) -> StoredVersion | None:
         """The stored version after these steps; None when it is not there whole."""
         stored = read_version(self._version_folder(version, steps))
         is_it = stored is not None and stored.manifest.version == version and self._owns(stored, steps)
         return stored if is_it else None
 
-    def newest(self, source: str, steps: Steps) -> StoredVersion | None:
+    def newest(self, source: str, steps: UnpackSteps) -> StoredVersion | None:
         """The version from this source, after these steps, that was stored last."""
         found = [
             stored
@@ -118,7 +118,7 @@ class Place:
         finally:
             shutil.rmtree(staging, ignore_errors=True)  # what stays counts for nothing and is removed later
 
-    def publish(self, whole: Path, manifest: Manifest, steps: Steps) -> StoredVersion:
+    def publish(self, whole: Path, manifest: Manifest, steps: UnpackSteps) -> StoredVersion:
         """Rename a folder that holds `data/` into its place.
 
         If another process was first, its version is used, and becomes the newest of these sources too.
@@ -144,11 +144,11 @@ class Place:
         _sync_folder(self.folder)
         return StoredVersion(target, manifest)
 
-    def _owns(self, stored: StoredVersion, steps: Steps) -> bool:
+    def _owns(self, stored: StoredVersion, steps: UnpackSteps) -> bool:
         manifest = stored.manifest
         return (manifest.owner, manifest.key, manifest.steps) == (self.owner, self.key, steps.names)
 
-    def _version_folder(self, version: str, steps: Steps) -> Path:
+    def _version_folder(self, version: str, steps: UnpackSteps) -> Path:
         return self.folder / "-".join([version[:16], *steps.names])
 
     def _remove_stale_staging(self) -> None:

@@ -16,10 +16,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from modelgauge.dependencies.layout import DATA, Manifest, Place, StoredVersion, content_digest, content_size
+from modelgauge.dependencies.layout import (
+    DATA,
+    DependencyVersions,
+    Manifest,
+    StoredVersion,
+    content_digest,
+    content_size,
+)
 from modelgauge.dependencies.safety import file_name
 from modelgauge.dependencies.sources import ExternalData, Progress
-from modelgauge.dependencies.unpack import Steps, apply_steps, zstd_module
+from modelgauge.dependencies.unpack import UnpackSteps, apply_steps, zstd_module
 from modelgauge.errors import (
     ChecksumError,
     DefinitionError,
@@ -54,7 +61,7 @@ class Request:
         ChecksumError: declared and pinned version differ, so that nothing can be both.
     """
 
-    place: Place
+    place: DependencyVersions
     data: ExternalData
     pin: str | None
 
@@ -152,7 +159,7 @@ class Request:
         )
 
 
-def take_copy(request: Request, file: Path, *, in_place: Steps | None = None) -> StoredVersion:
+def take_copy(request: Request, file: Path, *, in_place: UnpackSteps | None = None) -> StoredVersion:
     """Store a copy of a user's raw file as if it had been fetched.
 
     Args:
@@ -169,7 +176,7 @@ def take_fetched(request: Request, *, show_progress: bool) -> StoredVersion:
 
 
 def _take_in(
-    request: Request, bring: Callable[[Path], object], *, what: str, in_place: Steps | None = None
+    request: Request, bring: Callable[[Path], object], *, what: str, in_place: UnpackSteps | None = None
 ) -> StoredVersion:
     steps, source = (request.data.steps(), request.data.source) if in_place is None else (in_place, what)
     if steps.decompress == "zstd":

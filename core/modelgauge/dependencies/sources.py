@@ -14,7 +14,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Literal, TypeAlias, get_args
 
 from modelgauge.dependencies.safety import UnpackLimits, file_name, is_sha256, unsafe_part
-from modelgauge.dependencies.unpack import Archive, Compression, Steps
+from modelgauge.dependencies.unpack import Archive, Compression, UnpackSteps
 from modelgauge.errors import DefinitionError, DependencyMissingError
 from modelgauge.wording.did_you_mean import did_you_mean
 
@@ -121,9 +121,9 @@ class ExternalData(ABC):
         fetched."""
         return None
 
-    def steps(self) -> Steps:
+    def steps(self) -> UnpackSteps:
         """What is done to the raw file."""
-        return Steps(self.decompress, self.unpack)
+        return UnpackSteps(self.decompress, self.unpack)
 
     def validate(self) -> None:
         """Check what may also have been set as attributes, in the body of a class that never calls

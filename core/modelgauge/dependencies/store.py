@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from modelgauge.dependencies.layout import Place, StoredVersion, content_digest, read_versions
+from modelgauge.dependencies.layout import DependencyVersions, StoredVersion, content_digest, read_versions
 from modelgauge.dependencies.request import Request, ResolvedDependency, take_copy, take_fetched
 from modelgauge.dependencies.safety import is_sha256
 from modelgauge.dependencies.sources import ExternalData
-from modelgauge.dependencies.unpack import Steps, steps_for
+from modelgauge.dependencies.unpack import UnpackSteps, steps_for
 from modelgauge.errors import (
     ChecksumError,
     DependencyError,
@@ -175,7 +175,7 @@ class DependencyStore:
 
     def _request(self, owner: str, key: str, data: ExternalData) -> Request:
         pin = self._pins.get(f"{owner}:{key}", self._pins.get(key))
-        return Request(Place(self.directory, owner, key), data, pin)
+        return Request(DependencyVersions(self.directory, owner, key), data, pin)
 
     def _override(self, owner: str, key: str) -> Path | None:
         return self._overrides.get(f"{owner}:{key}", self._overrides.get(key))
@@ -210,11 +210,11 @@ def _resolve_override(request: Request, file: Path) -> ResolvedDependency:
         raise problem
     version = content_digest(file)
     request.check_version(version, str(file), declared=False)
-    steps = Steps() if file.is_dir() else steps_for(file, request.data.steps())
+    steps = UnpackSteps() if file.is_dir() else steps_for(file, request.data.steps())
     return _unpacked(request, file, version, steps)
 
 
-def _unpacked(request: Request, local: Path, version: str, steps: Steps) -> ResolvedDependency:
+def _unpacked(request: Request, local: Path, version: str, steps: UnpackSteps) -> ResolvedDependency:
     if not steps:
         return ResolvedDependency(request.place.key, local, version)
     stored = request.place.version(version, steps) or take_copy(request, local, in_place=steps)

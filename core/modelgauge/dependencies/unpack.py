@@ -23,7 +23,7 @@ _MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "z
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class UnpackSteps:
     """What is done to a raw file: nothing, `decompress`, `unpack`, or both in this order."""
 
     decompress: Compression | None = None
@@ -38,7 +38,7 @@ class Steps:
         return tuple(step for step in (self.decompress, self.unpack) if step is not None)
 
 
-def steps_for(path: Path, declared: Steps) -> Steps:
+def steps_for(path: Path, declared: UnpackSteps) -> UnpackSteps:
     """Return the declared unpacking steps that this file still needs, by its first bytes.
 
     For a user's own copy, which may be unpacked already, or packed in another way: a file that is not compressed is
@@ -47,13 +47,13 @@ def steps_for(path: Path, declared: Steps) -> Steps:
     head = _first_bytes(path)
     compression = _compression(head) if declared else None
     if declared.unpack is None:
-        return Steps(compression)
+        return UnpackSteps(compression)
     if compression is None:
-        return Steps(unpack="zip" if is_zip(head) else "tar" if is_tar(head) else None)
-    return declared if declared == Steps(compression, "zip") else Steps(unpack="tar")
+        return UnpackSteps(unpack="zip" if is_zip(head) else "tar" if is_tar(head) else None)
+    return declared if declared == UnpackSteps(compression, "zip") else UnpackSteps(unpack="tar")
 
 
-def unpacked_name(name: str, steps: Steps) -> str:
+def unpacked_name(name: str, steps: UnpackSteps) -> str:
     """The name of a decompressed file: without its `.gz` or `.zst`."""
     for suffix in _SUFFIXES.get(steps.decompress or "", ()):
         if name.lower().endswith(suffix) and len(name) > len(suffix):
@@ -61,7 +61,7 @@ def unpacked_name(name: str, steps: Steps) -> str:
     return name
 
 
-def apply_steps(raw: Path, folder: Path, steps: Steps, *, archive: str, limits: UnpackLimits) -> Path:
+def apply_steps(raw: Path, folder: Path, steps: UnpackSteps, *, archive: str, limits: UnpackLimits) -> Path:
     """Write what `raw` holds into `folder`: a tree of members, or one file.
 
     A tar archive that is itself compressed is read through its compression, declared or not.
@@ -124,7 +124,7 @@ def _compression(head: bytes) -> Compression | None:
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
-def _decompress(raw: Path, target: Path, steps: Steps, guard: Guard) -> None:
+def _decompress(raw: Path, target: Path, steps: UnpackSteps, guard: Guard) -> None:
     with _decompressed(raw, steps.decompress, guard) as read:
         Destination(target.parent, guard).add_file(target.name, iter(lambda: read(CHUNK), b""))
 

@@ -15,7 +15,7 @@ from modelgauge.evals import pytest_plugin
 from modelgauge.evals.apps import Judging, answered_goldens, check_app
 from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.evaluation import (
-    Items,
+    CaseResults,
     judged,
     raise_first_of_app,
 )
@@ -92,7 +92,7 @@ def _judged_alone(
     asked: Asked, metrics: AnyMetric | Sequence[AnyMetric] | None, options: Mapping[str, Any]
 ) -> tuple[TestResult, str | None]:
     """Judge a case outside of pytest, in a run of its own; with the command that shows the run."""
-    items = Items()
+    items = CaseResults()
     runner = Runner(hyperparameters=logged_hyperparameters(), observers=[items], **options)
     result = judged(_test(asked, metrics, TestRunOptions(), runner), runner, items)
     return result.test_results[0], result.shown_by

@@ -112,15 +112,15 @@ def _told(result: EvaluationResult, runner: Runner, configs: Configs) -> Evaluat
 
 def _runner(
     options: dict[str, Any], hyperparameters: Mapping[str, Any], identifier: str | None
-) -> "tuple[Runner, Items]":
+) -> "tuple[Runner, CaseResults]":
     """The runner, and its first observer, which comes before those that the user gave."""
-    logged, items = {**logged_hyperparameters(), **checked(hyperparameters)}, Items()
+    logged, items = {**logged_hyperparameters(), **checked(hyperparameters)}, CaseResults()
     others = options.pop("observers", ())
     observers = [items, *others] if isinstance(others, Sequence) else others  # the runner refuses others
     return Runner(hyperparameters=logged, identifier=identifier, observers=observers, **options), items
 
 
-def judged(test: GivenTest, runner: Runner, items: "Items") -> EvaluationResult:
+def judged(test: GivenTest, runner: Runner, items: "CaseResults") -> EvaluationResult:
     """Judge answers in a run of their own.
 
     Args:
@@ -155,7 +155,7 @@ def judged(test: GivenTest, runner: Runner, items: "Items") -> EvaluationResult:
     return EvaluationResult(results, record, shown_by, test.left_out)
 
 
-class Items:
+class CaseResults:
     """Observes a run, and keeps the result of each test case."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from modelgauge.data.results import GIVEN
 from modelgauge.data.spans import SPAN, TRACE, Trace
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.datasets.dataset_test import ItemsOfNumber, item_ids, prompt_of
-from modelgauge.datasets.differences import Link
+from modelgauge.datasets.differences import DatasetLink
 from modelgauge.datasets.judged_test import JudgedTest, keyed
 from modelgauge.engine.bookkeeping.app_trace import attach_trace
 from modelgauge.engine.calls.traits import JudgeSUTs
@@ -90,7 +90,7 @@ class GivenTest(JudgedTest):
         metrics: Sequence[Metric] = (),
         *,
         left_out: int = 0,
-        link: Link | None = None,
+        link: DatasetLink | None = None,
         skip_on_missing_params: bool = False,
         fail_one_by_one: bool = False,
     ) -> None:

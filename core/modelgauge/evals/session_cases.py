@@ -23,7 +23,7 @@ _UNJUDGED = "It was begun and not judged: it was interrupted, or its process end
 
 
 @dataclass(slots=True)
-class Case:
+class SessionCase:
     """A test case that one call of `assert_test` judged, or was to judge.
 
     Args:
@@ -81,7 +81,7 @@ class Cases:
         secrets: descriptions of those that were looked up.
     """
 
-    listed: list[Case]
+    listed: list[SessionCase]
     manifests: list[dict[str, Any]]
     hyperparameters: dict[str, Any]
     used: Totals
@@ -95,7 +95,7 @@ class Cases:
             events: of their logs.
             items: of their journals.
         """
-        cases: dict[int, Case] = {}
+        cases: dict[int, SessionCase] = {}
         manifests, secrets = list[dict[str, Any]](), list[dict[str, Any]]()
         hyperparameters: dict[str, Any] = {}
         used: dict[int, Any] = {}  # of each process, what it said last
@@ -137,10 +137,10 @@ class Cases:
                 found.setdefault(name, []).append(one)
         return {name: ones[0] for name, ones in found.items() if all(one == ones[0] for one in ones)}
 
-    def by_id(self) -> dict[str, list[Case]]:
+    def by_id(self) -> dict[str, list[SessionCase]]:
         """The repeats of each case by its id: the test's name, numbered where the test judges several cases."""
         calls: Counter[str] = Counter()
-        found: dict[str, list[Case]] = {}
+        found: dict[str, list[SessionCase]] = {}
         for one in self.listed:
             calls[one.test] += 1
             found.setdefault(numbered(one.repeated, calls[one.test]), []).append(one)
@@ -190,11 +190,11 @@ class Cases:
         return tally.frozen()
 
 
-def _note(event: Mapping[str, Any], cases: dict[int, Case]) -> None:
+def _note(event: Mapping[str, Any], cases: dict[int, SessionCase]) -> None:
     """Take over what a process said of one of its cases."""
     match event:
         case {"begin": index, "test": test, "repeated": repeated, "repeat": repeat}:
-            cases[index] = Case(index, test, repeated, repeat)
+            cases[index] = SessionCase(index, test, repeated, repeat)
         case {"end": index, "shown": shown, "declared": declared, "notes": notes}:
             cases[index].said, cases[index].declared = shown, declared
             cases[index].notes.extend(notes)

@@ -25,7 +25,7 @@ class OtherContentError(InputFileError):
 
 
 @dataclass(frozen=True)
-class Row:
+class SourceRow:
     """A row of a table, with where it stands.
 
     Args:
@@ -56,7 +56,7 @@ class Table:
     source: str
     heading: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SourceRow, ...]
     cells_are_text: bool = False
     name: str | None = None
     is_file: bool = True
@@ -190,7 +190,7 @@ def _csv_table(source: str, text: str, delimiter: str) -> Table:
     return Table(source, heading, named, tuple(rows), cells_are_text=True, name=Path(source).stem)
 
 
-def _csv_row(place: str, columns: list[str], cells: list[str | None], number: str) -> Row:
+def _csv_row(place: str, columns: list[str], cells: list[str | None], number: str) -> SourceRow:
     if len(cells) != len(columns):
         are_cells = "is 1 cell" if len(cells) == 1 else f"are {len(cells):,} cells"
         are_columns = "1 column" if len(columns) == 1 else f"{len(columns):,} columns"
@@ -203,7 +203,7 @@ def _csv_row(place: str, columns: list[str], cells: list[str | None], number: st
             f"{place}: there {are_cells}, and the first line names {are_columns}.",
             fix=f"{fix} {_columns_are(columns)}",
         )
-        return Row(place, {}, problem)
+        return SourceRow(place, {}, problem)
     values = {name: cell for name, cell in zip(columns, cells, strict=True) if name}
     for index, (name, cell) in enumerate(zip(columns, cells, strict=True), 1):
         is_row_number = index == 1 and cell == number  # pandas writes it: no more than the order
@@ -213,8 +213,8 @@ def _csv_row(place: str, columns: list[str], cells: list[str | None], number: st
                 fix=f"Name column {index} where the file names the others, or empty it; the index of a DataFrame is "
                 "left out by df.to_csv(…, index=False).",
             )
-            return Row(place, values, problem)
-    return Row(place, values)
+            return SourceRow(place, values, problem)
+    return SourceRow(place, values)
 
 
 def csv_text(rows: Iterable[Sequence[str | None]]) -> str:
@@ -379,10 +379,10 @@ def _table_of(
     for place, value in values:
         if isinstance(value, Mapping):
             columns.update(dict.fromkeys(value))
-            rows.append(Row(place, value))
+            rows.append(SourceRow(place, value))
         else:
             problem = value if isinstance(value, InputFileError) else _no_row(place, value, is_file=is_file)
-            rows.append(Row(place, {}, problem))
+            rows.append(SourceRow(place, {}, problem))
     return Table(source, source, tuple(columns), tuple(rows), name=name, is_file=is_file)
 
 

@@ -16,7 +16,7 @@ from modelgauge.wording.did_you_mean import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from modelgauge.plugins.construction import Entry, Resolved
+    from modelgauge.plugins.construction import Registered, Resolved
     from modelgauge.plugins.discovery import Plugins
 
 T = TypeVar("T")
@@ -119,7 +119,7 @@ def _checked_label(label: str, name: str) -> str:
     return shown
 
 
-def _check_owner(registry: Registry, group: str, members: Sequence[Entry]) -> None:
+def _check_owner(registry: Registry, group: str, members: Sequence[Registered]) -> None:
     owners = list(dict.fromkeys(entry.owner for entry in members))
     if len(owners) > 1:
         raise NameCollisionError(

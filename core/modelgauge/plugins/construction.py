@@ -31,7 +31,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Registered:
     """What was registered under one uid, or under the prefix of one provider.
 
     Args:
@@ -131,7 +131,7 @@ class Entry:
 class Resolved:
     """A name that was found; nothing is imported or made yet."""
 
-    entry: Entry
+    entry: Registered
     base: str
     model: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)

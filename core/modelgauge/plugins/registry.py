@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modelgauge.config.import_by_name import check_target
 from modelgauge.errors import NameCollisionError, PluginError, UnknownNameError
-from modelgauge.plugins.construction import Entry, Kind, Resolved
+from modelgauge.plugins.construction import Kind, Registered, Resolved
 from modelgauge.plugins.names import provider_problem, split_name, uid_problem
 from modelgauge.wording.did_you_mean import did_you_mean
 
@@ -52,10 +52,10 @@ class Register:
     def __init__(self, kind: Kind, distribution: str) -> None:
         self.kind = kind
         self.distribution = distribution
-        self._entries: dict[tuple[str, bool], Entry] = {}
+        self._entries: dict[tuple[str, bool], Registered] = {}
 
     @property
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[Registered]:
         """What was registered so far."""
         return tuple(self._entries.values())
 
@@ -71,7 +71,7 @@ class Register:
         Raises:
             PluginError: the uid is not valid or was registered before, or the target is none.
         """
-        self._add(Entry(self.kind, uid, target, args, kwargs, self.distribution), uid_problem(uid))
+        self._add(Registered(self.kind, uid, target, args, kwargs, self.distribution), uid_problem(uid))
 
     def provider(
         self,
@@ -95,7 +95,7 @@ class Register:
         Raises:
             PluginError: the prefix is not valid or was registered before, or the target is none.
         """
-        entry = Entry(
+        entry = Registered(
             self.kind, prefix, target, (), kwargs, self.distribution, is_provider=True, servers=servers or {}
         )
         self._add(entry, provider_problem(prefix))
@@ -126,7 +126,7 @@ class Register:
                 )
             self._entries[uid, False] = replace(entry, groups=(*entry.groups, name))
 
-    def _add(self, entry: Entry, problem: str | None) -> None:
+    def _add(self, entry: Registered, problem: str | None) -> None:
         what = f"{'provider' if entry.is_provider else KIND_WORDS[self.kind]} {entry.uid!r}"
         if problem:
             raise PluginError(f"{what} cannot be registered: {problem}.", fix="Choose another name.")
@@ -152,9 +152,9 @@ class Registry:
         self.kind = kind
         self._failed_plugins = failed_plugins
         # Of each uid, and of each prefix of a provider.
-        self._claims: dict[tuple[str, bool], list[Entry]] = {}
+        self._claims: dict[tuple[str, bool], list[Registered]] = {}
 
-    def add(self, entries: Iterable[Entry]) -> None:
+    def add(self, entries: Iterable[Registered]) -> None:
         """Add what one plugin registered, all or nothing.
 
         A uid that another distribution has as well becomes an error when somebody asks for it.
@@ -192,7 +192,7 @@ class Registry:
             named = [replace(each, uid=name, options=options, table=table) for each in providers]
             self._claims.setdefault((name, True), []).extend(named)
 
-    def check(self, entries: Iterable[Entry]) -> None:
+    def check(self, entries: Iterable[Registered]) -> None:
         """Raise what `add` would raise, and add nothing."""
         for entry in entries:
             claims = self._claims.get((entry.uid, entry.is_provider), ())
@@ -203,7 +203,7 @@ class Registry:
                     fix="Rename one of the two.",
                 )
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[Registered]:
         """Every entry, by uid; a disputed uid comes once for each plugin that claims it."""
         return (entry for _, claims in sorted(self._claims.items()) for entry in claims)
 
@@ -225,9 +225,9 @@ class Registry:
         return sorted(prefix for prefix, is_provider in self._claims if is_provider)
 
     @property
-    def groups(self) -> dict[str, list[Entry]]:
+    def groups(self) -> dict[str, list[Registered]]:
         """The members of each group, by uid."""
-        found: dict[str, list[Entry]] = {}
+        found: dict[str, list[Registered]] = {}
         for entry in self:
             for name in entry.groups:
                 found.setdefault(name, []).append(entry)
@@ -273,13 +273,13 @@ class Registry:
         """
         return self.resolve(name).make(secrets)
 
-    def _lookup(self, base: str) -> tuple[list[Entry], str | None] | None:
+    def _lookup(self, base: str) -> tuple[list[Registered], str | None] | None:
         prefix, _, model = base.partition("/")
         if (base, False) in self._claims:
             return self._claims[base, False], None
         return (self._claims[prefix, True], model) if model and (prefix, True) in self._claims else None
 
-    def _collision(self, claims: list[Entry]) -> NameCollisionError:
+    def _collision(self, claims: list[Registered]) -> NameCollisionError:
         owners = [entry.owner for entry in claims]
         fix = f"Keep one of them: `pip uninstall {claims[-1].distribution}`, or leave out its --plugin."
         return NameCollisionError(

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from modelgauge.data.tables.columns import Kind, Row, Table, as_text
+from modelgauge.data.tables.columns import Kind, RecordTable, Row, as_text
 from modelgauge.data.tables.frames import arrow_schema, arrow_table, frames_module
 from modelgauge.files.tables import csv_text
 from modelgauge.runs.recorded_run import RecordedRun
@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 def write_tables(
     runs: Iterable[RecordedRun],
-    files: Mapping[Path, Table],
+    files: Mapping[Path, RecordTable],
     file_type: str,
     *,
     for_spreadsheets: bool = False,
@@ -72,7 +72,7 @@ def write_tables(
     return counts
 
 
-def _writer(path: Path, table: Table, file_type: str, *, for_spreadsheets: bool) -> Any:
+def _writer(path: Path, table: RecordTable, file_type: str, *, for_spreadsheets: bool) -> Any:
     if file_type == "parquet":
         return _parquet(path, table)
     return _csv(path, table, for_spreadsheets=for_spreadsheets) if file_type == "csv" else _jsonl(path, table)
@@ -89,7 +89,7 @@ _AS_TEXT: dict[Kind, Callable[[Any], str | None]] = {
 
 
 @contextmanager
-def _csv(path: Path, table: Table, *, for_spreadsheets: bool) -> Iterator[Write]:
+def _csv(path: Path, table: RecordTable, *, for_spreadsheets: bool) -> Iterator[Write]:
     as_texts = [_AS_TEXT[column.kind] for column in table.columns]
     texts = [place for place, column in enumerate(table.columns) if column.kind in ("text", "JSON")]
 
@@ -110,14 +110,14 @@ def _inert(text: str | None) -> str | None:
 
 
 @contextmanager
-def _jsonl(path: Path, table: Table) -> Iterator[Write]:
+def _jsonl(path: Path, table: RecordTable) -> Iterator[Write]:
     head = table.head
     with path.open("wb") as file:
         yield lambda row: file.write(to_json(dict(zip(head, row, strict=True))) + b"\n")
 
 
 @contextmanager
-def _parquet(path: Path, table: Table) -> Iterator[Write]:
+def _parquet(path: Path, table: RecordTable) -> Iterator[Write]:
     """Write a row group whenever enough rows have come together."""
     held: list[Row] = []
     characters = 0

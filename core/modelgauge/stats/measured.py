@@ -76,7 +76,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
             InvalidDataError: a range is not two numbers in rising order, there is not one label for each item,
                 or the population is smaller than the items.
         """
-        held = _InMemory(tuple(items), tuple(failed), unfinished, dict(ranges or {}))
+        held = _ItemsInMemory(tuple(items), tuple(failed), unfinished, dict(ranges or {}))
         if shared is not None and len(shared) != len(held):
             raise InvalidDataError(
                 f"There are {len(held)} items and {len(shared)} labels in shared.", fix="Give one for each."
@@ -251,7 +251,7 @@ class MeasuredItems(Sequence[MeasuredTestItem]):
         )
 
 
-class _InMemory(MeasuredItems):
+class _ItemsInMemory(MeasuredItems):
     """Items in a tuple."""
 
     def __init__(

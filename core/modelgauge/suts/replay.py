@@ -9,7 +9,7 @@ from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse
 from modelgauge.errors import InputFileError, MissingAnswerError
 from modelgauge.files.regular import bytes_of_file
-from modelgauge.files.tables import Row, table_of_bytes
+from modelgauge.files.tables import SourceRow, table_of_bytes
 from modelgauge.interfaces.sut import PromptResponseSUT
 from modelgauge.wording.phrases import quoted
 
@@ -87,7 +87,7 @@ def _start(text: str) -> str:
     return quoted(text, 80) + (f" ({len(text):,} characters)" if len(text) > 80 else "")
 
 
-def _text(row: Row, column: str, *, is_cell: bool) -> str:
+def _text(row: SourceRow, column: str, *, is_cell: bool) -> str:
     if column not in row.values:
         raise InputFileError(
             f"{row.place}: no column '{column}'; there are: {', '.join(map(str, row.values))}.",

@@ -58,7 +58,7 @@ def _registration(job: Mapping[str, Any], printed: io.StringIO) -> dict[str, Any
             getattr(modelgauge, name)
     before = set(sys.modules)
     handlers, level = list(logging.root.handlers), logging.root.level
-    watch = _Watch()
+    watch = _AuditWatch()
     sys.addaudithook(watch)
     plugins = _discovered(job)
     watch.on = False
@@ -75,7 +75,7 @@ def _registration(job: Mapping[str, Any], printed: io.StringIO) -> dict[str, Any
     }
 
 
-class _Watch:
+class _AuditWatch:
     """An audit hook: it cannot be removed, so it is switched off.
 
     Attributes:

@@ -38,7 +38,7 @@ ALL_OPTIONS = SUTOptions(
 OPTIONS = {name: SUTOptions(**{name: getattr(ALL_OPTIONS, name)}) for name in SUTOptions.model_fields}
 
 
-class Sample(NamedTuple):
+class SampleInput(NamedTuple):
     """What a method that translates is called with.
 
     Args:
@@ -83,7 +83,7 @@ _BY_METHOD: dict[str, dict[str, tuple[Any, ...]]] = {
     },
 }
 SAMPLES = [
-    Sample(label, method, given)
+    SampleInput(label, method, given)
     for method, all_given in _BY_METHOD.items()
     for label, given in all_given.items()
 ]

@@ -25,10 +25,10 @@ from modelgauge.interfaces.annotator import CompletionAnnotator
 from modelgauge.interfaces.identity import Identified, overrides, secrets_of
 from modelgauge.interfaces.sut import PromptResponseSUT, check_sut
 from modelgauge.interfaces.test import PromptResponseTest
-from modelgauge.plugins.construction import Entry, Kind, Resolved
+from modelgauge.plugins.construction import Kind, Registered, Resolved
 from modelgauge.plugins.discovery import Plugins
 from modelgauge.testing.report import Problem, author_line, defined_at, message_of, trace_of
-from modelgauge.testing.samples import SAMPLES, Sample
+from modelgauge.testing.samples import SAMPLES, SampleInput
 
 INTERFACES: dict[Kind, type[Identified]] = {
     "test": PromptResponseTest,
@@ -85,13 +85,13 @@ class Translation(NamedTuple):
         error: which of the two raised.
     """
 
-    sample: Sample
+    sample: SampleInput
     request: Any
     digest: str | None = None
     error: BaseException | None = None
 
 
-class Items(NamedTuple):
+class FirstItems(NamedTuple):
     """The first items of a test.
 
     Args:
@@ -110,7 +110,7 @@ class Items(NamedTuple):
         return [f"{item.id} {hex_digest(text)}" for item, text in zip(self.items, self.texts, strict=True)]
 
 
-def items_of(test: PromptResponseTest, dependencies: Mapping[str, Path]) -> Items:
+def items_of(test: PromptResponseTest, dependencies: Mapping[str, Path]) -> FirstItems:
     """Make the items of a test as the engine does, up to `MOST_ITEMS`."""
     made: list[tuple[TestItem, str]] = []
 
@@ -119,7 +119,7 @@ def items_of(test: PromptResponseTest, dependencies: Mapping[str, Path]) -> Item
         made.extend((one.item, one.item.model_dump_json()) for one in islice(items, MOST_ITEMS))
 
     error = attempt(collect).error
-    return Items([item for item, _ in made], [text for _, text in made], error)
+    return FirstItems([item for item, _ in made], [text for _, text in made], error)
 
 
 def quiet_runner(folder: str, plugins: Plugins, **options: Any) -> Runner:
@@ -182,7 +182,7 @@ class Subject:
         yield from (defined_at(one.function) for one in hooks if one.plugin_name.startswith(own))
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> Registered:
         """What was registered."""
         if not self.resolved.entry.distribution:
             raise SkipTest("the object was given, not registered")
@@ -270,7 +270,7 @@ class Subject:
         return Attempt({key: one.path for key, one in (found.value or {}).items()}, found.error)
 
     @cached_property
-    def items(self) -> Items:
+    def items(self) -> FirstItems:
         """The items of a test."""
         if self.data.error is not None:
             raise SkipTest("its data is missing: see items")

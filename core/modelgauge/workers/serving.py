@@ -21,7 +21,7 @@ from modelgauge.engine.switchboard import Switchboard
 from modelgauge.engine.work import numbered_owners
 from modelgauge.errors import DefinitionError, ModelGaugeError
 from modelgauge.workers.made_works import Made, made_works
-from modelgauge.workers.telling import Counts, log_to, quiet
+from modelgauge.workers.telling import WorkerCounts, log_to, quiet
 
 if TYPE_CHECKING:
     from modelgauge.engine.items.item import ItemWorker
@@ -117,7 +117,7 @@ class _Serving:
             for work, tally in zip(works, self._tallies, strict=True):
                 self._workers.append(await board.worker(work, tally))
                 self._targets.append(board.targets_of(work))
-            board.services.writer.before_each_group(Counts(self._tallies, self._tell).tell)
+            board.services.writer.before_each_group(WorkerCounts(self._tallies, self._tell).tell)
             self._tell("ready", await self._unopened())
             try:
                 while (line := await inbox.next()) is not None:

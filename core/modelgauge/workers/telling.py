@@ -14,7 +14,7 @@ Tell = Callable[..., None]
 _Counts = tuple[int, int, frozenset[str], dict[str, int]]
 
 
-class Counts:
+class WorkerCounts:
     """What was counted, which the driver is told before the calls are committed.
 
     Args:

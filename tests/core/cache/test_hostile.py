@@ -13,7 +13,7 @@ import diskcache
 import pytest
 
 from modelgauge.cache import store
-from modelgauge.cache.base import Verdict
+from modelgauge.cache.base import CacheCheck
 from modelgauge.cache.keys import Entry, KeyMaker
 from modelgauge.cache.store import DiskCache
 from modelgauge.errors import CacheError
@@ -205,7 +205,7 @@ def test_a_value_larger_than_any_that_is_written_is_not_read(folder, value):
     tracemalloc.start()
     cache = DiskCache(folder)
     assert [entry.response for entry in cache.entries()] == ['"answer 0"']
-    assert cache.verify() == Verdict(sound=1, damaged=1, structure="ok")
+    assert cache.verify() == CacheCheck(sound=1, damaged=1, structure="ok")
     closed(cache)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -5,11 +5,11 @@ import pytest
 from tests.core.comparison.comparisons import row
 from tests.core.comparison.pairs import compared
 
-from modelgauge.comparison.verdicts import Verdicts
+from modelgauge.comparison.verdicts import FamilyVerdicts
 
 
 def judged(*, family=1, alpha=0.05, **other):
-    return Verdicts("A", family, alpha).of(row(**{"n_failed": 0, **other}))
+    return FamilyVerdicts("A", family, alpha).of(row(**{"n_failed": 0, **other}))
 
 
 def equivalence(**other):

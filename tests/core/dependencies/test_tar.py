@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelgauge.dependencies.safety import Guard, UnpackLimits
-from modelgauge.dependencies.unpack import Steps
+from modelgauge.dependencies.unpack import UnpackSteps
 from modelgauge.errors import UnsafeArchiveError
 
-TAR = Steps(unpack="tar")
+TAR = UnpackSteps(unpack="tar")
 unpack = partial(archives.unpack, steps=TAR)
 refusal = partial(archives.refusal, steps=TAR)
 

@@ -7,7 +7,7 @@ import pytest
 from archives import member, tar_of, unpack, zip_of
 
 from modelgauge.dependencies.safety import Guard, UnpackLimits
-from modelgauge.dependencies.unpack import Steps, steps_for, unpacked_name
+from modelgauge.dependencies.unpack import UnpackSteps, steps_for, unpacked_name
 from modelgauge.errors import DefinitionError, DependencyError, UnsafeArchiveError
 
 if sys.version_info >= (3, 14):
@@ -28,19 +28,21 @@ def zstd(content):
 @pytest.mark.parametrize(
     ("raw", "steps"),
     [
-        (gzip.compress(TEXT), Steps("gzip")),
-        (gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:]), Steps("gzip")),
-        (gzip.compress(TEXT) + bytes(512), Steps("gzip")),
-        (zstd(TEXT), Steps("zstd")),
-        (zstd(TEXT[:100]) + zstd(b"") + zstd(TEXT[100:]), Steps("zstd")),
-        (zstd(TEXT) + b"\x50\x2a\x4d\x18\x03\0\0\0xyz", Steps("zstd")),  # a skippable frame
+        (gzip.compress(TEXT), UnpackSteps("gzip")),
+        (gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:]), UnpackSteps("gzip")),
+        (gzip.compress(TEXT) + bytes(512), UnpackSteps("gzip")),
+        (zstd(TEXT), UnpackSteps("zstd")),
+        (zstd(TEXT[:100]) + zstd(b"") + zstd(TEXT[100:]), UnpackSteps("zstd")),
+        (zstd(TEXT) + b"\x50\x2a\x4d\x18\x03\0\0\0xyz", UnpackSteps("zstd")),  # a skippable frame
     ],
 )
 def test_compressed_files_are_decompressed(folder, raw, steps):
     assert unpack(raw, folder, steps) == {"text": TEXT}
 
 
-@pytest.mark.parametrize(("raw", "steps"), [(zstd(TEXT), Steps("zstd")), (zstd(TAR), Steps(unpack="tar"))])
+@pytest.mark.parametrize(
+    ("raw", "steps"), [(zstd(TEXT), UnpackSteps("zstd")), (zstd(TAR), UnpackSteps(unpack="tar"))]
+)
 def test_zstd_that_this_python_cannot_read_names_the_extra(folder, monkeypatch, raw, steps):
     for module in ("compression.zstd", "backports.zstd"):
         monkeypatch.setitem(sys.modules, module, None)
@@ -65,7 +67,7 @@ def test_every_truncation_is_noticed(folder, compress, frames):
     between = {len(raw) // frames} if frames > 1 else set()
     for cut in set(range(len(raw))) - between:
         with pytest.raises(UnsafeArchiveError):
-            unpack(raw[:cut], folder, Steps(kind))
+            unpack(raw[:cut], folder, UnpackSteps(kind))
         (folder / "text").unlink(missing_ok=True)
         folder.rmdir()
 
@@ -75,20 +77,20 @@ def test_damage_is_noticed_by_checksum(folder, compress, kind):
     raw = bytearray(compress(TEXT))
     raw[-2] ^= 1
     with pytest.raises(UnsafeArchiveError, match=f"damaged {kind} data"):
-        unpack(bytes(raw), folder, Steps(kind))
+        unpack(bytes(raw), folder, UnpackSteps(kind))
 
 
 @pytest.mark.parametrize(("compress", "kind"), [(gzip.compress, "gzip"), (zstd, "zstd")])
 def test_garbage_behind_the_end_is_refused(folder, compress, kind):
     with pytest.raises(UnsafeArchiveError):
-        unpack(compress(TEXT) + b"garbage", folder, Steps(kind))
+        unpack(compress(TEXT) + b"garbage", folder, UnpackSteps(kind))
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 @pytest.mark.parametrize("raw", [b"", b"<!DOCTYPE html>", TEXT])
 def test_what_is_not_compressed_is_refused_with_its_first_bytes(folder, kind, raw):
     with pytest.raises(UnsafeArchiveError, match=f"is not {kind} data: it begins with b'{raw[:9].decode()}"):
-        unpack(raw, folder, Steps(kind))
+        unpack(raw, folder, UnpackSteps(kind))
 
 
 @pytest.mark.parametrize(("compress", "kind"), [(gzip.compress, "gzip"), (zstd, "zstd")])
@@ -100,21 +102,21 @@ def test_what_is_not_compressed_is_refused_with_its_first_bytes(folder, kind, ra
 def test_bombs_are_stopped_early(folder, monkeypatch, compress, kind, limits):
     monkeypatch.setattr("modelgauge.dependencies.safety._RATIO_GRACE_BYTES", 1 << 20)
     with pytest.raises(UnsafeArchiveError, match=next(iter(limits))):
-        unpack(compress(bytes(16 << 20)), folder, Steps(kind), **limits)
+        unpack(compress(bytes(16 << 20)), folder, UnpackSteps(kind), **limits)
     assert (folder / "text").stat().st_size <= 8 << 20
 
 
 @pytest.mark.parametrize(
     ("raw", "steps"),
     [
-        (TAR, Steps(unpack="tar")),
-        (gzip.compress(TAR), Steps(unpack="tar")),
-        (zstd(TAR), Steps(unpack="tar")),
-        (gzip.compress(TAR), Steps("gzip", "tar")),
-        (zstd(TAR), Steps("zstd", "tar")),
-        (ZIP, Steps(unpack="zip")),
-        (gzip.compress(ZIP), Steps("gzip", "zip")),
-        (zstd(ZIP), Steps("zstd", "zip")),
+        (TAR, UnpackSteps(unpack="tar")),
+        (gzip.compress(TAR), UnpackSteps(unpack="tar")),
+        (zstd(TAR), UnpackSteps(unpack="tar")),
+        (gzip.compress(TAR), UnpackSteps("gzip", "tar")),
+        (zstd(TAR), UnpackSteps("zstd", "tar")),
+        (ZIP, UnpackSteps(unpack="zip")),
+        (gzip.compress(ZIP), UnpackSteps("gzip", "zip")),
+        (zstd(ZIP), UnpackSteps("zstd", "zip")),
     ],
 )
 def test_archives_are_unpacked_also_through_compression(folder, raw, steps):
@@ -125,12 +127,12 @@ def test_archives_are_unpacked_also_through_compression(folder, raw, steps):
 @pytest.mark.parametrize(
     ("raw", "steps"),
     [
-        (ZIP, Steps(unpack="tar")),
-        (TAR, Steps(unpack="zip")),
-        (TAR, Steps("gzip", "tar")),
-        (gzip.compress(TAR), Steps("zstd", "tar")),
-        (gzip.compress(TEXT), Steps(unpack="tar")),
-        (gzip.compress(gzip.compress(TAR)), Steps("gzip", "tar")),
+        (ZIP, UnpackSteps(unpack="tar")),
+        (TAR, UnpackSteps(unpack="zip")),
+        (TAR, UnpackSteps("gzip", "tar")),
+        (gzip.compress(TAR), UnpackSteps("zstd", "tar")),
+        (gzip.compress(TEXT), UnpackSteps(unpack="tar")),
+        (gzip.compress(gzip.compress(TAR)), UnpackSteps("gzip", "tar")),
     ],
 )
 def test_another_kind_than_declared_is_refused(folder, raw, steps):
@@ -141,19 +143,19 @@ def test_another_kind_than_declared_is_refused(folder, raw, steps):
 @pytest.mark.parametrize(
     ("raw", "declared", "needed"),
     [
-        (TEXT, Steps(), Steps()),
-        (gzip.compress(TEXT), Steps(), Steps()),
-        (TEXT, Steps("gzip"), Steps()),
-        (gzip.compress(TEXT), Steps("gzip"), Steps("gzip")),
-        (zstd(TEXT), Steps("gzip"), Steps("zstd")),
-        (TAR, Steps(unpack="tar"), Steps(unpack="tar")),
-        (TAR, Steps("gzip", "tar"), Steps(unpack="tar")),
-        (gzip.compress(TAR), Steps("gzip", "tar"), Steps(unpack="tar")),
-        (ZIP, Steps("gzip", "tar"), Steps(unpack="zip")),
-        (gzip.compress(TAR), Steps(unpack="zip"), Steps(unpack="tar")),
-        (gzip.compress(ZIP), Steps("gzip", "zip"), Steps("gzip", "zip")),
-        (TEXT, Steps(unpack="tar"), Steps()),
-        (b"", Steps("gzip", "tar"), Steps()),
+        (TEXT, UnpackSteps(), UnpackSteps()),
+        (gzip.compress(TEXT), UnpackSteps(), UnpackSteps()),
+        (TEXT, UnpackSteps("gzip"), UnpackSteps()),
+        (gzip.compress(TEXT), UnpackSteps("gzip"), UnpackSteps("gzip")),
+        (zstd(TEXT), UnpackSteps("gzip"), UnpackSteps("zstd")),
+        (TAR, UnpackSteps(unpack="tar"), UnpackSteps(unpack="tar")),
+        (TAR, UnpackSteps("gzip", "tar"), UnpackSteps(unpack="tar")),
+        (gzip.compress(TAR), UnpackSteps("gzip", "tar"), UnpackSteps(unpack="tar")),
+        (ZIP, UnpackSteps("gzip", "tar"), UnpackSteps(unpack="zip")),
+        (gzip.compress(TAR), UnpackSteps(unpack="zip"), UnpackSteps(unpack="tar")),
+        (gzip.compress(ZIP), UnpackSteps("gzip", "zip"), UnpackSteps("gzip", "zip")),
+        (TEXT, UnpackSteps(unpack="tar"), UnpackSteps()),
+        (b"", UnpackSteps("gzip", "tar"), UnpackSteps()),
     ],
 )
 def test_the_steps_that_a_users_file_still_needs_are_seen_from_it(tmp_path, raw, declared, needed):
@@ -165,11 +167,11 @@ def test_the_steps_that_a_users_file_still_needs_are_seen_from_it(tmp_path, raw,
 @pytest.mark.parametrize(
     ("name", "steps", "expected"),
     [
-        ("test.jsonl.gz", Steps("gzip"), "test.jsonl"),
-        ("TEST.ZST", Steps("zstd"), "TEST"),
-        ("test.jsonl.gz", Steps(), "test.jsonl.gz"),
-        ("test.jsonl.gz", Steps("zstd"), "test.jsonl.gz"),
-        (".gz", Steps("gzip"), ".gz"),
+        ("test.jsonl.gz", UnpackSteps("gzip"), "test.jsonl"),
+        ("TEST.ZST", UnpackSteps("zstd"), "TEST"),
+        ("test.jsonl.gz", UnpackSteps(), "test.jsonl.gz"),
+        ("test.jsonl.gz", UnpackSteps("zstd"), "test.jsonl.gz"),
+        (".gz", UnpackSteps("gzip"), ".gz"),
     ],
 )
 def test_a_decompressed_file_loses_its_suffix(name, steps, expected):

@@ -15,10 +15,10 @@ from archives import entry, zip_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modelgauge.dependencies.unpack import Steps
+from modelgauge.dependencies.unpack import UnpackSteps
 from modelgauge.errors import UnsafeArchiveError
 
-ZIP = Steps(unpack="zip")
+ZIP = UnpackSteps(unpack="zip")
 unpack = partial(archives.unpack, steps=ZIP)
 refusal = partial(archives.refusal, steps=ZIP)
 

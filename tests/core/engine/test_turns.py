@@ -3,14 +3,14 @@
 import asyncio
 
 from modelgauge import FunctionSUT
-from modelgauge.engine.calls.services import Turns
+from modelgauge.engine.calls.services import AnswerTurns
 
 PLACES = 50
 
 
 def test_items_go_on_in_the_order_in_which_they_came_a_few_in_a_turn_of_the_loop():
     async def main():
-        turns, told, loop_turns = Turns(), [], []
+        turns, told, loop_turns = AnswerTurns(), [], []
 
         async def one(number):
             await turns.turn()
@@ -30,7 +30,7 @@ def test_items_go_on_in_the_order_in_which_they_came_a_few_in_a_turn_of_the_loop
 
 def test_one_that_is_cancelled_while_it_waits_holds_nobody_up():
     async def main():
-        turns = Turns()
+        turns = AnswerTurns()
         first, second = asyncio.create_task(turns.turn()), asyncio.create_task(turns.turn())
         await asyncio.sleep(0)
         first.cancel()
@@ -42,7 +42,7 @@ def test_one_that_is_cancelled_while_it_waits_holds_nobody_up():
 
 
 def test_quick_calls_call_for_no_turns_and_one_that_takes_time_does():
-    turns = Turns()
+    turns = AnswerTurns()
     turns.note(0.001)
     assert not turns.needed
     turns.note(0.1)

@@ -89,11 +89,11 @@ def verify(app: App, /, *, as_json: bool) -> None:
     Example:
       modelgauge cache verify
     """
-    from modelgauge.cache.base import Verdict
+    from modelgauge.cache.base import CacheCheck
     from modelgauge.cache.opening import existing_facts
 
     with existing_facts(app.settings.cache, app.settings.data_dir) as opened:
-        found = Verdict(sound=0, damaged=0) if opened is None else opened.verify()
+        found = CacheCheck(sound=0, damaged=0) if opened is None else opened.verify()
         broken = opened is not None and bool(opened.damaged)
         place = _place(app, opened)
         quarantine = "" if opened is None else opened.quarantine

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from modelgauge.cli.app import App
     from modelgauge.datasets.dataset import EvaluationDataset
     from modelgauge.datasets.dataset_files import FileForm
-    from modelgauge.datasets.differences import Differences
+    from modelgauge.datasets.differences import DatasetDifferences
     from modelgauge.datasets.rows import Reading
     from modelgauge.errors import InputFileError
 
@@ -318,7 +318,7 @@ def diff(app: App, /, *, old: Path, new: Path, with_exit_code: bool, form: FileF
         app.exit_code = FAILED
 
 
-def _show_differences(app: App, found: Differences) -> None:
+def _show_differences(app: App, found: DatasetDifferences) -> None:
     for sign, rows in (("-", found.removed), ("+", found.added)):
         for row in rows:
             app.show(f"{sign} {_called(row)}")

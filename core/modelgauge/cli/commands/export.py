@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modelgauge.cli.app import App
-    from modelgauge.data.tables.columns import Table
+    from modelgauge.data.tables.columns import RecordTable
 
 _FILE_TYPES = ("csv", "jsonl", "parquet")
 
@@ -95,7 +95,7 @@ def export(
         app.show_table([(path, f"{number:,}") for path, _, number in rows], ("FILE", "ROWS"))
 
 
-def _paths(output: Path, tables: Sequence[Table], file_type: str) -> dict[Path, Table]:
+def _paths(output: Path, tables: Sequence[RecordTable], file_type: str) -> dict[Path, RecordTable]:
     """The file of each table.
 
     Raises:

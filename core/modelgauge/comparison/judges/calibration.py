@@ -13,7 +13,7 @@ from modelgauge.comparison.judges.agreements import (
     agreements,
     kind_of,
 )
-from modelgauge.comparison.judges.label_sheets import Rating, read_ratings, refuse, runs_of
+from modelgauge.comparison.judges.label_sheets import SheetRow, read_ratings, refuse, runs_of
 from modelgauge.comparison.judges.scores import LabelledScores, ScoreEstimate, score_estimates
 from modelgauge.comparison.named_runs import Given, chosen_measurements
 from modelgauge.data.base import Count, Frozen, Text
@@ -181,7 +181,9 @@ def _measurements(judged: Sequence[_JudgedRun], measurement: str | Sequence[str]
 # --- labels -----------------------------------------------------------------------------------------------
 
 
-def _matched(ratings: Iterable[Rating], judged: Sequence[_JudgedRun], scores: set[float], good: int) -> Sheet:
+def _matched(
+    ratings: Iterable[SheetRow], judged: Sequence[_JudgedRun], scores: set[float], good: int
+) -> Sheet:
     """The labels of the runs' answers, like the scores of the judge.
 
     Raises:

@@ -26,7 +26,7 @@ COLUMNS = ("item_id", "sut", "prompt", "answer", "rater", "label")
 _MOST_PROBLEMS = 10
 
 
-class Rating(NamedTuple):
+class SheetRow(NamedTuple):
     """A row of a sheet.
 
     Args:
@@ -165,7 +165,7 @@ def _first(pair: tuple[bytes, Any]) -> bytes:
 # --- reading ----------------------------------------------------------------------------------------------
 
 
-def read_ratings(labels: Any, encoding_type: str = "utf-8") -> list[Rating]:
+def read_ratings(labels: Any, encoding_type: str = "utf-8") -> list[SheetRow]:
     """The rows of filled sheets.
 
     Args:
@@ -191,11 +191,11 @@ def _is_rated(labels: Any) -> bool:
     return isinstance(labels, str | Path) and Path(labels).suffix.lower() == ".jsonl"
 
 
-def _rated(path: Path) -> Iterator[Rating]:
+def _rated(path: Path) -> Iterator[SheetRow]:
     """The ratings in a file of the workbench, which has the name of its run."""
     bytes_of_file(path)  # that it is there
     for one in RatingsFile(path).in_force():
-        yield Rating(str(path), one.item_id, None, one.rater, one.score, path.stem)
+        yield SheetRow(str(path), one.item_id, None, one.rater, one.score, path.stem)
 
 
 def _table(labels: Any, encoding: str) -> Table:
@@ -208,7 +208,7 @@ def _table(labels: Any, encoding: str) -> Table:
     return read_table(labels, "csv", encoding=encoding, delimiter=delimiter)
 
 
-def _ratings(table: Table) -> Iterator[Rating]:
+def _ratings(table: Table) -> Iterator[SheetRow]:
     missing = [name for name in ("item_id", "label") if name not in table.columns]
     if missing:
         raise InputFileError(
@@ -220,7 +220,7 @@ def _ratings(table: Table) -> Iterator[Rating]:
         sut, rater, label = (row.values.get(name) for name in ("sut", "rater", "label"))
         label = label.strip() or None if isinstance(label, str) else label
         rater = str(rater or "").strip() or table.name or "people"
-        yield Rating(row.place, str(row.values.get("item_id")), sut and str(sut), rater, label)
+        yield SheetRow(row.place, str(row.values.get("item_id")), sut and str(sut), rater, label)
 
 
 def refuse(problems: Sequence[str]) -> None:

@@ -36,7 +36,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class RecordTable:
     """A table with a row for each thing of one sort.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from modelgauge.data.tables.columns import Column, Kind, Row, Table, as_text
+from modelgauge.data.tables.columns import Column, Kind, RecordTable, Row, as_text
 from modelgauge.data.tables.item_tables import (
     ANNOTATIONS,
     COMPLETIONS,
@@ -34,14 +34,14 @@ TableName = Literal[
     "repeat_measurements",
     "spans",
 ]
-TABLES: dict[str, Table] = {
+TABLES: dict[str, RecordTable] = {
     one.name: one
     for one in (RUNS, RESULTS, ITEMS, COMPLETIONS, ANNOTATIONS, MEASUREMENTS, REPEAT_MEASUREMENTS, SPANS)
 }
 """All tables by their names."""
 
 
-def table_named(name: str) -> Table:
+def table_named(name: str) -> RecordTable:
     """The table of a name.
 
     Raises:
@@ -70,7 +70,7 @@ def frames_module(name: str) -> Any:
         ) from error
 
 
-def arrow_schema(table: Table) -> pa.Schema:
+def arrow_schema(table: RecordTable) -> pa.Schema:
     """The schema of a table; the metadata of its fields holds meanings and units."""
     arrow = frames_module("pyarrow")
     types = {
@@ -90,7 +90,7 @@ def _told(column: Column) -> dict[str, str]:
     return {"description": column.meaning, **({"unit": column.unit} if column.unit else {})}
 
 
-def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
+def arrow_table(table: RecordTable, rows: Sequence[Row]) -> pa.Table:
     """Rows of a table in Arrow's memory."""
     arrow, schema = frames_module("pyarrow"), arrow_schema(table)
     columns = zip(*rows, strict=True) if rows else [()] * len(table.columns)

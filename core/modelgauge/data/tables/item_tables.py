@@ -16,7 +16,7 @@ from modelgauge.data.item_records import (
 from modelgauge.data.prompts import prompt_text
 from modelgauge.data.responses import Usage
 from modelgauge.data.spans import TRACE, Trace
-from modelgauge.data.tables.columns import Column, Row, Table
+from modelgauge.data.tables.columns import Column, RecordTable, Row
 from modelgauge.data.tables.run_tables import RUN_ID, time_of
 
 _OF_ITEM = (RUN_ID, Column("item_id", "text", "the item"))
@@ -51,7 +51,7 @@ def _item_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
     )
 
 
-ITEMS = Table(
+ITEMS = RecordTable(
     "items",
     "an item, also one that failed",
     2,
@@ -138,7 +138,7 @@ def _time_of(seconds: float) -> datetime | None:
 
 _OF_CALL = "of all completions of this prompt and repeat; only the first one's row has it"
 
-COMPLETIONS = Table(
+COMPLETIONS = RecordTable(
     "completions",
     "a completion: an answer to a prompt",
     5,
@@ -187,7 +187,7 @@ def _reason(annotation: Any) -> str | None:
     return reason if isinstance(reason, str) else None
 
 
-ANNOTATIONS = Table(
+ANNOTATIONS = RecordTable(
     "annotations",
     "an annotation: what an annotator, such as a judge, found of a completion",
     6,
@@ -212,7 +212,7 @@ def _measurement_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
 
 _VALUE = Column("value", "number", "its value")
 
-MEASUREMENTS = Table(
+MEASUREMENTS = RecordTable(
     "measurements",
     "a measurement of an item",
     3,
@@ -237,7 +237,7 @@ def _repeat_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
             yield (run_id, record.test_item.id, repeat, name, value)
 
 
-REPEAT_MEASUREMENTS = Table(
+REPEAT_MEASUREMENTS = RecordTable(
     "repeat_measurements",
     "a measurement of a repeat, where each prompt was asked several times",
     4,
@@ -275,7 +275,7 @@ def _traces(record: ItemRecord) -> Iterator[tuple[Row, Trace]]:
         yield from (((None, repeat, None), trace) for trace in failure.traces)
 
 
-SPANS = Table(
+SPANS = RecordTable(
     "spans",
     "a span: a call of an observed function of an app",
     4,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from modelgauge.data.estimates import Estimate
-from modelgauge.data.tables.columns import Column, Row, Table
+from modelgauge.data.tables.columns import Column, RecordTable, Row
 
 RUN_ID = Column("run_id", "text", "the run")
 
@@ -79,7 +79,7 @@ def time_of(text: str) -> datetime | None:
         return None
 
 
-RUNS = Table("runs", "a run", 1, tuple(_FIELDS), rows_of_run=_run_row)
+RUNS = RecordTable("runs", "a run", 1, tuple(_FIELDS), rows_of_run=_run_row)
 
 
 def _result_rows(record: Any) -> Iterator[Row]:
@@ -98,7 +98,7 @@ def _estimated(value: Any) -> Row:
     return (value.value, value.n, value.stderr, *ends, value.interval_kind, value.n_clusters, value.reduction)
 
 
-RESULTS = Table(
+RESULTS = RecordTable(
     "results",
     "a result of a run, and one for each of its groups",
     3,

@@ -71,7 +71,7 @@ class Flight:
         self._waiting.clear()
 
 
-class Turns:
+class AnswerTurns:
     """Lets answered items go on a few at a time, so that the loop can send calls and read answers in between.
 
     A hundred answers that come at once take 20 ms and more to be scored and written; their places would be empty
@@ -128,7 +128,7 @@ class Services:
     deadlines: Deadlines
     budget: Budget
     entrances: Callable[[object, "Services"], Entrance] | None = None
-    turns: Turns = field(default_factory=Turns)
+    turns: AnswerTurns = field(default_factory=AnswerTurns)
     backoff: Backoff = field(default_factory=Backoff)
     flights: dict[str, Flight] = field(default_factory=dict)
     sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep

@@ -21,7 +21,7 @@ from modelgauge.engine.bookkeeping.failures import (
 from modelgauge.engine.bookkeeping.tally import Tally, judge_keys
 from modelgauge.engine.calls.ask_sut import note_kept_answer
 from modelgauge.engine.calls.call import Target
-from modelgauge.engine.calls.services import Turns
+from modelgauge.engine.calls.services import AnswerTurns
 from modelgauge.engine.items.answers import Answered, Answerer, Failed, note_failed
 from modelgauge.engine.items.measurer import Measured, Measurer, Reducer, reduced
 from modelgauge.engine.loop.together import all_done
@@ -50,7 +50,7 @@ class ItemWorker:
     chosen: Callable[[PromptWithContext], Collection[str]] | None
     measurer: Measurer
     tally: Tally
-    turns: Turns
+    turns: AnswerTurns
     reduce: Reducer
 
     async def process(self, index: int, item: TestItem) -> ItemRecord:

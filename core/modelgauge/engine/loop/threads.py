@@ -213,7 +213,7 @@ def _serve(inbox: _Inbox) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class _Call:
+class _ThreadJob:
     function: Callable[..., Any]
     argument: Any
     context: contextvars.Context
@@ -244,9 +244,9 @@ class CallPool:
     most_abandoned: int = 64
     clock: Callable[[], float] = monotonic
     abandoned: int = 0
-    _calls: "queue.SimpleQueue[_Call | None]" = field(default_factory=queue.SimpleQueue)
-    _running: set[_Call] = field(default_factory=set)
-    _finished: deque[_Call] = field(default_factory=deque)
+    _calls: "queue.SimpleQueue[_ThreadJob | None]" = field(default_factory=queue.SimpleQueue)
+    _running: set[_ThreadJob] = field(default_factory=set)
+    _finished: deque[_ThreadJob] = field(default_factory=deque)
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     _waking: bool = False
     _watch: asyncio.TimerHandle | None = None
@@ -271,7 +271,7 @@ class CallPool:
                 f"{self.abandoned} calls hang in their threads and cannot be ended.",
                 fix="Give the SUT's client a time-out of its own, shorter than --timeout.",
             )
-        call = _Call(function, argument, contextvars.copy_context(), self._loop.create_future(), seconds)
+        call = _ThreadJob(function, argument, contextvars.copy_context(), self._loop.create_future(), seconds)
         self._outstanding += 1
         if self._outstanding > self._threads:
             self._threads += 1
@@ -322,7 +322,7 @@ class CallPool:
             if self._closed:
                 return
 
-    def _do(self, call: _Call) -> None:
+    def _do(self, call: _ThreadJob) -> None:
         call.started = self.clock()
         try:
             call.result = call.context.run(of_author, call.function, call.argument)
@@ -355,7 +355,7 @@ class CallPool:
                 self._abandon(call)
         self._watch = self._loop.call_later(period, self._check, period) if self._running else None
 
-    def _abandon(self, call: _Call) -> None:
+    def _abandon(self, call: _ThreadJob) -> None:
         call.abandoned = True
         self._running.discard(call)
         self.abandoned += 1

@@ -8,7 +8,7 @@ _MOST_STEPS = 4  # between the ends of an axis
 _UNICODE, _ASCII = tuple("│┼─├┤"), tuple(":+-[]")
 
 
-class Axis:
+class TextAxis:
     """An axis from the lowest to the highest value, both rounded outwards; 0 is on it.
 
     Args:

@@ -11,7 +11,7 @@ from modelgauge.reports.comparisons.difference_tables import (
     letters,
     ranks,
 )
-from modelgauge.reports.comparisons.interval_chart import Axis
+from modelgauge.reports.comparisons.interval_chart import TextAxis
 from modelgauge.reports.comparisons.words import VERDICTS, Unit, unit_of
 from modelgauge.reports.layout import Page, cells, counted, one_line
 
@@ -42,7 +42,7 @@ def add_differences(comparison: Comparison, page: Page, *, only_means: bool = Fa
 
 def _add_table(differences: DifferenceTable, page: Page) -> None:
     names, beside, lines = differences.names(), differences.numbers(), differences.lines
-    axis = Axis(differences.ends, _chart_width(names, beside, page), symbols=page.style.symbols)
+    axis = TextAxis(differences.ends, _chart_width(names, beside, page), symbols=page.style.symbols)
     drawings = [_drawing(one, differences.unit, axis, page) for one in lines]
     table = [*names, (axis.head(), drawings), *beside]
     left_out = _drop_what_has_no_room(table, axis.head(), page)
@@ -67,7 +67,7 @@ def _width(column: tuple[str, list[str]]) -> int:
     return max(_FOLDS.get(column[0], 0), *map(cells, (column[0], *column[1])))
 
 
-def _drawing(line: DifferenceLine, unit: Unit, axis: Axis, page: Page) -> str:
+def _drawing(line: DifferenceLine, unit: Unit, axis: TextAxis, page: Page) -> str:
     value = None if line.difference is None else unit.scale * line.difference
     ends = line.interval
     scaled = None if ends is None else (unit.scale * ends[0], unit.scale * ends[1])

@@ -2,7 +2,7 @@
 
 Pairs take out what items have in common (some are harder for everyone), so that they tell far smaller
 differences than two separate intervals do (Miller 2024, "Adding Error Bars to Evals",
-https://arxiv.org/abs/2411.00640, on paired analysis). Differences are the candidate's value less the baseline's,
+https://arxiv.org/abs/2411.00640, on paired analysis). PairedDifferences are the candidate's value less the baseline's,
 everywhere. Rendering a comparison is not done here.
 """
 
@@ -34,7 +34,7 @@ _NOISE = 1e-14
 """Differences whose spread is this share of the values are equal: 0.3 - 0.2 and 0.2 - 0.1 differ by rounding."""
 
 
-class Differences(NamedTuple):
+class PairedDifferences(NamedTuple):
     """Paired differences, made ready for intervals and tests.
 
     Args:
@@ -164,7 +164,7 @@ def differences_of(
     after: "NDArray[np.float64]",
     clusters: "Labels | None",
     declared: Interval | None,
-) -> Differences:
+) -> PairedDifferences:
     """The paired differences of aligned values; arguments as for `paired_difference`."""
     codes = joined_clusters(clusters)
     error = mean_error(after - before, codes)
@@ -178,7 +178,7 @@ def differences_of(
         share = n / len(before)  # 1, or what makes each cluster count once
         counts = float((before > after).sum()) * share, float((before < after).sum()) * share, n
     low, high = (0.0, 1.0) if binary else declared or (-math.inf, math.inf)
-    return Differences(error, codes, counts, high - low)
+    return PairedDifferences(error, codes, counts, high - low)
 
 
 def correlation(first: "ArrayLike", second: "ArrayLike") -> float | None:

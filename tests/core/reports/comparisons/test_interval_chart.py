@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.reports.comparisons.interval_chart import Axis
+from modelgauge.reports.comparisons.interval_chart import TextAxis
 
 
 @pytest.mark.parametrize(
@@ -19,19 +19,19 @@ from modelgauge.reports.comparisons.interval_chart import Axis
     ],
 )
 def test_the_axis_holds_all_intervals_and_0(values, head, drawing):
-    axis = Axis(values, 21, symbols=True)
+    axis = TextAxis(values, 21, symbols=True)
     assert axis.head() == head
     assert axis.drawn(sum(values) / 2, tuple(values), "x") == drawing
 
 
 def test_without_unicode_all_is_ascii():
-    axis = Axis([-2, 6], 21, symbols=False)
+    axis = TextAxis([-2, 6], 21, symbols=False)
     assert axis.drawn(3, (-2, 6), "x") == "[----+------x-------]"
     assert axis.drawn(None, None, "x") == "     :               "
 
 
 def test_a_value_alone_and_none():
-    axis = Axis([-1, 1], 11, symbols=True)
+    axis = TextAxis([-1, 1], 11, symbols=True)
     assert axis.drawn(1, None, "x") == "     │    x"
     assert axis.drawn(None, None, "x") == "     │     "
 
@@ -42,7 +42,7 @@ def test_a_value_alone_and_none():
     st.booleans(),
 )
 def test_every_drawing_is_as_wide_as_the_axis(values, width, symbols):
-    axis = Axis(values, width, symbols=symbols)
+    axis = TextAxis(values, width, symbols=symbols)
     ends = sorted(one for one in values if math.isfinite(one))
     interval = (ends[0], ends[-1]) if ends else None
     assert len(axis.drawn(ends[0] if ends else None, interval, "x")) == width
