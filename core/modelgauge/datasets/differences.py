@@ -4,12 +4,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from modelgauge.data.json_values import canonical_json
 from modelgauge.data.records import DatasetReference
-from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase
+from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.datasets.dataset import EvaluationDataset, reference_to
 from modelgauge.datasets.rows import Member, row_of
+from modelgauge.datasets.versioned import PULLED
+from modelgauge.datasets.versions import Version
 from modelgauge.metrics.judged_cases import turns_asked
 from modelgauge.reports.layout import counted
 
@@ -178,6 +181,50 @@ def _beginnings(member: Member) -> Iterable[str]:
     if not isinstance(member, ConversationalTestCase):
         return (_beginning(member),)
     return (_identity(member, number) for number in range(len(member.turns), -1, -1))
+
+
+class SavedGoldens:
+    """Finds the saved versions whose goldens ask what a case asks, among the data sets that this process has pulled."""
+
+    def __init__(self) -> None:
+        self._read: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
+
+    def versions_of(self, case: Member) -> list[DatasetReference]:
+        """The versions, each with a number; none where the case asks something of its own.
+
+        Args:
+            case: a test case, or a golden.
+        """
+        asked = set(_asked_first(case))
+        found = map(self._known, tuple(PULLED))
+        return [
+            one.reference for one in found if one.reference.version and not one.questions.isdisjoint(asked)
+        ]
+
+    def _known(self, dataset: Any) -> "_Known":
+        _, version = dataset.pulled
+        read = self._read.get(dataset)
+        if read is None or read.version is not version:
+            questions = frozenset(map(_question, dataset.goldens or dataset.test_cases))
+            read = self._read[dataset] = _Known(version, reference_to(dataset), questions)
+        return read
+
+
+class _Known(NamedTuple):
+    """A data set as it was when the first case was looked for in it."""
+
+    version: Version
+    reference: DatasetReference
+    questions: frozenset[str]
+
+
+def _question(golden: Member) -> str:
+    """What a golden asks, whatever is known of a good answer."""
+    return golden.input if isinstance(golden, Golden | LLMTestCase) else _beginning(golden)
+
+
+def _asked_first(member: Member) -> Iterable[str]:
+    return (member.input,) if isinstance(member, Golden | LLMTestCase) else _beginnings(member)
 
 
 def _identity(member: Member, turns: int) -> str:

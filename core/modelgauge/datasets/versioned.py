@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from weakref import WeakSet
 
 from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import load_settings
@@ -16,6 +17,9 @@ from modelgauge.interfaces.arguments import explains_arguments
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+PULLED: WeakSet[Any] = WeakSet()
+"""The data sets of this process that were pulled or pushed, so that a session of pytest knows what its cases are of."""
 
 
 class _OnClassToo(Generic[P, R]):
@@ -64,6 +68,7 @@ class Versioned:
         self.goldens, self.test_cases = [], []  # both, so that the other kind fits
         self.goldens, self.test_cases = goldens, test_cases
         self.name, self.pulled = alias, (alias, found)
+        PULLED.add(self)
         return self
 
     @explains_arguments
@@ -110,6 +115,7 @@ class Versioned:
         )
         saved = store_of(data_dir).add(alias, rows, made)
         self.pulled = (alias, saved)
+        PULLED.add(self)
         return saved
 
 

@@ -26,6 +26,7 @@ from modelgauge.data.prompts import TextPrompt
 from modelgauge.data.records import TestRecord
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.datasets.dataset_test import prompt_of
+from modelgauge.datasets.differences import SavedGoldens
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record
 from modelgauge.engine.bookkeeping.tally import Tally
 from modelgauge.engine.description import annotators_of
@@ -161,6 +162,7 @@ class Session:
         self._tally, self._seconds = Tally(), 0.0
         self._loop: SessionLoop | None = None
         self._runners: dict[tuple[Any, ...], tuple[Runner, Resolver]] = {}
+        self._saved_goldens = SavedGoldens()
         self._logged_once: set[bytes] = set()
 
     @property
@@ -235,6 +237,8 @@ class Session:
         (item,) = test.make_test_items({})
         self._say("made", {**annotators_of(work), **runner.facts(resolver)})
         self._say("hyperparameters", logged_hyperparameters())
+        for version in self._saved_goldens.versions_of(test.answered[0].case):
+            self._say("data_set", version.model_dump())
         judging = Job(
             work=work,
             item=item.replaced(id=begun.item_id),

@@ -77,6 +77,7 @@ class Cases:
         listed: the cases.
         manifests: what judged them, and what it was made of.
         hyperparameters: that were logged.
+        data_sets: the saved versions whose goldens the cases are of: name, digest and version of each.
         used: by all calls.
         secrets: descriptions of those that were looked up.
     """
@@ -84,6 +85,7 @@ class Cases:
     listed: list[SessionCase]
     manifests: list[dict[str, Any]]
     hyperparameters: dict[str, Any]
+    data_sets: list[dict[str, Any]]
     used: Totals
     secrets: list[dict[str, Any]]
 
@@ -96,7 +98,7 @@ class Cases:
             items: of their journals.
         """
         cases: dict[int, SessionCase] = {}
-        manifests, secrets = list[dict[str, Any]](), list[dict[str, Any]]()
+        manifests, secrets, data_sets = (list[dict[str, Any]]() for _ in range(3))
         hyperparameters: dict[str, Any] = {}
         used: dict[int, Any] = {}  # of each process, what it said last
         for event in events:
@@ -107,6 +109,8 @@ class Cases:
                     manifests.append(made)
                 case {"hyperparameters": logged}:
                     hyperparameters.update(logged)
+                case {"data_set": reference} if reference not in data_sets:
+                    data_sets.append(reference)
                 case {"secret": secret}:
                     secrets.append(secret)
                 case _:
@@ -118,7 +122,8 @@ class Cases:
             if one.item is None:
                 one.notes.append(f"{one.test}: {_UNJUDGED}")
         in_order = [cases[index] for index in sorted(cases)]
-        return cls(in_order, manifests, hyperparameters, _sum(map(Totals.load, used.values())), secrets)
+        total = _sum(map(Totals.load, used.values()))
+        return cls(in_order, manifests, hyperparameters, data_sets, total, secrets)
 
     @property
     def notes(self) -> list[str]:
@@ -155,7 +160,7 @@ class Cases:
                 yield renamed(item, index, item_id)
 
     def manifest(self) -> dict[str, Any]:
-        """What judged the cases and what it was made of, as manifests say it.
+        """What judged the cases, what it was made of, and which saved goldens they are of, as manifests say it.
 
         Metrics that share a name and differ (in their threshold, say, or their judges) are numbered.
         """
@@ -175,7 +180,13 @@ class Cases:
                     judges.update({} if asked is None else {key: asked})
         versions = {name: version for one in self.manifests for name, version in one["plugins"].items()}
         inputs = _union(one["inputs"] for one in self.manifests)
-        return {"annotators": annotators, "judges": judges, "inputs": inputs, "plugins": versions}
+        return {
+            "annotators": annotators,
+            "judges": judges,
+            "inputs": inputs,
+            "plugins": versions,
+            "data_sets": self.data_sets,
+        }
 
     def counts(self, items: Iterable[ItemRecord]) -> Counts:
         """What became of all cases, those that were not judged too, and their calls.

@@ -136,12 +136,20 @@ def test_a_failing_item_becomes_a_golden_and_runs_and_versions_lead_to_each_othe
         pass
     page.get_by_role("link", name="app,").click()
     assert run in page.url
-    page.get_by_role("link", name="data set, version 1").click()
-    assert page.url.endswith("/datasets/greetings?version=1")
+    page.get_by_role("link", name="greetings, version 1").click()
+    (answered,) = page.locator("tbody tr").all()
+    assert [one in answered.inner_text() for one in ("hi", "expected_output: hello", "no hi")] == [True] * 3
+    answered.get_by_role("link", name="app,").click()
+    assert page.url == f"{workbench.address}/runs/{run}/items/1"
+    page.get_by_role("link", name="greetings, version 1").click()
+    assert page.locator("tr.chosen th").inner_text() == "1"
+    page.get_by_role("link", name="← the table").click()
+    assert "Version 1 ran in app," in page.locator("#ran").inner_text()
     page.goto(f"{workbench.address}/runs/{run}/items/1")
+    assert page.get_by_label("Add it to the data set").input_value() == "greetings"
     page.get_by_label("Add it to the data set").fill("failures")
     page.get_by_role("button", name="Open it there").click()
-    page.get_by_role("alert").filter(has_text="The item is in the last row").wait_for()
+    page.get_by_role("alert").filter(has_text="The item is in row 1").wait_for()
     save(page)
     (golden,) = pulled(data_dir, "failures").goldens
     assert (golden.input, golden.expected_output, golden.actual_output) == ("hi", "hello", "no hi")

@@ -14,6 +14,7 @@ from modelgauge.data.results import Threshold
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.totals import read_totals
 from modelgauge.errors import RecordError
+from modelgauge.evals import EvaluationDataset, Golden
 from modelgauge.evals.pytest_plugin import VARIABLE
 from modelgauge.runs.items import JournalItems
 from modelgauge.runs.ratings import Rating, RatingsFile, digests_of, first_answer
@@ -33,6 +34,34 @@ def test_all_cases_of_a_session_end_in_one_run_record(session, project):
     check_record(record, output)
     assert record.test_uid == "pytest"
     assert VARIABLE not in os.environ or json.loads(os.environ[VARIABLE])["cwd"] != str(project)
+
+
+OF_SAVED_GOLDENS = """
+import pytest
+from modelgauge.evals import EvaluationDataset, LLMTestCase, assert_test
+from modelgauge.metrics import ExactMatchMetric
+
+goldens = EvaluationDataset.pull("sums").goldens
+EDITED = EvaluationDataset.pull("edited")
+EDITED.goldens[0].input = "own"
+
+@pytest.mark.parametrize("golden", goldens)
+def test_sums(golden):
+    assert_test(golden.to_test_case(actual_output="4"), [ExactMatchMetric()])
+
+def test_another():
+    assert_test(LLMTestCase("own", "a", "a"), [ExactMatchMetric()])
+"""
+
+
+def test_the_manifest_names_the_saved_versions_that_cases_are_of(session, here):
+    saved = EvaluationDataset([Golden(one, expected_output="4") for one in ("2+2", "3+1")]).push("sums")
+    EvaluationDataset([Golden("edited since")]).push("edited")
+    (here / "test_app.py").write_text(OF_SAVED_GOLDENS, encoding="utf-8")
+    assert session()[0] == 0
+    (record,) = records(here)
+    manifest = RunFolder(here / "run_data" / "runs" / record.run_id).read_manifest()
+    assert manifest["data_sets"] == [{"name": "sums", "digest": saved.content_hash, "version": 1}]
 
 
 def test_the_plugin_imports_the_standard_library_alone():

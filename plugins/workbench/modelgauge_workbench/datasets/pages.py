@@ -15,6 +15,7 @@ from modelgauge.datasets.differences import differences
 from modelgauge.datasets.versioned import restored
 from modelgauge.datasets.versions import check_alias
 from modelgauge.errors import ModelGaugeError, UsageError
+from modelgauge_workbench.datasets.cases import runs_of_versions, show_cases
 from modelgauge_workbench.datasets.table import (
     as_json,
     check_json,
@@ -27,15 +28,11 @@ from modelgauge_workbench.datasets.table import (
     versions_json,
 )
 from modelgauge_workbench.rendering import page
-from modelgauge_workbench.runs.listing import shown_run
 from modelgauge_workbench.safety import form_of
 from modelgauge_workbench.workbench import workbench_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-
-_FIRST = 100  # rows that are shown without JavaScript
-_MOST_RUNS = 500
 
 
 def _list_datasets(request: Request) -> Response:
@@ -62,18 +59,19 @@ def _show_table(request: Request) -> Response:
     """Answer with the table of a data set; its rows are asked for by the script."""
     store, alias = store_of(request), check_alias(request.path_params["alias"])
     there = store.versions(alias)
-    version, rows = store.rows(alias, number_of(request)) if there else (None, [])
     latest = there[-1] if there else None
+    asked = number_of(request)
+    if latest and asked not in (None, latest.number):
+        return RedirectResponse(f"{_address(alias)}/cases?version={asked}", 303)
+    runs = runs_of_versions(workbench_of(request), alias, there[-1:]) if latest else {}
     return page(
         request,
         "datasets/table.html.j2",
         title=alias,
         alias=alias,
         address=_address(alias),
-        version=version,
-        latest=latest,
-        old=version != latest,
-        rows=[json.dumps(row, ensure_ascii=False) for row in rows[:_FIRST]],
+        version=latest,
+        runs=runs.get(latest.number, []) if latest else [],
         types=FILE_TYPES,
     )
 
@@ -82,17 +80,7 @@ def _show_versions(request: Request) -> Response:
     """Answer with the versions of a data set, and the runs that were made with each."""
     store, alias = store_of(request), check_alias(request.path_params["alias"])
     store.version(alias)
-    with workbench_of(request).index.reading() as db:
-        query = "SELECT * FROM runs WHERE json_extract(dataset, '$.name') = ? ORDER BY began DESC LIMIT ?"
-        runs = db.execute(query, [alias, _MOST_RUNS]).fetchall()
-    of: dict[int, list[dict[str, Any]]] = {}
     there = store.versions(alias)
-    for run in runs:
-        reference = json.loads(run["dataset"]) or {}
-        same = [one for one in there if one.content_hash == reference.get("digest")]
-        exact = [one for one in same if one.number == reference.get("version")] or same[-1:]
-        if exact:
-            of.setdefault(exact[0].number, []).append(shown_run(run))
     return page(
         request,
         "datasets/versions.html.j2",
@@ -100,7 +88,7 @@ def _show_versions(request: Request) -> Response:
         alias=alias,
         address=_address(alias),
         versions=there[::-1],
-        runs=of,
+        runs=runs_of_versions(workbench_of(request), alias, there),
     )
 
 
@@ -154,6 +142,7 @@ routes = [
     Route("/datasets-open", _open),
     Route("/datasets-golden/{run}/{number:int}", as_json(golden_json)),
     Route("/datasets/{alias}", _show_table),
+    Route("/datasets/{alias}/cases", show_cases),
     Route("/datasets/{alias}/versions", _show_versions),
     Route("/datasets/{alias}/differences", _show_differences),
     Route("/datasets/{alias}/restore", _restore, methods=["POST"]),

@@ -33,6 +33,8 @@ _ABOUT = {"invocation_id", "run_timestamp", "test_uid", "sut_uid", "sut_label", 
 _STYLE = Style(width=100)
 _MOST_SEARCHED = 20_000  # characters of each text of an item
 GOING_ON = "running"
+RECORDED = "recorded answers"
+"""What stands for the SUT of runs in which nobody was asked: of `evaluate`, and of sessions of pytest."""
 
 
 class ItemRow(NamedTuple):
@@ -76,7 +78,10 @@ def run_columns(run: Path) -> dict[str, Any]:
     with _kept(problems):
         state, record = state_of(folder)
     with _kept(problems):
-        about = folder.read_manifest() if record is None else record.model_dump(include=_ABOUT)
+        if record is None or record.sut_uid == GIVEN:  # the record of a session names no data sets
+            about = folder.read_manifest()
+        else:
+            about = record.model_dump(include=_ABOUT)
         outcome |= _so_far(folder) if record is None else _outcome(record)
     state = "damaged" if problems else state
     with _kept(problems):
@@ -106,13 +111,15 @@ def _kept(problems: list[str]) -> Iterator[None]:
 
 def _identity(folder: RunFolder, about: dict[str, Any]) -> dict[str, str]:
     """Which run it is, by its record or else its manifest: they say it alike."""
+    pulled = about.get("data_sets")  # of a session of pytest
+    datasets = [about.get("dataset"), *(pulled if isinstance(pulled, list) else ())]
     sut = str(about.get("sut_label") or about.get("sut_uid") or "?")
     return {
         "invocation": str(about.get("invocation_id") or ""),
         "began": _began(about.get("run_timestamp"), folder.path).isoformat(timespec="microseconds"),
         "test": str(about.get("test_uid") or "?"),
-        "sut": "recorded answers" if sut == GIVEN else sut,
-        "dataset": json.dumps(about.get("dataset")),
+        "sut": RECORDED if sut == GIVEN else sut,
+        "datasets": json.dumps([one for one in datasets if isinstance(one, dict)]),
     }
 
 

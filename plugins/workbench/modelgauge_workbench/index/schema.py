@@ -1,6 +1,6 @@
 """The tables of the index. A file of another version, or a broken one, is made again."""
 
-VERSION = 1
+VERSION = 2
 
 TABLES = """
 CREATE TABLE about (folders TEXT NOT NULL);
@@ -16,7 +16,7 @@ CREATE TABLE runs (
     began TEXT NOT NULL,
     test TEXT NOT NULL,
     sut TEXT NOT NULL,                    -- its label or uid
-    dataset TEXT NOT NULL,                -- JSON: name and digest; or null
+    datasets TEXT NOT NULL,               -- JSON: name, digest and version of each that its items are of
     state TEXT NOT NULL,
     problem TEXT NOT NULL,                -- why it cannot be read, or why it ended early
     headline TEXT NOT NULL,

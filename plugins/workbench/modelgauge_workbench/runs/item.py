@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 
 from modelgauge.config.redaction import redacted_json
 from modelgauge.data.figures import figure
+from modelgauge.datasets.versions import VersionsFolder
 from modelgauge.engine.run_files.folder import JOURNAL
 from modelgauge.files.regular import opened
 from modelgauge_workbench.index.item_queries import item_of, neighbours, same_item, wanted_items
@@ -17,7 +18,7 @@ from modelgauge_workbench.index.rows import GOING_ON
 from modelgauge_workbench.index.scan import run_path
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.runs.listing import shown_run
-from modelgauge_workbench.runs.run import run_row, running_summary
+from modelgauge_workbench.runs.run import run_row, running_summary, saved_versions
 from modelgauge_workbench.runs.summary import summary_of
 from modelgauge_workbench.workbench import workbench_of
 
@@ -55,6 +56,8 @@ def show_item(request: Request) -> Response:
         title=f"Item {place + 1} of {summary.title}",
         run=shown_run(row),
         run_title=summary.title,
+        datasets=saved_versions(row),
+        aliases=VersionsFolder(workbench.data_dir).aliases(),
         item=item,
         number=place + 1,
         back=f"{run}{query}#items",

@@ -12,7 +12,7 @@ from modelgauge.engine.run_files.folder import MANIFEST
 from modelgauge.runs.trash import TRASH
 from modelgauge_workbench.index.item_queries import search_items
 from modelgauge_workbench.index.queries import PAGE, SORTS, find_runs, options, page_of
-from modelgauge_workbench.index.rows import run_columns
+from modelgauge_workbench.index.rows import RECORDED, run_columns
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.workbench import workbench_of
 
@@ -110,6 +110,8 @@ def shown_run(row: sqlite3.Row) -> dict[str, Any]:
     return {
         **dict(row),
         "when": _when(row["began"]),
+        "is_given": row["sut"] == RECORDED,
+        "answered_by": row["test"] if row["sut"] == RECORDED else row["sut"],
         "tags": json.loads(row["tags"]),
         "scored_of_all": "" if row["scored"] is None else f"{row['scored']:,}/{row['items']:,}",
         "took": " · ".join(

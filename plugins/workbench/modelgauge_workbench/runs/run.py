@@ -73,7 +73,7 @@ def show_run(request: Request) -> Response:
         has_earlier=before is not None,
         title=summary.title,
         run=shown_run(row),
-        dataset=_saved_version(row),
+        datasets=saved_versions(row),
         notes=notes,
         summary=summary,
         progress=progress_of(workbench, row) if going_on else None,
@@ -81,10 +81,13 @@ def show_run(request: Request) -> Response:
     )
 
 
-def _saved_version(row: sqlite3.Row) -> dict[str, Any] | None:
-    """The data set of a run and its version, where it was saved under that name."""
-    found = json.loads(row["dataset"])
-    return found if isinstance(found, dict) and isinstance(found.get("version"), int) else None
+def saved_versions(row: sqlite3.Row) -> list[dict[str, Any]]:
+    """The data sets that the items of a run are of, and their versions, where they were saved under these names.
+
+    Args:
+        row: of the run in the index.
+    """
+    return [one for one in json.loads(row["datasets"]) if isinstance(one.get("version"), int)]
 
 
 def running_summary(workbench: Workbench, row: sqlite3.Row) -> Summary:

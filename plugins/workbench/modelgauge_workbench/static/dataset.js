@@ -1,6 +1,6 @@
 // The table of a data set: cells by keyboard, pages of rows, and what is said to the server.
 
-import { Rows, MARK, columnOf, copy, textOf, typed, valueOf, OF_CUSTOM } from "./dataset_rows.js";
+import { Rows, MARK, columnOf, copy, same, textOf, typed, valueOf, OF_CUSTOM } from "./dataset_rows.js";
 import { editTurns, showConflicts, showImport } from "./dataset_forms.js";
 
 const root = document.getElementById("dataset"), address = root.dataset.address, readOnly = Boolean(root.dataset.readOnly);
@@ -72,7 +72,7 @@ function rowOf(one, line, columns, places, doubles) {
   const label = head.appendChild(made("label", ` ${places.get(one.key)}`)), box = Object.assign(made("input"), { type: "checkbox", checked: chosen.has(one.key) });
   label.prepend(box);
   box.onchange = () => (box.checked ? chosen.add(one.key) : chosen.delete(one.key));
-  for (const note of [one.row[MARK] && "test case", doubles.get(one.key), problems.get(one.key)]) if (note) head.append(made("small", note, note === "test case" ? "" : "bad"));
+  for (const note of [(one.row[MARK] || one.row.actual_output) && "test case", doubles.get(one.key), problems.get(one.key)]) if (note) head.append(made("small", note, note === "test case" ? "" : "bad"));
   columns.forEach((column, place) => {
     const cell = row.appendChild(made("td")), value = valueOf(one.row, column);
     const text = column === "turns" ? (value ?? []).map((turn) => `${turn.role}: ${turn.content}`).join("\n") : textOf(value);
@@ -194,7 +194,7 @@ const actions = {
   save: () => void save(),
   import: () => void importFile(),
 };
-for (const [name, act] of Object.entries(actions)) named(name)?.addEventListener("click", () => (act(), show()));
+for (const [name, act] of Object.entries(actions)) named(name)?.addEventListener("click", () => (act(), show(table.contains(document.activeElement))));
 for (const name of ["filter", "flagged"]) named(name).addEventListener("input", () => ((at.page = 0), show()));
 addEventListener("beforeunload", (event) => rows.changed && event.preventDefault());
 
@@ -203,6 +203,17 @@ function addRows(added) {
   Object.assign(at, { sort: "", page: Math.floor((rows.list.length - 1) / PAGE), row: (rows.list.length - 1) % PAGE, column: 0 });
   named("filter").value = "";
   show(true);
+}
+
+// The number of the row: of the golden that asks the same, which takes over the answer, or of a new one.
+function addItem(item) {
+  const asks = ({ row }) => !row[MARK] && ["input", "scenario", "turns"].every((name) => same(row[name], item[name]));
+  const known = rows.list.find(asks);
+  if (!known) return addRows([item]), rows.list.length;
+  const metadata = { ...known.row.additional_metadata, ...item.additional_metadata };
+  rows.map(new Set([known.key]), (row) => ({ ...item, ...row, actual_output: item.actual_output, additional_metadata: metadata }));
+  Object.assign(at, { page: Math.floor(rows.list.indexOf(rows.list.find(asks)) / PAGE), row: rows.list.findIndex(asks) % PAGE, column: 0 });
+  return rows.list.findIndex(asks) + 1;
 }
 
 async function importFile() {
@@ -226,6 +237,9 @@ async function save() {
     chosen = new Set();
     named("message").value = "";
     document.getElementById("saved").hidden = false;
+    localStorage.setItem("author", sent.author);
+    const answer = await fetch(location.pathname);
+    document.getElementById("ran").replaceWith(new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("ran"));
     root.closest("main").querySelector(".when").textContent = `version ${parent}`;
     say(`Saved as version ${parent}.`);
   } else if (said.conflicts) {
@@ -248,9 +262,10 @@ const begun = parent === null ? [] : (await ask(`${address}/rows.json?version=${
 rows = new Rows(begun);
 root.hidden = false;
 const add = new URLSearchParams(location.search).get("add");
+if (!readOnly) named("author").value = localStorage.getItem("author") ?? "";
 if (add && !readOnly) {
   const { status, said } = await ask(`/datasets-golden/${add}`);
-  if (status === 200) addRows([said.row]), say("The item is in the last row, with its answer as actual_output. Write what was expected, and save.");
+  if (status === 200) say(`The item is in row ${addItem(said.row)}, with its answer as actual_output. Write what was expected, and save.`);
   else say(`${said.problem} ${said.fix}`);
 }
 show();

@@ -1,0 +1,153 @@
+"""Test cases: the goldens of a saved version, and what runs answered to each. Nothing here can be changed any more."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from modelgauge.datasets.versions import check_alias
+from modelgauge.reports.pages.item_data import SNIPPET
+from modelgauge_workbench.datasets.table import number_of, store_of
+from modelgauge_workbench.index.item_queries import item_of
+from modelgauge_workbench.index.queries import page_of, run_of
+from modelgauge_workbench.rendering import page
+from modelgauge_workbench.runs.listing import shown_run
+from modelgauge_workbench.workbench import workbench_of
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping, Sequence
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from modelgauge.datasets.versions import Row, Version
+    from modelgauge_workbench.workbench import Workbench
+
+_PAGE = 50
+_MOST_RUNS = 500  # of a data set
+_MOST_ANSWERED = 8  # runs whose answers stand beside each golden
+_SAID_FIRST = ("input", "scenario", "turns")
+
+
+def show_cases(request: Request) -> Response:
+    """Answer with the goldens of a version and what runs answered to them; `run` and `item` choose the page of one."""
+    workbench, store = workbench_of(request), store_of(request)
+    alias = check_alias(request.path_params["alias"])
+    version, rows = store.rows(alias, number_of(request))
+    versions = store.versions(alias)
+    runs = runs_of_versions(workbench, alias, versions).get(version.number, [])
+    questions = [_question(row) for row in rows]
+    chosen = _row_of_item(workbench, request.query_params, questions)
+    number = page_of(request.query_params) if chosen is None else chosen // _PAGE + 1
+    first = (number - 1) * _PAGE
+    answers = _answers(workbench, runs[:_MOST_ANSWERED], questions[first : first + _PAGE], first)
+    return page(
+        request,
+        "datasets/cases.html.j2",
+        title=f"{alias}, version {version.number}",
+        alias=alias,
+        address=f"/datasets/{quote(alias, safe='')}",
+        version=version,
+        latest=versions[-1],
+        runs=runs,
+        chosen=chosen,
+        cases=[
+            _shown_case(first + place, row, found)
+            for place, (row, found) in enumerate(zip(rows[first : first + _PAGE], answers, strict=True))
+        ],
+        most_answered=_MOST_ANSWERED,
+        number=number,
+        pages=max(1, -(-len(rows) // _PAGE)),
+    )
+
+
+def runs_of_versions(
+    workbench: Workbench, alias: str, versions: Sequence[Version]
+) -> dict[int, list[dict[str, Any]]]:
+    """The runs of each version of a data set, the latest first, by its number.
+
+    Args:
+        workbench: has the runs.
+        alias: of the data set.
+        versions: of it.
+    """
+    query = (
+        "SELECT * FROM runs WHERE instr(datasets, ?) AND EXISTS (SELECT 1 FROM json_each(datasets) "
+        "WHERE json_extract(value, '$.name') = ?) ORDER BY began DESC LIMIT ?"
+    )
+    with workbench.index.reading() as db:
+        runs = db.execute(query, [json.dumps(alias), alias, _MOST_RUNS]).fetchall()
+    found: dict[int, list[dict[str, Any]]] = {}
+    for run in runs:
+        numbers = {
+            _number_of(one, versions) for one in json.loads(run["datasets"]) if one.get("name") == alias
+        }
+        for number in numbers - {None}:
+            found.setdefault(number, []).append(shown_run(run))
+    return found
+
+
+def _number_of(reference: Mapping[str, Any], versions: Sequence[Version]) -> Any:
+    """The version that a run names, or the latest one that has what it names; None where another folder has it."""
+    same = [one.number for one in versions if one.content_hash == reference.get("digest")]
+    return reference["version"] if reference.get("version") in same else same[-1] if same else None
+
+
+def _question(row: Row) -> str:
+    """What is asked in a row, as the index has it of items: its input, or what the user says last."""
+    said = [turn["content"] for turn in row.get("turns") or () if turn["role"] == "user"]
+    return str(row.get("input") or next(reversed(said), ""))[:SNIPPET]
+
+
+def _row_of_item(workbench: Workbench, asked: Mapping[str, str], questions: Sequence[str]) -> int | None:
+    """The place of the row that an item of a run is of."""
+    number = asked.get("item", "")
+    with workbench.index.reading() as db:
+        run = run_of(db, asked.get("run", ""))
+        item = item_of(db, run["number"], int(number) - 1) if run and number.isdecimal() else None
+    if item is None:
+        return None
+    same = [place for place, one in enumerate(questions) if one == item["question"]]
+    return item["place"] if item["place"] in same else next(iter(same), None)
+
+
+def _answers(
+    workbench: Workbench, runs: Sequence[Mapping[str, Any]], questions: Sequence[str], first: int
+) -> list[list[dict[str, Any]]]:
+    """What runs answered to each question: of those that ask the same, the one at its own place in the run."""
+    found: list[list[dict[str, Any]]] = [[] for _ in questions]
+    marks = ", ".join("?" * len(questions))
+    query = f"SELECT * FROM items WHERE run = ? AND question IN ({marks}) ORDER BY place"  # noqa: S608  marks only
+    with workbench.index.reading() as db:
+        for run in runs:
+            by_question: dict[str, list[sqlite3.Row]] = {}
+            for item in db.execute(query, [run["number"], *questions]):
+                by_question.setdefault(item["question"], []).append(item)
+            for place, question in enumerate(questions):
+                same = by_question.get(question, []) if question else []
+                own = [one for one in same if one["place"] == first + place]
+                found[place] += [_shown_answer(run, one) for one in own or same]
+    return found
+
+
+def _shown_answer(run: Mapping[str, Any], item: sqlite3.Row) -> dict[str, Any]:
+    return {
+        "address": f"/runs/{quote(run['key'], safe='')}/items/{item['place'] + 1}",
+        "run": f"{run['answered_by']}, {run['when']}",
+        "answer": item["answer"],
+        "state": item["state"],
+    }
+
+
+def _shown_case(place: int, row: Row, answers: list[dict[str, Any]]) -> dict[str, Any]:
+    title = next((row[name] for name in _SAID_FIRST if row.get(name)), "")
+    fields = {name: value for name, value in row.items() if value is not title}
+    return {"place": place, "title": _text(title), "answers": answers} | {
+        "fields": {name: _text(value) for name, value in fields.items()}
+    }
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
