@@ -80,6 +80,30 @@ def test_runs_that_are_chosen_in_the_list_are_compared(visit, workbench, runs, c
     assert "is worse than" in page.locator(".verdict").first.inner_text()
 
 
+def test_keys_of_the_items_come_first_and_are_listed(visit, workbench, runs):
+    _, (first, second, *_) = runs
+    page = visit(workbench, f"/compare?runs={first}&runs={second}")
+    page.wait_for_selector("html[data-ready]")
+    page.evaluate(  # a table of the workbench, in which j would go on, too
+        """document.querySelector("main").insertAdjacentHTML("beforeend",
+        "<table class=rows><tbody><tr><th><a href='/'>one</a></th></tr></tbody></table>")"""
+    )
+    page.keyboard.press("j")
+    assert page.locator(".table tr.chosen").get_attribute("aria-rowindex") == "3"
+    assert page.evaluate("document.activeElement.tagName") == "BODY"
+    page.keyboard.press("Enter")
+    page.locator(".item h2").wait_for()
+    page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Keys of this page")
+    assert [one for one in keys.inner_text().split("\n") if "next, previous" in one] == ["next, previous"]
+    page.keyboard.press("j")
+    page.keyboard.press("Escape")
+    assert not keys.is_visible()
+    assert "2 of" in page.locator(".moves").inner_text()
+    page.keyboard.press("Escape")
+    page.locator(".table:visible").wait_for()
+
+
 def test_several_systems_with_hostile_names(visit, workbench, runs, check_looks):
     _, (first, second, third, _) = runs
     page = visit(workbench, f"/compare?runs={first}&runs={second}&runs={third}")
@@ -111,7 +135,7 @@ def test_runs_that_cannot_be_compared_say_why(visit, workbench, runs, serve, tmp
 
 
 def test_a_result_over_time_is_marked_where_the_data_changed(visit, workbench, runs, check_looks):
-    _, (*_, last) = runs
+    _, (first, *_, last) = runs
     listed(visit, workbench, 4)
     page = visit(workbench, "/trends?test=questions", width=320)
     rows = page.locator("section", has=page.get_by_role("heading", name="app")).locator("tbody tr")
@@ -125,6 +149,18 @@ def test_a_result_over_time_is_marked_where_the_data_changed(visit, workbench, r
     assert "result=passed" in page.url
     rows.nth(0).get_by_role("link").click()
     page.wait_for_url(f"**/runs/{last}")
+    page.go_back()
+    page.locator(".plot a").first.click()
+    page.wait_for_url(f"**/runs/{first}")
+    page.go_back()
+    for at in (0, 2):
+        page.locator(".plot a").nth(at).click(modifiers=["Shift"])
+    for _ in range(2):  # what is chosen twice is not
+        page.locator(".plot a").nth(1).dispatch_event("click", {"shiftKey": True})  # it may lie below another
+    assert page.locator(".plot a.chosen").count() == 2
+    page.keyboard.press("c")
+    page.wait_for_url(f"**/compare?runs={last}&runs={first}")
+    page.goto(f"{workbench.address}/runs/{last}")
     page.keyboard.press("t")
     page.wait_for_url("**/trends?test=questions")
 

@@ -179,7 +179,9 @@ def line(name: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
     return drawn.format(name, x1, y1, x2, y2)
 
 
-def svg(name: str, label: str, width: int, height: int, parts: Sequence[Markup]) -> Markup:
+def svg(
+    name: str, label: str, width: int, height: int, parts: Sequence[Markup], *, role: str = "img"
+) -> Markup:
     """A chart of its parts.
 
     Args:
@@ -188,6 +190,11 @@ def svg(name: str, label: str, width: int, height: int, parts: Sequence[Markup])
         width: pixels.
         height: pixels.
         parts: elements of SVG.
+        role: `group` where links are among the parts.
     """
-    start = Markup('<svg class="{}" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">')
-    return start.format(name, label, width, height, width, height) + Markup("").join(parts) + Markup("</svg>")
+    start = Markup('<svg class="{}" role="{}" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">')
+    return (
+        start.format(name, role, label, width, height, width, height)
+        + Markup("").join(parts)
+        + Markup("</svg>")
+    )

@@ -60,13 +60,14 @@ class Plot:
         places = " ".join(f"{self.across(x):.1f},{self.down(y):.1f}" for x, y in points)
         return Markup('<polyline class="{}" points="{}"/>').format(name, places)
 
-    def drawn(self, name: str, about: str, parts: Iterable[Markup]) -> Markup:
+    def drawn(self, name: str, about: str, parts: Iterable[Markup], *, role: str = "img") -> Markup:
         """The plot with its axes.
 
         Args:
             name: its class.
             about: what it shows, in words.
             parts: what stands in it.
+            role: as for `svg`.
         """
         bottom, left = self.height - _BELOW, _LEFT
         frame = [
@@ -84,7 +85,7 @@ class Plot:
             frame.append(text.format(left - 5, place + 4, "end", figure(round(tick, 12))))
         frame.append(text.format(self.width - _RIGHT, self.height - 4, "end", self.labels[0]))
         frame.append(text.format(2, 11, "start", self.labels[1]))
-        return svg(name, about, self.width, self.height, [*frame, *parts])
+        return svg(name, about, self.width, self.height, [*frame, *parts], role=role)
 
 
 def over_time(points: Sequence[tuple[float, float]], what: str) -> Markup:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from markupsafe import Markup
 
 from modelgauge.comparison.pairing.comparability import differences
 from modelgauge.data.estimates import Estimate
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from markupsafe import Markup
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -138,7 +140,10 @@ def _views(lines: dict[str, list[Point]]) -> list[dict[str, Any]]:
             "sut": sut,
             "plot": _plot(plot, sut, [(across(one), one) for one in of_sut]) if len(of_sut) > 1 else "",
             "ruler": axis_ruler(values),
-            "rows": [_row(one, values) for one in reversed(of_sut)],
+            "rows": [
+                _row(one) | {"chart": interval_bar(values, one.estimate.value, one.estimate.interval)}
+                for one in reversed(of_sut)
+            ],
         }
         for sut, of_sut in lines.items()
     ]
@@ -155,19 +160,30 @@ def _plot(plot: Plot, sut: str, points: Sequence[tuple[float, Point]]) -> Markup
             low, high = map(plot.down, one.estimate.interval)
             parts.append(line("bar", plot.across(x), low, plot.across(x), high))
     places = [(x, one.estimate.value) for x, one in points]
-    parts += [plot.path(places), *plot.dots(places, radius=3.5)]
+    parts.append(plot.path(places))
+    seen, pressed = plot.dots(places, radius=3.5), plot.dots(places, radius=10)
+    parts += [_link(one, [*dots]) for (_, one), *dots in zip(points, pressed, seen, strict=True)]
     first, last = (figure(one.estimate.value) for _, one in (points[0], points[-1]))
-    return plot.drawn("plot", f"{len(points)} runs of {sut} over time, from {first} to {last}", parts)
+    return plot.drawn(
+        "plot", f"{len(points)} runs of {sut} over time, from {first} to {last}", parts, role="group"
+    )
 
 
-def _row(point: Point, axis: Axis) -> dict[str, Any]:
+def _link(point: Point, parts: Sequence[Markup]) -> Markup:
+    """What leads to a run from its dot. By keyboard one goes there from the table below, in which all runs are."""
+    link = Markup('<a href="/runs/{}" data-run="{}" tabindex="-1" aria-label="{}"><title>{}</title>{}</a>')
+    row = _row(point)
+    about = f"{row['when']}: {row['value']}" + (f" ({row['interval']})" if row["interval"] else "")
+    return link.format(quote(point.key), point.key, about, about, Markup("").join(parts))
+
+
+def _row(point: Point) -> dict[str, Any]:
     one = point.estimate
     return {
         "key": point.key,
         "when": f"{point.when:%Y-%m-%d %H:%M}",
         "value": figure(one.value, uncertainty(one) or None),
         "interval": between(one.interval, uncertainty(one)) if one.interval else "",
-        "chart": interval_bar(axis, one.value, one.interval),
         "n": f"{one.n:,}",
         "changes": point.changes,
     }

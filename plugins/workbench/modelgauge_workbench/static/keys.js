@@ -2,6 +2,7 @@
 
 const FIELDS = /^(INPUT|SELECT|TEXTAREA)$/;
 const PRESSED = "a[href], button, summary, select, textarea, input:not([type=hidden])";
+const ROWS = ".rows tbody th a:first-of-type";
 const LETTERS = "asdfghjklqwertyuiopzxcvbnm";
 const NAMES = { ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Escape: "Esc" };
 
@@ -31,9 +32,13 @@ function showHelp() {
   const own = [...document.querySelectorAll("[data-key]")]
     .filter((one) => one.checkVisibility())
     .map((one) => [[one.dataset.key, one.dataset.keyToo].filter(Boolean), nameOf(one)]);
+  const listed = [...document.querySelectorAll(".items .help span")]
+    .filter((one) => one.closest(".items").checkVisibility())
+    .map((one) => [[...one.querySelectorAll("kbd")].map((key) => key.textContent), one.lastChild.textContent.trim()]);
+  if (!listed.length && document.querySelector(ROWS)) listed.push([["j", "k"], "next, previous row"]);
   const common = [[["."], "a letter beside everything that can be pressed"], [["Tab"], "the next thing that can be pressed"], [["Esc"], "leave a field, or close this list"]];
   const list = made("dl");
-  for (const [keys, name] of [...own, ...common]) {
+  for (const [keys, name] of [...own, ...listed, ...common]) {
     const row = list.appendChild(made("div")), term = row.appendChild(made("dt"));
     for (const key of keys) term.append(made("kbd", NAMES[key] ?? key), " ");
     row.append(made("dd", name));
@@ -97,7 +102,8 @@ addEventListener("pointerdown", hideHints, true);
 addEventListener(
   "keydown",
   (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || help.open || event.key === "Shift") return;
+    if (help.open) return void event.stopImmediatePropagation(); // Esc closes the list, and nothing behind it
+    if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Shift") return;
     if (!hints && (FIELDS.test(event.target.tagName) || !"?.".includes(event.key))) return;
     event.preventDefault();
     event.stopImmediatePropagation();

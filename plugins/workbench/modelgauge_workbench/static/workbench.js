@@ -11,7 +11,7 @@ function step(by) {
 }
 
 addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return; // the items of a report have keys, too
   if (isField(event.target)) {
     if (event.key === "Escape") event.target.blur();
     return;
