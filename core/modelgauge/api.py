@@ -36,7 +36,7 @@ from modelgauge.plugins.local_plugins import module_name
 from modelgauge.plugins.resolution import Resolver, SUTName, TestName
 from modelgauge.runs.naming import find_runs, is_file_of_records
 from modelgauge.runs.record_files import records_in
-from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.did_you_mean import known_names
 
 T = TypeVar("T")
 
@@ -366,10 +366,8 @@ def _listed(names: Any) -> list[Any]:
 def _options(data_dir: Path, redactor: Redactor, options: dict[str, Any]) -> RunOptions:
     for name in options:
         if name not in _KNOWN_OPTIONS:
-            raise InvalidOptionError(
-                f"There is no option '{name}'.",
-                fix=f"{did_you_mean(name, _KNOWN_OPTIONS)}The options are: {', '.join(_KNOWN_OPTIONS)}.",
-            )
+            fix = known_names(name, _KNOWN_OPTIONS, "The options are")
+            raise InvalidOptionError(f"There is no option '{name}'.", fix=fix)
     made = RunOptions(data_dir=data_dir, redactor=redactor, **options)
     check_exact(
         dict(made.hyperparameters), "hyperparameters"

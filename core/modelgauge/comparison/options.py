@@ -23,7 +23,7 @@ from modelgauge.config.options import (
     whole_number,
 )
 from modelgauge.errors import InvalidOptionError
-from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.did_you_mean import known_names
 
 ALLOWED = ("data", "targets", "reduction", "thresholds", "judge", "test")
 """In what runs may differ that makes their numbers incomparable, unless it is allowed."""
@@ -80,10 +80,8 @@ class CompareOptions:
         """
         for name in given:
             if name not in OPTIONS:
-                raise InvalidOptionError(
-                    f"There is no option '{name}'.",
-                    fix=f"{did_you_mean(name, OPTIONS)}The options are: {', '.join(OPTIONS)}.",
-                )
+                fix = known_names(name, OPTIONS, "The options are")
+                raise InvalidOptionError(f"There is no option '{name}'.", fix=fix)
         return cls(**given)
 
     def __post_init__(self) -> None:

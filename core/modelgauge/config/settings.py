@@ -19,7 +19,7 @@ from modelgauge.config.options import YES_NO
 from modelgauge.config.run_options import OPTIONS
 from modelgauge.errors import InvalidOptionError, SettingsError
 from modelgauge.files.regular import bytes_of, real_path
-from modelgauge.wording.did_you_mean import closest, did_you_mean
+from modelgauge.wording.did_you_mean import closest, known_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -329,10 +329,7 @@ def _from_file(
             written[key] = value
     for key, value in written.items():
         if key not in by_key:
-            raise SettingsError(
-                f"{file}: there is no setting {key!r}.",
-                fix=f"{did_you_mean(key, by_key)}Known: {', '.join(by_key)}.",
-            )
+            raise SettingsError(f"{file}: there is no setting {key!r}.", fix=known_names(key, by_key))
         yield by_key[key], value, Source(f"{file}, {key!r}", file.parent)
 
 
@@ -359,9 +356,7 @@ def _from_options(
 ) -> Iterator[tuple[SettingInfo, object, Source]]:
     for name, value in options.items():
         if name not in table:
-            raise InvalidOptionError(
-                f"There is no setting {name!r}.", fix=f"{did_you_mean(name, table)}Known: {', '.join(table)}."
-            )
+            raise InvalidOptionError(f"There is no setting {name!r}.", fix=known_names(name, table))
         if value is not None:
             yield table[name], value, Source(f"Option {name!r}", here)
 

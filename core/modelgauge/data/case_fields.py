@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from modelgauge.data.base import Frozen, Text, explain
 from modelgauge.data.responses import Own, OwnJsonObject, ToolCall
 from modelgauge.errors import InvalidDataError
-from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.did_you_mean import known_names
 from modelgauge.wording.phrases import quoted
 
 RUNTIME_FIELDS = ("actual_output", "retrieval_context", "tools_called", "token_cost", "completion_time")
@@ -213,10 +213,8 @@ class Editable(_Copied):
     def __setattr__(self, name: str, value: Any) -> None:
         fields = type(self).model_fields
         if name not in fields and not name.startswith("_"):
-            raise InvalidDataError(
-                f"{type(self).__name__} has no field '{name}'.",
-                fix=f"{did_you_mean(name, fields)}The fields are: {', '.join(fields)}.",
-            )
+            fix = known_names(name, fields, "The fields are")
+            raise InvalidDataError(f"{type(self).__name__} has no field '{name}'.", fix=fix)
         self._check_combination({**self.__dict__, name: value})
         try:
             super().__setattr__(name, value)

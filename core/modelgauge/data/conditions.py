@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from modelgauge.data.estimates import reaches
 from modelgauge.errors import InvalidOptionError
-from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.did_you_mean import known_names
 
 _FORM = re.compile(r"\s*(?P<name>\S|\S.*\S)\s*(?P<op><=|>=|==|!=|<|>)\s*(?P<number>[-+\w.]+)\s*", re.DOTALL)
 _EXAMPLE = 'Write a name, one of < <= > >= == != and a number, in quotes: "accuracy < 0.9".'
@@ -99,7 +99,5 @@ def check_known(name: str, known: Iterable[str], what: str, purpose: str) -> Non
     """
     names = list(dict.fromkeys(known))
     if name not in names:
-        raise InvalidOptionError(
-            f"There is no {name!r} {purpose}.",
-            fix=f"{did_you_mean(name, names)}The {what} are: {', '.join(names) or 'none'}.",
-        )
+        fix = known_names(name, names, f"The {what} are")
+        raise InvalidOptionError(f"There is no {name!r} {purpose}.", fix=fix)

@@ -15,7 +15,7 @@ from modelgauge.data.estimates import Estimate, reaches
 from modelgauge.data.figures import interval_text, value_text
 from modelgauge.data.json_values import finite_number
 from modelgauge.errors import InvalidDataError, MissingResultError
-from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.did_you_mean import known_names
 from modelgauge.wording.notebook import html_table
 from modelgauge.wording.phrases import a_thing
 
@@ -150,10 +150,9 @@ class Results(dict[str, Any]):
     why = ""
 
     def __missing__(self, name: object) -> Any:
-        raise MissingResultError(
-            f"The run has no result {name!r}{f': {self.why}' if self.why else ''}.",
-            fix=f"{did_you_mean(str(name), self)}Its results are: {', '.join(self) or 'none'}.",
-        )
+        why = f": {self.why}" if self.why else ""
+        fix = known_names(str(name), self, "Its results are")
+        raise MissingResultError(f"The run has no result {name!r}{why}.", fix=fix)
 
     def _repr_html_(self, title: str = "Results", notes: Iterable[str] = ()) -> str:
         """Return the table that a notebook shows."""

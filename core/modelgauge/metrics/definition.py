@@ -24,7 +24,7 @@ from modelgauge.errors import (
 from modelgauge.interfaces.arguments import refused_argument
 from modelgauge.metrics.judges import Combine, JudgeLike
 from modelgauge.plugins.names import decode
-from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.did_you_mean import known_names
 from modelgauge.wording.phrases import beginning
 
 EnumT = TypeVar("EnumT", bound=StrEnum)
@@ -65,7 +65,7 @@ def check_required_params(cls: type, names: object, fields: Sequence[str]) -> No
         if name not in fields:
             raise DefinitionError(
                 f"{cls.__qualname__}.required_params names {name!r}, which is no field of its test cases.",
-                fix=f"{did_you_mean(str(name), fields)}The fields are: {', '.join(fields)}.",
+                fix=known_names(str(name), fields, "The fields are"),
             )
 
 

@@ -39,7 +39,7 @@ from modelgauge.metrics.replies import (
     verdicts_shape,
 )
 from modelgauge.stats.exact import exact_mean
-from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.did_you_mean import known_names
 from modelgauge.wording.phrases import quoted
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
@@ -190,10 +190,8 @@ class JudgeMetric(Metric):
         fields = self.test_case_type.model_fields
         for name in step.shows:
             if name not in fields:
-                raise DefinitionError(
-                    f"{where} shows '{name}', which test cases do not have.",
-                    fix=f"{did_you_mean(name, fields)}They have: {', '.join(fields)}.",
-                )
+                fix = known_names(name, fields, "They have")
+                raise DefinitionError(f"{where} shows '{name}', which test cases do not have.", fix=fix)
         for name in step.settings:
             if not hasattr(self, name):
                 raise DefinitionError(

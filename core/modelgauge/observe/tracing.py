@@ -18,7 +18,7 @@ from modelgauge.data.spans import Trace
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import DefinitionError, InvalidDataError, InvalidOptionError
 from modelgauge.observe.spans import Observation, OpenSpan, Recording, Updatable, current_span, inside, marked
-from modelgauge.wording.did_you_mean import closest, did_you_mean
+from modelgauge.wording.did_you_mean import closest, known_names
 from modelgauge.wording.phrases import a_thing
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -324,10 +324,8 @@ def _current(of_case: Mapping[str, Any], update: Callable[..., None]) -> OpenSpa
     for name in of_case:
         if name not in of_cases:
             known = [*(one for one in inspect.signature(update).parameters if one != "of_case"), *of_cases]
-            raise InvalidOptionError(
-                f"There is no argument {name!r}.",
-                fix=f"{did_you_mean(name, known)}The arguments are: {', '.join(known)}.",
-            )
+            fix = known_names(name, known, "The arguments are")
+            raise InvalidOptionError(f"There is no argument {name!r}.", fix=fix)
     return current_span()
 
 

@@ -24,7 +24,7 @@ from modelgauge.plugins import builtin, hookspecs
 from modelgauge.plugins.hookspecs import PROJECT_NAME, WITH_SETTINGS
 from modelgauge.plugins.local_plugins import HOOK_EXAMPLE, load_local_plugin, local_failure, module_name
 from modelgauge.plugins.registry import Register, Registry
-from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.did_you_mean import did_you_mean, known_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -241,8 +241,7 @@ class Plugins:
             for implementation in self._implementations(caller.name, plugin):
                 if not (caller.has_spec() or implementation.optionalhook):
                     raise PluginError(
-                        f"There is no hook {caller.name!r}.",
-                        fix=f"{did_you_mean(caller.name, known)}Known: {', '.join(known)}.",
+                        f"There is no hook {caller.name!r}.", fix=known_names(caller.name, known)
                     )
                 if implementation.wrapper or implementation.hookwrapper:
                     raise PluginError(f"{caller.name} is a wrapper.", fix="Write a plain function.")

@@ -10,7 +10,7 @@ from modelgauge.data.records import TestRecord
 from modelgauge.data.results import Threshold
 from modelgauge.errors import InvalidOptionError, UnknownNameError
 from modelgauge.runs.group_means import group_means
-from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.did_you_mean import known_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +102,12 @@ def _outcomes(
         known = [*dict.fromkeys(record.test_uid for record in records)]
         raise UnknownNameError(
             f"There is no test '{one.test}' for the threshold of {one.result}.",
-            fix=f"{did_you_mean(one.test or '', known)}The tests are: {', '.join(known)}.",
+            fix=known_names(one.test or "", known, "The tests are"),
         )
     if all(outcome.value is None for outcome in found) and any(record.result for record in others):
         known = [*dict.fromkeys(name for record in named for name in _numbers(record))]
-        raise UnknownNameError(
-            f"There is no result '{one.result}' for the threshold.",
-            fix=f"{did_you_mean(one.result, known)}The results are: {', '.join(known)}.",
-        )
+        fix = known_names(one.result, known, "The results are")
+        raise UnknownNameError(f"There is no result '{one.result}' for the threshold.", fix=fix)
     return found
 
 

@@ -33,6 +33,18 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"Did you mean {' or '.join(repr(match) for match in matches)}? "
 
 
+def known_names(name: str, known: Iterable[str], head: str = "Known") -> str:
+    """`"Did you mean 'x'? Known: x, y."`: the fix for a name that is none of the known ones.
+
+    Args:
+        name: what the user wrote.
+        known: the names that exist.
+        head: what stands before them: "The tables are".
+    """
+    names = list(known)
+    return f"{did_you_mean(name, names)}{head}: {', '.join(names) or 'none'}."
+
+
 # --- names that are not here ------------------------------------------------------------------------------
 
 _HOMES = ("modelgauge.evals", "modelgauge.metrics")  # what DeepEval has at its top, we have here

@@ -16,7 +16,7 @@ from modelgauge.data.tables.item_tables import (
 )
 from modelgauge.data.tables.run_tables import RESULTS, RUNS
 from modelgauge.errors import InvalidOptionError, UsageError
-from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.did_you_mean import known_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,8 +49,7 @@ def table_named(name: str) -> RecordTable:
     """
     if name not in TABLES:
         raise InvalidOptionError(
-            f"There is no table {name!r}.",
-            fix=f"{did_you_mean(name, TABLES)}The tables are: {', '.join(TABLES)}.",
+            f"There is no table {name!r}.", fix=known_names(name, TABLES, "The tables are")
         )
     return TABLES[name]
 

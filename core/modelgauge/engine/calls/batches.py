@@ -6,6 +6,7 @@ from typing import Any
 
 from modelgauge.engine.loop.deadlines import Deadlines
 from modelgauge.engine.loop.threads import CallPool
+from modelgauge.engine.loop.together import settle
 from modelgauge.errors import InvalidResponseError
 from modelgauge.interfaces.sut import PromptResponseSUT
 
@@ -67,9 +68,7 @@ class BatchCollector:
                 )
         except Exception as error:  # noqa: BLE001  each request of the batch raises it
             for _, future in batch:
-                if not future.done():
-                    future.set_exception(error)
+                settle(future, None, error)
             return
         for (_, future), response in zip(batch, responses, strict=True):
-            if not future.done():
-                future.set_result(response)
+            settle(future, response)

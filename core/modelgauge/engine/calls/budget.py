@@ -4,11 +4,11 @@ When a cap of the run is reached no call is sent any more. How many calls are se
 """
 
 import asyncio
-from collections import deque
 from dataclasses import dataclass, field
 
 from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
+from modelgauge.engine.loop.together import Line
 from modelgauge.errors import RunStoppedError
 
 _NOISE = 1e-9  # of sums of floats: ten times $0.1 are $0.9999999999999999
@@ -44,7 +44,7 @@ class Budget:
     _under_way: int = 0
     _answers: int = 0  # of this session, and what they took
     _taken: tuple[int, float] = (0, 0.0)
-    _waiting: list[asyncio.Future[None]] = field(default_factory=list)
+    _waiting: Line = field(default_factory=Line)
     _given_up: bool = False
 
     @property
@@ -60,9 +60,7 @@ class Budget:
     async def room(self) -> None:
         """Wait while a cap may be reached by what is under way; then another call is, until `ended`."""
         while self._under_way and self._may_be_reached() and not (self.is_reached or self._given_up):
-            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(waiting)
-            await waiting
+            await self._waiting.wait()
 
     def begun(self) -> None:
         """Count one more SUT call under way."""
@@ -71,18 +69,12 @@ class Budget:
     def ended(self) -> None:
         """Mark one SUT call as finished and wake the calls that wait for the budget."""
         self._under_way -= 1
-        self._wake()
+        self._waiting.all()
 
     def give_up(self) -> None:
         """Let all that wait go on: no further call is sent, and nobody shall wait to learn that."""
         self._given_up = True
-        self._wake()
-
-    def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for one in waiting:
-            if not one.done():
-                one.set_result(None)
+        self._waiting.all()
 
     def _may_be_reached(self) -> bool:
         if not self._answers:
@@ -215,21 +207,14 @@ class _Bucket:
         self._loop = asyncio.get_running_loop()
         self._level, self._at = 0.0, self._loop.time()
         self._usual, self._seen_calls, self._under_way = usual, 0, 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting = Line()
         self._timer: asyncio.TimerHandle | None = None
         self._given_up = False
 
     async def turn(self) -> None:
         """Wait until another call fits; then it is under way."""
-        mine: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append(mine)
-        self._admit()
-        try:
-            await mine
-        except asyncio.CancelledError:
-            if mine.done() and not mine.cancelled():
-                self.ended()  # it was ours already: pass it on
-            raise
+        self._loop.call_soon(self._admit)
+        await self._waiting.wait(self.ended)
 
     def ended(self) -> None:
         """Mark one call as no longer under way."""
@@ -253,11 +238,8 @@ class _Bucket:
             self._timer.cancel()
             self._timer = None
         self._leak()
-        while self._waiting and (self._given_up or self._beyond() <= 0):
-            first = self._waiting.popleft()
-            if not first.done():
-                self._under_way += 1
-                first.set_result(None)
+        while (self._given_up or self._beyond() <= 0) and self._waiting.next():
+            self._under_way += 1
         if self._waiting and self._level > 0:  # else it is a call under way that is waited for
             seconds = min(self._level, self._beyond()) / self._per_second
             self._timer = self._loop.call_later(max(seconds, _LEAST_WAIT), self._admit)

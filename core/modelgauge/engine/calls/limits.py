@@ -3,15 +3,14 @@
 Concurrency adapts apart from the calls: a limiter counts, and looks at its counts once for each round of calls.
 """
 
-import asyncio
 import math
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from modelgauge.data.results import ConcurrencyChange
+from modelgauge.engine.loop.together import Line
 
 START = 4
 CEILING = 256
@@ -99,7 +98,7 @@ class AdaptiveLimiter(Limiter):
         self.limit = min(start, ceiling)
         self.in_use = 0
         self.changes: list[ConcurrencyChange] = []
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting = Line()
         self._clock, self._patience = clock, patience
         self._begun = clock()
         self._slow_start = True
@@ -119,15 +118,7 @@ class AdaptiveLimiter(Limiter):
             self.in_use += 1
             return
         self._round.saturated = True
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(place)
-        try:
-            await place
-        except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
-                self.in_use -= 1  # it was ours already: pass it on
-                self._admit()
-            raise
+        await self._waiting.wait(self._pass_on)
 
     def note(self, outcome: Outcome, seconds: float = 0.0) -> None:
         """Count an attempt, and adapt when a round is over."""
@@ -155,12 +146,13 @@ class AdaptiveLimiter(Limiter):
             self.note(outcome, seconds)
         self._admit()
 
+    def _pass_on(self) -> None:
+        self.in_use -= 1
+        self._admit()
+
     def _admit(self) -> None:
-        while self._waiting and self.in_use < self.limit:
-            place = self._waiting.popleft()
-            if not place.done():
-                self.in_use += 1
-                place.set_result(None)
+        while self.in_use < self.limit and self._waiting.next():
+            self.in_use += 1
 
     # --- rounds ------------------------------------------------------------------------------------------------------
 

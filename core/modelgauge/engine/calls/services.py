@@ -1,7 +1,6 @@
 """What all calls of a run share: flights, turns, pauses, and how they learn that no further call is sent."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from time import monotonic
@@ -15,6 +14,7 @@ from modelgauge.engine.calls.lookups import Lookups
 from modelgauge.engine.calls.retries import Backoff
 from modelgauge.engine.loop.deadlines import Deadlines
 from modelgauge.engine.loop.threads import CallPool
+from modelgauge.engine.loop.together import Line
 from modelgauge.engine.run_files.writer import Writer
 from modelgauge.errors import ModelGaugeError, RunStoppedError
 
@@ -83,7 +83,7 @@ class AnswerTurns:
 
     def __init__(self) -> None:
         self.needed = False
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting = Line()
         self._is_going = False
 
     def note(self, seconds: float) -> None:
@@ -92,19 +92,14 @@ class AnswerTurns:
 
     async def turn(self) -> None:
         """Wait until it is this item's turn."""
-        loop = asyncio.get_running_loop()
-        mine = loop.create_future()
-        self._waiting.append(mine)
         if not self._is_going:
             self._is_going = True
-            loop.call_soon(self._next)
-        await mine
+            asyncio.get_running_loop().call_soon(self._next)
+        await self._waiting.wait()
 
     def _next(self) -> None:
-        for _ in range(min(_TOGETHER, len(self._waiting))):
-            turn = self._waiting.popleft()
-            if not turn.done():  # cancelled meanwhile
-                turn.set_result(None)
+        for _ in range(_TOGETHER):
+            self._waiting.next()
         self._is_going = bool(self._waiting)
         if self._is_going:
             asyncio.get_running_loop().call_soon(self._next)

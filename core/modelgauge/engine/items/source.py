@@ -23,6 +23,7 @@ from modelgauge.data.items import TestItem
 from modelgauge.engine.bookkeeping.failures import as_exception
 from modelgauge.engine.items.item_ids import Ids
 from modelgauge.engine.loop.threads import OneThread, in_thread
+from modelgauge.engine.loop.together import Line
 from modelgauge.errors import DefinitionError, InvalidOptionError
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.wording.did_you_mean import did_you_mean
@@ -215,7 +216,7 @@ class ItemSource:
         self._items = items
         self._pulled = 0
         self._ready: deque[NumberedItem] = deque()
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting = Line()
         self._pull: asyncio.Task[None] | None = None
         self._exhausted = False
         self._error: Exception | None = None
@@ -237,7 +238,8 @@ class ItemSource:
                 raise error
             if self._exhausted:
                 return None
-            await self._more()
+            self._start_pull()
+            await self._waiting.wait(self._waiting.next)
         item = self._ready.popleft()
         if len(self._ready) < _LOW and not self._exhausted:
             self._start_pull()  # so that workers rarely wait
@@ -248,7 +250,7 @@ class ItemSource:
         self._exhausted = True
         self._error = None
         self._ready.clear()
-        self._wake(len(self._waiting))
+        self._waiting.all()
 
     def close(self) -> None:
         """Close an author's generator in its own thread, without waiting for that."""
@@ -256,25 +258,6 @@ class ItemSource:
             self._pull.cancel()
         if self._thread is not None:
             self._thread.submit(lambda: _closed(self._items))
-
-    async def _more(self) -> None:
-        """Wait for a chunk, or its share of one."""
-        self._start_pull()
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._wake(1)  # its item is another's
-            raise
-
-    def _wake(self, count: int) -> None:
-        while count > 0 and self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                count -= 1
 
     def _start_pull(self) -> None:
         if self._pull is None:
@@ -290,8 +273,10 @@ class ItemSource:
             if self._exhausted and error is None:
                 self.total = self._pulled
         self._pull = None
-        # One worker for each item; all of them where there will be no more.
-        self._wake(len(self._waiting) if self._exhausted else len(chunk))
+        if self._exhausted:
+            self._waiting.all()
+        for _ in chunk:  # a worker for each item
+            self._waiting.next()
 
 
 def _closed(items: Iterator[NumberedItem]) -> None:

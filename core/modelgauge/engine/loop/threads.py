@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from modelgauge.engine.bookkeeping.failures import as_exception, of_author
 from modelgauge.engine.loop.deadlines import timed_out
+from modelgauge.engine.loop.together import settle
 from modelgauge.errors import RunStoppedError
 
 log = logging.getLogger(__name__)
@@ -153,14 +154,6 @@ async def in_thread(function: Callable[[], T], name: str, thread: OneThread | No
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
 
-    def settle(result: Any, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)
-
     def run() -> None:
         result, error = None, None
         try:
@@ -168,7 +161,7 @@ async def in_thread(function: Callable[[], T], name: str, thread: OneThread | No
         except BaseException as raised:  # noqa: BLE001  given to the waiting coroutine, SystemExit of an author too
             error = as_exception(raised)
         with suppress(RuntimeError):  # the loop is closed: nobody is waiting
-            loop.call_soon_threadsafe(settle, result, error)
+            loop.call_soon_threadsafe(settle, future, result, error)
 
     if thread is None:
         _idle_thread().put((run, f"modelgauge-{name}"))
@@ -341,12 +334,7 @@ class CallPool:
                 continue
             self._running.discard(call)
             self._outstanding -= 1
-            if call.future.done():
-                continue
-            if call.error is None:
-                call.future.set_result(call.result)
-            else:
-                call.future.set_exception(call.error)
+            settle(call.future, call.result, call.error)
 
     def _check(self, period: float) -> None:
         now = self.clock()
@@ -361,5 +349,4 @@ class CallPool:
         self.abandoned += 1
         self._threads -= 1
         self._outstanding -= 1
-        if not call.future.done():
-            call.future.set_exception(timed_out(call.timeout))
+        settle(call.future, None, timed_out(call.timeout))

@@ -1,7 +1,8 @@
-"""Waiting for several coroutines: for all of them, whatever fails, since they may be paid, and the cache keeps that."""
+"""Waiting together: for all of several coroutines, whatever fails, since they may be paid; in a line for a turn."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from modelgauge.engine.bookkeeping.failures import StageError
@@ -32,3 +33,52 @@ async def all_of(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     if failures:
         raise min(failures, key=lambda one: not isinstance(one, RunStoppedError))
     return [one for one in results if not isinstance(one, BaseException)]
+
+
+class Line:
+    """A line of tasks that wait for their turn; first come, first served."""
+
+    def __init__(self) -> None:
+        self._turns: deque[asyncio.Future[None]] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._turns)
+
+    async def wait(self, pass_on: Callable[[], object] = lambda: None) -> None:
+        """Wait for this task's turn.
+
+        Args:
+            pass_on: called where the turn comes to a task that was cancelled meanwhile.
+        """
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._turns.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                pass_on()
+            raise
+
+    def next(self) -> bool:
+        """Give the first task its turn; return whether there was one."""
+        while self._turns:
+            turn = self._turns.popleft()
+            if not turn.done():  # else it was cancelled
+                turn.set_result(None)
+                return True
+        return False
+
+    def all(self) -> None:
+        """Give all tasks their turns."""
+        while self.next():
+            pass
+
+
+def settle(future: asyncio.Future[Any], result: Any, error: BaseException | None = None) -> None:
+    """Set the result of a future, or its error, unless nobody waits for it any more."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)

@@ -11,6 +11,7 @@ from typing import Protocol
 from modelgauge.cache.base import ResponseCache
 from modelgauge.cache.keys import Entry
 from modelgauge.engine.loop.threads import BatchThread
+from modelgauge.engine.loop.together import Line
 from modelgauge.errors import ModelGaugeError, RunStoppedError
 
 _ROOM = 1000  # a group: what a crash can lose beside the calls in flight
@@ -66,7 +67,7 @@ class Writer:
         self._closed = False
         self._pending = 0
         self._bytes = 0
-        self._room: asyncio.Future[None] | None = None
+        self._room = Line()
         self._before: list[Callable[[], None]] = []
         self._thread: BatchThread[_Job] = BatchThread(
             "writer", self._write, self._written, closing=close_cache, linger=_LINGER
@@ -93,10 +94,8 @@ class Writer:
     async def room(self) -> None:
         """Wait while too much is queued: memory is bounded, and few calls are repeated after a crash."""
         while self.is_crowded:
-            if self._room is None:
-                self._room = asyncio.get_running_loop().create_future()
-                self._thread.hurry()
-            await asyncio.shield(self._room)
+            self._thread.hurry()
+            await self._room.wait()
 
     @property
     def is_crowded(self) -> bool:
@@ -163,6 +162,5 @@ class Writer:
                 f"Writing failed: {error!r}.", fix="Report this as a defect of modelgauge."
             )
             self._failed(error if isinstance(error, ModelGaugeError) else unforeseen)
-        if self._room is not None and not self.is_crowded:
-            self._room.set_result(None)
-            self._room = None
+        if not self.is_crowded:
+            self._room.all()
