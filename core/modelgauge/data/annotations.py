@@ -137,9 +137,7 @@ class TestItemAnnotations(Frozen):
     @property
     def context(self) -> Any:
         """The item's context, or where it has none the context of its only prompt."""
-        if self.test_item.context is None and len(self.interactions) == 1:
-            return self.interactions[0].prompt.context
-        return self.test_item.context
+        return self.test_item.own_context
 
     @property
     def text(self) -> str:
@@ -210,6 +208,4 @@ class MeasuredTestItem(Frozen):
     @property
     def context(self) -> Any:
         """The item's context, or where it has none the context of its only prompt."""
-        if self.test_item.context is None and len(self.test_item.prompts) == 1:
-            return self.test_item.prompts[0].context
-        return self.test_item.context
+        return self.test_item.own_context

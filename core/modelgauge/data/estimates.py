@@ -78,29 +78,16 @@ class _Numeric(Real):
     def __float__(self) -> float:
         return self.value
 
-    def __int__(self) -> int:
-        return int(self.value)
-
     def as_integer_ratio(self) -> tuple[int, int]:
         """Return the value as a fraction, as a float does: `statistics` needs it."""
         return self.value.as_integer_ratio()
 
     __trunc__, __floor__, __ceil__ = _of_value(math.trunc), _of_value(math.floor), _of_value(math.ceil)
-    __round__, __abs__ = _of_value(round), _of_value(abs)
+    __int__, __round__, __abs__ = _of_value(int), _of_value(round), _of_value(abs)
     __neg__, __pos__ = _of_value(operator.neg), _of_value(operator.pos)
 
-    def __lt__(self, other: Any) -> bool:
-        return bool(self.value < other)
-
-    def __le__(self, other: Any) -> bool:
-        return bool(self.value <= other)
-
-    def __gt__(self, other: Any) -> bool:
-        return bool(self.value > other)
-
-    def __ge__(self, other: Any) -> bool:
-        return bool(self.value >= other)
-
+    __lt__, __le__ = _of_value(operator.lt), _of_value(operator.le)
+    __gt__, __ge__ = _of_value(operator.gt), _of_value(operator.ge)
     # With another `_Numeric` on the right, Python asks that one for its share of the work.
     __add__, __radd__ = _of_value(operator.add), _of_value(operator.add, turned=True)
     __sub__, __rsub__ = _of_value(operator.sub), _of_value(operator.sub, turned=True)

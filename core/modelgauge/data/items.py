@@ -87,6 +87,12 @@ class TestItem(Frozen, _WithContext):
     context: JsonValue = None
     id: Annotated[str, Field(min_length=1)] | None = None
 
+    @property
+    def own_context(self) -> Any:
+        """The context, or where there is none the context of the only prompt."""
+        only = self.context is None and len(self.prompts) == 1
+        return self.prompts[0].context if only else self.context
+
     if TYPE_CHECKING:
 
         def __init__(

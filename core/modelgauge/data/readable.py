@@ -4,8 +4,9 @@ A value that must come back as it was is the business of `json_values.py`.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from operator import is_
 from typing import Any
 
 from pydantic import BaseModel
@@ -58,49 +59,27 @@ def error_text(error: BaseException) -> str:
 
 def _without_streams(value: Any) -> Any:
     """A value in which each stream is replaced by its repr; the value itself where there is none."""
-    if not _holds_a_stream(value):
+    if type(value) in _ATOMS:
         return value
     if is_stream(value):
         return _repr(value)
-    named = _named_parts(value)
-    if named is not None:
-        return {name: _without_streams(part) for name, part in named.items()}
-    return [_without_streams(part) for part in value]
-
-
-def _holds_a_stream(value: Any) -> bool:
-    left, seen = [value], set()
-    while left:
-        one = left.pop()
-        kind = type(one)
-        if id(one) in seen:
-            continue
-        if kind is not dict and kind is not list and is_stream(one):
-            return True
-        seen.add(id(one))
-        parts = one if kind is list else _parts(one)
-        left += [part for part in parts if type(part) not in _ATOMS]
-    return False
-
-
-def _parts(value: Any) -> Iterable[Any]:
-    """The parts of a value that would be shown with it."""
-    if type(value) is dict:
-        return value.values()
     if isinstance(value, _SEVERAL):
-        return value
-    return (_named_parts(value) or {}).values()
+        listed = [part if type(part) in _ATOMS else _without_streams(part) for part in value]
+        return value if all(map(is_, value, listed)) else listed
+    parts = _named_parts(value)
+    named = {name: _without_streams(part) for name, part in parts.items()}
+    return value if all(map(is_, parts.values(), named.values())) else named
 
 
-def _named_parts(value: Any) -> Mapping[Any, Any] | None:
-    """The parts of a mapping or of an object with fields, by name; None for anything else."""
+def _named_parts(value: Any) -> Mapping[Any, Any]:
+    """The parts of a mapping or of an object with fields, by name; nothing for anything else."""
     if isinstance(value, dict):
         return value
     if isinstance(value, BaseModel):
         return vars(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: getattr(value, one.name, None) for one in fields(value)}
-    return None
+    return {}
 
 
 def _repr(value: Any) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path, PureWindowsPath
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
+from modelgauge.config.options import one_of
 from modelgauge.config.settings import Settings
 from modelgauge.datasets.fields import as_arguments
 from modelgauge.datasets.rows import csv_rows
@@ -147,10 +148,7 @@ def path_to_save(file_type: str, directory: FilePath, file_name: str | None) -> 
     Raises:
         InvalidOptionError: there is no such type, or the name is a path.
     """
-    if file_type not in FILE_TYPES:
-        raise InvalidOptionError(
-            f"There is no file type {file_type!r}.", fix=f"Use one of: {', '.join(FILE_TYPES)}."
-        )
+    one_of(*FILE_TYPES).check("file_type", file_type)
     name = f"{datetime.now().astimezone():%Y%m%d_%H%M%S_%f}" if file_name in (None, "") else file_name
     if not isinstance(name, str):
         raise InvalidOptionError(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from modelgauge.api import Runner
-from modelgauge.config.options import SECONDS, YES_NO, whole_number
+from modelgauge.config.options import SECONDS, YES_NO, one_of, whole_number
 from modelgauge.config.run_options import OPTIONS
 from modelgauge.errors import InvalidOptionError
 from modelgauge.interfaces.arguments import explains_arguments
@@ -77,10 +77,7 @@ class DisplayConfig:
 
     def __post_init__(self) -> None:
         _check_flags(self)
-        if self.display not in get_args(Display):
-            raise InvalidOptionError(
-                f"display is {self.display!r}.", fix=f"Choose one of: {', '.join(get_args(Display))}."
-            )
+        one_of(*get_args(Display)).check("display", self.display)
 
 
 @explains_arguments

@@ -14,7 +14,7 @@ from modelgauge.datasets.dataset_test import item_ids, prompt_of
 from modelgauge.datasets.rows import Member
 from modelgauge.engine.items.item_ids import Ids
 from modelgauge.engine.items.source import numbered, sample
-from modelgauge.errors import InvalidDataError, InvalidOptionError
+from modelgauge.errors import InvalidDataError
 from modelgauge.metrics.base import Metric
 from modelgauge.metrics.judged_cases import TestCase
 from modelgauge.wording.phrases import a_class, a_thing, beginning, capitalized
@@ -141,10 +141,6 @@ def sampled(members: Sequence[Member], options: RunOptions) -> list[Any]:
         InvalidOptionError: `max_test_items` chooses none.
     """
     most = options.max_test_items
-    if most is not None and most < 1:
-        raise InvalidOptionError(
-            f"max_test_items is {most}, so nothing would be judged.", fix="Give 1 or more."
-        )
     if most is None or most >= len(members):
         return list(members)
     items = (

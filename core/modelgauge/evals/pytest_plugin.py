@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -59,12 +60,9 @@ class _OpenSession:
         self.is_worker = hasattr(config, "workerinput")
         self.outside = os.environ.get(VARIABLE)
         if not (self.is_worker and self.outside):
-            folder = os.path.join(  # noqa: PTH118  pathlib takes long to import
-                tempfile.gettempdir(), f"modelgauge-{os.getpid()}-{os.urandom(8).hex()}"
-            )
             where = {
-                "folder": folder,
-                "cwd": os.getcwd(),  # noqa: PTH109  likewise
+                "folder": f"{tempfile.gettempdir()}/modelgauge-{os.getpid()}-{os.urandom(8).hex()}",
+                "cwd": str(Path.cwd()),
                 "begun": time.time(),
                 "mark": f"{os.urandom(1)[0] % 16:x}",
                 "unrepeated": UNREPEATED,
@@ -110,7 +108,7 @@ def session() -> "Session | None":
         if innermost.used is None:
             if innermost.is_worker:
                 # By this the process that makes the record knows that there is one to make, and where its cases are.
-                os.makedirs(innermost.where["folder"], mode=0o700, exist_ok=True)  # noqa: PTH103  as below
+                Path(innermost.where["folder"]).mkdir(mode=0o700, parents=True, exist_ok=True)
             innermost.used = _session(innermost)
         return innermost.used
 
@@ -167,10 +165,9 @@ def pytest_collection_finish(session: Any) -> None:
     opened.collected(session.items)
     left = [one.nodeid for one in session.items if not _is_repeated(one)]
     if _repeats() > 1 and left:
-        folder = opened.where["folder"]
-        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103  as above
-        with open(os.path.join(folder, UNREPEATED), "w", encoding="utf-8") as file:  # noqa: PTH118, PTH123  likewise
-            file.write("\n".join(left))
+        folder = Path(opened.where["folder"])
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (folder / UNREPEATED).write_text("\n".join(left), encoding="utf-8")
 
 
 def _is_repeated(item: Any) -> bool:
@@ -211,7 +208,7 @@ def pytest_sessionfinish(session: Any) -> None:
     opened = _open[-1] if _open else None
     if opened is None or opened.is_worker:
         return
-    if opened.used is None and not os.path.isdir(opened.where["folder"]):  # noqa: PTH112  as above
+    if opened.used is None and not Path(opened.where["folder"]).is_dir():
         return
     try:
         opened.used = opened.used or _session(opened)

@@ -5,6 +5,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic, sleep
 from typing import IO
 from weakref import WeakSet
 
@@ -43,27 +44,33 @@ else:
             fcntl.flock(file, fcntl.LOCK_UN)
 
 
+_PAUSE = 0.002  # seconds between two tries
 _files: WeakSet[IO[bytes]] = WeakSet()
 _opening = threading.RLock()
 
 
-def lock(path: Path, mode: str = "rb") -> IO[bytes] | None:
+def lock(path: Path, mode: str = "rb", patience: float = 0.0) -> IO[bytes] | None:
     """Lock a file, until what is returned is closed; None where somebody else holds the lock.
 
     Args:
         path: of the file. It is opened for the lock alone, and read and written through descriptors of their own.
         mode: `a+b` makes it where there is none; some network drives lock only what is open for writing.
+        patience: seconds to wait for somebody else.
 
     Raises:
         OSError: it cannot be opened, or is no regular file.
     """
-    with _opening:
-        file = opened(path, mode)
-        _files.add(file)
-        if _taken(file):
-            return file
-    file.close()
-    return None
+    end = monotonic() + patience
+    while True:
+        with _opening:
+            file = opened(path, mode)
+            _files.add(file)
+            if _taken(file):
+                return file
+        file.close()
+        if monotonic() >= end:
+            return None
+        sleep(_PAUSE)
 
 
 class Turns:

@@ -3,7 +3,6 @@
 import os
 import secrets
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import IO
 from modelgauge.files.lock import lock
 from modelgauge.files.regular import opened
 
-_PATIENCE, _PAUSE = 10, 0.002  # seconds
+_PATIENCE = 10  # seconds
 _BLOCK = 65_536
 
 
@@ -99,11 +98,9 @@ def turn(path: Path) -> Iterator[None]:
     Raises:
         OSError: the disk refuses, or another process holds the file.
     """
-    end = time.monotonic() + _PATIENCE
-    while (held := lock(path, "a+b")) is None:
-        if time.monotonic() > end:
-            raise OSError(f"Another process holds {path} and does not go on.")
-        time.sleep(_PAUSE)
+    held = lock(path, "a+b", _PATIENCE)
+    if held is None:
+        raise OSError(f"Another process holds {path} and does not go on.")
     with held:
         yield
 

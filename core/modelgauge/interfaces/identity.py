@@ -346,7 +346,7 @@ def interface_method(function: F) -> F:
 
 def overrides(cls: type, name: str) -> bool:
     """Whether an author's class defines a method of its interface."""
-    return _overrides(cls, name)
+    return _overrides(cls, name)  # whose cache type checkers take for one of instances only
 
 
 @lru_cache(maxsize=4096)

@@ -11,8 +11,9 @@ from decimal import Decimal
 from enum import StrEnum
 from functools import cache, lru_cache, partial, update_wrapper, wraps
 from numbers import Real
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, TypedDict, TypeVar, cast, get_args
 
+from modelgauge.config.options import YES_NO, Values, one_of
 from modelgauge.data.results import PASSED
 from modelgauge.errors import (
     ArgumentError,
@@ -115,8 +116,7 @@ def check_settings(metric: Any) -> None:
         raise InvalidOptionError(
             f"{name} has no perfect score, so it cannot be strict.", fix="Give a threshold instead."
         )
-    if metric.combine not in ("mean", "majority"):
-        raise InvalidOptionError(f"{name} got combine={metric.combine!r}.", fix="Give 'mean' or 'majority'.")
+    check_setting(metric, "combine", metric.combine, one_of(*get_args(Combine)))
 
 
 def _is_finite(number: Any) -> bool:
@@ -289,6 +289,23 @@ class Unchanging:
         return not name.startswith("_") and not callable(getattr(type(self), name, None))
 
 
+def check_setting(metric: Any, name: str, value: object, values: Values) -> None:
+    """Refuse a setting of a metric that is none of the values that it may have.
+
+    Args:
+        metric: whose it is.
+        name: of the setting.
+        value: of it.
+        values: that it may have.
+
+    Raises:
+        InvalidOptionError: it is another one.
+    """
+    if not values.holds(value):
+        problem = f"{type(metric).__name__} got {name}={value!r}."
+        raise InvalidOptionError(problem, fix=f"Give {values.wanted}.")
+
+
 def check_flags(metric: Any, **flags: Any) -> None:
     """Refuse flags of a metric that are neither True nor False: 'no' would count as True.
 
@@ -300,10 +317,7 @@ def check_flags(metric: Any, **flags: Any) -> None:
         InvalidOptionError: one is something else.
     """
     for name, value in flags.items():
-        if not isinstance(value, bool):
-            raise InvalidOptionError(
-                f"{type(metric).__name__} got {name}={value!r}.", fix="Give True or False."
-            )
+        check_setting(metric, name, value, YES_NO)
 
 
 def members_of(kinds: type[EnumT], given: Any, metric: str, *, least: int = 0) -> tuple[EnumT, ...]:

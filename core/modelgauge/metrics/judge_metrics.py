@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Unpack
 
+from modelgauge.config.options import whole_number
 from modelgauge.data.test_cases import ConversationalTestCase
-from modelgauge.errors import InvalidOptionError
-from modelgauge.metrics.definition import MetricSettings, say_once
+from modelgauge.metrics.definition import MetricSettings, check_setting, say_once
 from modelgauge.metrics.judge_base import Extract, Judge, JudgeMetric, Procedure, texts_of
 from modelgauge.metrics.questions import TEMPLATES
 from modelgauge.stats.exact import fraction_of
@@ -170,10 +170,8 @@ class _TurnMetric(_ShareMetric):
         self, uid: str | None = None, *, window_size: int = 10, **settings: Unpack[MetricSettings]
     ) -> None:
         super().__init__(uid, **settings)
-        if type(window_size) is not int or window_size < 1:
-            raise InvalidOptionError(
-                f"{self.name} got window_size={window_size!r}.", fix="Give the number of turns, 1 or more."
-            )
+        turns = whole_number(1)._replace(wanted="the number of turns, 1 or more")
+        check_setting(self, "window_size", window_size, turns)
         self.window_size = window_size
 
 

@@ -10,13 +10,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Unpack
 
+from modelgauge.config.options import one_of, whole_number
 from modelgauge.data.estimates import Score
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError, InvalidOptionError, UsageError
-from modelgauge.metrics.definition import MetricSettings, check_flags
+from modelgauge.metrics.definition import MetricSettings, check_flags, check_setting
 from modelgauge.metrics.text_metrics import ReferenceMetric
 from modelgauge.stats.exact import fraction_of
-from modelgauge.wording.did_you_mean import did_you_mean
+from modelgauge.wording.did_you_mean import known_names
 
 _USUAL_TOKENIZER = "13a"
 _ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
@@ -49,7 +50,10 @@ class BLEUMetric(ReferenceMetric):
         check_extra("sacrebleu", self.name)
         check_flags(self, lowercase=lowercase)
         if tokenize != _USUAL_TOKENIZER:  # known to exist, so sacrebleu is not imported yet
-            _check_tokenizer(tokenize, self.name)
+            known = extra_module("sacrebleu.metrics.bleu", self.name).BLEU.TOKENIZERS
+            if tokenize not in known:
+                fix = known_names(str(tokenize), map(str, known))
+                raise InvalidOptionError(f"There is no tokenize={tokenize!r}.", fix=fix)
         self.tokenize = tokenize
         self.lowercase = lowercase
 
@@ -84,10 +88,8 @@ class ChrFMetric(ReferenceMetric):
     ) -> None:
         super().__init__(uid, **settings)
         check_extra("sacrebleu", self.name)
-        if not isinstance(word_order, int) or isinstance(word_order, bool) or word_order < 0:
-            raise InvalidOptionError(
-                f"{self.name} got word_order={word_order!r}.", fix="Give 0, or 2 for chrF++."
-            )
+        values = whole_number(0)._replace(wanted="0, or 2 for chrF++")
+        check_setting(self, "word_order", word_order, values)
         self.word_order = word_order
 
     @classmethod
@@ -130,10 +132,7 @@ class ROUGEMetric(ReferenceMetric):
         super().__init__(uid, **settings)
         check_extra("rouge_score", self.name)
         check_flags(self, use_stemmer=use_stemmer)
-        if rouge_type not in _ROUGE_TYPES:
-            raise InvalidOptionError(
-                f"There is no rouge_type={rouge_type!r}.", fix=f"Give one of {', '.join(_ROUGE_TYPES)}."
-            )
+        check_setting(self, "rouge_type", rouge_type, one_of(*_ROUGE_TYPES))
         self.rouge_type = rouge_type
         self.use_stemmer = use_stemmer
 
@@ -181,15 +180,6 @@ def _missing(package: str | None, metric: str) -> UsageError:
         f"{metric} needs {package}, which is not installed.",
         fix='pip install "modelgauge-framework[metrics]"',
     )
-
-
-def _check_tokenizer(name: str, metric: str) -> None:
-    known = [str(one) for one in extra_module("sacrebleu.metrics.bleu", metric).BLEU.TOKENIZERS]
-    if name not in known:
-        raise InvalidOptionError(
-            f"There is no tokenize={name!r}.",
-            fix=f"{did_you_mean(str(name), known)}Give one of {', '.join(known)}.",
-        )
 
 
 def _share(found: Any, name: str) -> Score:

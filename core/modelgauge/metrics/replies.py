@@ -30,12 +30,11 @@ T = TypeVar("T", bound=BaseModel)
 _NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-def _whole(said: Any) -> Any:
-    """A whole number, also where the judge wrote it with a point, as 7.0."""
-    return int(said) if isinstance(said, float) and said.is_integer() else said
-
-
-_Whole = Annotated[int, BeforeValidator(_whole)]
+# Also where the judge wrote it with a point, as 7.0.
+_Whole = Annotated[
+    int,
+    BeforeValidator(lambda said: int(said) if isinstance(said, float) and said.is_integer() else said),
+]
 
 
 class UnusableReplyError(ValueError):

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Unpack
 
+from modelgauge.config.options import one_of
 from modelgauge.data.estimates import Score
 from modelgauge.data.test_cases import LLMTestCase
 from modelgauge.errors import InvalidDataError, InvalidOptionError
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.definition import MetricSettings, check_flags
+from modelgauge.metrics.definition import MetricSettings, check_flags, check_setting
 from modelgauge.text.answers import normalize_answer
 
 
@@ -124,10 +125,7 @@ class ContainsMetric(ReferenceMetric):
         self.ignore_case = ignore_case
         if self.texts is not None:
             self.required_params = ("actual_output",)
-        if require not in ("all", "any"):
-            raise InvalidOptionError(
-                f"ContainsMetric got require={require!r}.", fix="Require 'all' or 'any' of the texts."
-            )
+        check_setting(self, "require", require, one_of("all", "any"))
 
     async def score(self, test_case: LLMTestCase) -> Score:
         """Return 1 if the output contains the texts, or one of them."""

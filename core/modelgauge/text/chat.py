@@ -13,7 +13,7 @@ from typing import Any
 from modelgauge.data.json_values import is_exact
 from modelgauge.data.prompts import ChatMessage, ChatPrompt, ChatRole, SUTOptions
 from modelgauge.errors import InputFileError, InvalidDataError
-from modelgauge.files.regular import bytes_of
+from modelgauge.files.regular import bytes_of_file
 
 _ROLES = ", ".join(ChatRole)
 _EXAMPLE = '[{"role": "user", "content": "Hello"}]'
@@ -83,10 +83,7 @@ def load_chat(path: str | Path) -> ChatPrompt:
         InputFileError: the file cannot be read, or is not a chat.
     """
     try:
-        text = bytes_of(Path(path)).decode("utf-8-sig")
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputFileError(f"Cannot read {path}: {reason}.", fix="Give the path of a JSON file.") from error
+        text = bytes_of_file(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputFileError(
             f"{path} is not UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}.",

@@ -51,7 +51,7 @@ def test_rouge_gives_no_score_where_it_sees_nothing_to_compare_with(expected):
 
 
 def test_an_unknown_tokenizer_is_told_at_once():
-    with pytest.raises(InvalidOptionError, match=r"Did you mean 'intl'\? Give one of none, .*13a"):
+    with pytest.raises(InvalidOptionError, match=r"Did you mean 'intl'\? Known: none, .*13a"):
         BLEUMetric(tokenize="int")
     with pytest.raises(InvalidOptionError, match="There is no tokenize=3"):
         BLEUMetric(tokenize=3)

@@ -122,7 +122,7 @@ def test_load_chat(tmp_path: Path) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match=r"missing\.json"):
         load_chat(tmp_path / "missing.json")
-    with pytest.raises(InputFileError, match="Cannot read"):
+    with pytest.raises(InputFileError, match="cannot be read"):
         load_chat(tmp_path)
     latin = tmp_path / "latin.json"
     latin.write_bytes(b'[{"role": "user", "content": "Gr\xfc"}]')

@@ -9,8 +9,7 @@ from pydantic_core import from_json
 
 from modelgauge.comparison.pairing.item_columns import ItemColumns, RepeatsOfItems
 from modelgauge.data.item_records import ItemRecord, item_from_json
-from modelgauge.engine.run_files.folder import RunFolder, whole_lines
-from modelgauge.files.regular import opened
+from modelgauge.engine.run_files.folder import RunFolder, records_at, whole_lines
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.stats.intervals import joined_clusters
 
@@ -102,10 +101,7 @@ class Side:
             }
             yield from (held[number] for number in order)
             return
-        with opened(self.run.folder.journal) as file:
-            for offset in offsets:
-                file.seek(offset)
-                yield item_from_json(file.readline(), str(self.run.folder.journal))
+        yield from records_at(self.run.folder.journal, offsets)
 
     def _of_rows(self, column: "array[int]") -> "NDArray[Any]":
         held: NDArray[Any] = np.frombuffer(column, dtype=column.typecode)[self._rows]

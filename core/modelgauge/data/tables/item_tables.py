@@ -34,7 +34,6 @@ _OF_COMPLETION = (
 
 def _item_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
     item, failure = record.test_item, record if isinstance(record, TestItemExceptionRecord) else None
-    only = item.prompts[0].context if len(item.prompts) == 1 else None
     answers = [each.completion.text for one in record.interactions for each in one.response.completions]
     yield (
         run_id,
@@ -43,7 +42,7 @@ def _item_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
         outcome_of(record),
         "\n\n".join(prompt_text(one.prompt) for one in item.prompts),
         answers[0] if answers else None,
-        only if item.context is None else item.context,
+        item.own_context,
         *((failure.stage, failure.source_uid, failure.error_type) if failure else (None, None, None)),
         *((failure.message, failure.traceback) if failure else (None, None)),
         len(record.failed_repeats) if isinstance(record, TestItemRecord) else 0,

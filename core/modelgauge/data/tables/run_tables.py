@@ -57,17 +57,16 @@ _FIELDS: dict[Column, str] = {
 
 
 def _run_row(record: Any) -> Iterator[Row]:
-    yield [_cell(_at(record, path), column) for column, path in _FIELDS.items()]
+    row = [_at(record, path) for path in _FIELDS.values()]
+    yield [
+        time_of(cell) if column.kind == "time" else cell for column, cell in zip(_FIELDS, row, strict=True)
+    ]
 
 
 def _at(value: Any, path: str) -> Any:
     for name in path.split("."):
         value = getattr(value, name, None)  # of a part that the record does not have, nothing
     return value
-
-
-def _cell(value: Any, column: Column) -> Any:
-    return time_of(value) if column.kind == "time" else value
 
 
 def time_of(text: str) -> datetime | None:

@@ -23,7 +23,7 @@ from modelgauge.engine.calls.ask_sut import note_kept_answer
 from modelgauge.engine.calls.call import Target
 from modelgauge.engine.calls.services import AnswerTurns
 from modelgauge.engine.items.answers import Answered, Answerer, Failed, note_failed
-from modelgauge.engine.items.measurer import Measured, Measurer, Reducer, reduced
+from modelgauge.engine.items.measurer import Measured, Measurer, Reducer, joined
 from modelgauge.engine.loop.together import all_done
 from modelgauge.errors import DefinitionError, RecordError, RunStoppedError
 from modelgauge.interfaces.annotator import cost_of_each, request_of
@@ -179,11 +179,7 @@ class ItemWorker:
         results = await all_done([self._measured(_of_repeat(repeat, item, interactions)) for repeat in left])
         note_failed(left, results, failed, self.reduce)
         several: list[Measured] = [one for one in results if isinstance(one, Measured)]
-        each = tuple(one.values for one in several)
-        values = reduced(each, self.reduce)
-        return Measured(
-            values, tuple(name for name in values if all(name in one.binary for one in several))
-        ), each
+        return joined(several, self.reduce), tuple(one.values for one in several)
 
     async def _measured(self, answered: TestItemAnnotations) -> Measured:
         with AtStage("measure", self.measurer.uid):
@@ -195,11 +191,8 @@ class ItemWorker:
             for repeat in range(self.reduce.repeats)
         ]
         names = [name for name in several[0].values if all(name in one.values for one in several)]
-        values = several[0].values
-        if self.reduce.repeats > 1:
-            values = reduced([{name: one.values[name] for name in names} for one in several], self.reduce)
-        binary = tuple([name for name in names if all(name in one.binary for one in several)])
-        return Measured(values, binary)
+        shared = [one._replace(values={name: one.values[name] for name in names}) for one in several]
+        return joined(shared, self.reduce)
 
 
 def _failed(

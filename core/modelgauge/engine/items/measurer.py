@@ -197,6 +197,12 @@ def pass_at(k: int, values: Sequence[float]) -> float:
     return pass_at_k(len(values), int(sum(values)), k)
 
 
+def joined(several: Sequence[Measured], reduce: Reducer) -> Measured:
+    """The measurements of an item of those of its repeats; one that all gave as bool is one still."""
+    values = several[0].values if reduce.repeats == 1 else reduced([one.values for one in several], reduce)
+    return Measured(values, tuple([name for name in values if all(name in one.binary for one in several)]))
+
+
 def reduced(measurements: Sequence[Mapping[str, float]], reduce: Reducer) -> dict[str, float]:
     """One value for each measurement.
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.annotations import MeasuredTestItem
-from modelgauge.data.item_records import ItemRecord, TestItemRecord, item_from_json
+from modelgauge.data.item_records import ItemRecord, TestItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import AnyPrompt, TextPrompt, asks_nothing
 from modelgauge.engine.items.contexts import ContextClasses, context_classes, with_contexts
 from modelgauge.engine.items.measurement_columns import MeasurementColumns
 from modelgauge.engine.items.source import field_of
-from modelgauge.files.regular import opened
+from modelgauge.engine.run_files.folder import records_at
 from modelgauge.stats.intervals import joined_clusters
 from modelgauge.stats.measured import MeasuredItems, Range
 
@@ -212,13 +212,13 @@ class JournaledItems(MeasuredItems):
         return len(self._order)
 
     def __iter__(self) -> Iterator[MeasuredTestItem]:
-        with opened(self._index.path) as file:
-            for place in self._order:
-                file.seek(self._index.measured_offsets[place])
-                yield self._measured(item_from_json(file.readline(), str(self._index.path)))
+        offsets = (self._index.measured_offsets[place] for place in self._order)
+        return map(self._measured, records_at(self._index.path, offsets))
 
     def _item(self, index: int) -> MeasuredTestItem:
-        return self._measured(_record(self._index, self._index.measured_offsets[self._order[index]]))
+        offset = self._index.measured_offsets[self._order[index]]
+        (record,) = records_at(self._index.path, [offset])
+        return self._measured(record)
 
     def _measured(self, record: ItemRecord) -> MeasuredTestItem:
         return MeasuredTestItem(test_item=_live(self._index, record), measurements=record.measurements)
@@ -263,13 +263,8 @@ class _FailedItems(Sequence[TestItem]):
         return self._at(range(len(self))[place])
 
     def _at(self, place: int) -> TestItem:
-        return _live(self._index, _record(self._index, self._index.failed_offsets[self._order[place]]))
-
-
-def _record(index: JournalIndex, offset: int) -> ItemRecord:
-    with opened(index.path) as file:
-        file.seek(offset)
-        return item_from_json(file.readline(), str(index.path))
+        (record,) = records_at(self._index.path, [self._index.failed_offsets[self._order[place]]])
+        return _live(self._index, record)
 
 
 def _live(index: JournalIndex, record: ItemRecord) -> TestItem:

@@ -158,7 +158,7 @@ def field_of_context(context: Any, name: str) -> Any:
 
 def _context_of(item: TestItem) -> Any:
     """The context of an item, or that of its only prompt, in JSON."""
-    context = item.prompts[0].context if item.context is None and len(item.prompts) == 1 else item.context
+    context = item.own_context
     return context.model_dump(mode="json") if isinstance(context, BaseModel) else context
 
 

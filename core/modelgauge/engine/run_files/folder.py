@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -238,6 +238,14 @@ def whole_lines(path: Path) -> Iterator[bytes]:
             yield from (line for line in file if line.endswith(b"\n"))
     except OSError as error:
         raise unreadable(path, error) from None
+
+
+def records_at(journal: Path, offsets: Iterable[int]) -> Iterator[ItemRecord]:
+    """Read the records of a journal whose lines begin at some offsets."""
+    with opened(journal) as file:
+        for offset in offsets:
+            file.seek(offset)
+            yield item_from_json(file.readline(), str(journal))
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -2,10 +2,9 @@
 
 import json
 import os
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from pydantic_core import to_json
 
@@ -23,7 +22,7 @@ from modelgauge.files.whole import append_whole
 JOURNAL_VERSION = 2  # in lines of version 1 each interaction holds its whole prompt, and no key
 
 # While somebody looks whether a run is going on, its journal is locked for a moment.
-_TRIES, _PAUSE = 20, 0.01  # seconds
+_PATIENCE = 0.2  # seconds
 
 
 class JournalFile:
@@ -39,7 +38,13 @@ class JournalFile:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._lock = _locked(path)
+            held = lock(path, "a+b", _PATIENCE)
+            if held is None:
+                raise RecordError(
+                    f"Run {path.parent.name} is going on in another process.",
+                    fix="Wait for it to end, or stop it; then resume it.",
+                )
+            self._lock = held
             self._file = opened(path, "a+b")
             self.size = sum(map(len, whole_lines(path)))
             self._is_torn = self._file.seek(0, os.SEEK_END) != self.size
@@ -57,17 +62,6 @@ class JournalFile:
     def close(self) -> None:
         self._file.close()
         self._lock.close()
-
-
-def _locked(path: Path) -> IO[bytes]:
-    for _ in range(_TRIES):
-        if (fields := lock(path, "a+b")) is not None:
-            return fields
-        time.sleep(_PAUSE)
-    raise RecordError(
-        f"Run {path.parent.name} is going on in another process.",
-        fix="Wait for it to end, or stop it; then resume it.",
-    )
 
 
 def line_of(record: ItemRecord, test_uid: str, redact: Callable[[str], str]) -> tuple[ItemRecord, bytes]:
