@@ -86,8 +86,18 @@ class _Numeric(Real):
     __int__, __round__, __abs__ = _of_value(int), _of_value(round), _of_value(abs)
     __neg__, __pos__ = _of_value(operator.neg), _of_value(operator.pos)
 
-    __lt__, __le__ = _of_value(operator.lt), _of_value(operator.le)
-    __gt__, __ge__ = _of_value(operator.gt), _of_value(operator.ge)
+    def __lt__(self, other: Any) -> bool:
+        return bool(self.value < other)
+
+    def __le__(self, other: Any) -> bool:
+        return bool(self.value <= other)
+
+    def __gt__(self, other: Any) -> bool:
+        return bool(self.value > other)
+
+    def __ge__(self, other: Any) -> bool:
+        return bool(self.value >= other)
+
     # With another `_Numeric` on the right, Python asks that one for its share of the work.
     __add__, __radd__ = _of_value(operator.add), _of_value(operator.add, turned=True)
     __sub__, __rsub__ = _of_value(operator.sub), _of_value(operator.sub, turned=True)
