@@ -286,14 +286,10 @@ def _take_servers(file: Path, tables: dict[str, Any]) -> dict[str, dict[str, dic
     """
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for provider in [key for key, table in tables.items() if isinstance(table, dict) and "servers" in table]:
-        found[provider] = servers = tables[provider].pop("servers")
-        named = servers.items() if isinstance(servers, dict) else [("NAME", servers)]
-        for name, table in named:
-            if not isinstance(table, dict):
-                raise SettingsError(
-                    f"{file}: {provider}.servers.{name} is no table.",
-                    fix=f'Write, under [{provider}.servers.{name}]: base_url = "http://localhost:8000/v1"',
-                )
+        servers = tables[provider].pop("servers")
+        found[provider] = _checked_tables(
+            file, f"{provider}.servers", servers, 'its options: base_url = "http://localhost:8000/v1"'
+        )
         if not tables[provider]:
             del tables[provider]
     return found
@@ -305,15 +301,18 @@ def _take_plugin_tables(file: Path, tables: dict[str, Any]) -> dict[str, dict[st
     Raises:
         SettingsError: one is no table.
     """
-    found = tables.pop("plugin", {})
-    of_each = found.items() if isinstance(found, dict) else [("NAME", found)]
-    for name, table in of_each:
+    return _checked_tables(file, "plugin", tables.pop("plugin", {}), "the plugin's settings")
+
+
+def _checked_tables(file: Path, key: str, found: Any, what: str) -> dict[str, dict[str, Any]]:
+    """The tables `[KEY.NAME]`, by their names; `what` they hold is named where one is none."""
+    named = found if isinstance(found, dict) else {"NAME": found}
+    for name, table in named.items():
         if not isinstance(table, dict):
             raise SettingsError(
-                f"{file}: plugin.{name} is no table.",
-                fix=f"Write the plugin's settings under [plugin.{name}].",
+                f"{file}: {key}.{name} is no table.", fix=f"Write, under [{key}.{name}], {what}."
             )
-    return dict(of_each)
+    return named
 
 
 def _from_file(

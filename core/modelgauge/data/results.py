@@ -5,7 +5,7 @@ A result has numbers, `Estimate`s, or one level of named groups of these.
 
 import math
 import numbers
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, FiniteFloat
@@ -78,9 +78,14 @@ def normalized_result(raw: Any, reduction: str | None = None) -> dict[str, Any]:
 
 
 def _marked(value: Any, reduction: str) -> Any:
-    if isinstance(value, dict):
-        return {name: _marked(one, reduction) for name, one in value.items()}
-    return value.replaced(reduction=reduction) if isinstance(value, Estimate) else value
+    return _mapped(value, lambda one: one.replaced(reduction=reduction) if isinstance(one, Estimate) else one)
+
+
+def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
+    """A result, or a group of them, with a function applied to each number and Estimate."""
+    if isinstance(value, Mapping):
+        return {name: _mapped(one, function) for name, one in value.items()}
+    return function(value)
 
 
 def _is_count(value: Any) -> bool:
@@ -111,14 +116,11 @@ def _result_value(name: str, value: Any, depth: int) -> Any:
 
 
 def plain_result(result: Mapping[str, Any]) -> dict[str, Any]:
-    """A result as JSON data."""
-    return {name: _plain(value) for name, value in result.items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Estimate):
-        return value.model_dump(mode="json")
-    return plain_result(value) if isinstance(value, Mapping) else value
+    """The JSON data of a result."""
+    made: dict[str, Any] = _mapped(
+        result, lambda one: one.model_dump(mode="json") if isinstance(one, Estimate) else one
+    )
+    return made
 
 
 def listed(result: Mapping[str, Any], most: int | None) -> Iterator[tuple[str, Any]]:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from modelgauge.data.annotations import PromptInteractionAnnotations, TestItemAnnotations
 from modelgauge.data.estimates import Score
@@ -11,8 +12,9 @@ from modelgauge.errors import InvalidDataError
 from modelgauge.interfaces.identity import overrides
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.metrics.base import Metric
-from modelgauge.metrics.names import names_apart
 from modelgauge.stats.exact import exact_mean
+
+_LONGEST_ARGUMENT = 40
 
 
 class JudgedTest(PromptResponseTest):
@@ -135,7 +137,7 @@ def keyed(metrics: Sequence[Metric], parts: Sequence[Metric] = ()) -> dict[str, 
         ours = [one for one in {id(one): one for one in group}.values() if one not in made.values()]
         for metric in ours:
             _check_metric(metric)
-        for name, metric in zip(names_apart(ours), ours, strict=True):
+        for name, metric in zip(_names_apart(ours), ours, strict=True):
             made[_free_name(name, made)] = metric
     return made
 
@@ -167,3 +169,48 @@ def _free_name(name: str, taken: Collection[str]) -> str:
         number += 1
         free = f"{name}~{number}"
     return free
+
+
+# --- the names of metrics in one run -----------------------------------------------------------------
+
+
+def _names_apart(metrics: Sequence[Metric]) -> list[str]:
+    """A name for each metric: its own; where several share it, with the arguments in which they differ.
+
+    Metrics that differ in nothing keep one name.
+
+    Args:
+        metrics: of one run.
+    """
+    groups: dict[str, list[Metric]] = {}
+    for metric in metrics:
+        groups.setdefault(metric.name, []).append(metric)
+    return [_told_apart(metric, groups[metric.name]) for metric in metrics]
+
+
+def _told_apart(metric: Metric, group: Sequence[Metric]) -> str:
+    others = [one.initialization.arguments for one in group if one is not metric]
+    own = metric.initialization.arguments if others else {}
+    differing = [
+        f"{argument}={_argument(value)}"
+        for argument, value in own.items()
+        if any(argument not in other or other[argument] != value for other in others)
+    ]
+    return f"{metric.name}({', '.join(differing)})" if differing else metric.name
+
+
+def _argument(value: Any) -> str:
+    """An argument as people read it, without the tags of initializations."""
+    text = repr(_untagged(value))
+    return text if len(text) <= _LONGEST_ARGUMENT else f"{text[: _LONGEST_ARGUMENT - 1]}…"
+
+
+def _untagged(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_untagged(part) for part in value]
+    if isinstance(value, dict):
+        for tag in ("$tuple", "$enum", "$object", "$opaque", "$model"):
+            if tag in value:
+                return _untagged(value["value"] if tag == "$enum" else value[tag])
+        return {name: _untagged(part) for name, part in value.items()}
+    return value

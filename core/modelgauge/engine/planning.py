@@ -105,11 +105,7 @@ class Planner:
         learn_secrets(owner, self._options.redactor)
         keys = None if self._kept is None else keys_of(owner, judge_suts)
         codec = ResponseCodec(f"'{owner.uid}'", declared_response(owner))
-        return _Calls(keys, codec, self._kept or _nothing, self._seen)
-
-
-def _nothing(digest: str) -> None:
-    del digest
+        return _Calls(keys, codec, self._kept or (lambda _: None), self._seen)
 
 
 @dataclass(slots=True)

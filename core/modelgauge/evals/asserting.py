@@ -146,11 +146,8 @@ def _of_users(error: BaseException) -> TracebackType | None:
 
 def _was_called_wrongly(error: BaseException) -> bool:
     """Whether an observed function was called with wrong arguments, so that its code never ran."""
-    step = error.__traceback__
-    while step is not None and step.tb_next is not None:
-        step = step.tb_next
-    name = "" if step is None else step.tb_frame.f_globals.get("__name__")
-    return isinstance(error, TypeError) and name == tracing.__name__
+    names = [one.tb_frame.f_globals.get("__name__") for one in _steps(error, ())]
+    return isinstance(error, TypeError) and names[-1:] == [tracing.__name__]
 
 
 def _steps(error: BaseException, left_out: Collection[str]) -> list[TracebackType]:

@@ -22,16 +22,19 @@ Display = Literal["all", "failing", "passing"]
 _OF_THE_ENGINE = sorted(({*inspect.signature(Runner).parameters, *OPTIONS}) - {"options"})
 
 
-def _check_flags(config: Any) -> None:
-    """Refuse flags that are neither True nor False: `"no"` would count as True."""
-    for one in fields(config):
-        if isinstance(one.default, bool):
-            YES_NO.check(one.name, getattr(config, one.name))
+@dataclass(frozen=True, slots=True)
+class _Config:
+    """Refuses flags that are neither True nor False: `"no"` would count as True."""
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if isinstance(one.default, bool):
+                YES_NO.check(one.name, getattr(self, one.name))
 
 
 @explains_arguments
 @dataclass(frozen=True, slots=True)
-class AsyncConfig:
+class AsyncConfig(_Config):
     """How much is done at once.
 
     Args:
@@ -46,7 +49,7 @@ class AsyncConfig:
     throttle_value: float = 0
 
     def __post_init__(self) -> None:
-        _check_flags(self)
+        _Config.__post_init__(self)  # no super(), which slots break
         whole_number(1).check("max_concurrent", self.max_concurrent, or_none=True)
         SECONDS.check("throttle_value", self.throttle_value)
 
@@ -62,7 +65,7 @@ class AsyncConfig:
 
 @explains_arguments
 @dataclass(frozen=True, slots=True)
-class DisplayConfig:
+class DisplayConfig(_Config):
     """What is shown.
 
     Args:
@@ -76,13 +79,13 @@ class DisplayConfig:
     display: Display = "all"
 
     def __post_init__(self) -> None:
-        _check_flags(self)
+        _Config.__post_init__(self)
         one_of(*get_args(Display)).check("display", self.display)
 
 
 @explains_arguments
 @dataclass(frozen=True, slots=True)
-class CacheConfig:
+class CacheConfig(_Config):
     """What is kept.
 
     Args:
@@ -91,13 +94,10 @@ class CacheConfig:
 
     use_cache: bool = True
 
-    def __post_init__(self) -> None:
-        _check_flags(self)
-
 
 @explains_arguments
 @dataclass(frozen=True, slots=True)
-class ErrorConfig:
+class ErrorConfig(_Config):
     """How cases that cannot be judged are treated. They never pass.
 
     Args:
@@ -108,9 +108,6 @@ class ErrorConfig:
 
     ignore_errors: bool = False
     skip_on_missing_params: bool = False
-
-    def __post_init__(self) -> None:
-        _check_flags(self)
 
 
 @dataclass(frozen=True, slots=True)

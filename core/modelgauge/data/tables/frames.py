@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from modelgauge.data.tables.columns import Column, Kind, RecordTable, Row, as_text
+from modelgauge.data.tables.columns import Column, RecordTable, Row, as_text
 from modelgauge.data.tables.item_tables import (
     ANNOTATIONS,
     COMPLETIONS,
@@ -19,7 +19,7 @@ from modelgauge.errors import InvalidOptionError, UsageError
 from modelgauge.wording.did_you_mean import known_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
     import pyarrow as pa
@@ -81,11 +81,11 @@ def arrow_schema(table: RecordTable) -> pa.Schema:
         "time": arrow.timestamp("us", tz="UTC"),
     }
     return arrow.schema(
-        [arrow.field(one.name, types[one.kind], metadata=_told(one)) for one in table.columns]
+        [arrow.field(one.name, types[one.kind], metadata=_metadata(one)) for one in table.columns]
     )
 
 
-def _told(column: Column) -> dict[str, str]:
+def _metadata(column: Column) -> dict[str, str]:
     return {"description": column.meaning, **({"unit": column.unit} if column.unit else {})}
 
 
@@ -94,14 +94,10 @@ def arrow_table(table: RecordTable, rows: Sequence[Row]) -> pa.Table:
     arrow, schema = frames_module("pyarrow"), arrow_schema(table)
     columns = zip(*rows, strict=True) if rows else [()] * len(table.columns)
     arrays = [
-        arrow.array(_cells(cells, column.kind), field.type)
+        arrow.array(map(as_text, cells) if column.kind == "JSON" else cells, field.type)
         for cells, column, field in zip(columns, table.columns, schema, strict=True)
     ]
     return arrow.Table.from_arrays(arrays, schema=schema)
-
-
-def _cells(cells: Iterable[Any], kind: Kind) -> list[Any]:
-    return [as_text(cell) for cell in cells] if kind == "JSON" else list(cells)
 
 
 def pandas_frame(table: pa.Table) -> pd.DataFrame:

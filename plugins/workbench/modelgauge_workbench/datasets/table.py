@@ -12,7 +12,6 @@ from modelgauge.data.responses import SUTCompletion
 from modelgauge.datasets.dataset import EvaluationDataset
 from modelgauge.datasets.dataset_files import file_type_of
 from modelgauge.datasets.fields import chosen_columns
-from modelgauge.datasets.merging import merged
 from modelgauge.datasets.rows import members_of, read_goldens, row_of
 from modelgauge.datasets.versions import Version, VersionsFolder
 from modelgauge.errors import (
@@ -24,6 +23,7 @@ from modelgauge.errors import (
 )
 from modelgauge.files.tables import table_of_bytes
 from modelgauge.metrics.judged_cases import NO_OUTPUT, case_of
+from modelgauge_workbench.datasets.merging import merged
 from modelgauge_workbench.index.item_queries import item_of
 from modelgauge_workbench.runs.item import record_of
 from modelgauge_workbench.runs.run import run_row

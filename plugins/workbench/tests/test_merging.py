@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelgauge.datasets.merging import merged
+from modelgauge_workbench.datasets.merging import merged
 
 BASE = [{"input": text, "expected_output": text.upper()} for text in "abcd"]
 
