@@ -129,7 +129,7 @@ class OptionInfo(NamedTuple):
 
     @property
     def several(self) -> bool:
-        """Whether it may be given several times."""
+        """Whether the option may be given several times."""
         return isinstance(self.default, tuple)
 
 

@@ -54,7 +54,7 @@ class Redactor:
         self._adding = Lock()
 
     def add(self, name: str, value: str) -> None:
-        """Learn one secret.
+        """Learn a secret, which is taken out of all texts from now on.
 
         Args:
             name: what stands in its place, `SCOPE.KEY`.

@@ -254,7 +254,7 @@ def _check_owner(file: Path, written: Mapping[str, object], env: Mapping[str, st
 
 
 def read_toml(file: Path) -> dict[str, Any]:
-    """Parse one TOML file.
+    """Read and parse a TOML file.
 
     Raises:
         SettingsError: it cannot be read, is not UTF-8, or is not TOML; the message names file and line, and

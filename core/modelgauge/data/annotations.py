@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Supports
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from modelgauge.data.base import Count, Frozen, Text, items_of, typed
-from modelgauge.data.items import PromptWithContext, TestItem
+from modelgauge.data.items import PromptWithContext, TestItem, context_of
 from modelgauge.data.json_values import check_exact, finite_number
 from modelgauge.data.responses import SUTCompletion, Usage
 from modelgauge.errors import InvalidDataError
@@ -137,7 +137,7 @@ class TestItemAnnotations(Frozen):
     @property
     def context(self) -> Any:
         """The item's context, or where it has none the context of its only prompt."""
-        return self.test_item.own_context
+        return context_of(self.test_item)
 
     @property
     def text(self) -> str:
@@ -208,4 +208,4 @@ class MeasuredTestItem(Frozen):
     @property
     def context(self) -> Any:
         """The item's context, or where it has none the context of its only prompt."""
-        return self.test_item.own_context
+        return context_of(self.test_item)

@@ -80,7 +80,7 @@ class TestItemRecord(Frozen):
 
     @property
     def failures(self) -> tuple[RepeatFailure, ...]:
-        """What failed of it."""
+        """The repeats of the item that failed."""
         return self.failed_repeats
 
     @property
@@ -135,7 +135,7 @@ class TestItemExceptionRecord(Frozen):
 
     @property
     def failures(self) -> tuple["TestItemExceptionRecord"]:
-        """What failed of it: all."""
+        """The failure of the whole item, as the only one."""
         return (self,)
 
     @property
@@ -167,7 +167,7 @@ Outcome = Literal["ok", "wrong", "below threshold", "failed in part", "failed"]
 
 
 def outcome_of(record: ItemRecord) -> Outcome:
-    """What became of an item."""
+    """The outcome of an item, by its record."""
     return outcome(record.kind, record.measurements, record.binary, has_failures=bool(record.failures))
 
 

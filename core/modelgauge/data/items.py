@@ -87,12 +87,6 @@ class TestItem(Frozen, _WithContext):
     context: JsonValue = None
     id: Annotated[str, Field(min_length=1)] | None = None
 
-    @property
-    def own_context(self) -> Any:
-        """The context, or where there is none the context of the only prompt."""
-        only = self.context is None and len(self.prompts) == 1
-        return self.prompts[0].context if only else self.context
-
     if TYPE_CHECKING:
 
         def __init__(
@@ -101,6 +95,12 @@ class TestItem(Frozen, _WithContext):
             context: Any = None,
             id: str | None = None,  # noqa: A002  the field's name
         ) -> None: ...
+
+
+def context_of(item: TestItem) -> Any:
+    """The context of an item, or where it has none the context of its only prompt."""
+    is_of_prompt = item.context is None and len(item.prompts) == 1
+    return item.prompts[0].context if is_of_prompt else item.context
 
 
 _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]

@@ -311,7 +311,7 @@ class Threshold(Frozen):
     higher_is_better: bool = True
 
     def is_reached(self, value: float) -> bool:
-        """Whether a value passes."""
+        """Whether a value reaches the threshold."""
         return reaches(value, self.value, higher_is_better=self.higher_is_better)
 
 

@@ -54,7 +54,7 @@ class FileForm(NamedTuple):
     encoding: str | None = None
 
     def table(self, file: FilePath) -> Table:
-        """The rows of a file.
+        """Read the rows of a file of this form.
 
         Raises:
             InputFileError: it cannot be read.
@@ -80,7 +80,7 @@ class FileForm(NamedTuple):
         }
 
     def over(self, other: "FileForm") -> "FileForm":
-        """This form, with what it leaves open taken from another."""
+        """Return this form, filled up with what another says."""
         return FileForm(
             {**other.columns, **self.columns},
             self.delimiter or other.delimiter,
@@ -179,7 +179,7 @@ def write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]]) -> None
 
 
 def file_text(kind: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """The text of a file.
+    """The text of a data set file of a type.
 
     Args:
         kind: csv, json or jsonl.

@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Kind(NamedTuple):
-    """What a field holds.
+    """The kind of value that a field holds, and how it is written.
 
     Args:
         wanted: what a value that does not fit is not.

@@ -70,7 +70,7 @@ def _of_kind(table: Table, *, test_cases: bool) -> Table:
 
 
 class Reading(NamedTuple):
-    """What a table says.
+    """The members that were read from a table, and what is wrong with its rows.
 
     Args:
         members: of the rows that could be read, in order.
@@ -207,7 +207,7 @@ class _RowReader:
             yield f"skipped what this version of modelgauge does not know: {', '.join(map(repr, self._skipped))}"
 
     def read(self, row: SourceRow) -> None:
-        """Read one row."""
+        """Make a member of a row, or keep what is wrong with it."""
         refused: list[_Refusal] = []
         made = None if row.problem else self._made(row, refused)
         if made is not None and not refused:

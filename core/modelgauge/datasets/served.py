@@ -25,7 +25,7 @@ class WorkbenchToken(OptionalSecret):
 
     @classmethod
     def description(cls) -> SecretDescription:
-        """Where it is looked up."""
+        """Where the token of a workbench is looked up."""
         return SecretDescription(
             "workbench", "token", "`modelgauge serve` shows it.", env=("MODELGAUGE_WORKBENCH_TOKEN",)
         )

@@ -120,7 +120,7 @@ class Versioned:
 
 
 def store_of(data_dir: FilePath | None = None) -> DatasetStore:
-    """Where versions are kept.
+    """The store that keeps versions of data sets.
 
     Args:
         data_dir: a folder of data; None for what the settings say: a served workbench, else their folder.

@@ -89,7 +89,7 @@ class DependencyVersions:
 
     @property
     def folder(self) -> Path:
-        """Parent of the versions."""
+        """The folder that holds the versions of the dependency."""
         return self.directory / folder_name(self.owner) / folder_name(self.key)
 
     def version(self, version: str, steps: UnpackSteps) -> StoredVersion | None:

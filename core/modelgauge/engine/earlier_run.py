@@ -135,7 +135,7 @@ class EarlierSessions:
         return cls(folder, redact, _began(manifest, folder), manifest, read_totals(folder), concurrency)
 
     def notes(self) -> Iterator[str]:
-        """Notes for the record."""
+        """What a reader of the record should know of the earlier sessions."""
         if self.manifest and self.totals is None:
             yield "The calls and the time of this run's earlier sessions are not known."
 
@@ -248,11 +248,11 @@ class RecordedAnswers(Answerer):
         self._lines: dict[int, bytes] = {}
 
     def handed_on(self, index: int) -> bytes:
-        """The recorded line."""
+        """The line of an item in the journal whose answers are measured."""
         return self._lines.pop(index).rstrip(b"\n")
 
     def take(self, index: int, handed_on: bytes) -> None:
-        """Take a recorded line."""
+        """Keep the line of an item, which another process read from the journal."""
         self._lines[index] = handed_on
 
     def check(self, make: Callable[[], Iterator[NumberedItem]]) -> None:

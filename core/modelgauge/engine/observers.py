@@ -59,7 +59,7 @@ class Observers:
 
 
 class Standing(NamedTuple):
-    """How far a run is.
+    """The progress of a run: items, errors, cost, the oldest call.
 
     Args:
         done: items that have a record.

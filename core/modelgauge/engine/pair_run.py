@@ -149,7 +149,7 @@ class PairRun:
 
     @property
     def answerer(self) -> Answerer:
-        """Who answers the prompts."""
+        """The source of the answers to the prompts of this pair."""
         return self._worker.answerer
 
     @property

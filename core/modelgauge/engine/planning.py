@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class Plan(Frozen):
-    """What one pair would take.
+    """The calls, tokens and dollars that one pair would take.
 
     Args:
         test_uid: the test.
@@ -151,7 +151,7 @@ class _Calls:
 
 @dataclass(slots=True)
 class _Counting:
-    """One work, item by item."""
+    """Counts the calls of one work, item by item."""
 
     work: Work
     sut: PromptResponseSUT[Any, Any]

@@ -276,7 +276,7 @@ class Switchboard:
         return None
 
     async def _close(self, owner: Owner) -> None:
-        """Close an object. The records are written by now: nothing may undo that, nor keep the run from its end."""
+        """Close an object, and log what that raises: the records are written, and the run must end."""
         if not overrides(type(owner), "close"):
             return
         try:

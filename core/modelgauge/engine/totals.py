@@ -61,7 +61,7 @@ class Totals(Frozen):
     def of(
         cls, tally: Tally, seconds: float, *, ended: bool, known: int | None = None, waiting: str = ""
     ) -> "Totals":
-        """The totals of a tally."""
+        """Make the totals of what a tally has counted."""
         return of_valid(
             cls,
             ended=ended,

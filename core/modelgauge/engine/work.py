@@ -43,7 +43,7 @@ class Respondent:
 
     @classmethod
     def of(cls, sut: PromptResponseSUT[Any, Any], label: str | None = None) -> "Respondent":
-        """A SUT that is asked."""
+        """Make the respondent that is a SUT."""
         return cls(uid=sut.uid, initialization=sut.initialization, sut=sut, label=label)
 
 

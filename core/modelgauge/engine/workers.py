@@ -51,7 +51,7 @@ class Workers:
             raise self._error
 
     def abandon(self) -> bool:
-        """Cancel the workers.
+        """Cancel the workers; return whether there were any.
 
         Returns:
             Whether any was at work.

@@ -35,7 +35,7 @@ class _Config:
 @explains_arguments
 @dataclass(frozen=True, slots=True)
 class AsyncConfig(_Config):
-    """How much is done at once.
+    """How many cases `evaluate` judges at once, and how fast.
 
     Args:
         run_async: False judges one thing after the other.
@@ -66,7 +66,7 @@ class AsyncConfig(_Config):
 @explains_arguments
 @dataclass(frozen=True, slots=True)
 class DisplayConfig(_Config):
-    """What is shown.
+    """What `evaluate` shows: progress, results, which cases.
 
     Args:
         show_indicator: a progress bar, on a terminal.
@@ -86,7 +86,7 @@ class DisplayConfig(_Config):
 @explains_arguments
 @dataclass(frozen=True, slots=True)
 class CacheConfig(_Config):
-    """What is kept.
+    """Whether answers of judges are kept in the cache.
 
     Args:
         use_cache: False asks the judges again, and keeps nothing of their answers.

@@ -167,7 +167,7 @@ class CaseResults:
         return tuple(result for _, result in sorted(self._results.items()))
 
     def run_started(self, run: Mapping[str, Any]) -> None:
-        """Of no interest."""
+        """Do nothing: the result is made of the items."""
 
     def item_finished(self, run_id: str, record: ItemRecord) -> None:
         del run_id
@@ -175,7 +175,7 @@ class CaseResults:
             self._results[record.index] = test_result(self.test, record)
 
     def run_finished(self, record: TestRecord) -> None:
-        """Of no interest."""
+        """Do nothing: the result is made of the items."""
 
 
 def raise_first_of_app(results: Iterable[TestResult], see: str) -> None:

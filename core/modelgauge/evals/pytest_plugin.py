@@ -128,7 +128,7 @@ def _session(opened: _OpenSession) -> "Session":
 
 
 def pytest_configure(config: Any) -> None:
-    """A session begins."""
+    """Open the session, with its place in an environment variable."""
     if OPTIONS in os.environ and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _interrupt)
     _open.append(_OpenSession(config))
@@ -227,7 +227,7 @@ def _without_record(error: Exception, folder: str) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Show what came out."""
+    """Show the cases of the session, or why there is no record."""
     opened = _open[-1] if _open else None
     if opened is None:
         return

@@ -47,7 +47,7 @@ class SessionCase:
     said: dict[str, Any] | None = None
 
     def shown(self, redact: Callable[[str], str]) -> Shown:
-        """What is shown of it.
+        """The title, verdict and metrics of the case, for the summary.
 
         Args:
             redact: takes secrets out of a JSON text.

@@ -36,7 +36,7 @@ _ENDING = 10.0
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Job:
-    """A case to be judged.
+    """A test case that is to be judged, and where its outcome goes.
 
     Args:
         work: its test, with the metrics.
@@ -69,7 +69,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What became of a case.
+    """The record of a judged case, and its line in the journal.
 
     Args:
         record: as it was judged.

@@ -18,7 +18,7 @@ from modelgauge.evals.session_cases import Cases
 def record_of(
     folder: RunFolder, began: str, options: TestRunOptions, cases: Cases, **facts: Any
 ) -> TestRecord:
-    """The record of a session.
+    """Make the record of a session of pytest.
 
     Args:
         folder: of the run.

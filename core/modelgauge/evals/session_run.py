@@ -177,7 +177,7 @@ class SessionRun:
                 yield from map(json.loads, whole_lines(file))
 
     def items(self) -> Iterator[ItemRecord]:
-        """The records of all cases."""
+        """The records of the cases of all processes."""
         for place in self.places():
             yield from RunFolder(place).items()
 
@@ -251,7 +251,7 @@ class SessionRun:
                 above.rmdir()
 
     def close(self) -> None:
-        """This process adds no more cases."""
+        """Close the files of this process, which adds no more cases."""
         for file in (self._journal, self._log):
             if file is not None:
                 file.close()

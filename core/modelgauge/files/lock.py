@@ -93,7 +93,7 @@ class Turns:
         return _taken(self._file)
 
     def end(self) -> None:
-        """Let others take the lock."""
+        """Release the lock, so that others can take it."""
         _freed(self._file)
 
     def close(self) -> None:

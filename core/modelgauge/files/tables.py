@@ -41,7 +41,7 @@ class SourceRow:
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of one source.
+    """The rows of one file or data set, with their columns.
 
     Args:
         source: the file as it was given, or what stands for it in messages.
@@ -105,7 +105,7 @@ def read_table(
 def table_of_bytes(
     data: bytes, source: str, kind: str, *, encoding: str = "utf-8", delimiter: str = ","
 ) -> Table:
-    """Read what a file holds.
+    """Read the bytes of a CSV, JSON or JSONL file as a table.
 
     A row that cannot be read has its problem in the table, so that the others can be used.
 

@@ -94,7 +94,7 @@ class ChrFMetric(ReferenceMetric):
 
     @classmethod
     def default_uid(cls) -> str:
-        """`chrf`, one word."""
+        """The uid `chrf`, which is one word."""
         return super().default_uid().replace("chr_f", "chrf")
 
     def score(self, test_case: LLMTestCase) -> Score:

@@ -31,7 +31,7 @@ def question(
     shown_shape: str,
     values: Mapping[str, str] | None = None,
 ) -> str:
-    """A question to a judge.
+    """Build a question to a judge: instructions, material and the shape of the reply.
 
     Args:
         instructions: what to do with the material.

@@ -42,7 +42,7 @@ class UnusableReplyError(ValueError):
 
 
 class Shape(NamedTuple, Generic[T]):
-    """What a reply must be.
+    """The shape that a judge's reply must have.
 
     Args:
         model: the reply as an object. It ignores what it does not know.

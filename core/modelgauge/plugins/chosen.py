@@ -70,7 +70,7 @@ def chosen(registry: Registry, names: Iterable[T | str]) -> list[Chosen[T]]:
 
 
 def _both(first: Chosen[T], second: Chosen[T]) -> Chosen[T]:
-    """What was named twice."""
+    """Join two choices of one uid."""
     if first.label != second.label and first.is_named and second.is_named:
         raise UsageError(
             f"SUT '{first.name}' is named twice: with the label '{first.label or second.label}', and "

@@ -42,7 +42,7 @@ _HOOK_PREFIX = f"{PROJECT_NAME}_"
 
 @dataclass(frozen=True, slots=True)
 class LoadedPlugin:
-    """A plugin that works.
+    """A plugin that was loaded, and what it registered.
 
     Args:
         name: the name of its entry point; of a local one, the value of `--plugin`.

@@ -106,7 +106,7 @@ _ANYTHING = (Any, object, str, None)
 
 
 def convert(written: str, hint: Any) -> Any:
-    """Convert an option.
+    """Convert the written value of an option to its type.
 
     Args:
         written: the value as it stands in the name, still percent-encoded.

@@ -140,7 +140,7 @@ class Register:
 
 
 class Registry:
-    """All entries of one kind.
+    """The registered entries of one kind, by uid.
 
     Args:
         kind: what they make.

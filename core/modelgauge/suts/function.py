@@ -45,13 +45,13 @@ class FunctionSUT(PromptResponseSUT[str, Answer]):
             self.evaluate = self._evaluate_async  # type: ignore[method-assign]  # so it needs no thread
 
     def why_uncacheable(self, asked: Mapping[str, Identified] | None = None) -> str | None:
-        """Say what to do about it."""
+        """Say why its calls are not cached, and how they can be."""
         if self.cacheable:
             return super().why_uncacheable(asked)
         return f"'{self.uid}' is a function without a version: give FunctionSUT(…, version=1)"
 
     def translate_text_prompt(self, prompt: TextPrompt) -> str:
-        """The text."""
+        """Take the text of a prompt as the request."""
         return prompt.text
 
     def evaluate(self, request: str) -> Answer | Awaitable[Answer]:

@@ -64,7 +64,7 @@ class ReplaySUT(PromptResponseSUT[str, str]):
         return prompt.text
 
     async def evaluate(self, request: str) -> str:
-        """Look the prompt up."""
+        """Look up the recorded response to a prompt."""
         if request in self._ambiguous:
             raise MissingAnswerError(
                 f"{self._path} has different responses for one prompt: {_start(request)}.",

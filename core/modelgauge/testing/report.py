@@ -25,7 +25,7 @@ _FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
 
 
 class Problem(AssertionError):  # noqa: N818  of Finding's words
-    """A promise is broken.
+    """Raised by a rule whose promise is broken.
 
     Args:
         message: what is wrong.

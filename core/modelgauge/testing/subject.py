@@ -183,7 +183,7 @@ class Subject:
 
     @property
     def entry(self) -> Registered:
-        """What was registered."""
+        """The registration of the subject; a subject that was given as an object has none."""
         if not self.resolved.entry.distribution:
             raise SkipTest("the object was given, not registered")
         return self.resolved.entry

@@ -20,7 +20,7 @@ Row = Sequence[Any]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table.
+    """A column of a table: its name, type, unit and meaning.
 
     Args:
         name: the same in all versions.

@@ -13,6 +13,7 @@ from modelgauge.data.item_records import (
     outcome_of,
     trace_of,
 )
+from modelgauge.data.items import context_of
 from modelgauge.data.prompts import prompt_text
 from modelgauge.data.responses import Usage
 from modelgauge.data.spans import TRACE, Trace
@@ -42,7 +43,7 @@ def _item_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
         outcome_of(record),
         "\n\n".join(prompt_text(one.prompt) for one in item.prompts),
         answers[0] if answers else None,
-        item.own_context,
+        context_of(item),
         *((failure.stage, failure.source_uid, failure.error_type) if failure else (None, None, None)),
         *((failure.message, failure.traceback) if failure else (None, None)),
         len(record.failed_repeats) if isinstance(record, TestItemRecord) else 0,

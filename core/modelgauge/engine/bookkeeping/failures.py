@@ -179,7 +179,7 @@ def _facts(failure: StageError) -> dict[str, Any]:
 
 
 def run_failure(stage: RunStage, error: Exception, again: str | None = None) -> RunFailure:
-    """Why a pair ended early.
+    """Describe as data why a pair ended early.
 
     Args:
         stage: where.

@@ -84,7 +84,7 @@ class Tally:
 
     @property
     def calls(self) -> tuple[CallTally, CallTally, CallTally]:
-        """Of each kind."""
+        """The tallies of SUT calls, annotator calls and judge calls."""
         return self.sut_calls, self.annotator_calls, self.judge_calls
 
     @property
@@ -107,7 +107,7 @@ class Tally:
             self.outcomes[_FAILED_AT[record.stage]] += 1
 
     def frozen(self, not_begun: int | None = None) -> Counts:
-        """The counts of the record.
+        """The counts as a record has them.
 
         Args:
             not_begun: how many items were never taken; None where nobody knows.

@@ -122,7 +122,7 @@ class Admission:
             self._services.budget.begun()
 
     def leave(self, outcome: Outcome | None, seconds: float) -> None:
-        """End an attempt.
+        """Give back what an attempt holds: its place, its share of the rate, its turn at the server.
 
         Args:
             outcome: how it ended; None where the limiter knows that already, since the place was kept for a while.

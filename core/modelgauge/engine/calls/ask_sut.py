@@ -19,7 +19,7 @@ from modelgauge.wording.phrases import a_thing
 
 
 class Asked(NamedTuple):
-    """What a SUT answered.
+    """The response of a SUT to a prompt, with the keys and the time of its calls.
 
     Args:
         response: to the prompt.
@@ -33,7 +33,7 @@ class Asked(NamedTuple):
 
 
 async def ask_sut(target: Target, prompt: AnyPrompt, tally: CallTally, repeat: int = 0) -> Asked:
-    """Ask a SUT one prompt.
+    """Ask a SUT one prompt, by one call or by one for each completion.
 
     Args:
         target: the SUT.

@@ -49,7 +49,7 @@ class Budget:
 
     @property
     def is_capped(self) -> bool:
-        """Whether there is a cap."""
+        """Whether calls, tokens or dollars are capped."""
         return self.max_calls is not None or self.is_metered
 
     @property
@@ -72,7 +72,7 @@ class Budget:
         self._waiting.all()
 
     def give_up(self) -> None:
-        """Let all that wait go on: no further call is sent, and nobody shall wait to learn that."""
+        """Wake all calls that wait here: no further call is sent."""
         self._given_up = True
         self._waiting.all()
 
@@ -86,7 +86,7 @@ class Budget:
         )
 
     def check(self) -> None:
-        """See that another attempt may be sent.
+        """Raise where a cap is reached, so that no further attempt is sent.
 
         Raises:
             RunStoppedError: a cap is reached.
@@ -184,7 +184,7 @@ class Rate:
             self._tokens.spend(tokens)
 
     def give_up(self) -> None:
-        """Let all that wait go on: no further call is sent, and nobody shall wait to learn that."""
+        """Wake all calls that wait here: no further call is sent."""
         for bucket in (self._requests, self._tokens):
             if bucket is not None:
                 bucket.give_up()
@@ -222,14 +222,14 @@ class _Bucket:
         self._loop.call_soon(self._admit)  # by then what it took is counted
 
     def spend(self, taken: float) -> None:
-        """Count what a call took."""
+        """Add the requests or tokens of a call to the bucket."""
         self._leak()
         self._level += taken
         self._seen_calls = min(_LATELY, self._seen_calls + 1)
         self._usual += (taken - self._usual) / self._seen_calls
 
     def give_up(self) -> None:
-        """Let all that wait go on."""
+        """Wake all calls that wait here."""
         self._given_up = True
         self._admit()
 

@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 
 
 class Called(NamedTuple):
-    """What a call came to.
+    """The response of a call, and where it came from.
 
     Args:
         response: the native one.
@@ -117,7 +117,7 @@ class Target:
 
     @cached_property
     def admission(self) -> Entrance:
-        """Lets attempts in and out."""
+        """The entrance that every attempt passes: limits, rates, caps."""
         return entrance_of(self.owner, self.services, self._judge_suts, batched=is_batched(self.owner))
 
     def notes(self) -> Iterator[str]:
@@ -372,7 +372,7 @@ class Target:
             self.admission.settle(usage)
 
     async def _attempt(self, request: Any, left: float, use: Use | None) -> Any:
-        """Send the request once.
+        """Send the request once, under the deadlines of the attempt and of the call.
 
         Args:
             request: the native one.

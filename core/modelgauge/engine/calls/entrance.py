@@ -37,7 +37,7 @@ class Entrance(Protocol):
         """
 
     def leave(self, outcome: Outcome | None, seconds: float) -> None:
-        """End an attempt.
+        """Give back what an attempt holds.
 
         Args:
             outcome: how it ended; None where the limiter knows that already, since the place was kept for a while.

@@ -140,7 +140,7 @@ class AdaptiveLimiter(Limiter):
         self._round.saturated = True
 
     def release(self, outcome: Outcome | None, seconds: float = 0.0) -> None:
-        """Give a place back."""
+        """Give a place back, and let waiting calls in."""
         self.in_use -= 1
         if outcome is not None:
             self.note(outcome, seconds)
@@ -353,7 +353,7 @@ class _Round:
 
     @property
     def share(self) -> float:
-        """Of refusals, among what has ended."""
+        """The share of refusals among the attempts that have ended."""
         return self.refused / self.seen if self.seen else 0.0
 
     def speed(self, places: int, now: float) -> "_Speed | None":

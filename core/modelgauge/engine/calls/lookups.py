@@ -32,7 +32,7 @@ class _Lookup:
 
 
 class Lookups:
-    """Answers look-ups of keys.
+    """Looks keys up in the cache, in groups, in a thread of its own.
 
     Args:
         cache: where to look.
@@ -74,7 +74,7 @@ class Lookups:
         self._thread.submit(_Lookup(digest, None))
 
     async def close(self) -> None:
-        """End the thread."""
+        """End the thread that reads the cache."""
         await self._thread.close()
 
     def _read(self, group: list[_Lookup]) -> None:

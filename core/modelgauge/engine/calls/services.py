@@ -109,7 +109,7 @@ class Waiting(Protocol):
     """Something that calls wait in before they are sent."""
 
     def give_up(self) -> None:
-        """Let all go on: no further call is sent, and nobody shall wait to learn that."""
+        """Wake all calls that wait here: no further call is sent."""
 
 
 @dataclass(slots=True)
@@ -137,7 +137,7 @@ class Services:
         self.give_up_waiting()
 
     def give_up_waiting(self) -> None:
-        """Let those go on who wait until a call may be sent: none will be."""
+        """Wake all calls that wait to be sent: none will be."""
         for wait in (self.budget, *self.waits):
             wait.give_up()
 

@@ -44,7 +44,7 @@ class Pauses:
             self._pauses.discard(pause)
 
     def give_up(self) -> None:
-        """Let all go on: no further call is sent, and nobody shall wait to learn that."""
+        """Wake all calls that wait here: no further call is sent."""
         self._is_given_up = True
         for pause in self._pauses:
             pause.cancel()
@@ -123,7 +123,7 @@ class Server:
         return max(0.0, min(left, _LONGEST_PAUSE, grown))
 
     def leave(self) -> None:
-        """Let the next call try, where this one has."""
+        """Let the next call try to reach the server."""
         if self._is_trying():
             self._pass_on()
 
@@ -190,12 +190,12 @@ class Server:
         return now >= self._since + self.patience
 
     def give_up(self) -> None:
-        """Let all calls go on, which learn that none is sent any more."""
+        """Wake all calls that wait for the server: no further call is sent."""
         self._since = None
         self._pass_on()
 
     def _reached(self) -> None:
-        """Let all calls go on: one has found the server."""
+        """Wake all calls that wait for the server: one of them has found it."""
         if self._since is None:
             return
         seconds = self._clock() - self._since

@@ -33,7 +33,7 @@ Failed = dict[int, RepeatFailure]
 
 @dataclass(slots=True)
 class Answered:
-    """An answer to a prompt.
+    """The answer to one prompt, with its annotations as they come.
 
     Args:
         prompt: that was asked.
@@ -136,7 +136,7 @@ class Answerer:
         return known
 
     def notes(self) -> Iterator[str]:
-        """Notes for the record."""
+        """What a reader of the record should know of the answers."""
         yield from ()
 
     def manifest(self) -> Mapping[str, Any]:

@@ -198,7 +198,7 @@ class ItemWorker:
 def _failed(
     index: int, item: TestItem, answers: Sequence[Answered], failure: StageError
 ) -> TestItemExceptionRecord:
-    """The record of a failure.
+    """The record of an item that failed.
 
     Raises:
         RunStoppedError: it was no failure of the item.

@@ -17,7 +17,7 @@ class DigestSet:
         return self._count
 
     def add(self, name: str) -> bool:
-        """Add the digest of a name.
+        """Add the digest of a name; return whether it is new.
 
         Returns:
             Whether it was not there.
@@ -66,7 +66,7 @@ class Ids:
         self.repeated = 0
 
     def identified(self, item: TestItem) -> TestItem:
-        """The item with its id.
+        """Return an item with its id: the author's, or one derived from its prompts.
 
         Raises:
             DefinitionError: the author gave one id to two items.

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from modelgauge.config.run_options import RunOptions
 from modelgauge.data.base import items_of
-from modelgauge.data.items import TestItem
+from modelgauge.data.items import TestItem, context_of
 from modelgauge.engine.bookkeeping.failures import as_exception
 from modelgauge.engine.items.item_ids import Ids
 from modelgauge.engine.loop.threads import OneThread, in_thread
@@ -158,7 +158,7 @@ def field_of_context(context: Any, name: str) -> Any:
 
 def _context_of(item: TestItem) -> Any:
     """The context of an item, or that of its only prompt, in JSON."""
-    context = item.own_context
+    context = context_of(item)
     return context.model_dump(mode="json") if isinstance(context, BaseModel) else context
 
 
@@ -246,7 +246,7 @@ class ItemSource:
         return item
 
     def stop(self) -> None:
-        """Hand out no more."""
+        """Hand out no more items, and wake the workers that wait for one."""
         self._exhausted = True
         self._error = None
         self._ready.clear()

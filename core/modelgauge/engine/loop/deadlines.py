@@ -49,7 +49,7 @@ _current: ContextVar[_Watch | None] = ContextVar("modelgauge_watch", default=Non
 
 
 class Deadlines:
-    """Ends what takes too long.
+    """Cancels attempts whose time is up, all behind one timer.
 
     Each attempt is a task of its own, since one that swallows its cancellation (a bare `except:` in a loop) can only be
     left behind, and whoever awaits it in its own task is left behind with it.

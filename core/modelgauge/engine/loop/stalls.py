@@ -151,7 +151,7 @@ class Pace:
         self._seconds: list[float] | None = []
 
     def of(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the method."""
+        """Call the method, and time the call as long as a sample is taken."""
         if self._seconds is None:
             return of_author(function, *args, **kwargs)
         begun = perf_counter()

@@ -24,7 +24,7 @@ _KEY_BYTES = 32
 
 
 def surroundings(command: Sequence[str] | None, distributions: Iterable[str]) -> dict[str, Any]:
-    """Facts about the process.
+    """Facts about the process and the machine, for a manifest.
 
     Args:
         command: the command line, where there is one.
