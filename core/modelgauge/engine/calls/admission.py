@@ -40,19 +40,13 @@ log = logging.getLogger(__name__)
 
 
 class Admission:
-    """Lets attempts of one target in, and out again: each `enter` is followed by one `leave`.
+    """The `Entrance` of a target in the process of the run.
 
     Args:
         owner: is called.
         services: what the run's calls share.
         judge_suts: the SUTs that a judge asks, by its own names.
         batched: whether requests are sent in batches.
-
-    Attributes:
-        limiter: its places.
-        server: what is known of who answers.
-        pauses: of its calls.
-        dead: why it is not called any more; None while it is.
     """
 
     def __init__(
@@ -86,15 +80,7 @@ class Admission:
         self._unreported = Unreported(owner.uid, options)
 
     async def enter(self, check: Callable[[], None] | None = None) -> None:
-        """Wait until an attempt may be sent. Whether the run is stopped is checked after the wait.
-
-        Args:
-            check: of this attempt, after the wait.
-
-        Raises:
-            RunStoppedError: no attempt may be sent any more.
-            Exception: what `check` raised.
-        """
+        """Wait for a place, the first calls, the server, the rate and the caps, in this order."""
         await self.limiter.acquire()
         entered = False
         try:
@@ -122,12 +108,7 @@ class Admission:
             self._services.budget.begun()
 
     def leave(self, outcome: Outcome | None, seconds: float) -> None:
-        """Give back what an attempt holds: its place, its share of the rate, its turn at the server.
-
-        Args:
-            outcome: how it ended; None where the limiter knows that already, since the place was kept for a while.
-            seconds: it took.
-        """
+        """Give back what an attempt holds: its place, its share of the rate, its turn at the server."""
         self._rate.ended()
         if self._is_metered:
             self._services.budget.ended()
@@ -144,10 +125,6 @@ class Admission:
         """Note an attempt that failed; some failures end the use of the object.
 
         These are three in a row that can never succeed, and nothing but calls that find no server for a while.
-
-        Args:
-            verdict: the class of the error.
-            error: what was raised.
         """
         options, message = self._services.options, message_of(error)
         is_lost = isinstance(verdict, Retry) and verdict.unreachable
@@ -167,12 +144,7 @@ class Admission:
             self.server.found()
 
     def stop_at_limit(self, verdict: Retry, error: Exception) -> None:
-        """End the use of an object whose rate limit lasts longer than a call may.
-
-        Args:
-            verdict: the class of the error.
-            error: what was raised.
-        """
+        """End the use of an object whose rate limit lasts longer than a call may."""
         seconds, after = self._services.options.call_timeout, verdict.after or 0.0
         until = f", until {time_in(after)}" if seconds < after < _A_YEAR else ""
         why = f"is rate limited for longer than --call-timeout ({seconds:g} s){until}"

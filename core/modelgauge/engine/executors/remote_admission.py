@@ -68,7 +68,7 @@ class Calls:
 
 
 class RemoteAdmission:
-    """Lets attempts of one target in where the driver does.
+    """The `Entrance` of a target in a worker: lets attempts in where the driver does.
 
     Args:
         uid: of the target.
