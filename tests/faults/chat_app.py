@@ -45,7 +45,7 @@ class Stats:
         lists: how often the list of models was asked for.
         faults: how often which fault was played.
         prompts: by the text of the last message.
-        recent: the last requests, with `headers`, `query` and `body`.
+        recent: the last requests, with `time` (when they came, in seconds), `headers`, `query` and `body`.
     """
 
     calls: int = 0
@@ -123,7 +123,14 @@ class ChatApp:
         count.after_success += bool(count.completed)
         stats.calls += 1
         stats.after_success += bool(count.completed)
-        stats.recent.append({"headers": dict(request.headers), "query": dict(request.query), "body": body})
+        stats.recent.append(
+            {
+                "time": time.monotonic(),
+                "headers": dict(request.headers),
+                "query": dict(request.query),
+                "body": body,
+            }
+        )
         stats.in_flight += 1
         stats.max_in_flight = max(stats.max_in_flight, stats.in_flight)
         try:
@@ -176,6 +183,8 @@ class ChatApp:
 
     def _refused(self, request: web.Request, body: dict[str, Any]) -> web.Response | None:
         plan = self.plan
+        if plan.at_once is not None and self.stats.in_flight > plan.at_once:
+            return _error(429, "Too many requests at once.", "rate_limit_exceeded")
         if plan.per_minute is not None and not self._is_in_time(plan.per_minute):
             return _error(429, "Rate limit reached.", "rate_limit_exceeded")
         if plan.key is not None and request.headers.get("Authorization") != f"Bearer {plan.key}":

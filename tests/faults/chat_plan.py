@@ -79,6 +79,7 @@ class Plan:
     Args:
         latency: seconds before each answer.
         slots: calls that are worked on at once; the others wait, and what was given up is worked on as well. None: all.
+        at_once: calls that are worked on at once; the others get a 429. None: all.
         per_minute: calls that are answered in any minute; the others get a 429 that does not say how long. None: all.
         faults: each befalls its share of the prompts; no prompt has two of them.
         seed: which prompts they befall.
@@ -91,6 +92,7 @@ class Plan:
 
     latency: float = 0.0
     slots: int | None = None
+    at_once: int | None = None
     per_minute: int | None = None
     faults: tuple[Fault, ...] = ()
     seed: int = 0
