@@ -120,6 +120,19 @@ class Driver:
         assert len(finished) <= _ITEMS + more
 
 
+def test_options_are_spelled_behind_the_name_of_the_executor(tmp_path):
+    for option, spelled in (("--ray-address", "ray?address=VALUE"), ("--gpus-per-worker", "ray?gpus=VALUE")):
+        refused = subprocess.run(
+            [sys.executable, "-m", "modelgauge", "run-test", option, "1"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+        assert (refused.returncode, f"--executor '{spelled}'" in refused.stderr) == (2, True), refused.stderr
+
+
 @pytest.fixture
 def driver(cluster, tmp_path):
     return Driver(cluster, tmp_path)
@@ -133,21 +146,19 @@ def test_a_cluster_makes_the_records_of_one_process(driver):
     assert len({process for process, _ in driver.calls()}) > 1
 
 
-def test_what_killed_workers_and_a_killed_node_had_is_done_by_others(cluster, tmp_path):
-    for seed in range(_ROUNDS):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        driver, chance = Driver(cluster, folder), random.Random(seed)
-        process = driver.start(seconds=0.3)
-        for _ in range(2):
-            driver.wait_for_calls(len(driver.calls("end")) + chance.randrange(3, 9))
-            os.kill(int(driver.calls()[-1][0]), signal.SIGKILL)
-        cluster.tell("add")
-        cluster.tell("kill")
-        result, err = driver.ended(process)
-        assert result["records"][0]["counts"]["scored"] == _ITEMS
-        assert "another takes its place" in err
-        driver.check_whole(more=12)
+@pytest.mark.parametrize("seed", range(_ROUNDS))
+def test_what_killed_workers_and_a_killed_node_had_is_done_by_others(cluster, driver, seed):
+    chance = random.Random(seed)
+    process = driver.start(seconds=0.3)
+    for _ in range(2):
+        driver.wait_for_calls(len(driver.calls("end")) + chance.randrange(3, 9))
+        os.kill(int(driver.calls()[-1][0]), signal.SIGKILL)
+    cluster.tell("add")
+    cluster.tell("kill")
+    result, err = driver.ended(process)
+    assert result["records"][0]["counts"]["scored"] == _ITEMS
+    assert "another takes its place" in err
+    driver.check_whole(more=12)
 
 
 def test_a_run_whose_driver_was_killed_is_resumed_and_pays_no_committed_call_again(driver):
