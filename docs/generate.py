@@ -171,7 +171,7 @@ _OPTIONS_HEAD = """\
 ## Options of a run
 
 Keyword arguments of `run_test`, `Runner`, `resume` and `rescore`. The [settings](settings.md) can change the defaults
-of `concurrency`, `max_retries` and `attempt_timeout`."""
+of `cache`, `concurrency`, `max_retries`, `attempt_timeout`, `executor` and `workers`."""
 
 
 # --- pages ------------------------------------------------------------------------------------------------

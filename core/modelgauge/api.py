@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
@@ -82,8 +83,8 @@ class Runner:
         command: the command line, for the manifest.
         inputs: what else the command line gave, for the manifest: what `resume` makes the tests of.
         max_test_items: measure this many items only; None for all.
-        options: the other options of a run, such as seed, sut_options, repeats, caching and progress; concurrency,
-            max_retries and attempt_timeout are by default what the settings say.
+        options: the other options of a run, such as seed, sut_options, repeats, caching and progress; those that settings
+            can say, such as concurrency and executor, are by default what these say.
 
     Raises:
         InvalidOptionError: an option does not exist, or cannot be what was given.
@@ -113,7 +114,10 @@ class Runner:
         self.settings = settings
         self.secrets = secrets if secrets is not None else SecretStore(file=settings.secrets_file)
         folder = Path(data_dir) if data_dir is not None else settings.data_dir
-        chosen = {**settings.of_calls(), **options, "max_test_items": max_test_items}
+        chosen = {**settings.of_runs(), **options, "max_test_items": max_test_items}
+        if "workers" not in options and chosen.get("executor", LOCAL) == LOCAL:
+            chosen["workers"] = None  # the settings' number is for executors
+        self._is_executor_given = "executor" in options
         self.options = _options(folder, self.secrets.redactor, chosen)
         self._plugins = plugins
         self._observers = observers
@@ -202,8 +206,7 @@ class Runner:
         # No command can name these.
         objects = sorted(named & resolver.objects - inputs.get("datasets", {}).keys())
         inputs |= {"objects": objects} if objects else {}
-        if self.options.executor != LOCAL:
-            _check_named(works, objects)
+        options = self._options_for(works, objects)
 
         async def manifest() -> dict[str, Any]:
             facts = await in_thread(lambda: surroundings(self._command, resolver.distributions), "manifest")
@@ -212,7 +215,23 @@ class Runner:
 
         plugins = await in_thread(self.plugins, "plugins")
         observers = [*self._observers, plugins]
-        return await Run(self.options, self.secrets.found).works(works, observers, manifest)
+        return await Run(options, self.secrets.found).works(works, observers, manifest)
+
+    def _options_for(self, works: Sequence[Work], objects: Sequence[str]) -> RunOptions:
+        """The options of some works; an executor of the settings is left out where workers cannot make the objects.
+
+        Raises:
+            UsageError: workers cannot make them, and the executor was given.
+        """
+        if self.options.executor == LOCAL:
+            return self.options
+        try:
+            _check_named(works, objects)
+        except UsageError:
+            if self._is_executor_given:
+                raise
+            return replace(self.options, executor=LOCAL, workers=None)
+        return self.options
 
     def _all_inputs(self) -> dict[str, Any]:
         return {**self._inputs, "judge": default_judge_name(self.settings)}

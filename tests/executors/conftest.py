@@ -19,6 +19,8 @@ class Counting:
         folder: of the log, and of the data.
     """
 
+    plugin = str(PLUGIN)
+
     def __init__(self, folder):
         self.folder = folder
 

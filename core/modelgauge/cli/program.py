@@ -268,6 +268,10 @@ def report_error(app: App, error: BaseException) -> int:
         message = io.StringIO()
         error.show(file=message)
         app.note(message.getvalue().rstrip("\n"))
+        if isinstance(error, click.NoSuchOption):
+            executors = import_module("modelgauge.engine.executors.base")  # which most commands do without
+            if (spelling := executors.behind_the_name(error.option_name)) is not None:
+                app.note(spelling)
         return error.exit_code if isinstance(error, click.UsageError) else USAGE
     if isinstance(error, KeyboardInterrupt | click.Abort | EOFError):
         app.note("Interrupted.")

@@ -87,7 +87,7 @@ class RunOptions:
             is not taken from the cache for another.
         sut_options: Laid over the options of each prompt.
         executor: Who works on the items: local, this process; processes, several of this machine; or that of a plugin,
-            such as ray.
+            with its own options behind its name: 'ray?address=HOST:6379&gpus=1'.
         workers: How many workers the executor has; by default it knows best, processes one for each processor.
         concurrency: Calls at once of each SUT and annotator; by default the engine finds out how many are best.
         max_retries: Further attempts after a failed one; 0 for none at all. Attempts that a rate limit refuses, or that

@@ -140,6 +140,8 @@ class Settings:
     concurrency: int | None = _of_run("concurrency")
     max_retries: int | None = _of_run("max_retries")
     timeout: float | None = _of_run("attempt_timeout")
+    executor: str | None = _of_run("executor")
+    workers: int | None = _of_run("workers")
     secrets_file: Path = _setting(Path(SECRETS_FILE), _path, "The file of secrets.")  # noqa: RUF009  likewise
     file: Path | None = None  # the modelgauge.toml that was read; not a setting
     servers: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
@@ -147,8 +149,8 @@ class Settings:
     of_plugins: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The tables `[plugin.NAME]` of the file: what the hooks of a plugin get as `settings`, by the plugin's name."""
 
-    def of_calls(self) -> dict[str, Any]:
-        """The settings of calls that are set, under the names of a run's options."""
+    def of_runs(self) -> dict[str, Any]:
+        """The options of runs that are set, by their names."""
         named = {one.option: getattr(self, one.name) for one in list_settings() if one.option}
         return {name: value for name, value in named.items() if value is not None}
 

@@ -205,5 +205,5 @@ def judged(annotator: CompletionAnnotator[Any], request: Any) -> Any:
     secrets = SecretStore(file=settings.secrets_file)
     store = DependencyStore(settings.data_dir / "dependencies")
     suts = Resolver(lambda: discover(settings.plugins, settings=settings), secrets, store).judges(annotator)
-    options = RunOptions(data_dir=settings.data_dir, redactor=secrets.redactor, **settings.of_calls())
+    options = RunOptions(data_dir=settings.data_dir, redactor=secrets.redactor, **settings.of_runs())
     return blocking(lambda: call_once(options, annotator, suts, request))

@@ -241,7 +241,8 @@ class OriginalRun:
         if now is not None and then is not None and now.digest != then.digest:
             where = "" if self.file is None else f" in {self.file}"
             raise RecordError(
-                f"The data set '{then.name}'{where} is not what it was in run {self.folder.run_id}.",
+                f"The data set '{then.name}'{where} is not what it was in run {self.folder.run_id}: its digest is "
+                f"{now.digest:.12}, and was {then.digest:.12}.",
                 fix=self._other_file,
             )
 

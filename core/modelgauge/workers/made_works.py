@@ -99,9 +99,9 @@ def _work(original: OriginalRun, answers: str | None, runner: Runner, resolver: 
 
 def _check_files(files: dict[str, str]) -> None:
     for file, digest in files.items():
-        if hash_of(Path(file)) != digest:
+        if (here := hash_of(Path(file))) != digest:
             raise RunStoppedError(
-                f"the plugin file {file} is not the one that the driver has.",
+                f"its plugin file {file} is not the driver's (SHA-256 here: {here:.12}; there: {digest:.12}).",
                 fix="Put the same file under the same path everywhere.",
             )
 

@@ -219,9 +219,9 @@ def test_no_content_of_a_file_gets_past_the_error_tree(tmp_path_factory, content
 
 
 def test_what_is_said_of_calls_goes_by_the_names_of_a_runs_options():
-    assert Settings().of_calls() == {}
+    assert Settings().of_runs() == {}
     said = Settings(concurrency=3, max_retries=0, timeout=1.5)
-    assert said.of_calls() == {"concurrency": 3, "max_retries": 0, "attempt_timeout": 1.5}
+    assert said.of_runs() == {"concurrency": 3, "max_retries": 0, "attempt_timeout": 1.5}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ All that the lines say is the same for every executor: `messages.py` has their f
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 from modelgauge.engine.executors.processes import Processes
@@ -103,10 +103,32 @@ def executor_of(name: str, workers: int | None) -> Executor | None:
         ) from error
 
 
+def behind_the_name(option: str) -> str | None:
+    """How an option of an executor is written that was given as one of the command; None for any other option.
+
+    Args:
+        option: such as `--ray-address` or `--gpus-per-worker`.
+    """
+    first, _, rest = option.lstrip("-").partition("-")
+    known = _announced()
+    if first in known and rest:
+        name, own = first, rest
+    elif known and rest == "per-worker":
+        name, own = min(known), first
+    else:
+        return None
+    return f"Options of an executor stand behind its name: --executor '{name}?{own}=VALUE'"
+
+
+def _announced() -> dict[str, Any]:
+    """The entry points of executors, by name."""
+    metadata = import_module("importlib.metadata")  # which costs more than all that most commands do
+    return {one.name: one for one in metadata.entry_points(group=GROUP)}
+
+
 def _of_plugin(name: str) -> Callable[..., Executor]:
     """The class of an executor that a plugin announces."""
-    metadata = import_module("importlib.metadata")  # which costs more than all that most commands do
-    known = {one.name: one for one in metadata.entry_points(group=GROUP)}
+    known = _announced()
     if name not in known:
         names = [LOCAL, PROCESSES, *sorted(known)]
         raise InvalidOptionError(
