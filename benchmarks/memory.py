@@ -1,4 +1,4 @@
-"""W6: peak memory of a whole process, 2 KB prompts and responses, 10,000 to 1,000,000 items; the driver's with two workers.
+"""W6: peak memory of a whole process, 2 KB prompts and responses, 10,000 to 1,000,000 items; and of a driver.
 
 Run by hand: uv run python benchmarks/memory.py [10000 100000 1000000]
 """

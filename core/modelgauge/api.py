@@ -83,8 +83,8 @@ class Runner:
         command: the command line, for the manifest.
         inputs: what else the command line gave, for the manifest: what `resume` makes the tests of.
         max_test_items: measure this many items only; None for all.
-        options: the other options of a run, such as seed, sut_options, repeats, caching and progress; those that settings
-            can say, such as concurrency and executor, are by default what these say.
+        options: the other options of a run, such as seed, sut_options, repeats, caching and progress; those that
+            settings can say, such as concurrency and executor, are by default what these say.
 
     Raises:
         InvalidOptionError: an option does not exist, or cannot be what was given.
