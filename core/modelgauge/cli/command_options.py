@@ -12,12 +12,13 @@ import click
 from modelgauge.cli.app import App, pass_app
 from modelgauge.cli.program import HEADING
 from modelgauge.cli.streams import LEVELS, reserved_stdout
+from modelgauge.config.options import FROM_0, FROM_0_TO_1, NUMBER, Values, whole_number
 from modelgauge.config.run_options import OPTIONS, Group, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from modelgauge.config.options import OptionInfo, Values
+    from modelgauge.config.options import OptionInfo
     from modelgauge.data.prompts import SUTOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -208,27 +209,41 @@ def _schema(_: click.Context, __: click.Parameter, file: Path | None) -> dict[st
     return schema
 
 
-_FROM_1 = click.IntRange(min=1)
+def _value(values: Values) -> Callable[[str], Any]:
+    def value(written: str) -> Any:
+        try:
+            return values.parse(written)
+        except ValueError as wanted:
+            raise click.BadParameter(f"{written!r} is not {wanted}.") from None
+
+    return value
+
+
+_FROM_1 = _value(whole_number(1))
 _SUT_OPTIONS: dict[str, dict[str, Any]] = {
     "--num-completions": {"type": _FROM_1, "metavar": "N", "help": "How many completions to ask for."},
     "--max-tokens": {"type": _FROM_1, "metavar": "N", "help": "Most tokens in a completion."},
     "--temperature": {
-        "type": click.FloatRange(min=0),
+        "type": _value(FROM_0),
         "metavar": "NUMBER",
         "help": "Temperature of sampling; 0 for none.",
     },
-    "--top-p": {"type": click.FloatRange(0, 1), "metavar": "NUMBER", "help": "Nucleus sampling."},
+    "--top-p": {"type": _value(FROM_0_TO_1), "metavar": "NUMBER", "help": "Nucleus sampling, 0 to 1."},
     "--top-k top_k_per_token": {"type": _FROM_1, "metavar": "K", "help": "Choose among the K most likely."},
     "--stop stop_sequences": {"multiple": True, "help": "Where to stop; repeatable."},
-    "--presence-penalty": {"type": float, "metavar": "NUMBER", "help": "Penalty for tokens that occurred."},
+    "--presence-penalty": {
+        "type": _value(NUMBER),
+        "metavar": "NUMBER",
+        "help": "Penalty for tokens that occurred.",
+    },
     "--frequency-penalty": {
-        "type": float,
+        "type": _value(NUMBER),
         "metavar": "NUMBER",
         "help": "Penalty for tokens by how often they occurred.",
     },
     "--random": {"metavar": "SEED", "help": "A seed, or any text: makes a request a different one."},
     "--top-logprobs": {
-        "type": click.IntRange(min=0),
+        "type": _value(whole_number(0)),
         "metavar": "N",
         "help": "Log-probabilities of the N likeliest tokens.",
     },
@@ -309,16 +324,6 @@ data_options = together(
     ),
     heading=DATA,
 )
-
-
-def _value(values: Values) -> Callable[[str], Any]:
-    def value(written: str) -> Any:
-        try:
-            return values.parse(written)
-        except ValueError as wanted:
-            raise click.BadParameter(f"{written!r} is not {wanted}.") from None
-
-    return value
 
 
 def run_options(*groups: Group) -> Callable[[F], F]:

@@ -99,6 +99,8 @@ def is_number(value: object, kind: Any = int | float) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
+NUMBER = Values("a number", lambda value: is_number(value) and math.isfinite(value), float)
+FROM_0_TO_1 = Values("a number from 0 to 1", lambda value: is_number(value) and 0 <= value <= 1, float)
 FROM_0 = Values("a number of 0 or more", lambda value: is_number(value) and 0 <= value < math.inf, float)
 ABOVE_0 = Values("a number above 0", lambda value: is_number(value) and 0 < value < math.inf, float)
 SECONDS = FROM_0._replace(wanted="a number of seconds of 0 or more")

@@ -39,6 +39,14 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     help="What visitors must give. For any --host but that of this machine one is made if you give none.",
 )
 @click.option("--read-only", is_flag=True, help="Let visitors look, and change nothing.")
+@click.option(
+    "--parallel",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Runs that are started from pages and go on at once; the others wait.",
+)
 @click.option("--open", "open_it", is_flag=True, help="Open the browser.")
 @plugin_option
 @program_options(hidden=True)
@@ -52,6 +60,7 @@ def serve(
     port: int,
     token: str | None,
     read_only: bool,
+    parallel: int,
     open_it: bool,
 ) -> None:
     """Show runs and data sets in the browser, at an address of this machine.
@@ -78,7 +87,14 @@ def serve(
     if host not in LOOPBACK and token is None:
         token = made = Access.new_token()
     arguments = [part for one in app.local_plugins for part in ("--plugin", one)]
-    workbench = Workbench(folders, app.plugins, arguments=arguments, redact=app.redact, read_only=read_only)
+    workbench = Workbench(
+        folders,
+        app.plugins,
+        arguments=arguments,
+        parallel=parallel,
+        redact=app.redact,
+        read_only=read_only,
+    )
     address = _address(host, listening)
     app.show(f"The workbench is at {address}")
     if made is not None:  # past `app.show`, which would hide a secret

@@ -27,6 +27,7 @@ class Workbench:
         data_dirs: folders of data, at least one. What belongs to no run is written to the first.
         plugins: whose names can be run.
         arguments: for the processes of runs that are started from pages.
+        parallel: how many of these go on at once.
         redact: takes secrets out of a text.
         read_only: whether visitors may only look.
 
@@ -43,6 +44,7 @@ class Workbench:
         plugins: Plugins,
         *,
         arguments: Sequence[str] = (),
+        parallel: int = 1,
         redact: Callable[[str], str] = str,
         read_only: bool = False,
     ) -> None:
@@ -51,7 +53,7 @@ class Workbench:
         self.read_only = read_only
         self.index = Index(self.data_dirs)
         self.changing = Lock()
-        self.starts = Starts(self.data_dirs, plugins, arguments)
+        self.starts = Starts(self.data_dirs, plugins, arguments, parallel)
         self.comparisons = Comparisons(redact)
 
     @property

@@ -32,7 +32,8 @@ def test_problems_stand_at_their_fields(shelf: Shelf) -> None:
             "metrics": ["exactmatch"],
             "judge": ["demo_yes"],
             "max_test_items": ["0"],
-            "temperature": ["hot"],
+            "temperature": ["nan"],
+            "max_tokens": ["many"],
             "max_errors": ["many"],
             "plugins": ["evil.py"],
         }
@@ -46,6 +47,7 @@ def test_problems_stand_at_their_fields(shelf: Shelf) -> None:
         "judge",
         "max_test_items",
         "temperature",
+        "max_tokens",
         "max_errors",
     }
     assert "demo_01" in problems["tests"][0]
@@ -53,6 +55,8 @@ def test_problems_stand_at_their_fields(shelf: Shelf) -> None:
     assert ["cannot be chosen on a page" in one for one in problems["suts"][1:]] == [True] * 3
     assert "capitals" in problems["datasets"][0]
     assert "exact_match" in problems["metrics"][0]
+    assert problems["temperature"] == ["'nan' is not a number of 0 or more."]
+    assert problems["max_tokens"] == ["'many' is not a whole number of 1 or more."]
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,21 @@ def test_a_run_that_cannot_start_says_why(visit, workbench):
     assert page.get_by_role("button", name="Start").count() == 0
 
 
+def test_as_many_jobs_run_at_once_as_the_server_was_told(serve, plugin, tmp_path):
+    plugin = Path(shutil.copy(plugin, tmp_path))
+    served = serve(tmp_path / "data", options=("--plugin", str(plugin), "--parallel", "2"))
+    order = {"tests": "demo_01", "suts": "slow", "max_test_items": "2"}
+    jobs = [served.post("/starts", **order)[1]["location"] for _ in range(3)]
+    for job in jobs:
+        served.post(f"{job}/start")
+    while any("Running." not in served.ask(job)[2] for job in jobs[:2]):
+        pass
+    assert "Running." not in served.ask(jobs[2])[2]
+    (tmp_path / "go").touch()
+    while any("Done." not in served.ask(job)[2] for job in jobs):
+        pass
+
+
 def test_what_no_page_orders_is_refused(workbench, serve):
     status, _, text = workbench.post("/starts", tests="demo_01", suts="replay/../../etc/passwd")
     assert status == 200

@@ -104,6 +104,8 @@ def test_cancel_keeps_what_was_answered_and_resume_does_the_rest(tmp_path: Path)
     run = desk.asked(job)
     desk.queue.cancel(waiting)
     assert desk.queue.state(waiting) == "withdrawn"
+    with pytest.raises(UsageError, match="Put it back"):
+        desk.queue.approve(waiting)
     desk.queue.put_back(waiting)
     assert desk.queue.state(waiting) == "draft"
     desk.queue.cancel(job)

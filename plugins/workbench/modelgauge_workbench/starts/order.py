@@ -41,7 +41,9 @@ OPTIONS = {
     "temperature": "Temperature",
     "max_tokens": "Tokens in an answer, at most",
     "concurrency": "Calls at once",
+    "requests_per_minute": "Calls a minute, at most",
     "max_calls": "Calls, at most",
+    "max_tokens_total": "Tokens in all, at most",
     "max_cost": "Dollars, at most",
     "max_errors": "Failed items that are allowed",
 }

@@ -64,10 +64,11 @@ class Queue:
             UsageError: it has started or was withdrawn, or its run file says what no page can order.
         """
         with self._lock:
+            if self.state(job) == "withdrawn":
+                raise UsageError("This job was withdrawn.", fix="Put it back, and start it then.")
             if self.state(job) not in ("draft", "queued"):
-                raise UsageError(
-                    "This job has been started before.", fix="Use 'Again' for a new one like it."
-                )
+                fix = "Choose 'Run again, with changes' for a new one like it."
+                raise UsageError("This job has been started before.", fix=fix)
             self._check(job)
             job.note(approved=now())
             if job not in self._approved:
