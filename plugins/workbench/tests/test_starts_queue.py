@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from children import PATIENCE
 
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import InputFileError, UsageError
@@ -39,7 +40,7 @@ class Desk:
         return new_job(self.data_dir, text=order.run_file(self.shelf))
 
     def wait(self, job: Job, *states: JobState) -> JobState:
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE
         while (state := self.queue.state(job)) not in states:
             assert time.monotonic() < until, (state, job.log_end())
             time.sleep(0.05)
