@@ -71,8 +71,9 @@ def serve():
 
 
 def is_wrong(message):
-    """Whether a line of the browser's console is an error; that two people changed the same is none."""
-    return message.type == "error" and "409 (Conflict)" not in message.text
+    """Whether a line of the browser's console is an error; a refusal, which the page shows, is none."""
+    refused = ("409 (Conflict)", "400 (Bad Request)")
+    return message.type == "error" and not any(one in message.text for one in refused)
 
 
 @pytest.fixture

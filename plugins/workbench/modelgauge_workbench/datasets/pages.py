@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -16,11 +16,11 @@ from modelgauge.datasets.versioned import restored
 from modelgauge.datasets.versions import check_alias
 from modelgauge.errors import ModelGaugeError, UsageError
 from modelgauge_workbench.datasets.cases import runs_of_versions, show_cases
+from modelgauge_workbench.datasets.importing import import_json
 from modelgauge_workbench.datasets.table import (
     as_json,
     check_json,
     golden_json,
-    import_json,
     number_of,
     rows_json,
     save,
@@ -48,11 +48,9 @@ def _list_datasets(request: Request) -> Response:
 
 def _open(request: Request) -> Response:
     """Lead to the table of the data set that a form names, new or not."""
-    alias, add = (
-        check_alias(request.query_params.get("alias", "").strip()),
-        request.query_params.get("add", ""),
-    )
-    return RedirectResponse(_address(alias) + (f"?add={quote(add)}" if add else ""), 303)
+    alias = check_alias(request.query_params.get("alias", "").strip())
+    more = {name: request.query_params[name] for name in ("add", "kind") if request.query_params.get(name)}
+    return RedirectResponse(_address(alias) + (f"?{urlencode(more)}" if more else ""), 303)
 
 
 def _show_table(request: Request) -> Response:
@@ -72,6 +70,7 @@ def _show_table(request: Request) -> Response:
         address=_address(alias),
         version=latest,
         runs=runs.get(latest.number, []) if latest else [],
+        kind=request.query_params.get("kind", ""),
         types=FILE_TYPES,
     )
 

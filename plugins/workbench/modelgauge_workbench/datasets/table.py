@@ -1,4 +1,4 @@
-"""What the table of a data set, and programs, send and get as JSON: versions, rows, checks, rows of files and items."""
+"""What the table of a data set, and programs, send and get as JSON: versions, rows, checks, and rows of items."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from starlette.responses import JSONResponse
 from modelgauge.data.item_records import item_from_json
 from modelgauge.data.responses import SUTCompletion
 from modelgauge.datasets.dataset import EvaluationDataset
-from modelgauge.datasets.dataset_files import file_type_of
-from modelgauge.datasets.fields import chosen_columns
-from modelgauge.datasets.rows import members_of, read_goldens, row_of
+from modelgauge.datasets.rows import members_of, row_of
 from modelgauge.datasets.versions import Version, VersionsFolder
 from modelgauge.errors import (
     DatasetConflictError,
@@ -21,13 +19,12 @@ from modelgauge.errors import (
     UnknownNameError,
     UsageError,
 )
-from modelgauge.files.tables import table_of_bytes
 from modelgauge.metrics.judged_cases import NO_OUTPUT, case_of
 from modelgauge_workbench.datasets.merging import merged
 from modelgauge_workbench.index.item_queries import item_of
 from modelgauge_workbench.runs.item import record_of
 from modelgauge_workbench.runs.run import run_row
-from modelgauge_workbench.safety import body_of, form_of
+from modelgauge_workbench.safety import body_of
 from modelgauge_workbench.workbench import workbench_of
 
 if TYPE_CHECKING:
@@ -35,8 +32,6 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
     from starlette.responses import Response
-
-_MOST_PROBLEMS = 200
 
 
 def store_of(request: Request) -> VersionsFolder:
@@ -154,8 +149,7 @@ def problems_of(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     if not rows or _problem_of(rows) is None:
         return []
     alone = _wrong([row] for row in rows)
-    alone = alone or _wrong([rows[0], row] for row in rows)  # single-turn among multi-turn
-    return alone[:_MOST_PROBLEMS]
+    return alone or _wrong([rows[0], row] for row in rows)  # single-turn among multi-turn
 
 
 def _wrong(parts: Iterable[list[Mapping[str, Any]]]) -> list[dict[str, Any]]:
@@ -171,24 +165,6 @@ def _problem_of(rows: Sequence[Mapping[str, Any]]) -> ModelGaugeError | None:
         fix = "Put the other kind into a data set of its own."
         return error if isinstance(error, ModelGaugeError) else InputFileError(str(error), fix=fix)
     return None
-
-
-def import_json(request: Request) -> Any:
-    """The rows of a file that somebody chose, its columns, and what is wrong with it. Nothing is saved."""
-    file = form_of(request).get("file")
-    name = str(getattr(file, "filename", "") or "")
-    if not name:
-        raise UsageError("No file is chosen.", fix="Choose a CSV, JSON or JSONL file.")
-    table = table_of_bytes(file.file.read(), name, file_type_of(name))
-    column = str(form_of(request).get("column", "")).strip()
-    reading = read_goldens(table, chosen_columns({"input_col_name": column} if column else {}))
-    return {
-        "rows": [row_of(golden) for golden in reading.members],
-        "columns": list(table.columns),
-        "problems": [str(one) for one in reading.problems[:_MOST_PROBLEMS]],
-        "unread": reading.unread,
-        "doubts": reading.doubts,
-    }
 
 
 def golden_json(request: Request) -> Any:

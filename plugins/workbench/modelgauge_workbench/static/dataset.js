@@ -1,37 +1,82 @@
 // The table of a data set: cells by keyboard, pages of rows, and what is said to the server.
 
 import { Rows, MARK, columnOf, copy, same, textOf, typed, valueOf, OF_CUSTOM } from "./dataset_rows.js";
-import { editTurns, showConflicts, showImport } from "./dataset_forms.js";
+import { counted, editTurns, made, showConflicts, showDraft, showImport } from "./dataset_forms.js";
+import { Drafts, storage, unpacked } from "./dataset_drafts.js";
 
 const root = document.getElementById("dataset"), address = root.dataset.address, readOnly = Boolean(root.dataset.readOnly);
 const PAGE = 100, at = { page: 0, sort: "", down: false, row: 0, column: 0 };
 const named = (name) => root.querySelector(`[name="${name}"]`);
 const table = root.querySelector("table"), message = document.getElementById("message");
-let parent = root.dataset.version ? Number(root.dataset.version) : null, rows = new Rows([]), chosen = new Set(), problems = new Map();
+const drafts = new Drafts(address), order = new Intl.Collator(undefined, { numeric: true });
+// `base` is the version that is edited; what is wrong with a row is asked once, since rows are never edited in place.
+let base = null, rows = new Rows([]), chosen = new Set(), problems = new WeakMap(), checked = new WeakSet(), isKept = true;
 
 const say = (text) => {
   message.replaceChildren(text);
   if (text) message.focus();
 };
-const made = (tag, text = "", name = "") => Object.assign(document.createElement(tag), { textContent: text, className: name });
-
 async function ask(path, options) {
-  const answer = await fetch(path, { headers: options?.body instanceof FormData ? {} : { "Content-Type": "application/json" }, ...options });
+  const answer = await fetch(path, { headers: options?.body instanceof FormData ? {} : { "Content-Type": "application/json" }, ...options }).catch(() => {
+    throw new Error("The workbench does not answer. Start it again; what you typed is here, and can be saved then.");
+  });
   const kind = answer.headers.get("content-type") ?? "";
   if (!kind.includes("json")) throw new Error(`The workbench answered ${answer.status}: reload the page, and look at its terminal.`);
   return { status: answer.status, said: await answer.json() };
+}
+
+addEventListener("unhandledrejection", (event) => {
+  event.preventDefault();
+  say(event.reason.message);
+});
+
+// --- what is kept by the browser until it is saved
+
+function keep(list = rows.list) {
+  const texts = readOnly ? {} : { author: named("author").value, message: named("message").value };
+  if (readOnly || (list === rows.list && !rows.changed)) drafts.forget(), (isKept = true);
+  else isKept = drafts.keep(base, rows, list, texts);
+}
+
+async function offerDrafts() {
+  const versions = (await ask(`${address}/versions.json`)).said.versions, latest = versions.at(-1);
+  for (const draft of drafts.found(versions)) {
+    const since = latest && latest.number !== draft.base?.number ? latest : null;
+    showDraft(document.getElementById("drafts"), { ...draft, since }, () => restore(draft, since), () => drafts.discard(draft.key));
+  }
+}
+
+// Take up edits where they were left: of their own version, also where there is a later one, which saving then merges.
+async function restore(draft, since) {
+  if (rows.changed) return say("Save or undo what you changed here first, then restore those edits."), false;
+  begin(draft.base, draft.base ? (await ask(`${address}/rows.json?version=${draft.base.number}`)).said.rows : [], draft.extra);
+  rows.change(unpacked(draft, rows));
+  for (const name of ["author", "message"]) named(name).value = draft[name];
+  drafts.discard(draft.key);
+  say(`Your edits are in the table again.${since ? ` They are of ${base ? `version ${base.number}` : "no version"}, and version ${since.number} is the latest: when you save, you see both and choose.` : ""}`);
+  show();
+  return true;
 }
 
 // --- what is shown
 
 let shownRows = [];
 
+// Begin with the rows of a version, which nobody has changed yet.
+function begin(version, saved, extra = []) {
+  base = version;
+  rows = new Rows(saved, extra);
+  chosen = new Set();
+  for (const row of saved) checked.add(row);
+  root.closest("main").querySelector(".when").textContent = version ? `version ${version.number} · ${version.time.slice(0, 16).replace("T", " ")} UTC${version.author ? ` · ${version.author}` : ""}` : "not saved yet";
+}
+
 function listed() {
   const wanted = named("filter").value.toLowerCase(), doubles = rows.doubles(), flagged = named("flagged").checked;
-  const found = rows.list.filter((one) => (!wanted || JSON.stringify(one.row).toLowerCase().includes(wanted)) && (!flagged || doubles.has(one.key) || problems.has(one.key)));
+  const found = rows.list.filter((one) => (!wanted || JSON.stringify(one.row).toLowerCase().includes(wanted)) && (!flagged || doubles.has(one.key) || problems.has(one.row)));
   if (at.sort) {
     const texts = new Map(found.map((one) => [one.key, textOf(valueOf(one.row, at.sort))]));
-    found.sort((one, other) => (at.down ? -1 : 1) * texts.get(one.key).localeCompare(texts.get(other.key), undefined, { numeric: true }));
+    found.sort((one, other) => (at.down ? -1 : 1) * order.compare(texts.get(one.key), texts.get(other.key)));
   }
   return [found, doubles];
 }
@@ -40,8 +85,12 @@ function show(focus = false) {
   const [found, doubles] = listed(), columns = rows.columns();
   shownRows = found;
   at.page = Math.max(0, Math.min(at.page, Math.ceil(found.length / PAGE) - 1));
-  const head = made("tr");
-  head.append(made("th", "Row"));
+  at.row = Math.max(0, Math.min(at.row, found.length - 1 - at.page * PAGE));
+  at.column = Math.min(at.column, columns.length - 1);
+  const head = made("tr"), all = Object.assign(made("input"), { type: "checkbox", checked: found.length > 0 && found.every((one) => chosen.has(one.key)), ariaLabel: "choose all rows shown" });
+  all.onchange = () => (found.forEach((one) => (all.checked ? chosen.add(one.key) : chosen.delete(one.key))), show());
+  head.append(made("th"));
+  head.firstChild.append(all, " Row");
   for (const column of columns) {
     const cell = head.appendChild(made("th")), button = cell.appendChild(made("button", column.replace(OF_CUSTOM, "") + (at.sort === column ? (at.down ? " ↓" : " ↑") : "")));
     button.type = "button";
@@ -57,13 +106,20 @@ function show(focus = false) {
   const places = new Map(rows.list.map((one, place) => [one.key, place + 1]));
   table.tBodies[0].replaceChildren(...found.slice(at.page * PAGE, (at.page + 1) * PAGE).map((one, line) => rowOf(one, line, columns, places, doubles)));
   const filled = named("filled");
-  if (filled) filled.replaceChildren(...columns.map((column) => new Option(column.replace(OF_CUSTOM, ""), column, false, filled.value === column)));
+  if (filled) filled.replaceChildren(...columns.filter((column) => column !== "turns").map((column) => new Option(column.replace(OF_CUSTOM, ""), column, false, filled.value === column)));
   document.getElementById("pages").textContent = `page ${at.page + 1} of ${Math.max(1, Math.ceil(found.length / PAGE))}`;
-  const counted = [`${found.length.toLocaleString("en")} of ${rows.list.length.toLocaleString("en")} rows`];
-  if (rows.changed) counted.push("not saved yet");
-  if (doubles.size) counted.push(`${doubles.size} rows are duplicates`);
-  if (problems.size) counted.push(`${problems.size} rows cannot be saved`);
-  document.getElementById("state").textContent = counted.join(" · ");
+  const wrong = rows.list.filter((one) => problems.has(one.row)).length;
+  chosen = new Set(rows.list.filter((one) => chosen.has(one.key)).map((one) => one.key));
+  keep();
+  document.getElementById("state").textContent = [
+    `${found.length.toLocaleString("en")} of ${counted(rows.list.length, "row")}`,
+    chosen.size && `${chosen.size.toLocaleString("en")} chosen`,
+    rows.changed && (isKept ? "not saved yet" : "not saved yet, and too much for this browser to keep over a reload: save a version soon"),
+    doubles.size && `${doubles.size.toLocaleString("en")} rows are duplicates`,
+    wrong && `${counted(wrong, "row")} cannot be saved`,
+  ].filter(Boolean).join(" · ");
+  if (named("order")) named("order").hidden = !at.sort;
+  check();
   if (focus) cellAt(at.row, at.column)?.focus();
 }
 
@@ -71,8 +127,8 @@ function rowOf(one, line, columns, places, doubles) {
   const row = made("tr"), head = row.appendChild(made("th"));
   const label = head.appendChild(made("label", ` ${places.get(one.key)}`)), box = Object.assign(made("input"), { type: "checkbox", checked: chosen.has(one.key) });
   label.prepend(box);
-  box.onchange = () => (box.checked ? chosen.add(one.key) : chosen.delete(one.key));
-  for (const note of [(one.row[MARK] || one.row.actual_output) && "test case", doubles.get(one.key), problems.get(one.key)]) if (note) head.append(made("small", note, note === "test case" ? "" : "bad"));
+  box.onchange = () => (box.checked ? chosen.add(one.key) : chosen.delete(one.key), show());
+  for (const note of [(one.row[MARK] || one.row.actual_output) && "test case", doubles.get(one.key), problems.get(one.row)]) if (note) head.append(made("small", note, note === "test case" ? "" : "bad"));
   columns.forEach((column, place) => {
     const cell = row.appendChild(made("td")), value = valueOf(one.row, column);
     const text = column === "turns" ? (value ?? []).map((turn) => `${turn.role}: ${turn.content}`).join("\n") : textOf(value);
@@ -106,11 +162,11 @@ function edit(first) {
   const before = valueOf(one.row, column);
   const finish = (value, down = 0) => {
     if (value !== before) rows.set(new Set([one.key]), column, value);
-    check([one.key]);
     show(true);
     if (down) move(down, 0);
   };
-  if (column === "turns") return editTurns(cell, before ?? [], finish, () => show(true));
+  const typing = (value) => keep(rows.with(new Set([one.key]), column, value));
+  if (column === "turns") return editTurns(cell, before ?? [], { typing, finish, cancel: () => show(true) });
   const field = made("textarea");
   field.value = first ?? textOf(before);
   field.rows = Math.min(12, field.value.split("\n").length + 1);
@@ -123,6 +179,7 @@ function edit(first) {
   };
   const value = () => (field.value === textOf(before) ? before : typed(column, field.value, before));
   field.onblur = () => end(value());
+  field.oninput = () => typing(value());
   field.onkeydown = (event) => {
     event.stopPropagation();
     if (event.key === "Escape") end(before);
@@ -133,15 +190,18 @@ function edit(first) {
   field.focus();
 }
 
+// Ask what is wrong with the rows that are new; a good row beside them tells questions from conversations.
 let waiting;
-function check(keys) {
+function check() {
   clearTimeout(waiting);
   waiting = setTimeout(async () => {
-    const ones = rows.list.filter((one) => keys.includes(one.key) && Object.keys(one.row).length);
-    const { said } = await ask(`${address}/check.json`, { method: "POST", body: JSON.stringify({ rows: ones.map((one) => one.row) }) });
-    for (const one of ones) problems.delete(one.key);
-    for (const found of said.problems ?? []) problems.set(ones[found.row].key, found.problem);
-    if (!table.querySelector("td textarea")) show(table.contains(document.activeElement));
+    const asked = rows.list.map((one) => one.row).filter((row) => !checked.has(row) && Object.keys(row).length);
+    if (!asked.length) return;
+    const good = rows.list.find(({ row }) => checked.has(row) && !problems.has(row)), sent = good ? [good.row, ...asked] : asked;
+    const { said } = await ask(`${address}/check.json`, { method: "POST", body: JSON.stringify({ rows: sent }) });
+    for (const row of asked) checked.add(row);
+    for (const { row, problem } of said.problems) problems.set(sent[row], problem);
+    if (said.problems.length && !table.querySelector("td textarea")) show(table.contains(document.activeElement));
   }, 200);
 }
 
@@ -155,7 +215,7 @@ table.addEventListener("keydown", (event) => {
   const one = shownRows[at.page * PAGE + at.row];
   if (moves) move(...moves);
   else if (event.key === "Enter" || event.key === "F2") edit();
-  else if (event.key === "Delete" && one && !readOnly) rows.set(new Set([one.key]), rows.columns()[at.column], undefined), check([one.key]), show(true);
+  else if (event.key === "Delete" && one && !readOnly) rows.set(new Set([one.key]), rows.columns()[at.column], undefined), show(true);
   else if (event.key === " " && one) chosen.has(one.key) ? chosen.delete(one.key) : chosen.add(one.key), show(true);
   else if (event.key.length === 1) edit(event.key);
   else return;
@@ -182,13 +242,17 @@ const actions = {
   add: () => addRows([{}]),
   duplicate: () => rows.duplicate(keysChosen()),
   remove: () => (rows.remove(keysChosen()), chosen.clear()),
-  "add-column": () => named("column").value.trim() && rows.extra.add(columnOf(named("column").value.trim())),
-  replace: () => {
-    const wanted = named("find").value, by = named("replacement").value;
-    const count = !wanted ? 0 : rows.map(keysShown(), (row) => JSON.parse(JSON.stringify(row), (_, value) => (typeof value === "string" ? value.replaceAll(wanted, () => by) : value)));
-    say(`${count} rows changed.`);
+  order: () => {
+    const keys = keysShown();
+    rows.change([...shownRows, ...rows.list.filter((one) => !keys.has(one.key))]);
+    at.sort = "";
   },
-  fill: () => rows.set(new Set(chosen), named("filled").value, (row) => typed(named("filled").value, named("value").value, valueOf(row, named("filled").value))),
+  "add-column": () => named("column").value.trim() && rows.extra.add(columnOf(named("column").value.trim())),
+  replace: () => say(`${counted(named("find").value ? rows.replace(keysShown(), named("find").value, named("replacement").value) : 0, "row")} changed.`),
+  fill: () => {
+    const column = named("filled").value, write = (row) => typed(column, named("value").value, valueOf(row, column));
+    say(chosen.size ? `${counted(rows.set(chosen, column, write), "row")} changed.` : "Choose rows first, by the boxes before them; the box above them chooses all that are shown.");
+  },
   before: () => (at.page -= 1),
   after: () => (at.page += 1),
   save: () => void save(),
@@ -196,7 +260,8 @@ const actions = {
 };
 for (const [name, act] of Object.entries(actions)) named(name)?.addEventListener("click", () => (act(), show(table.contains(document.activeElement))));
 for (const name of ["filter", "flagged"]) named(name).addEventListener("input", () => ((at.page = 0), show()));
-addEventListener("beforeunload", (event) => rows.changed && event.preventDefault());
+for (const name of ["author", "message"]) named(name)?.addEventListener("input", () => keep());
+addEventListener("beforeunload", (event) => rows.changed && !isKept && event.preventDefault());
 
 function addRows(added) {
   rows.add(added);
@@ -211,7 +276,7 @@ function addItem(item) {
   const known = rows.list.find(asks);
   if (!known) return addRows([item]), rows.list.length;
   const metadata = { ...known.row.additional_metadata, ...item.additional_metadata };
-  rows.map(new Set([known.key]), (row) => ({ ...item, ...row, actual_output: item.actual_output, additional_metadata: metadata }));
+  rows.changeTo(rows.edited(new Set([known.key]), (row) => ({ ...item, ...row, actual_output: item.actual_output, additional_metadata: metadata })));
   Object.assign(at, { page: Math.floor(rows.list.indexOf(rows.list.find(asks)) / PAGE), row: rows.list.findIndex(asks) % PAGE, column: 0 });
   return rows.list.findIndex(asks) + 1;
 }
@@ -219,53 +284,50 @@ function addItem(item) {
 async function importFile() {
   const body = new FormData();
   body.append("csrf", root.dataset.csrf);
-  body.append("column", named("input-column").value);
+  for (const name of ["column", "encoding"]) body.append(name, named(`import-${name}`).value);
   if (named("file").files[0]) body.append("file", named("file").files[0]);
   const { status, said } = await ask(`${address}/import.json`, { method: "POST", body });
   if (status !== 200) return say(`${said.problem} ${said.fix}`);
-  showImport(message, said, () => (say(`${said.rows.length} rows are in the table, and not saved yet.`), addRows(said.rows)));
+  showImport(message, said, () => (say(`${counted(said.rows.length, "row")} added to the table, and not saved yet.`), addRows(said.rows)));
 }
 
 async function save() {
   document.activeElement?.blur?.();
-  const sent = { parent, rows: rows.list.map((one) => one.row), origins: rows.list.map((one) => one.origin), author: named("author").value, message: named("message").value };
+  const list = rows.list, sent = { parent: base?.number ?? null, rows: list.map((one) => one.row), origins: list.map((one) => one.origin), author: named("author").value, message: named("message").value };
   const { status, said } = await ask(`${address}/versions.json`, { method: "POST", body: JSON.stringify(sent) });
   if (status === 201) {
-    parent = said.version.number;
-    rows = new Rows(sent.rows.map(copy), rows.extra);
-    problems = new Map();
-    chosen = new Set();
+    begin(said.version, sent.rows.map(copy), rows.extra);
     named("message").value = "";
     document.getElementById("saved").hidden = false;
-    localStorage.setItem("author", sent.author);
+    storage?.setItem("author", sent.author);
     const answer = await fetch(location.pathname);
     document.getElementById("ran").replaceWith(new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("ran"));
-    root.closest("main").querySelector(".when").textContent = `version ${parent}`;
-    say(`Saved as version ${parent}.`);
+    say(`Saved as version ${base.number}.`);
   } else if (said.conflicts) {
     showConflicts(message, said, (merged) => {
-      const mine = new Rows(said.theirs);
-      mine.change(merged.map(({ row, origin }) => ({ ...mine.made(row), origin })));
-      rows = mine;
-      parent = said.latest.number;
-      say(`Both are in the table now, after version ${parent}. Look at it, and save.`);
+      begin(said.latest, said.theirs, rows.extra);
+      rows.change(merged.map(({ row, origin }) => ({ ...rows.made(row), origin })));
+      say(`Both are in the table now, after version ${base.number}. Look at it, and save.`);
       show();
     });
   } else {
-    problems = new Map((said.problems ?? []).map((one) => [rows.list[one.row]?.key, one.problem]));
+    for (const { row, problem } of said.problems ?? []) problems.set(list[row].row, problem);
     say(`${said.problem} ${said.fix}`);
   }
   show();
 }
 
-const begun = parent === null ? [] : (await ask(`${address}/rows.json?version=${parent}`)).said.rows;
-rows = new Rows(begun);
+const kept = root.dataset.version ? (await ask(`${address}/rows.json?version=${root.dataset.version}`)).said : null;
+begin(kept?.version ?? null, kept?.rows ?? [], root.dataset.kind === "conversations" ? ["scenario"] : []);
 root.hidden = false;
 const add = new URLSearchParams(location.search).get("add");
-if (!readOnly) named("author").value = localStorage.getItem("author") ?? "";
+if (!readOnly) named("author").value = storage?.getItem("author") ?? "";
 if (add && !readOnly) {
   const { status, said } = await ask(`/datasets-golden/${add}`);
+  history.replaceState(null, "", location.pathname); // a reload offers the row as an unsaved edit
   if (status === 200) say(`The item is in row ${addItem(said.row)}, with its answer as actual_output. Write what was expected, and save.`);
   else say(`${said.problem} ${said.fix}`);
 }
 show();
+if (!readOnly) await offerDrafts();
+root.dataset.ready = "";

@@ -1,10 +1,10 @@
-// Forms beside the table of a data set: the turns of a conversation, a file to import, and a conflict of two people.
+// Forms beside the table of a data set: the turns of a conversation, a file to import, a draft, a conflict of two people.
 
-const made = (tag, text = "", name = "") => Object.assign(document.createElement(tag), { textContent: text, className: name });
-const button = (text, act) => Object.assign(made("button", text), { type: "button", onclick: act });
+export const made = (tag, text = "", name = "") => Object.assign(document.createElement(tag), { textContent: text, className: name });
+export const button = (text, act) => Object.assign(made("button", text), { type: "button", onclick: act });
 const shown = (value) => (value === null || value === undefined ? "nothing" : typeof value === "string" ? value : JSON.stringify(value, null, 1));
 
-export function editTurns(cell, turns, finish, cancel) {
+export function editTurns(cell, turns, { typing, finish, cancel }) {
   const form = made("div", "", "turns"), list = form.appendChild(made("div", "", "turns"));
   const add = (turn) => {
     const line = list.appendChild(made("div")), role = line.appendChild(made("select")), text = line.appendChild(made("textarea"));
@@ -12,27 +12,50 @@ export function editTurns(cell, turns, finish, cancel) {
     role.ariaLabel = "who speaks";
     text.ariaLabel = "what is said";
     text.value = turn.content ?? "";
-    line.append(button("remove this turn", () => line.remove()));
+    line.append(button("remove this turn", () => (line.remove(), typing(read()))));
     line.read = () => ({ ...turn, role: role.value, content: text.value });
     return text;
   };
+  const read = () => (list.children.length ? [...list.children].map((line) => line.read()) : undefined);
   turns.forEach(add);
   form.append(
     button("add a turn", () => add({ role: list.children.length % 2 ? "assistant" : "user" }).focus()),
-    button("done", () => finish(list.children.length ? [...list.children].map((line) => line.read()) : undefined)),
+    button("done", () => finish(read())),
     button("cancel", cancel),
   );
+  form.addEventListener("input", () => typing(read()));
   form.addEventListener("keydown", (event) => (event.stopPropagation(), event.key === "Escape" && cancel()));
   cell.replaceChildren(form);
   (list.querySelector("textarea") ?? form.querySelector("button")).focus();
 }
 
+export const counted = (number, what) => `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
+
 export function showImport(place, said, take) {
-  const parts = [made("h2", "What the file holds"), made("p", `${said.rows.length} rows can be used, ${said.unread} cannot. Its columns: ${said.columns.join(", ")}.`)];
-  for (const one of [...said.problems, ...said.doubts]) parts.push(made("p", one, "bad"));
-  if (said.rows.length) parts.push(made("pre", said.rows.slice(0, 3).map((row) => JSON.stringify(row, null, 1)).join("\n"), "text"), button(`add ${said.rows.length} rows to the table`, take));
+  const { rows, columns, problems, unread, doubts } = said;
+  const parts = [made("h2", "What the file holds"), made("p", `${counted(rows.length, "row")} can be used, ${unread.toLocaleString("en")} cannot.`)];
+  const list = made("ul");
+  for (const { name, becomes } of columns) list.append(made("li", `${name}: ${becomes}`));
+  parts.push(list);
+  if (unread) parts.push(made("p", "What cannot be used is left out: correct the file and look at it again, or add the others."));
+  for (const one of [...problems, ...doubts]) parts.push(made("p", one, "bad"));
+  if (rows.length) parts.push(made("pre", rows.slice(0, 3).map((row) => JSON.stringify(row, null, 1).slice(0, 2000)).join("\n"), "text"), button(`add ${counted(rows.length, "row")} to the table`, take));
   parts.push(button("leave it", () => place.replaceChildren()));
   place.replaceChildren(...parts);
+}
+
+// Edits of an earlier visit; `since` is the latest version where somebody saved one meanwhile.
+export function showDraft(place, { time, base, list, since }, restore, discard) {
+  const changed = list.filter((one) => typeof one !== "number").length, gone = (base?.rows ?? 0) - list.filter((one) => typeof one === "number" || one[0] !== null).length;
+  const what = [counted(changed, "row"), ...(gone ? [`${counted(gone, "deleted row")}`] : [])].join(" and ");
+  const of = base ? `of version ${base.number}` : "of no version yet";
+  const later = since ? ` Version ${since.number}${since.author ? ` by ${since.author}` : ""} was saved since: you see both before anything is saved.` : "";
+  const line = place.appendChild(made("p", `This browser has unsaved edits ${of}, from ${new Date(time).toLocaleString()}: ${what}. Another window may still be at them.${later} `));
+  const again = button("restore your unsaved edits", async () => (await restore()) && line.remove());
+  line.append(again, " ", button("discard", () => {
+    const back = discard();
+    line.replaceChildren("Discarded. ", button("put the edits back", () => (back(), line.remove(), showDraft(place, { time, base, list, since }, restore, discard))));
+  }));
 }
 
 export function showConflicts(place, said, take) {

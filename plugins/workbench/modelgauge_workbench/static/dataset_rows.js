@@ -1,5 +1,8 @@
 // The rows of a data set while somebody edits them: columns, cells, one list of changes to undo and redo.
 
+// Texts that a program reads: whose turn it is, and what marks a test case.
+const KEPT = new Set(["role", "modelgauge_member"]);
+
 export const CUSTOM = "custom_column_key_values", OF_CUSTOM = "custom:", MARK = "modelgauge_member";
 const TEXTS = new Set(["input", "actual_output", "expected_output", "name", "comments", "source_file", "scenario", "expected_outcome", "user_description", "chatbot_role"]);
 const ORDER = ["input", "scenario", "turns", "expected_output", "expected_outcome", "actual_output", "context", "retrieval_context"];
@@ -54,7 +57,7 @@ export class Rows {
       for (const name of Object.keys(row)) if (name !== CUSTOM && name !== MARK) found.add(name);
       for (const name of Object.keys(row[CUSTOM] ?? {})) found.add(OF_CUSTOM + name);
     }
-    if (!found.has("scenario") && !found.has("turns")) found.add("input").add("expected_output");
+    for (const name of found.has("scenario") || found.has("turns") ? ["scenario", "turns", "expected_outcome"] : ["input", "expected_output"]) found.add(name);
     const place = (name) => (ORDER.indexOf(name) + 1 || (name.startsWith(OF_CUSTOM) ? 99 : 50));
     return [...found].sort((one, other) => place(one) - place(other) || one.localeCompare(other));
   }
@@ -82,21 +85,32 @@ export class Rows {
     return { row, origin: null, key: `new${this.next++}` };
   }
 
-  set(keys, column, value) {
-    this.map(keys, (row) => withValue(row, column, typeof value === "function" ? value(row) : value));
+  // The list with another value in some rows; `changeTo` makes it so.
+  with(keys, column, value) {
+    return this.edited(keys, (row) => withValue(row, column, typeof value === "function" ? value(row) : value));
   }
 
-  map(keys, edit) {
-    let touched = 0;
-    const list = this.list.map((one) => {
-      if (!keys.has(one.key)) return one;
-      const row = edit(one.row);
-      if (same(row, one.row)) return one;
-      touched += 1;
-      return { ...one, row };
+  set(keys, column, value) {
+    return this.changeTo(this.with(keys, column, value));
+  }
+
+  edited(keys, edit) {
+    return this.list.map((one) => {
+      const row = keys.has(one.key) ? edit(one.row) : one.row;
+      return row === one.row || same(row, one.row) ? one : { ...one, row };
     });
+  }
+
+  // Make a change, unless it touches no row; return how many it touches.
+  changeTo(list) {
+    const touched = list.filter((one, place) => one !== this.list[place]).length;
     if (touched) this.change(list);
     return touched;
+  }
+
+  replace(keys, wanted, by) {
+    const replaced = (name, value) => (typeof value === "string" && !KEPT.has(name) ? value.replaceAll(wanted, () => by) : value);
+    return this.changeTo(this.edited(keys, (row) => JSON.parse(JSON.stringify(row), replaced)));
   }
 
   add(rows) {
@@ -118,7 +132,12 @@ export class Rows {
     const found = new Map();
     for (const what of ["input", "scenario", "name"]) {
       const seen = new Map();
-      for (const one of this.list) if (typeof one.row[what] === "string" && !one.row[MARK]) seen.set(one.row[what], [...(seen.get(one.row[what]) ?? []), one.key]);
+      for (const one of this.list) {
+        const text = one.row[what];
+        if (typeof text !== "string" || one.row[MARK]) continue;
+        if (!seen.has(text)) seen.set(text, []);
+        seen.get(text).push(one.key);
+      }
       for (const keys of seen.values()) if (keys.length > 1) for (const key of keys) found.set(key, `${keys.length} rows have this ${what}`);
     }
     return found;
