@@ -79,9 +79,8 @@ def test_what_is_not_saved_survives_a_reload_and_a_second_window(visit, workbenc
     assert texts == ["first", "half a wo"]
     assert page.get_by_label("What you changed").input_value() == "half a message"
     page.reload()  # a restored draft is one of this visit
-    assert (
-        page.get_by_role("button", name="restore your unsaved edits").count() == 2
-    )  # the other window's, too
+    page.locator("#dataset[data-ready]").wait_for()
+    assert page.get_by_role("button", name="restore your unsaved edits").count() == 2  # that window has some
     offer.locator("p", has_text="2 rows and 1 deleted row").get_by_role("button", name="restore").click()
     page.get_by_role("alert").filter(has_text="Your edits are in the table again.").wait_for()
     save(page)

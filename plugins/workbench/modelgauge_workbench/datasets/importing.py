@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelgauge.data.test_cases import ConversationalGolden, Golden
 from modelgauge.datasets.dataset_files import file_type_of
-from modelgauge.datasets.fields import Chosen, chosen_columns, claimed, is_conversation
+from modelgauge.datasets.fields import NamedColumns, chosen_columns, claimed, is_conversation
 from modelgauge.datasets.rows import MARK, TEST_CASE, holds_test_cases, read_goldens, read_test_cases, row_of
 from modelgauge.errors import UsageError
 from modelgauge.files.tables import Table, table_of_bytes
@@ -52,7 +52,7 @@ def _table_of(data: bytes, name: str, encoding: str) -> Table:
     return table if delimiter is None else read(delimiter=delimiter)
 
 
-def _imported(table: Table, chosen: Chosen) -> dict[str, Any]:
+def _imported(table: Table, chosen: NamedColumns) -> dict[str, Any]:
     readings = [read_goldens(table, chosen)]
     readings += [read_test_cases(table, chosen)] if holds_test_cases(table) else []
     problems = [str(one) for reading in readings for one in reading.problems]
@@ -68,7 +68,7 @@ def _imported(table: Table, chosen: Chosen) -> dict[str, Any]:
     }
 
 
-def _mixed_rows(table: Table, chosen: Chosen) -> Iterator[dict[str, Any]]:
+def _mixed_rows(table: Table, chosen: NamedColumns) -> Iterator[dict[str, Any]]:
     """The rows of a table in which goldens and test cases are mixed, in its order."""
     for row in table.rows:
         alone = replace(table, rows=(row,))
@@ -78,7 +78,7 @@ def _mixed_rows(table: Table, chosen: Chosen) -> Iterator[dict[str, Any]]:
             yield from map(row_of, read_goldens(alone, chosen).members)
 
 
-def _columns(table: Table, chosen: Chosen) -> Iterator[dict[str, str]]:
+def _columns(table: Table, chosen: NamedColumns) -> Iterator[dict[str, str]]:
     """What becomes of each column."""
     kind = ConversationalGolden if is_conversation(table, chosen.columns) else Golden
     found = claimed(table, chosen.columns, kind.model_fields, kind.__name__)
