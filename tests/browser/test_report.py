@@ -162,18 +162,10 @@ def test_without_texts_there_are_none(report, visit, tmp_path):
     assert "secret" not in str(data)
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(320, "dark"), (768, "light"), (1280, "dark")])
-def test_nothing_overflows_and_axe_finds_nothing(report, visit, width, scheme):
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="this test needs axe-playwright-python"
-    )
+def test_nothing_overflows_and_axe_finds_nothing(report, visit, check_all_looks):
     address = report((_test(), FakeSUT("half", _answer)), (_test(), FakeSUT("none", "no")))
     for place in ("", "#run=0", "#run=0&item=q7"):
-        page = visit(address + place, width=width, color_scheme=scheme)
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        assert wide <= width, (place, wide)
-        found = axe.Axe().run(page)
-        assert found.violations_count == 0, (place, found.generate_report())
+        check_all_looks(visit(address + place))
 
 
 def test_a_long_uid_stands_in_the_title_by_its_last_part(report, visit):
@@ -292,13 +284,7 @@ def test_hostile_names_and_labels_are_texts(classes_page, visit):
     assert page.locator(".item :is(img, script, style, svg)").count() == 0
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (768, "dark"), (1280, "light")])
-def test_the_parts_of_a_page_fit_and_axe_finds_nothing(classes_page, visit, width, scheme):
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="this test needs axe-playwright-python"
-    )
-    page = visit(classes_page, width=width, color_scheme=scheme)
+def test_the_parts_of_a_page_fit_and_axe_finds_nothing(classes_page, visit, check_all_looks):
+    page = visit(classes_page)
     _open_parts(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    found = axe.Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
+    check_all_looks(page)

@@ -1,4 +1,7 @@
-"""A real browser for tests: Debian's Chromium, driven by playwright. Tests skip where one of the two is missing."""
+"""A real browser for tests: Debian's Chromium, driven by playwright; and checks of how a page looks in it.
+
+Tests skip where a program or a package is missing.
+"""
 
 import shutil
 
@@ -15,3 +18,38 @@ def chromium():
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def axe():
+    """Find what keeps people from using a page, at the size and in the colours that it has now."""
+    reason = "this test needs the package axe-playwright-python"
+    checker = pytest.importorskip("axe_playwright_python.sync_playwright", reason=reason).Axe()
+    return lambda page: checker.run(page, options={"resultTypes": ["violations"]})
+
+
+@pytest.fixture
+def check_looks(axe):
+    """Check that nothing is wider than the page, and that axe finds nothing."""
+
+    def check(page):
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), page.url
+        found = axe(page)
+        assert found.violations_count == 0, (page.url, found.generate_report())
+
+    return check
+
+
+@pytest.fixture
+def check_all_looks(check_looks):
+    """Check the looks of a page on small, middle and large screens; in both colours on the outer two."""
+
+    def check(page):
+        page.set_viewport_size({"width": 768, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), page.url
+        for width, colours in ((320, "dark"), (1280, "light")):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme=colours)
+            check_looks(page)
+
+    return check

@@ -100,22 +100,3 @@ def visit(chromium):
     for context in contexts:
         context.close()
     assert wrong == []
-
-
-@pytest.fixture
-def axe():
-    """What finds barriers in pages."""
-    reason = "this test needs axe-playwright-python"
-    return pytest.importorskip("axe_playwright_python.sync_playwright", reason=reason).Axe()
-
-
-@pytest.fixture
-def check_looks(axe):
-    """Check that nothing is wider than the page, and that axe finds nothing."""
-
-    def of(page):
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        found = axe.run(page)
-        assert found.violations_count == 0, found.generate_report()
-
-    return of
