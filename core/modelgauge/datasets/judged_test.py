@@ -185,10 +185,10 @@ def _names_apart(metrics: Sequence[Metric]) -> list[str]:
     groups: dict[str, list[Metric]] = {}
     for metric in metrics:
         groups.setdefault(metric.name, []).append(metric)
-    return [_told_apart(metric, groups[metric.name]) for metric in metrics]
+    return [_distinct_name(metric, groups[metric.name]) for metric in metrics]
 
 
-def _told_apart(metric: Metric, group: Sequence[Metric]) -> str:
+def _distinct_name(metric: Metric, group: Sequence[Metric]) -> str:
     others = [one.initialization.arguments for one in group if one is not metric]
     own = metric.initialization.arguments if others else {}
     differing = [

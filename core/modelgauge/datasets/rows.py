@@ -59,14 +59,13 @@ def _of_kind(table: Table, *, test_cases: bool) -> Table:
     """A table with the rows of one kind, where goldens and test cases are mixed; any other table unchanged."""
     if not holds_test_cases(table):
         return table
-    rows = [row for row in table.rows if row.problem or (row.values.get(MARK) == TEST_CASE) is test_cases]
-    unmarked = [
+    rows = tuple(
         replace(row, values={name: value for name, value in row.values.items() if name != MARK})
-        for row in rows
-        if row.problem is None or not test_cases  # a row that cannot be read is reported once
-    ]
-    columns = tuple(name for name in table.columns if name != MARK)
-    return replace(table, columns=columns, rows=tuple(unmarked))
+        for row in table.rows
+        # A row that cannot be read is reported once, among the goldens.
+        if (row.problem is None and row.values.get(MARK) == TEST_CASE) is test_cases
+    )
+    return replace(table, columns=tuple(name for name in table.columns if name != MARK), rows=rows)
 
 
 class Reading(NamedTuple):

@@ -87,7 +87,7 @@ def evaluate(
         skip_on_missing_params=errors.skip_on_missing_params,
         fail_one_by_one=errors.ignore_errors,
     )
-    return _told(judged(test, runner, items), runner, configs)
+    return _reported(judged(test, runner, items), runner, configs)
 
 
 def _answered(
@@ -101,7 +101,7 @@ def _answered(
     return answered_goldens(members, callback, judging, at_once=at_once)
 
 
-def _told(result: EvaluationResult, runner: Runner, configs: Configs) -> EvaluationResult:
+def _reported(result: EvaluationResult, runner: Runner, configs: Configs) -> EvaluationResult:
     """Print a result and raise its errors, as the configs say."""
     if configs.display_config.print_results:
         print_result(result, runner.options.runs / result.run_id, configs.display_config.display)

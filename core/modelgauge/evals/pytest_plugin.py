@@ -221,8 +221,8 @@ def pytest_sessionfinish(session: Any) -> None:
 
 def _without_record(error: Exception, folder: str) -> str:
     """What is said where no record could be made; of what is no error that is raised on purpose, all."""
-    is_told = hasattr(error, "fix") or isinstance(error, OSError)
-    why = str(error) if is_told else "".join(traceback.format_exception(error))
+    is_expected = hasattr(error, "fix") or isinstance(error, OSError)
+    why = str(error) if is_expected else "".join(traceback.format_exception(error))
     return f"There is no record of this session: {why}\nWhat its test cases left is in {folder}"
 
 
@@ -231,7 +231,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     opened = _open[-1] if _open else None
     if opened is None:
         return
-    told = opened.failure or ("" if opened.used is None else opened.used.summary)
-    if told:
+    text = opened.failure or ("" if opened.used is None else opened.used.summary)
+    if text:
         terminalreporter.section("modelgauge")
-        terminalreporter.write_line(told)
+        terminalreporter.write_line(text)

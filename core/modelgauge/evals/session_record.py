@@ -65,8 +65,8 @@ def manifest_of(record: TestRecord, options: TestRunOptions, command: Sequence[s
     return {**said, **surroundings(command, []), **known}
 
 
-def told_apart(shown: Sequence[tuple[str, Shown]]) -> list[Shown]:
-    """Cases, of which those with one title are told apart by their tests.
+def with_distinct_titles(shown: Sequence[tuple[str, Shown]]) -> list[Shown]:
+    """The cases with distinct titles: those that share one get the name of their test added.
 
     Args:
         shown: each with the id of its test.

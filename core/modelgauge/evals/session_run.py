@@ -34,7 +34,7 @@ from modelgauge.errors import RunStoppedError
 from modelgauge.evals.display import rendered
 from modelgauge.evals.evaluate_options import TestRunOptions
 from modelgauge.evals.session_cases import OUTSIDE, Cases
-from modelgauge.evals.session_record import manifest_of, record_of, told_apart
+from modelgauge.evals.session_record import manifest_of, record_of, with_distinct_titles
 from modelgauge.files.lock import Turns
 from modelgauge.files.regular import opened
 from modelgauge.files.whole import append_whole, replacing
@@ -219,9 +219,9 @@ class SessionRun:
         write_atomically(self.folder.totals, cases.used.model_dump_json() + "\n")
         self.folder.write_record(record, self._redact)
         self._remove_logs()
-        shown = told_apart([(one.test, one.shown(self._redact)) for one in cases.listed])
-        told = self.folder.read_record().notes  # without secrets
-        return rendered(shown, self.folder.path, self._options.display, told, cases=number)
+        shown = with_distinct_titles([(one.test, one.shown(self._redact)) for one in cases.listed])
+        written = self.folder.read_record().notes  # without secrets
+        return rendered(shown, self.folder.path, self._options.display, written, cases=number)
 
     def _write_journal(self, items: Iterable[ItemRecord], ranges: Mapping[str, Range]) -> JournalIndex:
         """Write the records of all cases in the place of what was kept so far."""

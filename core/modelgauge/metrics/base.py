@@ -32,9 +32,9 @@ from modelgauge.metrics.definition import (
     check_settings,
     finite,
     name_of,
+    needs_a_score,
     not_in_a_metric,
     refused_call,
-    told_a_score,
     without_judge,
 )
 from modelgauge.metrics.judged_cases import (
@@ -260,7 +260,7 @@ class Metric(Unchanging, CompletionAnnotator[Score], metaclass=_Sealed):
             """Explain where to find what other libraries keep in a metric."""
             raise AttributeError(not_in_a_metric(type(self), name))
 
-    @told_a_score
+    @needs_a_score
     def is_successful(self, score: Score | float) -> bool | None:
         """Whether a score passes the threshold; None where there is none."""
         if self.threshold is None:

@@ -207,7 +207,7 @@ def not_in_a_metric(cls: type, name: str) -> str:
     return f"{cls.__name__!r} object has no attribute {name!r}"
 
 
-def told_a_score(method: F) -> F:
+def needs_a_score(method: F) -> F:
     """Make a method that takes a score explain, where it is called without one, how to get the score."""
 
     @wraps(method)

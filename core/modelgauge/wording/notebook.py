@@ -30,9 +30,9 @@ def html_table(
     names = "".join(f'<th style="text-align: left">{_text(name or "")}</th>' for name in head)
     table = f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>" if body else ""
     more = [f"{left_out:,} more"] if left_out > 0 else []
-    told = "".join(f"<p>{_text(note)}</p>" for note in (*more, *notes))
+    texts = "".join(f"<p>{_text(note)}</p>" for note in (*more, *notes))
     # These classes keep notebooks from setting what stands between two dollars as mathematics.
-    return f'<div class="tex2jax_ignore mathjax_ignore"><p><strong>{_text(title)}</strong></p>{table}{told}</div>'
+    return f'<div class="tex2jax_ignore mathjax_ignore"><p><strong>{_text(title)}</strong></p>{table}{texts}</div>'
 
 
 def _cell(text: str | None) -> str:

@@ -104,22 +104,24 @@ def _completions(
 
 def _completion_rows(run_id: str, record: ItemRecord) -> Iterator[Row]:
     for key, one, annotated in _completions(run_id, record):
-        told, usage = annotated.completion, (None if key[-1] else one.response.usage) or Usage()
-        hidden = {TRACE} if trace_of(told) else set()
+        answer, usage = annotated.completion, (None if key[-1] else one.response.usage) or Usage()
+        hidden = {TRACE} if trace_of(answer) else set()
         yield (
             *key,
             one.prompt.source_id,
             prompt_text(one.prompt.prompt),
-            told.text,
-            told.reasoning,
-            told.raw_text,
-            told.truncated_reasoning,
-            told.finish_reason,
-            None if told.tool_calls is None else [call.model_dump(mode="json") for call in told.tool_calls],
+            answer.text,
+            answer.reasoning,
+            answer.raw_text,
+            answer.truncated_reasoning,
+            answer.finish_reason,
             None
-            if told.top_logprobs is None
-            else [tops.model_dump(mode="json") for tops in told.top_logprobs],
-            {name: value for name, value in told.metadata.items() if name not in hidden} or None,
+            if answer.tool_calls is None
+            else [call.model_dump(mode="json") for call in answer.tool_calls],
+            None
+            if answer.top_logprobs is None
+            else [tops.model_dump(mode="json") for tops in answer.top_logprobs],
+            {name: value for name, value in answer.metadata.items() if name not in hidden} or None,
             usage.input_tokens,
             usage.output_tokens,
             usage.reasoning_tokens,

@@ -280,10 +280,10 @@ class _Speed(NamedTuple):
     """Answers a second, as counted, and as their latencies say (Little's law); each is wrong at times."""
 
     counted: float
-    told: float
+    by_latency: float
 
     def mean(self, other: "_Speed") -> "_Speed":
-        return _Speed((self.counted + other.counted) / 2, (self.told + other.told) / 2)
+        return _Speed((self.counted + other.counted) / 2, (self.by_latency + other.by_latency) / 2)
 
     def gain(self, before: "_Speed", growth: float) -> float:
         """The share of the growth of places by which the speed grew; the smaller of both."""

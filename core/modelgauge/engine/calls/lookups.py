@@ -41,7 +41,7 @@ class Lookups:
 
     def __init__(self, cache: ResponseCache, patience: float) -> None:
         self._cache, self._patience = cache, patience
-        self._has_told = False
+        self._has_warned = False
         self._loop = asyncio.get_running_loop()
         self._thread: BatchThread[_Lookup] = BatchThread(
             "reader", self._read, self._answer, closing=cache.close
@@ -118,8 +118,8 @@ class Lookups:
         if waited > self._patience:
             future.set_exception(_never_came(process, self._patience))
             return
-        if waited > _LONG and not self._has_told:
-            self._has_told = True
+        if waited > _LONG and not self._has_warned:
+            self._has_warned = True
             log.warning(_WAITING, process, self._cache.place, waited)
         self._loop.call_later(_PAUSE, self._thread.submit, lookup)
 

@@ -81,7 +81,7 @@ class Server:
         self.answers = self.limited = 0
         self.limited_since = math.inf
         self.seconds = 0.0
-        self._has_told = False
+        self._has_warned = False
         self._since: float | None = None
         self._tries = 0  # in vain
         self._turn = asyncio.Lock()
@@ -166,8 +166,8 @@ class Server:
 
     def tell_limited(self) -> None:
         """Warn, once, that calls wait long for a rate limit."""
-        if not self._has_told:
-            self._has_told = True
+        if not self._has_warned:
+            self._has_warned = True
             log.warning(_LIMITED, self._uid, self._patience)
 
     def found_nobody(self, why: str) -> bool:
