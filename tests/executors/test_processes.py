@@ -10,10 +10,28 @@ from modelgauge.engine.run_files import manifest
 from modelgauge.errors import InvalidOptionError, UsageError
 
 
+class Seen:
+    """An observer that looks at answers."""
+
+    def __init__(self):
+        self.answers = []
+
+    def run_started(self, run):
+        pass
+
+    def item_finished(self, run_id, record):
+        self.answers.append(record.interactions[0].response.completions[0].completion.text)
+
+    def run_finished(self, record):
+        pass
+
+
 def test_a_run_is_the_same_item_by_item(counting):
     alone = counting.run(executor="local", workers=None, caching=False)
-    record = counting.run(caching=False, options={"seconds": 0.01})
+    seen = Seen()
+    record = counting.run(caching=False, options={"seconds": 0.01}, observers=[seen])
     assert counting.items_of(record) == counting.items_of(alone)
+    assert len(seen.answers) == 40
     assert (record.result, record.counts, record.failure) == (alone.result, alone.counts, None)
     assert len({process for process, _ in counting.calls()[40:]}) == 2
     assert counting.rescore(record).result == alone.result

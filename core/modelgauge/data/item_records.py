@@ -5,9 +5,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, ValidationError
+from pydantic_core import from_json
 
 from modelgauge.data.annotations import Interactions, Measurements, PromptInteractionAnnotations
-from modelgauge.data.base import Count, Frozen
+from modelgauge.data.base import Count, Frozen, of_valid
 from modelgauge.data.figures import exact
 from modelgauge.data.items import Digests, TestItem
 from modelgauge.data.json_values import is_exact
@@ -192,6 +193,7 @@ def outcome(
     return "failed in part" if has_failures else "ok"
 
 
+_SCORED = b'{"kind":"item",'  # the beginning of a line of a scored item
 _KINDS: dict[str, type[ItemRecord]] = {"item": TestItemRecord, "exception": TestItemExceptionRecord}
 
 
@@ -206,7 +208,7 @@ def item_from_json(line: bytes, where: str) -> ItemRecord:
         RecordError: it is none; the message names file and line.
     """
     try:  # the quick way, for all but damaged lines and those of other versions
-        cls = TestItemRecord if line.startswith(b'{"kind":"item",') else TestItemExceptionRecord
+        cls = TestItemRecord if line.startswith(_SCORED) else TestItemExceptionRecord
         return cls.model_validate_json(line)
     except ValidationError:
         pass
@@ -223,4 +225,21 @@ def item_from_json(line: bytes, where: str) -> ItemRecord:
         why = "it says of no item that it was scored or failed"
     raise RecordError(
         f"{where} is not an item record: {why}.", fix="Remove the line, then run `modelgauge resume`."
+    )
+
+
+def scored_without_answers(line: bytes, item: TestItem) -> TestItemRecord | None:
+    """Read what counts and columns need of a scored item, several times as fast as `item_from_json`.
+
+    Args:
+        line: of the journal, as this version writes it.
+        item: of the record.
+
+    Returns:
+        The record without its interactions; None where the item failed.
+    """
+    if not line.startswith(_SCORED):
+        return None
+    return of_valid(
+        TestItemRecord, **{"failed_repeats": (), **from_json(line), "test_item": item, "interactions": ()}
     )

@@ -35,6 +35,11 @@ class Observers:
         self._observers = list(observers)
         self._failed: set[int] = set()
 
+    @property
+    def watch_items(self) -> bool:
+        """Whether any may look at the answers of scored items: all do but those whose `watches_items` is false."""
+        return any(getattr(one, "watches_items", True) for one in self._observers)
+
     def run_started(self, run: Mapping[str, Any]) -> None:
         self._tell(lambda one: one.run_started(run))
 

@@ -180,7 +180,14 @@ class Run:
         )
         async with pool as self._pool:
             for number, pair in enumerate(pairs):
-                pair.remote = RemoteWork(pair.work, number, pool, pair.answerer, options)
+                pair.remote = RemoteWork(
+                    pair.work,
+                    number,
+                    pool,
+                    pair.answerer,
+                    options,
+                    is_observed=pair.shared.observers.watch_items,
+                )
             yield
 
     def _unopened(self, target: Target, failure: RunStoppedError) -> None:

@@ -104,7 +104,7 @@ class Plugins:
         self.failures: list[PluginFailure] = []
         self._failed_names: list[str] = []
         self._failed_hooks: set[tuple[str, str]] = set()
-        self._watches_items = False
+        self.watches_items = False
         self.tests = Registry("test", self._failed_names)
         self.suts = Registry("sut", self._failed_names)
         self.annotators = Registry("annotator", self._failed_names)
@@ -131,7 +131,7 @@ class Plugins:
 
     def item_finished(self, run_id: str, record: ItemRecord) -> None:
         """Tell plugins that an item is done."""
-        if self._watches_items:  # asking pluggy for each item would cost more than all the rest of this
+        if self.watches_items:  # asking pluggy for each item would cost more than all the rest of this
             self._notify("modelgauge_item_finished", run_id=run_id, record=record)
 
     def run_finished(self, record: TestRecord) -> None:
@@ -184,7 +184,7 @@ class Plugins:
             raise
         for registry, register in zip(self.registries, registers, strict=True):
             registry.add(register.entries)
-        self._watches_items |= "modelgauge_item_finished" in hooks
+        self.watches_items |= "modelgauge_item_finished" in hooks
         counts = {register.kind: len(register.entries) for register in registers}
         module = plugin.__name__ if isinstance(plugin, ModuleType) else type(plugin).__module__
         seconds = time.perf_counter() - started

@@ -32,11 +32,12 @@ async def _serve(incoming: int, sender: "queue.SimpleQueue[bytes]") -> None:
     inbox: asyncio.Queue[bytes] = asyncio.Queue()
 
     def receive() -> None:
-        while data := os.read(incoming, _CHUNK):
-            loop.call_soon_threadsafe(inbox.put_nowait, data)
-        loop.call_soon_threadsafe(inbox.put_nowait, b"")
+        data = os.read(incoming, _CHUNK)
+        inbox.put_nowait(data)
+        if not data:
+            loop.remove_reader(incoming)
 
-    threading.Thread(target=receive, daemon=True).start()
+    loop.add_reader(incoming, receive)
     await serve(inbox.get, sender.put)
 
 

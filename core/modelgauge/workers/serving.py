@@ -7,6 +7,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from itertools import chain
+from threading import RLock, get_ident
 from typing import TYPE_CHECKING, Any
 
 from modelgauge.data.items import TestItem
@@ -38,22 +39,23 @@ async def serve(receive: Callable[[], Awaitable[bytes]], send: Send) -> None:
         send: sends lines to it.
     """
 
-    def tell(kind: str, *fields: Any) -> None:
-        send(packed(kind, *fields))
+    inbox, outbox = _Inbox(receive), _Outbox(send)
+    try:
+        if (first := await inbox.next()) is not None:
+            await _serve(Brief.model_validate_json(unpacked(first)[2]), inbox, outbox)
+    finally:
+        outbox.empty()
 
-    inbox = _Inbox(receive)
-    first = await inbox.next()
-    if first is None:
-        return
-    brief = Brief.model_validate_json(unpacked(first)[2])
+
+async def _serve(brief: Brief, inbox: "_Inbox", outbox: "_Outbox") -> None:
     try:
         with quiet():
             made = made_works(brief)
     except ModelGaugeError as error:
-        tell("refused", error.problem, error.fix)
+        outbox.tell("refused", error.problem, error.fix)
         return
-    log_to(tell, brief.log_level)
-    await _Serving(made, send, tell).work(inbox)
+    log_to(outbox.tell, brief.log_level)
+    await _Serving(made, outbox).work(inbox)
 
 
 class _Inbox:
@@ -75,17 +77,39 @@ class _Inbox:
         return self._lines.pop()
 
 
-class _ToDriver:
-    """A journal whose lines are sent: the writer appends them once the calls of their items are committed."""
+class _Outbox:
+    """Sends lines to the driver, in the order in which they come from any thread; those of a turn of the loop together.
+
+    To the writer it is a journal: lines are appended once the calls of their items are committed.
+    """
 
     size = 0
 
     def __init__(self, send: Send) -> None:
-        self._send = send
+        self._send, self._loop = send, asyncio.get_running_loop()
+        self._lines: list[bytes] = []
+        self._lock = RLock()  # a signal's handler may log
+        self._of_loop = get_ident()
+
+    def tell(self, kind: str, *fields: Any) -> None:
+        """Send a message."""
+        self.append(packed(kind, *fields))
 
     def append(self, data: bytes) -> None:
         """Send whole lines."""
-        self._send(data)
+        with self._lock:
+            self._lines.append(data)
+            if get_ident() != self._of_loop:
+                self.empty()
+            elif len(self._lines) == 1:
+                self._loop.call_soon(self.empty)
+
+    def empty(self) -> None:
+        """Send all lines now."""
+        with self._lock:
+            if self._lines:
+                lines, self._lines = self._lines, []
+                self._send(b"".join(lines))
 
 
 class _Serving:
@@ -93,15 +117,13 @@ class _Serving:
 
     Args:
         made: the works.
-        send: sends lines to the driver.
-        tell: sends a message.
+        outbox: leads to the driver.
     """
 
-    def __init__(self, made: Made, send: Send, tell: Callable[..., None]) -> None:
-        self._made, self._tell = made, tell
-        self._journal = _ToDriver(send)
+    def __init__(self, made: Made, outbox: _Outbox) -> None:
+        self._made, self._outbox, self._tell = made, outbox, outbox.tell
         self._tallies = [Tally() for _ in made.works]
-        self._calls = Calls(tell, lambda tally: [id(one) for one in self._tallies].index(id(tally)))
+        self._calls = Calls(self._tell, lambda tally: [id(one) for one in self._tallies].index(id(tally)))
         self._numbers = {id(owner): number for number, owner in enumerate(numbered_owners(made.works))}
         self._workers: list[ItemWorker] = []
         self._targets: list[list[Target]] = []
@@ -178,7 +200,7 @@ class _Serving:
         if writer.is_crowded:
             await writer.room()
         _, line = line_of(record, uid, self._made.options.redactor.redact_json_text)
-        writer.append(self._journal, packed("record", work, index, body=line[:-1]), lambda _: None)
+        writer.append(self._outbox, packed("record", work, index, body=line[:-1]), lambda _: None)
 
     def _halt(self, target: int | None) -> None:
         """Let the calls of a target go on that wait to be sent again, or all: the driver refuses them."""

@@ -76,6 +76,7 @@ class Admission:
         # Who says how many calls there shall be at once is heeded from the first.
         chosen = options.concurrency is not None or owner.max_concurrency is not None
         self._first_calls = FirstCalls(_FATAL_CALLS) if is_sut and not (batched or chosen) else None
+        self._may_wait = self._rate.limited or self._is_metered  # for more than a place and a server
         self._fatal_calls = 0
         self._unreported = Unreported(owner.uid, options)
 
@@ -106,6 +107,21 @@ class Admission:
             self._services.budget.spend_call()
         if self._is_metered:
             self._services.budget.begun()
+
+    def enter_at_once(self, check: Callable[[], None] | None = None) -> bool:
+        """Let an attempt in that has nothing to wait for; return whether it is in. See `Entrance`."""
+        if self._may_wait or self._first_calls or self.server.is_down() or not self.limiter.take():
+            return False
+        try:
+            self._check_allowed()
+            if check is not None:
+                check()
+        except BaseException:
+            self.limiter.release(Outcome.other)
+            raise
+        if self._is_sent:
+            self._services.budget.spend_call()
+        return True
 
     def leave(self, outcome: Outcome | None, seconds: float) -> None:
         """Give back what an attempt holds: its place, its share of the rate, its turn at the server."""

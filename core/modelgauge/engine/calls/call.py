@@ -324,7 +324,8 @@ class Target:
         queued = services.clock()
         attempts = Attempts(services.options, services.backoff, admission.server, queued, attempt)
         while True:
-            await admission.enter(check)
+            if not admission.enter_at_once(check):
+                await admission.enter(check)
             begun = services.clock()
             left = attempts.begin(queued, begun)
             outcome: Outcome | None = Outcome.other

@@ -36,6 +36,13 @@ class Entrance(Protocol):
             Exception: what `check` raised.
         """
 
+    def enter_at_once(self, check: Callable[[], None] | None = None) -> bool:
+        """Let an attempt in that has nothing to wait for; return whether it is in. Else `enter` waits.
+
+        Arguments and errors are those of `enter`.
+        """
+        ...
+
     def leave(self, outcome: Outcome | None, seconds: float) -> None:
         """Give back what an attempt holds.
 

@@ -54,6 +54,10 @@ class Limiter:
     def __init__(self, most: int) -> None:
         self.most = most
 
+    def take(self) -> bool:
+        """Take a place, if there is one now; return whether there was."""
+        return True
+
     async def acquire(self) -> None:
         """Wait for a place."""
 
@@ -112,10 +116,15 @@ class AdaptiveLimiter(Limiter):
         self._next_rest = _REST
         self._begin()
 
+    def take(self) -> bool:
+        """Take a place, if there is one now; return whether there was."""
+        is_free = self.in_use < self.limit and not self._waiting
+        self.in_use += is_free
+        return is_free
+
     async def acquire(self) -> None:
         """Wait for a place."""
-        if self.in_use < self.limit and not self._waiting:
-            self.in_use += 1
+        if self.take():
             return
         self._round.saturated = True
         await self._waiting.wait(self._pass_on)

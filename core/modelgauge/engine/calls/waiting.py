@@ -96,21 +96,22 @@ class Server:
     @property
     def trouble(self) -> str:
         """Why its calls wait, as a sentence; empty where they do not."""
-        if self._is_down():
+        if self.is_down():
             return f"'{self._uid}' cannot be reached: its calls wait for it."
         return f"'{self._uid}' is rate limited: its calls wait." if self.limited else ""
 
-    def _is_down(self) -> bool:
+    def is_down(self) -> bool:
+        """Whether it cannot be reached."""
         return self._since is not None
 
     async def turn(self) -> None:
         """Wait while the server cannot be reached, until it is this call's turn to try; then it is, until `leave`."""
-        if not self._is_down():
+        if not self.is_down():
             return
         await self._turn.acquire()
         self._trying = asyncio.current_task()
         await self._pauses.pause(self._pause())
-        if not self._is_down():  # it was reached or given up meanwhile
+        if not self.is_down():  # it was reached or given up meanwhile
             self.leave()
         elif self._is_trying():
             self._timer = asyncio.get_running_loop().call_later(_CONNECTED, self._reached)

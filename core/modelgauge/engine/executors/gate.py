@@ -1,6 +1,6 @@
 """The driver's side of calls that workers make: each goes through the one `Admission` of its target.
 
-A task stands for a call while it waits and while it is under way, so that all limits see it as one of this process.
+So all limits see it as a call of this process.
 """
 
 import asyncio
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
 from modelgauge.engine.calls.call import Target
-from modelgauge.engine.calls.entrance import Entrance
 from modelgauge.engine.calls.limits import AdaptiveLimiter, Outcome
 from modelgauge.engine.calls.services import Services
 from modelgauge.engine.executors.remote_admission import verdict_of
@@ -98,9 +97,8 @@ class Visits:
     def __init__(self, gate: Gate, tell: Callable[..., None]) -> None:
         self._gate, self._tell = gate, tell
         self._visits: dict[int, _Visit] = {}
-        self._queued: dict[int, deque[_Call]] = defaultdict(
-            deque
-        )  # by target: those beyond the worker's share
+        # By target: those beyond the worker's share.
+        self._queued: dict[int, deque[_Call]] = defaultdict(deque)
         self._inside: Counter[int] = Counter()
 
     def enter(self, number: int, target: int, work: int) -> None:
@@ -111,12 +109,12 @@ class Visits:
     def tell(self, number: int, kind: str, fields: list[Any]) -> None:
         """The worker says something of a call."""
         if (visit := self._visits.get(number)) is not None:
-            visit.events.put_nowait((kind, fields))
+            visit.hear(kind, fields)
 
     def withdraw(self, number: int) -> None:
         """A call does not want to be sent any more, or is not waited for."""
         if (visit := self._visits.get(number)) is not None:
-            visit.task.cancel()
+            visit.end()
         for queued in self._queued.values():
             for call in [one for one in queued if one.number == number]:
                 queued.remove(call)
@@ -130,9 +128,9 @@ class Visits:
     async def lost(self) -> None:
         """The worker has died: its calls are under way no more."""
         self._queued.clear()
-        tasks = [visit.task for visit in self._visits.values()]
-        for task in tasks:
-            task.cancel()
+        tasks = [visit.task for visit in self._visits.values() if visit.task is not None]
+        for visit in list(self._visits.values()):
+            visit.end()
         if tasks:
             await asyncio.wait(tasks)
 
@@ -144,10 +142,10 @@ class Visits:
             self._gate.targets[target].admission.limiter.wanted()
 
     def _begin(self, call: _Call) -> None:
-        visit = _Visit(self._gate, call, self._tell)
-        self._visits[call.number] = visit
-        self._inside[call.target] += 1
-        visit.task.add_done_callback(lambda _: self._ended(call))
+        visit = _Visit(self._gate, call, self._tell, self._ended)
+        if visit.begin():
+            self._visits[call.number] = visit
+            self._inside[call.target] += 1
 
     def _ended(self, call: _Call) -> None:
         del self._visits[call.number]
@@ -156,47 +154,99 @@ class Visits:
 
 
 class _Visit:
-    """A call of a worker: a task that stands for it, and what the worker says of it."""
+    """A call of a worker that wants to be sent, or is under way.
 
-    def __init__(self, gate: Gate, call: _Call, tell: Callable[..., None]) -> None:
-        self._gate, self._call, self._tell = gate, call, tell
-        self.events: asyncio.Queue[tuple[str, list[Any]]] = asyncio.Queue()
-        self.task = asyncio.get_running_loop().create_task(self._stand())
+    Most are let in at once. A task stands for one that has to wait, since admission knows those by their tasks.
+    """
+
+    def __init__(
+        self, gate: Gate, call: _Call, tell: Callable[..., None], ended: Callable[[_Call], None]
+    ) -> None:
+        self._gate, self._call, self._tell, self._ended = gate, call, tell, ended
+        self._admission = gate.targets[call.target].admission
+        self._begun, self._answers = 0.0, 0
+        self._events: asyncio.Queue[tuple[str, list[Any]]]  # where there is a task
+        self.task: asyncio.Task[None] | None = None
+
+    def begin(self) -> bool:
+        """Let it in, or let it wait; return whether it is not refused."""
+        before = current_tally.set(self._gate.tallies[self._call.work])
+        try:
+            if self._admission.enter_at_once():
+                self._sent()
+            else:
+                self._events = asyncio.Queue()
+                self.task = asyncio.get_running_loop().create_task(self._stand())
+                self.task.add_done_callback(lambda _: self._ended(self._call))
+        except RunStoppedError as error:
+            self._refuse(error)
+            return False
+        finally:
+            current_tally.reset(before)
+        return True
+
+    def hear(self, kind: str, fields: list[Any]) -> None:
+        """The worker says something of it."""
+        if self.task is not None:
+            self._events.put_nowait((kind, fields))
+            return
+        before = current_tally.set(self._gate.tallies[self._call.work])
+        try:
+            if kind == "left":
+                self._leave(*fields)
+                self._ended(self._call)
+            else:
+                self._note(kind, fields)
+        finally:
+            current_tally.reset(before)
+
+    def end(self) -> None:
+        """It is not waited for any more."""
+        if self.task is not None:
+            self.task.cancel()
+        else:
+            self._leave(None, 0.0, answered=False)
+            self._ended(self._call)
 
     async def _stand(self) -> None:
-        gate, call = self._gate, self._call
-        current_tally.set(gate.tallies[call.work])
-        admission = gate.targets[call.target].admission
         try:
-            await admission.enter()
+            await self._admission.enter()
         except RunStoppedError as error:
-            self._tell("refuse", call.number, error.problem, error.fix)
+            self._refuse(error)
             return
-        begun, answers = gate.clock(), admission.server.answers
-        gate.begun[self] = begun
-        outcome: Outcome | None = None
-        seconds = 0.0
-        self._tell("go", call.number, answers)
+        self._sent()
+        left: list[Any] = [None, 0.0, False]
         try:
-            while (event := await self.events.get())[0] != "left":
-                self._note(admission, *event, answers)
-            ended, seconds, answered = event[1]
-            outcome = None if ended is None else Outcome(ended)
-            if answered:
-                admission.succeeded(begun)
+            while (event := await self._events.get())[0] != "left":
+                self._note(*event)
+            left = event[1]
         finally:
-            del gate.begun[self]
-            admission.leave(outcome, seconds)
+            self._leave(*left)
 
-    def _note(self, admission: Entrance, kind: str, fields: list[Any], answers: int) -> None:
+    def _refuse(self, error: RunStoppedError) -> None:
+        self._tell("refuse", self._call.number, error.problem, error.fix)
+
+    def _sent(self) -> None:
+        self._begun, self._answers = self._gate.clock(), self._admission.server.answers
+        self._gate.begun[self] = self._begun
+        self._tell("go", self._call.number, self._answers)
+
+    def _leave(self, outcome: str | None, seconds: float, answered: bool) -> None:
+        del self._gate.begun[self]
+        if answered:
+            self._admission.succeeded(self._begun)
+        self._admission.leave(None if outcome is None else Outcome(outcome), seconds)
+
+    def _note(self, kind: str, fields: list[Any]) -> None:
         """Note what the worker says of the call before that has left."""
+        admission = self._admission
         if kind == "note":
             admission.limiter.note(Outcome(fields[0]))
             return
         verdict, error = verdict_of(fields[0]), _ReportedError(fields[1])
         if kind == "failed":
             admission.failed(verdict, error)
-        elif isinstance(verdict, Retry) and admission.server.answers == answers:
+        elif isinstance(verdict, Retry) and admission.server.answers == self._answers:
             admission.stop_at_limit(verdict, error)  # unless calls of other workers were answered meanwhile
         if admission.dead is not None:
             self._gate.halted(self._call.target)

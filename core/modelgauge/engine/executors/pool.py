@@ -128,7 +128,8 @@ class Pool:
         body = item.model_dump_json().encode() + (TAB + answers if answers else b"")
         assigned = Assignment(work, index, packed("item", work, index, named, body=body))
         self._waiting.append(assigned)
-        self._deal()
+        if len(self._waiting) == 1:  # nobody had room for those that wait longer
+            self._deal()
         try:
             return await assigned.record
         except asyncio.CancelledError:
@@ -144,9 +145,9 @@ class Pool:
 
     def _deal(self) -> None:
         """Give the items that wait to the workers that have the fewest."""
+        share = self._share() if self._waiting else 0
         while self._waiting:
             item = self._waiting[0]
-            share = self._share()
             free = [one for one in self._workers if one.has_room(share)]
             if item.is_suspect:  # the others are not given anything either, until one has nothing to do
                 free = [one for one in free if not one.items]

@@ -80,6 +80,8 @@ class RemoteAdmission:
     def __init__(self, uid: str, target: int, services: Services, calls: Calls) -> None:
         options = services.options
         self._target, self._calls = target, calls
+        limits = options.max_cost, options.max_tokens_total, options.tokens_per_minute
+        self._is_metered = limits != (None, None, None)
         self._numbers: dict[asyncio.Task[Any] | None, int] = {}
         self._answered: set[int] = set()
         self.limiter: Limiter = _Noted(self._note)
@@ -87,6 +89,11 @@ class RemoteAdmission:
         self.server = Server(uid, options.call_timeout, options.first_patience, self.pauses, services.clock)
         self.dead: RunStoppedError | None = None
         services.waits.add(self.pauses)
+
+    def enter_at_once(self, check: Callable[[], None] | None = None) -> bool:
+        """No attempt is let in without the driver."""
+        del check
+        return False
 
     async def enter(self, check: Callable[[], None] | None = None) -> None:
         """Wait until the driver lets an attempt in."""
@@ -123,8 +130,9 @@ class RemoteAdmission:
 
     def settle(self, usage: Usage | None) -> None:
         """Count what a paid call cost."""
-        told = None if usage is None else usage.model_dump(exclude_none=True)
-        self._tell("settle", self._target, self._calls.work(), told)
+        if usage is not None or self._is_metered:
+            told = None if usage is None else usage.model_dump(exclude_none=True)
+            self._tell("settle", self._target, self._calls.work(), told)
 
     def notes(self) -> Iterator[str]:
         """Nothing: what there is to say the driver knows."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from modelgauge.config.run_options import RunOptions
-from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.data.item_records import ItemRecord, item_from_json, scored_without_answers
 from modelgauge.data.items import TestItem
 from modelgauge.engine.bookkeeping.failures import StageError, exception_record
 from modelgauge.engine.executors.base import Executor
@@ -21,6 +21,8 @@ from modelgauge.engine.work import Work
 from modelgauge.errors import WorkerLostError
 from modelgauge.files.regular import bytes_of
 
+_SENT = "What a worker sent"
+
 
 class RemoteWork:
     """The items of a work, while workers work on them.
@@ -31,14 +33,25 @@ class RemoteWork:
         pool: of the workers.
         answerer: hands answers on that are recorded.
         options: of the run.
+        is_observed: whether somebody looks at answers; else the records of scored items have none.
     """
 
-    def __init__(self, work: Work, number: int, pool: Pool, answerer: Answerer, options: RunOptions) -> None:
+    def __init__(
+        self,
+        work: Work,
+        number: int,
+        pool: Pool,
+        answerer: Answerer,
+        options: RunOptions,
+        *,
+        is_observed: bool,
+    ) -> None:
         self._work, self._number, self._pool, self._answerer = work, number, pool, answerer
+        self._is_observed = is_observed
         self._redact = options.redactor.redact_json_text
 
     async def recorded(self, index: int, item: TestItem) -> tuple[ItemRecord, bytes]:
-        """The record of an item without secrets, and its line in the journal, as `line_of` gives them.
+        """The record of an item, without secrets, and its line in the journal.
 
         Raises:
             RunStoppedError: no call may be sent any more; the item is not done.
@@ -48,9 +61,11 @@ class RemoteWork:
         except WorkerLostError as error:
             failure = StageError("sut", self._work.respondent.uid, error)
             return line_of(exception_record(index, item, (), failure), self._work.test.uid, self._redact)
-        record = item_from_json(line, "What a worker sent")
-        # A worker redacts the secrets that it knows; those of this machine may be others.
-        return (record, line) if self._is_clean(line) else line_of(record, self._work.test.uid, self._redact)
+        if not self._is_clean(line):
+            # A worker redacts the secrets that it knows; those of this machine may be others.
+            return line_of(item_from_json(line, _SENT), self._work.test.uid, self._redact)
+        without_answers = None if self._is_observed else scored_without_answers(line, item)
+        return without_answers or item_from_json(line, _SENT), line
 
     def _is_clean(self, line: bytes) -> bool:
         text = line.decode()
