@@ -286,3 +286,31 @@ def test_conversations_are_begun_by_a_choice_and_edited_as_turns_also_many(visit
         "asks for a guest", turns=[Turn("user", "I am a guest"), Turn("assistant", "hello guest")]
     )
     assert pulled(data_dir, "talks").goldens == [talk] * 512
+
+
+def test_what_the_page_asks_fits_and_is_accessible_on_a_phone(
+    visit, workbench, data_dir, tmp_path, check_looks
+):
+    hostile, wide = "<b>{{ 7*7 }}\u202e</b>", "w" * 400
+    EvaluationDataset([Golden(hostile), Golden(wide)]).push("asks", data_dir=data_dir)
+    page = visit(workbench, "/datasets/asks", width=320)
+    for name in ("Columns", "Find and replace", "Fill a column", "Import"):
+        open_part(page, name)
+    check_looks(page)
+    file = tmp_path / f"{'w' * 200}.csv"
+    file.write_text(f'input,{wide},"{hostile}"\n{wide},=1,2\n{wide}\n', encoding="utf-8")
+    page.get_by_label("File").set_input_files(file)
+    page.get_by_role("button", name="look at it").click()
+    page.get_by_role("alert").filter(has_text="1 row can be used, 1 cannot").wait_for()
+    check_looks(page)
+    page.get_by_role("button", name="add 1 row to the table").click()
+    write(page, 0, 1, wide)
+    other = pulled(data_dir, "asks")
+    other.goldens = [Golden(hostile, expected_output=hostile), *other.goldens[1:]]
+    other.push("asks", author=wide[:90], message=wide, data_dir=data_dir)
+    page.reload()
+    page.get_by_role("button", name="restore your unsaved edits").wait_for()
+    check_looks(page)
+    restore(page)
+    save(page, "Somebody saved meanwhile")
+    check_looks(page)

@@ -8,6 +8,8 @@ from urllib.parse import urldefrag, urlsplit
 import pytest
 
 from modelgauge import FunctionSUT, PromptResponseTest, TestItem, run_test
+from modelgauge.data.test_cases import ConversationalGolden, Golden, LLMTestCase, Turn
+from modelgauge.datasets.dataset import EvaluationDataset
 
 HOSTILE = (
     "<script>document.title='pwned'</script>\"'><img src=x onerror=\"document.title='pwned'\">\u202e{{ 7*7 }}"
@@ -52,7 +54,29 @@ def data_dir(tmp_path_factory):
         (folder / "ratings" / f"{run.name}.jsonl").write_text(
             "".join(json.dumps(one) + "\n" for one in lines)
         )
+    save_datasets(folder)
     return folder
+
+
+def save_datasets(folder):
+    """Two data sets with hostile texts everywhere, and a damaged one."""
+    questions = EvaluationDataset()
+    alias, texts = f"ß{LONG[:59]}", (HOSTILE, LONG, HOSTILE)
+    questions.goldens = [
+        Golden(one, expected_output=one, context=[one], custom_column_key_values={HOSTILE: one, LONG: one})
+        for one in texts
+    ]
+    questions.push(alias, author=HOSTILE[:90], message=HOSTILE, data_dir=folder)
+    questions.goldens = [Golden(LONG[1:]), *questions.goldens[1:]]
+    questions.add_test_case(LLMTestCase(LONG, actual_output=HOSTILE))
+    questions.push(alias, author=LONG[:90], message=LONG, data_dir=folder)
+    talks = EvaluationDataset()
+    talks.goldens = [
+        ConversationalGolden(one, turns=[Turn("user", one), Turn("assistant", one)]) for one in texts[:2]
+    ]
+    talks.push("Gespräche", data_dir=folder)
+    (folder / "datasets" / "verlöscht").mkdir()
+    (folder / "datasets" / "verlöscht" / "versions.jsonl").write_text("{\n")
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +119,15 @@ def queue_of(data_dir):
 def wrong_with(page, axe=None):
     """What no page may be, at the size and in the colours that the browser has now."""
     barriers = axe(page).response["violations"] if axe else ()
+    for table in page.locator("#dataset").all():  # its rows come later
+        table.and_(page.locator("[data-ready]")).wait_for()
     found = {
         "axe": [f"{one['id']} {one['nodes'][0]['html'][:200]}" for one in barriers],
         "markup": page.title() == "pwned" or page.locator("img[src=x]").count(),
         "wider than the screen": page.evaluate("document.documentElement.scrollWidth > innerWidth"),
         "title": not page.title().endswith("ModelGauge"),
         "headings": page.locator("h1:visible").count() != 1,
+        "a message": page.locator("#message:visible").count(),
         "a template": "49" in page.title() or "{{" in page.inner_text("nav"),
     }
     return {name: value for name, value in found.items() if value}
@@ -128,4 +155,9 @@ def test_every_page_fits_is_accessible_and_shows_hostile_texts_as_texts(visit, w
         "/ratings",
         "/ratings/queue",
         "/ratings/rate",
+        "/datasets",
+        "/datasets/*",
+        "/datasets/*/versions",
+        "/datasets/*/cases",
+        "/datasets/*/differences",
     }

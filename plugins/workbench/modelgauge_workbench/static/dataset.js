@@ -107,7 +107,9 @@ function show(focus = false) {
   table.tBodies[0].replaceChildren(...found.slice(at.page * PAGE, (at.page + 1) * PAGE).map((one, line) => rowOf(one, line, columns, places, doubles)));
   const filled = named("filled");
   if (filled) filled.replaceChildren(...columns.filter((column) => column !== "turns").map((column) => new Option(column.replace(OF_CUSTOM, ""), column, false, filled.value === column)));
-  document.getElementById("pages").textContent = `page ${at.page + 1} of ${Math.max(1, Math.ceil(found.length / PAGE))}`;
+  const last = Math.max(0, Math.ceil(found.length / PAGE) - 1);
+  document.getElementById("pages").textContent = `page ${at.page + 1} of ${last + 1}`;
+  for (const [name, is] of [["before", at.page > 0], ["after", at.page < last], ["undo", rows.done.length], ["redo", rows.undone.length]]) if (named(name)) named(name).disabled = !is;
   const wrong = rows.list.filter((one) => problems.has(one.row)).length;
   chosen = new Set(rows.list.filter((one) => chosen.has(one.key)).map((one) => one.key));
   keep();

@@ -1,6 +1,7 @@
 // Forms beside the table of a data set: the turns of a conversation, a file to import, a draft, a conflict of two people.
 
 export const made = (tag, text = "", name = "") => Object.assign(document.createElement(tag), { textContent: text, className: name });
+const text = (value) => Object.assign(made("pre", value, "text"), { tabIndex: 0, dir: "auto" });
 export const button = (text, act) => Object.assign(made("button", text), { type: "button", onclick: act });
 const shown = (value) => (value === null || value === undefined ? "nothing" : typeof value === "string" ? value : JSON.stringify(value, null, 1));
 
@@ -39,7 +40,7 @@ export function showImport(place, said, take) {
   parts.push(list);
   if (unread) parts.push(made("p", "What cannot be used is left out: correct the file and look at it again, or add the others."));
   for (const one of [...problems, ...doubts]) parts.push(made("p", one, "bad"));
-  if (rows.length) parts.push(made("pre", rows.slice(0, 3).map((row) => JSON.stringify(row, null, 1).slice(0, 2000)).join("\n"), "text"), button(`add ${counted(rows.length, "row")} to the table`, take));
+  if (rows.length) parts.push(text(rows.slice(0, 3).map((row) => JSON.stringify(row, null, 1).slice(0, 2000)).join("\n")), button(`add ${counted(rows.length, "row")} to the table`, take));
   parts.push(button("leave it", () => place.replaceChildren()));
   place.replaceChildren(...parts);
 }
@@ -66,7 +67,7 @@ export function showConflicts(place, said, take) {
     set.append(made("legend", one.column ? `${one.column.replace("custom:", "")} of row ${one.row + 1}` : `Row ${one.row + 1}: one of you deleted it`));
     for (const [name, title] of [["theirs", "theirs"], ["mine", "yours"]]) {
       const label = set.appendChild(made("label")), radio = Object.assign(made("input"), { type: "radio", name: `conflict${number}`, value: name });
-      label.append(radio, ` ${title}: `, made("pre", one[name] === null && !one.column ? "deleted" : shown(one[name]), "text"));
+      label.append(radio, ` ${title}: `, text(one[name] === null && !one.column ? "deleted" : shown(one[name])));
     }
     parts.push(set);
     return [one, set];
