@@ -12,9 +12,9 @@ from modelgauge.data.item_records import (
     item_from_json,
     scored_without_answers,
 )
-from modelgauge.engine.run_files.journal import line_of
 from modelgauge.data.items import TestItem
 from modelgauge.data.records import SCHEMA_VERSION, TestRecord, record_from_json
+from modelgauge.engine.run_files.journal import line_of
 from modelgauge.errors import InvalidDataError, RecordError
 
 OWN = {
