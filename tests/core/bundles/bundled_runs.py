@@ -86,9 +86,9 @@ def make_run(data_dir):
 
 
 @pytest.fixture
-def run(make_run):
+def run(make_run, data_dir, once):
     """A run of five items, one of which failed."""
-    return make_run()
+    return RunFolder(data_dir / "runs" / once(data_dir, lambda: make_run().path.name))
 
 
 @pytest.fixture

@@ -13,10 +13,12 @@ from modelgauge.testing import FakeSUT, FakeTest
 
 
 @pytest.fixture
-def runs(tmp_path, monkeypatch):
+def runs(tmp_path, monkeypatch, once):
     monkeypatch.chdir(tmp_path)
-    made = (run_test(FakeTest(uid, ["a", "b"]), FakeSUT("s")) for uid in ("one", "two"))
-    return [record.run_id for record in made]
+    return once(
+        tmp_path,
+        lambda: [run_test(FakeTest(uid, ["a", "b"]), FakeSUT("s")).run_id for uid in ("one", "two")],
+    )
 
 
 def _export(*args):

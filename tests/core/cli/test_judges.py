@@ -8,11 +8,11 @@ import pytest
 
 
 @pytest.fixture
-def ran(run, here):
+def ran(run, here, once):
     """Two SUTs on a test of 40 items: one always right, the other never."""
     plugin = (here / "plugin.py").read_text(encoding="utf-8")
     (here / "plugin.py").write_text(plugin.replace("items = 10", "items = 40"), encoding="utf-8")
-    run("run-test", "--sut", "echo", "--sut", "text_only", "--test", "numbers")
+    once(here, lambda: run("run-test", "--sut", "echo", "--sut", "text_only", "--test", "numbers"))
 
 
 @pytest.fixture

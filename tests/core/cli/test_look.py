@@ -14,9 +14,9 @@ from modelgauge.plugins import discovery
 
 
 @pytest.fixture
-def ran(run, only_run):
+def ran(run, here, only_run, once):
     """A run with two failures."""
-    run("run-test", "--sut", "flaky", "--test", "numbers", "--max-retries", "0")
+    once(here, lambda: run("run-test", "--sut", "flaky", "--test", "numbers", "--max-retries", "0"))
     return only_run()
 
 

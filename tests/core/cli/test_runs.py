@@ -12,11 +12,14 @@ from modelgauge.testing import FakeSUT, FakeTest
 
 
 @pytest.fixture
-def runs(tmp_path):
+def runs(tmp_path, once):
     pairs = [("qa_a", "small"), ("qa_b", "small"), ("other", "large")]
-    return [
-        run_test(FakeTest(test, ["?"]), FakeSUT(sut, "!"), data_dir=tmp_path).run_id for test, sut in pairs
-    ]
+
+    def make():
+        made = (run_test(FakeTest(test, ["?"]), FakeSUT(sut, "!"), data_dir=tmp_path) for test, sut in pairs)
+        return [record.run_id for record in made]
+
+    return once(tmp_path, make)
 
 
 @pytest.fixture

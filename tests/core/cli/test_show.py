@@ -12,9 +12,9 @@ from modelgauge.data.results import GIVEN
 
 
 @pytest.fixture
-def ran(run, only_run):
+def ran(run, here, only_run, once):
     """A run of ten items, of which two failed."""
-    run("run-test", "--sut", "flaky", "--test", "numbers", "--max-retries", "0")
+    once(here, lambda: run("run-test", "--sut", "flaky", "--test", "numbers", "--max-retries", "0"))
     return only_run()
 
 
