@@ -19,6 +19,7 @@ from modelgauge.engine.executors.pool import Pool
 from modelgauge.engine.executors.remote_work import RemoteWork, briefed
 from modelgauge.engine.loop.stalls import rarer_collections
 from modelgauge.engine.loop.threads import CallPool, in_thread
+from modelgauge.engine.loop.together import end_task
 from modelgauge.engine.observers import Observer, Observers, Standing, show_progress
 from modelgauge.engine.pair_run import PairRun, Shared
 from modelgauge.engine.run_files.folder import RunFolder, new_id
@@ -114,7 +115,7 @@ class Run:
             last = stack.enter_context(ExitStack())
             stack.enter_context(rarer_collections())
             gathering = asyncio.create_task(manifest())  # git takes as long as the cache's file
-            stack.push_async_callback(_given_up, gathering)
+            stack.push_async_callback(end_task, gathering)
             executor = executor_of(self.options.executor, self.options.workers)
             called = [one for work in works for one in work.called() if executor is None]
             board = self._board = await stack.enter_async_context(
@@ -140,8 +141,8 @@ class Run:
                 await stack.enter_async_context(self._workers(executor, works))
             if self.options.progress:
                 bar = asyncio.create_task(show_progress(self._standing))
-                stack.push_async_callback(_given_up, bar)
-            stack.push_async_callback(_given_up, asyncio.create_task(self._keep_totals()))
+                stack.push_async_callback(end_task, bar)
+            stack.push_async_callback(end_task, asyncio.create_task(self._keep_totals()))
             tasks = [asyncio.create_task(one.run()) for one in self._pairs]
             try:
                 await self._finished(tasks)
@@ -269,12 +270,6 @@ class Run:
             self._board.services.stop(error)
             for pair in self._pairs:
                 pair.stop(error)
-
-
-async def _given_up(task: "asyncio.Task[Any]") -> None:
-    """Cancel a task and wait for its end: the loop may live longer than the run."""
-    task.cancel()
-    await asyncio.wait([task])
 
 
 def _invocation(continuing: RunFolder | None) -> str:

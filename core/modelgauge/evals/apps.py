@@ -8,6 +8,7 @@ import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -24,6 +25,7 @@ from modelgauge.engine.calls.ask_sut import split_off
 from modelgauge.engine.loop.blocking import blocking
 from modelgauge.engine.loop.deadlines import Deadlines, call_timed_out
 from modelgauge.engine.loop.threads import CallPool
+from modelgauge.engine.loop.together import end_task
 from modelgauge.engine.observers import Standing, show_progress
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.errors import CallTimeoutError, ModelGaugeError
@@ -120,15 +122,12 @@ class AppCalls:
             oldest = max(pool.oldest or 0.0, deadlines.oldest or 0.0)
             return Standing(len(done), len(questions), 0, failed, 0.0, oldest)
 
-        showing = asyncio.create_task(show_progress(standing)) if self._options.progress else None
-        try:
+        async with AsyncExitStack() as stack:
+            if self._options.progress:
+                stack.push_async_callback(end_task, asyncio.create_task(show_progress(standing)))
+            stack.callback(pool.close)
+            stack.callback(deadlines.close)
             await asyncio.gather(*map(use, range(len(questions)), questions))
-        finally:
-            deadlines.close()
-            pool.close()
-            if showing is not None:
-                showing.cancel()
-                await asyncio.wait([showing])  # it removes its line
         if refused:
             raise refused[0]
         return [used for _, used in sorted(done.items())]
@@ -184,11 +183,8 @@ def is_skip(error: BaseException) -> bool:
 
 
 async def _within(seconds: float, value: Any) -> Any:
-    deadlines = Deadlines()
-    try:
+    with closing(Deadlines()) as deadlines:
         return await deadlines.within(seconds, _awaited(value))
-    finally:
-        deadlines.close()
 
 
 async def _awaited(value: Any) -> Any:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from modelgauge.engine.bookkeeping.failures import StageError
-from modelgauge.engine.loop.together import all_done, all_of
+from modelgauge.engine.loop.together import WaitingLine, all_done, all_of
 from modelgauge.errors import RunStoppedError
 
 
@@ -40,3 +40,28 @@ def test_what_stops_all_calls_is_raised_before_others():
     with pytest.raises(RunStoppedError):
         asyncio.run(all_of([giving(one, []) for one in (1, LookupError(), STOPPED)]))
     assert asyncio.run(all_of([giving(one, []) for one in (1, 2)])) == [1, 2]
+
+
+def test_a_waiting_line_gives_turns_in_the_order_of_arrival_and_passes_on_a_lost_one():
+    async def run():
+        line, went_on = WaitingLine(), []
+
+        async def wait(name):
+            await line.wait(line.next)
+            went_on.append(name)
+
+        tasks = [asyncio.create_task(wait(name)) for name in "abcd"]
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+        await asyncio.sleep(0)
+        assert line.next()  # it is b's, which is cancelled before it can go on
+        tasks[1].cancel()
+        await asyncio.wait(tasks[:3])
+        assert went_on == ["c"]
+        line.all()
+        await tasks[3]
+        assert went_on == ["c", "d"]
+        assert not line
+        assert not line.next()
+
+    asyncio.run(run())

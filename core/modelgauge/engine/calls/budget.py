@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from modelgauge.data.responses import Usage
 from modelgauge.engine.bookkeeping.tally import Tally, current_tally
-from modelgauge.engine.loop.together import Line
+from modelgauge.engine.loop.together import WaitingLine
 from modelgauge.errors import RunStoppedError
 
 _NOISE = 1e-9  # of sums of floats: ten times $0.1 are $0.9999999999999999
@@ -44,7 +44,7 @@ class Budget:
     _under_way: int = 0
     _answers: int = 0  # of this session, and what they took
     _taken: tuple[int, float] = (0, 0.0)
-    _waiting: Line = field(default_factory=Line)
+    _waiting: WaitingLine = field(default_factory=WaitingLine)
     _given_up: bool = False
 
     @property
@@ -207,7 +207,7 @@ class _Bucket:
         self._loop = asyncio.get_running_loop()
         self._level, self._at = 0.0, self._loop.time()
         self._usual, self._seen_calls, self._under_way = usual, 0, 0
-        self._waiting = Line()
+        self._waiting = WaitingLine()
         self._timer: asyncio.TimerHandle | None = None
         self._given_up = False
 

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from modelgauge.data.results import ConcurrencyChange
-from modelgauge.engine.loop.together import Line
+from modelgauge.engine.loop.together import WaitingLine
 
 START = 4
 CEILING = 256
@@ -102,7 +102,7 @@ class AdaptiveLimiter(Limiter):
         self.limit = min(start, ceiling)
         self.in_use = 0
         self.changes: list[ConcurrencyChange] = []
-        self._waiting = Line()
+        self._waiting = WaitingLine()
         self._clock, self._patience = clock, patience
         self._begun = clock()
         self._slow_start = True

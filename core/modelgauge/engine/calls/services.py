@@ -14,7 +14,7 @@ from modelgauge.engine.calls.lookups import Lookups
 from modelgauge.engine.calls.retries import Backoff
 from modelgauge.engine.loop.deadlines import Deadlines
 from modelgauge.engine.loop.threads import CallPool
-from modelgauge.engine.loop.together import Line
+from modelgauge.engine.loop.together import WaitingLine
 from modelgauge.engine.run_files.writer import Writer
 from modelgauge.errors import ModelGaugeError, RunStoppedError
 
@@ -83,7 +83,7 @@ class AnswerTurns:
 
     def __init__(self) -> None:
         self.needed = False
-        self._waiting = Line()
+        self._waiting = WaitingLine()
         self._is_going = False
 
     def note(self, seconds: float) -> None:

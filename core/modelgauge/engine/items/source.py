@@ -23,7 +23,7 @@ from modelgauge.data.items import TestItem, context_of
 from modelgauge.engine.bookkeeping.failures import as_exception
 from modelgauge.engine.items.item_ids import Ids
 from modelgauge.engine.loop.threads import OneThread, in_thread
-from modelgauge.engine.loop.together import Line
+from modelgauge.engine.loop.together import WaitingLine
 from modelgauge.errors import DefinitionError, InvalidOptionError
 from modelgauge.interfaces.test import PromptResponseTest
 from modelgauge.wording.did_you_mean import did_you_mean
@@ -216,7 +216,7 @@ class ItemSource:
         self._items = items
         self._pulled = 0
         self._ready: deque[NumberedItem] = deque()
-        self._waiting = Line()
+        self._waiting = WaitingLine()
         self._pull: asyncio.Task[None] | None = None
         self._exhausted = False
         self._error: Exception | None = None

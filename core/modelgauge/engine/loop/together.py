@@ -35,7 +35,13 @@ async def all_of(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     return [one for one in results if not isinstance(one, BaseException)]
 
 
-class Line:
+async def end_task(task: asyncio.Task[Any]) -> None:
+    """Cancel a task and wait for its end: the loop may live longer than what the task is for."""
+    task.cancel()
+    await asyncio.wait([task])
+
+
+class WaitingLine:
     """A line of tasks that wait for their turn; first come, first served."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from typing import Protocol
 from modelgauge.cache.base import ResponseCache
 from modelgauge.cache.keys import Entry
 from modelgauge.engine.loop.threads import BatchThread
-from modelgauge.engine.loop.together import Line
+from modelgauge.engine.loop.together import WaitingLine
 from modelgauge.errors import ModelGaugeError, RunStoppedError
 
 _ROOM = 1000  # a group: what a crash can lose beside the calls in flight
@@ -67,7 +67,7 @@ class Writer:
         self._closed = False
         self._pending = 0
         self._bytes = 0
-        self._room = Line()
+        self._room = WaitingLine()
         self._before: list[Callable[[], None]] = []
         self._thread: BatchThread[_Job] = BatchThread(
             "writer", self._write, self._written, closing=close_cache, linger=_LINGER
