@@ -9,8 +9,8 @@ from modelgauge.data.items import PromptWithContext
 from modelgauge.data.prompts import AnyPrompt
 from modelgauge.data.responses import SUTCompletion, SUTResponse, Usage
 from modelgauge.errors import DefinitionError, UnknownNameError
-from modelgauge.interfaces.identity import Identified, interface_method
-from modelgauge.interfaces.sut import ErrorClass, PromptResponseSUT, SUTCapability, capabilities_of
+from modelgauge.interfaces.identity import interface_method
+from modelgauge.interfaces.sut import CalledByEngine, PromptResponseSUT, SUTCapability, capabilities_of
 
 AnnotationT = TypeVar("AnnotationT")
 
@@ -34,7 +34,7 @@ judged_cost: ContextVar[float | None] = ContextVar("modelgauge_judged_cost", def
 """The cost in US dollars of the completion whose request is made now; None where its SUT reports none."""
 
 
-class CompletionAnnotator(Identified, Generic[AnnotationT]):
+class CompletionAnnotator(CalledByEngine, Generic[AnnotationT]):
     """Judges one completion of one prompt.
 
     An author writes three steps: prompt and completion to the annotator's own request, request to its own
@@ -45,7 +45,6 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
         max_concurrency: most calls at once; None leaves it to the engine.
     """
 
-    max_concurrency: int | None = None
     required_methods: ClassVar[tuple[str, ...]] = ("translate_request", "annotate", "translate_response")
 
     @interface_method
@@ -117,19 +116,6 @@ class CompletionAnnotator(Identified, Generic[AnnotationT]):
                 f"'{self.uid}' asked a SUT outside a run.", fix="Call self.ask only in `async def annotate`."
             )
         return asker
-
-    def classify_error(self, error: BaseException) -> ErrorClass:
-        """Say whether an error of `annotate` is worth another attempt; None leaves it to the engine."""
-        del error
-        return None
-
-    @interface_method
-    async def open(self) -> None:
-        """Make what a run needs; called once a run, in its event loop."""
-
-    @interface_method
-    async def close(self) -> None:
-        """Release what `open` made; called once a run."""
 
 
 @contextmanager

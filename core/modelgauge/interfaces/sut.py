@@ -100,7 +100,30 @@ Completions = Literal["one_call", "many_calls", "auto"]
 _IMPLIED: tuple[type[SUTCapability], ...] = (AcceptsTextPrompt, AcceptsChatPrompt)
 
 
-class PromptResponseSUT(Identified, Generic[Request, Response]):
+class CalledByEngine(Identified):
+    """What SUTs and annotators have in common: the engine opens, calls and closes them.
+
+    Class attributes:
+        max_concurrency: most calls at once; None leaves it to the engine.
+    """
+
+    max_concurrency: int | None = None
+
+    def classify_error(self, error: BaseException) -> ErrorClass:
+        """Say whether an error of `evaluate` or `annotate` is worth another attempt; None leaves it to the engine."""
+        del error
+        return None
+
+    @interface_method
+    async def open(self) -> None:
+        """Make what a run needs (a session, a connection); called once a run, in its event loop."""
+
+    @interface_method
+    async def close(self) -> None:
+        """Release what `open` made; called once a run."""
+
+
+class PromptResponseSUT(CalledByEngine, Generic[Request, Response]):
     """A system that answers prompts.
 
     An author writes three steps: from our prompt to the system's own request, from request to the system's
@@ -121,7 +144,6 @@ class PromptResponseSUT(Identified, Generic[Request, Response]):
     capabilities: ClassVar[tuple[type[SUTCapability], ...]] = ()
     completions: Completions = "one_call"
     split_reasoning: bool = True
-    max_concurrency: int | None = None
     batch_size: int = 32
     generic_response_position: ClassVar[int] = 1
 
@@ -157,11 +179,6 @@ class PromptResponseSUT(Identified, Generic[Request, Response]):
         """Answer several requests at once, in order: instead of `evaluate`, for local models."""
         raise NotImplementedError
 
-    def classify_error(self, error: BaseException) -> ErrorClass:
-        """Say whether an error of `evaluate` is worth another attempt; None leaves it to the engine."""
-        del error
-        return None
-
     def expected_cost(self, request: Request) -> float | None:
         """What a request will cost, in US dollars, where prices are known (`--dry-run`). Pure and quick."""
         del request
@@ -172,14 +189,6 @@ class PromptResponseSUT(Identified, Generic[Request, Response]):
         """Name the models that the SUT's server has, for `modelgauge run-sut --check`. An `async def`; optional; called
         while the SUT is open."""
         raise NotImplementedError
-
-    @interface_method
-    async def open(self) -> None:
-        """Make what a run needs (a session, a connection); called once a run, in its event loop."""
-
-    @interface_method
-    async def close(self) -> None:
-        """Release what `open` made; called once a run."""
 
 
 def capabilities_of(
