@@ -10,7 +10,7 @@ from modelgauge.data.json_values import canonical_json
 from modelgauge.data.records import DatasetReference
 from modelgauge.data.test_cases import ConversationalGolden, ConversationalTestCase, Golden, LLMTestCase
 from modelgauge.datasets.dataset import EvaluationDataset, reference_to
-from modelgauge.datasets.rows import Member, row_of
+from modelgauge.datasets.rows import Member, rows_of
 from modelgauge.datasets.versioned import PULLED
 from modelgauge.datasets.versions import Version
 from modelgauge.metrics.judged_cases import turns_asked
@@ -65,14 +65,13 @@ class DatasetDifferences:
 
 
 def differences(old: EvaluationDataset, new: EvaluationDataset) -> DatasetDifferences:
-    """Compare the goldens of two data sets: equal ones are joined first, then by name, then by input.
+    """Compare the goldens and test cases of two data sets: equal ones are joined first, then by name, then by input.
 
     Args:
         old: what was.
         new: what is.
     """
-    before: list[Row] = [row_of(golden) for golden in old.goldens]
-    after: list[Row] = [row_of(golden) for golden in new.goldens]
+    before, after = (rows_of(one.goldens, one.test_cases) for one in (old, new))
     same, others, removed, added = joined(before, after)
     changed = [Change(one, other) for one, other in others]
     other = not (removed or added or changed) and [row for row, _ in same] != before

@@ -294,6 +294,7 @@ def test_what_the_page_asks_fits_and_is_accessible_on_a_phone(
     hostile, wide = "<b>{{ 7*7 }}\u202e</b>", "w" * 400
     EvaluationDataset([Golden(hostile), Golden(wide)]).push("asks", data_dir=data_dir)
     page = visit(workbench, "/datasets/asks", width=320)
+    assert "U+202E" in cell(page, 0, 0).inner_text()
     for name in ("Columns", "Find and replace", "Fill a column", "Import"):
         open_part(page, name)
     check_looks(page)

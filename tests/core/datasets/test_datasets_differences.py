@@ -1,6 +1,6 @@
 """What became of the goldens of one data set in another."""
 
-from modelgauge.data.test_cases import ConversationalGolden, Golden
+from modelgauge.data.test_cases import ConversationalGolden, Golden, LLMTestCase
 from modelgauge.datasets.dataset import EvaluationDataset
 from modelgauge.datasets.differences import differences
 
@@ -42,3 +42,12 @@ def test_a_value_that_only_looks_the_same_is_a_change():
 def test_conversations_are_joined_by_scenario():
     found = compared([ConversationalGolden("s")], [ConversationalGolden("s", expected_outcome="x")])
     assert [one.fields for one in found.changed] == [["expected_outcome"]]
+
+
+def test_test_cases_are_compared_with_the_goldens():
+    before, after = EvaluationDataset([Golden("a")]), EvaluationDataset([Golden("a")])
+    after.add_test_case(LLMTestCase("b", actual_output="x"))
+    found = differences(before, after)
+    assert (found.unchanged, [row["input"] for row in found.added]) == (1, ["b"])
+    before.add_test_case(LLMTestCase("b", actual_output="y"))
+    assert [one.fields for one in differences(before, after).changed] == [["actual_output"]]

@@ -57,6 +57,7 @@ def merged(
     same, changed, _, added = joined(base, theirs)
     now = {id(was): row for was, row in (*same, *changed)}
     places = {id(row): place for place, row in enumerate(theirs)}
+    added_texts = {*map(canonical_json, added)}
     rows: list[Row] = []
     conflicts: list[Conflict] = []
     found: list[int | None] = []
@@ -69,7 +70,7 @@ def merged(
                 rows.append(row)
                 found.append(None)
             continue
-        if origin is None and any(_equal(row, other) for other in added):
+        if origin is None and canonical_json(row) in added_texts:
             continue  # both added it
         rows.append(_of_cells(was, their, row, len(rows), conflicts) if origin is not None else row)
         found.append(None if origin is None else places[id(their)])

@@ -92,7 +92,8 @@ function show(focus = false) {
   head.append(made("th"));
   head.firstChild.append(all, " Row");
   for (const column of columns) {
-    const cell = head.appendChild(made("th")), button = cell.appendChild(made("button", column.replace(OF_CUSTOM, "") + (at.sort === column ? (at.down ? " ↓" : " ↑") : "")));
+    const cell = head.appendChild(made("th")), button = cell.appendChild(made("button"));
+    button.append(window.shown(column.replace(OF_CUSTOM, "")), at.sort === column ? (at.down ? " ↓" : " ↑") : "");
     button.type = "button";
     cell.scope = "col";
     if (at.sort === column) cell.ariaSort = at.down ? "descending" : "ascending";
@@ -134,7 +135,8 @@ function rowOf(one, line, columns, places, doubles) {
   columns.forEach((column, place) => {
     const cell = row.appendChild(made("td")), value = valueOf(one.row, column);
     const text = column === "turns" ? (value ?? []).map((turn) => `${turn.role}: ${turn.content}`).join("\n") : textOf(value);
-    cell.append(made("div", text.length > 600 ? `${text.slice(0, 600)}…` : text));
+    cell.append(made("div"));
+    cell.firstChild.append(window.shown(text.length > 600 ? `${text.slice(0, 600)}…` : text)); // invisible characters, too
     cell.firstChild.dir = "auto";
     cell.tabIndex = line === at.row && place === at.column ? 0 : -1;
     Object.assign(cell.dataset, { line, place });

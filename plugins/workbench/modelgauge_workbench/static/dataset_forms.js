@@ -1,7 +1,11 @@
 // Forms beside the table of a data set: the turns of a conversation, a file to import, a draft, a conflict of two people.
 
 export const made = (tag, text = "", name = "") => Object.assign(document.createElement(tag), { textContent: text, className: name });
-const text = (value) => Object.assign(made("pre", value, "text"), { tabIndex: 0, dir: "auto" });
+function text(value) {
+  const box = Object.assign(made("pre", "", "text"), { tabIndex: 0, dir: "auto" });
+  box.append(window.shown(value));
+  return box;
+}
 export const button = (text, act) => Object.assign(made("button", text), { type: "button", onclick: act });
 const shown = (value) => (value === null || value === undefined ? "nothing" : typeof value === "string" ? value : JSON.stringify(value, null, 1));
 
