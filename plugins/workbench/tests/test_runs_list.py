@@ -75,6 +75,47 @@ def test_a_person_searches_by_keyboard(visit, workbench):
     assert len(listed(page)) == 5
 
 
+def test_tags_and_notes_are_edited_in_the_list_by_keyboard_and_undone(visit, workbench, check_looks):
+    page = shown(visit, workbench, "/runs", 5)
+    page.goto(f"{workbench.address}/runs?test=apples&sort=oldest")
+    page.set_viewport_size({"width": 320, "height": 900})
+    page.get_by_role("checkbox", name="compare apples").first.check()
+    page.keyboard.press("j")
+    page.keyboard.press("e")
+    page.keyboard.type(f"ripe, {HOSTILE[:60]}")
+    check_looks(page)
+    page.keyboard.press("Tab")
+    page.keyboard.type("red ones")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.get_by_role("status").get_by_text("are saved").wait_for()
+    assert "sort=oldest" in page.url
+    row = page.locator("#runs tbody tr").first
+    assert "ripe" in row.inner_text()
+    assert "red ones" in row.inner_text()
+    check_looks(page)
+    page.keyboard.press("e")  # of the row that was saved, which has the focus
+    assert page.get_by_label("Tags, parted by commas").first.input_value().startswith("ripe, <script>")
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    page.wait_for_url("**/runs?*noted=*")
+    page.get_by_text("red ones").wait_for(state="detached")
+    assert listed(page) == ["apples", "apples"]
+
+
+def test_a_run_appears_in_the_list_while_a_person_chooses_others(visit, serve, tmp_path):
+    for uid in ("figs", "dates"):
+        run_test(FakeTest(uid, ["one"]), FakeSUT("s"), data_dir=tmp_path)
+    page = shown(visit, serve(tmp_path), "/runs", 2)
+    page.get_by_role("checkbox", name="compare figs").check()
+    page.get_by_role("link", name="dates").focus()
+    run_test(FakeTest("plums", ["one"]), FakeSUT("s"), data_dir=tmp_path)
+    page.get_by_role("link", name="plums").wait_for()
+    assert page.locator("#count").inner_text() == "3"
+    assert page.get_by_role("checkbox", name="compare figs").is_checked()
+    assert page.evaluate("document.activeElement.textContent") == "dates"
+
+
 def test_an_empty_folder_makes_a_first_run_at_the_press_of_a_button(visit, serve, tmp_path):
     workbench = serve(tmp_path / "none")
     page, other = visit(workbench), visit(workbench)

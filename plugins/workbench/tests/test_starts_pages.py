@@ -47,7 +47,9 @@ def test_a_person_orders_looks_at_the_estimate_starts_cancels_and_resumes(
     page.get_by_text("Cancelled: what was answered is kept.").wait_for()
     check_looks(page)
 
-    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("link", name=f"demo_01 on {HOSTILE}").click()
+    page.get_by_role("button", name="resume").click()
+    page.get_by_text("To pay: 2 calls, prompts of about").wait_for()  # of the three items one has a record
     page.get_by_role("button", name="Start").click()
     page.get_by_role("status").get_by_text("Running.").wait_for()
     (plugin.parent / "go").touch()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.responses import RedirectResponse, StreamingResponse
 
@@ -53,7 +53,11 @@ def _written(request: Request, change: Callable[[Notes], Notes]) -> Response:
     with workbench.changing:
         change(Notes.of(path)).write(path)
     scan_run(workbench.index, row["folder"], row["name"])
-    return RedirectResponse(f"/runs/{quote(row['key'], safe='')}", 303)
+    listed = form_of(request).get("list")  # the fields of the address of the list, where it was done there
+    if listed is None:
+        return RedirectResponse(f"/runs/{quote(row['key'], safe='')}", 303)
+    asked = dict(parse_qsl(str(listed))) | {"noted": row["key"]}
+    return RedirectResponse(f"/runs?{urlencode(asked)}", 303)
 
 
 def delete_run(request: Request) -> Response:

@@ -11,7 +11,7 @@ from modelgauge.data.figures import dollars, duration
 from modelgauge.engine.run_files.folder import MANIFEST
 from modelgauge.runs.trash import TRASH
 from modelgauge_workbench.index.item_queries import search_items
-from modelgauge_workbench.index.queries import PAGE, SORTS, find_runs, options, page_of
+from modelgauge_workbench.index.queries import PAGE, SORTS, find_runs, options, page_of, run_of
 from modelgauge_workbench.index.rows import RECORDED, run_columns
 from modelgauge_workbench.rendering import page
 from modelgauge_workbench.workbench import workbench_of
@@ -34,13 +34,13 @@ _SORT_TITLES = dict(
 def list_runs(request: Request) -> Response:
     """Answer with the list of runs that the address asks for."""
     asked = {name: value for name, value in request.query_params.items() if value}
+    deleted, deleted_of, noted = (asked.pop(name, "") for name in ("deleted", "folder", "noted"))
     workbench = workbench_of(request)
     with workbench.index.reading() as db:
         found, choices = find_runs(db, asked), options(db)
+        noted_run = run_of(db, noted)
         known = db.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is not None
-    filters = {
-        name: value for name, value in asked.items() if name not in ("page", "sort", "deleted", "folder")
-    }
+    filters = {name: value for name, value in asked.items() if name not in ("page", "sort")}
 
     def page_address(number: int) -> str:
         return f"/runs?{urlencode(asked | {'page': number})}"
@@ -59,8 +59,10 @@ def list_runs(request: Request) -> Response:
         data_dirs=workbench.data_dirs,
         has_demo=workbench.starts.shelf.has_demo(),
         page_address=page_address,
-        deleted=request.query_params.get("deleted", ""),
-        deleted_of=request.query_params.get("folder", "0"),
+        query=urlencode(asked),
+        noted=noted_run,
+        deleted=deleted,
+        deleted_of=deleted_of,
     )
 
 

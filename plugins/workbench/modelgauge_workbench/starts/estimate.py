@@ -15,14 +15,15 @@ def estimate(job: Job, data_dir: Path, arguments: Sequence[str] = ()) -> None:
     """Find out what a job would take, and keep it with the job: the plans, or why there are none.
 
     Args:
-        job: with a run file.
-        data_dir: with the cache, whose answers cost nothing.
+        job: with a run file, or a run that it resumes.
+        data_dir: with the cache, whose answers cost nothing; the folder of a run that is resumed has its own.
         arguments: as for `Queue`.
     """
-    command = [sys.executable, "-P", "-m", "modelgauge", "run", str(job.run_file), "--dry-run", "--json"]
+    verb, what, data_dir = job.command(data_dir.absolute())
+    command = [sys.executable, "-P", "-m", "modelgauge", verb, what, "--dry-run", "--json"]
     try:
         done = subprocess.run(  # noqa: S603  the file was checked
-            [*command, "--no-progress-bar", "--data-dir", str(data_dir.absolute()), *arguments],
+            [*command, "--no-progress-bar", "--data-dir", str(data_dir), *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_PATIENCE,

@@ -122,6 +122,15 @@ class Job:
         found = self.facts().get("resumes")
         return Path(str(found)) if found else None
 
+    def command(self, data_dir: Path) -> tuple[str, str, Path]:
+        """What is done, with what, and in which data folder: that of a run that is resumed.
+
+        Args:
+            data_dir: of what is new.
+        """
+        run = self.resumes()
+        return ("run", str(self.run_file), data_dir) if run is None else ("resume", str(run), run.parent.parent)
+
     def log_end(self) -> str:
         """The last part of what the process printed."""
         data = _bytes(self.log)

@@ -67,7 +67,7 @@ def order_run(request: Request) -> Response:
     problems = order.problems(starts.shelf)
     if problems:
         return _form_page(request, order, problems)
-    return _estimated(request, order)
+    return _estimated(request, text=order.run_file(starts.shelf))
 
 
 def order_demo(request: Request) -> Response:
@@ -79,16 +79,14 @@ def order_demo(request: Request) -> Response:
 
 
 def order_resume(request: Request) -> Response:
-    """Make a job that resumes a run; it starts when somebody says so, since it costs money."""
-    job = new_job(
-        starts_of(request).data_dir, resumes=_path_of(request, str(form_of(request).get("run", "")))
-    )
-    return _to(job)
+    """Make a job that resumes a run, and show what is left would take; it starts when somebody says so."""
+    path = _path_of(request, str(form_of(request).get("run", "")))
+    return _estimated(request, resumes=path)
 
 
-def _estimated(request: Request, order: Order) -> Response:
+def _estimated(request: Request, *, text: str | None = None, resumes: Path | None = None) -> Response:
     starts = starts_of(request)
-    job = new_job(starts.data_dir, text=order.run_file(starts.shelf))
+    job = new_job(starts.data_dir, text=text, resumes=resumes)
     starts.estimate(job)
     return _to(job)
 

@@ -141,13 +141,10 @@ class Queue:
             job.process.open("xb").close()  # nobody else has started it, nor will
         except FileExistsError:
             return
-        run, data_dir = job.resumes(), self._data_dir
-        command = ["run", str(job.run_file)]
-        if run is not None:
-            command, data_dir = ["resume", str(run)], run.parent.parent
+        verb, what, data_dir = job.command(self._data_dir)
         with job.log.open("ab") as log:
             self._children[job.id] = subprocess.Popen(  # noqa: S603  the file was checked
-                child_command(job, *command, "--data-dir", str(data_dir), *self._arguments),
+                child_command(job, verb, what, "--data-dir", str(data_dir), *self._arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

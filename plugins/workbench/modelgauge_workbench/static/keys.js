@@ -36,6 +36,8 @@ function showHelp() {
     .filter((one) => one.closest(".items").checkVisibility())
     .map((one) => [[...one.querySelectorAll("kbd")].map((key) => key.textContent), one.lastChild.textContent.trim()]);
   if (!listed.length && document.querySelector(ROWS)) listed.push([["j", "k"], "next, previous row"]);
+  const rowKeys = new Map([...document.querySelectorAll("[data-row-key]")].map((one) => [one.dataset.rowKey, one.textContent]));
+  for (const [key, name] of rowKeys) own.push([[key], `${name} of the row that is focused`]);
   const common = [[["."], "a letter beside everything that can be pressed"], [["Tab"], "the next thing that can be pressed"], [["Esc"], "leave a field, or close this list"]];
   const list = made("dl");
   for (const [keys, name] of [...own, ...listed, ...common]) {

@@ -13,8 +13,18 @@ function step(by) {
 addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return; // the items of a report have keys, too
   if (isField(event.target)) {
-    if (event.key === "Escape") event.target.blur();
+    if (event.key === "Escape") {
+      const opened = event.target.closest("[open].noting");
+      if (opened) opened.open = false;
+      event.target.blur();
+    }
     return;
+  }
+  const ofRow = (event.target.closest(".rows tr") ?? document).querySelector(`[data-row-key="${CSS.escape(event.key)}"]`);
+  if (ofRow) {
+    event.preventDefault();
+    ofRow.click();
+    return ofRow.parentElement.querySelector("input:not([type=hidden])")?.focus();
   }
   const keys = (one) => [one.dataset.key, one.dataset.keyToo];
   const wanted = [...document.querySelectorAll("[data-key]")].find((one) => keys(one).includes(event.key));
@@ -30,19 +40,26 @@ addEventListener("change", (event) => {
   if (form?.getAttribute("role") === "search" && event.target.matches("select, [type=checkbox]")) form.requestSubmit();
 });
 
-// A part of a page that changes by itself, such as runs that are going on: asked for again, and replaced where it differs.
-async function refresh(part) {
-  const answer = await fetch(location.href).catch(() => null); // the server may be gone, and come back
-  const next = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
-  if (next && next.innerHTML !== part.innerHTML && !part.contains(document.activeElement)) {
-    part.replaceWith(next);
-    part = next;
-  }
-  again(part);
+// Parts of a page that change by themselves, such as the list of runs: asked for again, and replaced where they differ.
+// What a person has chosen, focused or opened there stays.
+function replaced(part, next) {
+  const focused = document.activeElement, isInside = part.contains(focused);
+  if (!next || part.querySelector("details[open]") || (isInside && isField(focused)) || next.innerHTML === part.innerHTML) return;
+  const chosen = new Set([...part.querySelectorAll("input:checked")].map((one) => one.value));
+  part.replaceWith(next);
+  for (const box of next.querySelectorAll("[type=checkbox]")) box.checked = chosen.has(box.value);
+  const same = (one) => (focused.href ? one.href === focused.href : one.value === focused.value && one.type === focused.type);
+  if (isInside) [...next.querySelectorAll(focused.tagName)].find(same)?.focus({ preventScroll: true });
 }
 
-function again(part) {
-  const seconds = Number(part?.dataset.refresh);
-  if (seconds) setTimeout(() => (document.hidden ? again(part) : refresh(part)), 1000 * seconds);
+async function refresh(seconds) {
+  const answer = document.hidden ? null : await fetch(location.href).catch(() => null); // the server may be gone, and come back
+  if (answer?.ok) {
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const part of document.querySelectorAll("[data-refresh]")) replaced(part, page.getElementById(part.id));
+  }
+  setTimeout(refresh, 1000 * seconds, seconds);
 }
-again(document.querySelector("[data-refresh]"));
+
+const live = document.querySelector("[data-refresh]");
+if (live) setTimeout(refresh, 1000 * live.dataset.refresh, live.dataset.refresh);
