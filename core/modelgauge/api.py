@@ -189,7 +189,10 @@ class Runner:
             UsageError: as for `run`.
             RunStoppedError: a test failed in making items.
         """
-        works = self.resolver().works(_listed(tests), _listed(suts))
+        return self.plan_works(self.resolver().works(_listed(tests), _listed(suts)))
+
+    def plan_works(self, works: Sequence[Work]) -> list[Plan]:
+        """Say what works whose names are resolved would take; of a run that is continued, what is left of it."""
         caching, where = self.options.caching, (self.options.cache, self.options.data_dir)
         with existing_cache(*where) if caching else nullcontext() as cache:
             nothing: dict[str, str] = {}

@@ -200,8 +200,11 @@ class App:
         text = render(runs, style, self.redact, shown_by=shown_by, details=details, differences=differences)
         click.echo(text, color=True)
 
-    def show_plans(self, plans: Sequence[Plan]) -> None:
+    def show_plans(self, plans: Sequence[Plan], *, as_json: bool) -> None:
         """Print what runs would take."""
+        if as_json:
+            self.show_json({"plans": [plan.model_dump(mode="json") for plan in plans]})
+            return
         from modelgauge.reports.plans import render_plans
 
         click.echo(render_plans(plans, Style.of(sys.stdout), self.redact), color=True)

@@ -104,7 +104,11 @@ dataset_options = together(
 """Options of the tests that `pop_dataset_tests` makes."""
 other_dataset_options = together(
     click.option(
-        "--dataset", type=FILE, metavar="FILE", help="Measure by these goldens.  [default: the run's]"
+        "--dataset",
+        type=FILE,
+        metavar="FILE",
+        help="Measure by these goldens: a file, or the alias of a saved data set, or ALIAS@VERSION.  [default: the "
+        "run's]",
     ),
     form_options,
     click.option(

@@ -19,8 +19,8 @@ COMMANDS = {
         "Run": {
             "run-test": ("measure:run_test", "Run tests on SUTs."),
             "run": ("measure:run", "Run what a file says: tests, SUTs, options, thresholds."),
-            "resume": ("measure:resume", "Continue a run that was stopped."),
-            "rescore": ("measure:rescore", "Measure the recorded answers of a run again."),
+            "resume": ("rerun:resume", "Continue a run that was stopped."),
+            "rescore": ("rerun:rescore", "Measure the recorded answers of a run again."),
             "run-sut": ("run_one:run_sut", "Ask a SUT one prompt and show all that is said."),
             "run-annotator": ("run_one:run_annotator", "Have an annotator judge one completion."),
             "list-items": ("listing:list_items", "Show every prompt that a test will send."),

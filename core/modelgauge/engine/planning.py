@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from modelgauge.cache.keys import KeyMaker
@@ -18,6 +19,7 @@ from modelgauge.engine.bookkeeping.failures import NOT_OF_THE_ITEM, message_of
 from modelgauge.engine.calls.ask_sut import translated
 from modelgauge.engine.calls.splitting import always_splits, joined, note_key, single_prompts
 from modelgauge.engine.calls.traits import JudgeSUTs, Owner, declared_response, keys_of, learn_secrets
+from modelgauge.engine.earlier_run import RecordedItems
 from modelgauge.engine.items.item import checked_choice
 from modelgauge.engine.items.item_ids import DigestSet
 from modelgauge.engine.items.source import chosen
@@ -82,13 +84,16 @@ class Planner:
         self._seen = DigestSet()
 
     def plan(self, work: Work) -> Plan:
-        """Count the calls of a work. Reads the test's data and the cache.
+        """Count the calls of a work; of a run that is continued, those that are left.
+
+        Reads the test's data, the cache, and the journal of a run that is continued.
 
         Args:
             work: a test and a SUT that fit.
 
         Raises:
             CacheError: the cache cannot be read.
+            RecordError: the run that is continued is damaged, or its items are not those of the test.
             Exception: what `make_test_items` raised.
         """
         sut = work.respondent.sut
@@ -97,8 +102,12 @@ class Planner:
         asked = self._calls(sut)
         judged = {name: self._calls(one, work.judge_suts.get(name)) for name, one in work.annotators.items()}
         counting = _Counting(work, sut, self._options, asked, judged)
-        for one in chosen(work.test, work.dependencies, self._options).items:
-            counting.add(one.item)
+        recorded = RecordedItems(Path() if work.continues is None else work.continues.journal)
+        if work.continues is not None:
+            recorded.read()
+        for one, place in recorded.matched(chosen(work.test, work.dependencies, self._options).items):
+            if place is None:
+                counting.add(one.item)
         return counting.result()
 
     def _calls(self, owner: Owner, judge_suts: JudgeSUTs | None = None) -> "_Calls":

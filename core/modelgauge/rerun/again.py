@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, TypeAlias, TypeVar, Unpack
 
 from modelgauge.api import Runner, RunnerOptions
 from modelgauge.config.secrets import SecretDescription
@@ -13,8 +13,9 @@ from modelgauge.config.settings import load_settings
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import GIVEN
 from modelgauge.datasets.dataset_files import FileForm
-from modelgauge.datasets.file_tests import NamedGoldens
+from modelgauge.datasets.file_tests import NamedGoldens, file_named
 from modelgauge.engine.loop.blocking import blocking
+from modelgauge.engine.planning import Plan
 from modelgauge.engine.run_files.folder import RunFolder
 from modelgauge.engine.work import Respondent, Work
 from modelgauge.errors import RecordError, UsageError
@@ -27,6 +28,9 @@ from modelgauge.rerun.rated_answers import RATED, RatedAnswers
 from modelgauge.rerun.trust import check_names
 from modelgauge.runs.naming import find_runs
 
+T = TypeVar("T")
+_Doing: TypeAlias = Callable[[Runner, Work, Resolver], T]
+"""What is done with the work of a run that is done again."""
 _SECRET = re.compile(r'"\$secret": "([\w.-]+)\.([\w-]+)"', re.ASCII)
 
 
@@ -70,17 +74,29 @@ def resume(
         RecordError: there is no such run, or its test, items, data, SUT or judges are not what they were. Nothing is
             asked then, and what the run has written stays as it is.
     """
-    folders = _find(run, data_dir)
-    names = Names(test, sut, judge, dataset, metrics).with_options(options)
-    unfinished = {one.run_id: OriginalRun(one) for one in folders if not one.is_complete()}
-    for original in unfinished.values():
-        check_names(original, names, "resume")
-    return [
-        _ask_again(unfinished[one.run_id], names, options, data_dir, continues=one)
-        if one.run_id in unfinished
-        else one.read_record()
-        for one in folders
-    ]
+    names = Names(test, sut, judge, dataset, metrics)
+    done = _continued(run, data_dir, names, options, do=_recorded)
+    return [folder.read_record() if record is None else record for folder, record in done]
+
+
+def plan_resume(
+    run: str | Path,
+    data_dir: str | Path | None = None,
+    *,
+    test: TestName | None = None,
+    sut: SUTName | None = None,
+    judge: JudgeLike | None = None,
+    dataset: str | Path | None = None,
+    metrics: Sequence[str] = (),
+    **options: Unpack[RerunOptions],
+) -> list[Plan]:
+    """Say what `resume` would take: a plan for each run that is not complete, of its items without a record.
+
+    Nothing is sent, and nothing written. Arguments and errors are those of `resume`.
+    """
+    names = Names(test, sut, judge, dataset, metrics)
+    planned = _continued(run, data_dir, names, options, do=_planned)
+    return [plan for _, plan in planned if plan is not None]
 
 
 def rescore(
@@ -106,7 +122,8 @@ def rescore(
         data_dir: where runs are looked up. Of a run that is not known to be the user's own no name is used unasked:
             give its `plugin_files`, `dependencies`, `judge`, and the others that the error lists.
         test: another test, or an object; by default the run's.
-        dataset: a file of goldens instead of a test; by default the run's, where it is of one.
+        dataset: goldens instead of a test: a file, or ALIAS or ALIAS@VERSION of a data set that was saved; by default
+            the run's, where it is of some.
         columns: what the file calls the fields of goldens, by field; they are laid over the run's own, of which
             another file needs to have only what it is to be read by.
         delimiter: between the cells of a CSV file; by default that of the run's file, a comma for another.
@@ -128,6 +145,8 @@ def rescore(
             fix="Give one of them.",
         )
     originals = [OriginalRun(one) for one in _find(run, data_dir)]
+    if dataset is not None:
+        dataset = file_named(Path(dataset), _folder_of_data(data_dir))
     names = Names(test, None, judge, dataset, metrics, form).with_options(options)
     named = [names._replace(test=RatedAnswers(RATED, one.folder)) if ratings else names for one in originals]
     for original, one in zip(originals, named, strict=True):
@@ -158,11 +177,29 @@ def run_part(
     check_names(original, Names().with_options(options), "resume")
     options_of_part = {**original.described.options, "item_range": places}
     original.described = original.described.replaced(options=options_of_part)
-    return _ask_again(original, Names(), options, data_dir, continues=None)
+    return _ask_again(original, Names(), options, data_dir, continues=None, do=_recorded)
+
+
+def _continued(
+    run: str | Path, data_dir: str | Path | None, names: Names, options: Mapping[str, Any], *, do: _Doing[T]
+) -> Iterator[tuple[RunFolder, T | None]]:
+    """The runs of a name, each with what was done with the rest of it; None for one that is complete."""
+    folders, names = _find(run, data_dir), names.with_options(options)
+    unfinished = {one.run_id: OriginalRun(one) for one in folders if not one.is_complete()}
+    for original in unfinished.values():
+        check_names(original, names, "resume")
+    for one in folders:
+        left = unfinished.get(one.run_id)
+        done = None if left is None else _ask_again(left, names, options, data_dir, continues=one, do=do)
+        yield one, done
 
 
 def _find(run: str | Path, data_dir: str | Path | None) -> list[RunFolder]:
-    return find_runs(Path(data_dir) if data_dir is not None else load_settings().data_dir, str(run))
+    return find_runs(_folder_of_data(data_dir), str(run))
+
+
+def _folder_of_data(data_dir: str | Path | None) -> Path:
+    return Path(data_dir) if data_dir is not None else load_settings().data_dir
 
 
 def _ask_again(
@@ -172,7 +209,8 @@ def _ask_again(
     data_dir: str | Path | None,
     *,
     continues: RunFolder | None,
-) -> TestRecord:
+    do: _Doing[T],
+) -> T:
     folder, described = original.folder, original.described
     rescores = folder.rescores()
     if rescores is not None:
@@ -198,7 +236,7 @@ def _ask_again(
         respondent = replace(made.respondent, label=described.sut_label)
         return replace(made, respondent=respondent, groups=described.groups, continues=continues)
 
-    return _done(original, runner, names, goldens, work)
+    return _done(original, runner, names, goldens, work, do=do)
 
 
 def _rescore_one(
@@ -227,7 +265,7 @@ def _rescore_one(
             original.check_dataset(made.test.dataset)
         return made if names.test else replace(made, groups=described.groups)
 
-    return _done(original, runner, names, goldens, work)
+    return _done(original, runner, names, goldens, work, do=_recorded)
 
 
 def _of_own(names: Names, original: OriginalRun) -> Names:
@@ -253,11 +291,21 @@ def _done(
     names: Names,
     goldens: NamedGoldens | None,
     work: Callable[[Resolver, TestName], Work],
-) -> TestRecord:
-    """Do a run again, by the run's test, goldens and judge where the caller gave no others."""
+    *,
+    do: _Doing[T],
+) -> T:
+    """Do a run again, or say what that takes, by the run's test, goldens and judge where the caller gave no others."""
     described = original.described
     with judging_by_default(described.inputs.judge if names.judge is None else names.judge):
         own = described.test_uid if goldens is None else goldens.test(runner.plugins(), runner.secrets)
         resolver = runner.resolver()
         made = work(resolver, names.test or own)
-        return blocking(lambda: runner.do([made], resolver))[0]
+        return do(runner, made, resolver)
+
+
+def _recorded(runner: Runner, work: Work, resolver: Resolver) -> TestRecord:
+    return blocking(lambda: runner.do([work], resolver))[0]
+
+
+def _planned(runner: Runner, work: Work, _: Resolver) -> Plan:
+    return runner.plan_works([work])[0]

@@ -50,6 +50,27 @@ def test_a_run_of_a_data_set_that_was_killed_is_resumed_without_saying_anything_
     check_resumed(program("resume", str(killed)), killed, paid=3 + 2)
 
 
+def test_what_is_left_is_counted_before_a_resume_and_nothing_is_sent(run, here, killed):
+    before = {one: one.read_bytes() for one in killed.iterdir()}
+    plan = json.loads(run("resume", killed.name, "--dry-run", "--json").out)["plans"]
+    assert [(one["items"], one["sut_calls"]["paid"]) for one in plan] == [(2, 2)]
+    assert "To pay: 2 calls" in run("resume", killed.name, "--dry-run").out
+    assert {one: one.read_bytes() for one in killed.iterdir()} == before
+    edited = (here / "bad.csv").read_text(encoding="utf-8").replace("input", "scenario", 1)
+    (here / "bad.csv").write_text(edited, encoding="utf-8")
+    assert run("resume", killed.name, "--dry-run").code == 2
+
+
+def test_answers_are_measured_by_a_data_set_that_was_saved(run, here, killed):
+    run("datasets", "push", "bad.csv", "saved")
+    ended = run("rescore", killed.name, "--dataset", "saved@1", "--judge", "judge", "--json")
+    (record,) = json.loads(ended.out)["records"]
+    assert (record["dataset"]["name"], record["dataset"]["version"]) == ("saved", 1)
+    refused = run("rescore", killed.name, "--dataset", "savd")
+    assert refused.code == 2
+    assert "Did you mean 'saved'?" in refused.err
+
+
 NAMED = {"--plugin": "app.py", "--sut": "app", "--judge": "judge", "--dataset": "moved.csv",
          "--metric": "answer_relevancy?include_reason=false"}  # fmt: skip
 
