@@ -129,7 +129,9 @@ class Job:
             data_dir: of what is new.
         """
         run = self.resumes()
-        return ("run", str(self.run_file), data_dir) if run is None else ("resume", str(run), run.parent.parent)
+        return (
+            ("run", str(self.run_file), data_dir) if run is None else ("resume", str(run), run.parent.parent)
+        )
 
     def log_end(self) -> str:
         """The last part of what the process printed."""
