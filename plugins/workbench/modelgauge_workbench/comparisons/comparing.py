@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import tempfile
 from collections import OrderedDict
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from modelgauge.runs.recorded_run import RecordedRun
 
 _MOST_KEPT = 20
+_ALLOWING = re.compile(r"--allow (\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class Compared:
         title: the question that it answers.
         html: the answer, and what is behind it.
         why_not: why the runs are not compared; empty where they are.
+        refused: the kinds of things in which they differ, and which can be allowed.
         settings: what was set differently: a name, and the value of each run.
         labels: of the runs, as the settings list them.
     """
@@ -51,6 +54,7 @@ class Compared:
     title: str
     html: str
     why_not: str
+    refused: list[str]
     settings: list[tuple[str, list[str]]]
     labels: list[str]
 
@@ -107,11 +111,12 @@ class Comparisons:
         def keep(name: str, content: str) -> None:
             (self._blocks(key) / name).write_text(content, encoding="ascii")
 
-        comparison, why_not = None, ""
+        comparison, why_not, refused = None, "", list[str]()
         try:
             comparison = compared(runs, allow)
         except ModelGaugeError as error:
-            why_not = f"{error.problem} {error.fix}"
+            refused = _ALLOWING.findall(error.fix)
+            why_not = error.problem if refused else f"{error.problem} {error.fix}"
         view = None
         if comparison is not None:
             runs = compared_runs(comparison)
@@ -121,7 +126,7 @@ class Comparisons:
         page = main_part(runs, keep, comparison=view, redact=self._redact)
         html = environment().get_template("main.html.j2").render(page, not_compared="", redact=self._redact)
         labels, settings = _settings(runs)
-        return Compared(key, page["title"], html, why_not, settings, labels)
+        return Compared(key, page["title"], html, why_not, refused, settings, labels)
 
 
 def compared(runs: Sequence[RecordedRun], allow: Sequence[str]) -> Comparison:

@@ -50,8 +50,7 @@ def show_comparison(request: Request) -> Response:
         compared=compared,
         scripts=SCRIPTS,
         rows=[{**row, "as_baseline": _address(keys, baseline=row["key"])} for row in rows],
-        kinds=ALLOWED,
-        allow=allow,
+        kinds=[*allow, *compared.refused],
         test=rows[0]["test"],
     )
 
