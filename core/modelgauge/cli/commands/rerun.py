@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from modelgauge.cli.app import App
     from modelgauge.data.records import TestRecord
     from modelgauge.engine.planning import Plan
+    from modelgauge.engine.run_files.folder import RunFolder
+    from modelgauge.rerun.original import Names
 
 _rerun_options = together(
     report_options,
@@ -165,25 +167,14 @@ def _run_again(
         PluginError: a local plugin of theirs does not work any more.
     """
     from modelgauge.files.regular import real_path
-    from modelgauge.rerun.original import Names, OriginalRun
-    from modelgauge.rerun.trust import check_names
+    from modelgauge.rerun.original import Names
     from modelgauge.runs.naming import find_runs, id_of
 
     verb, folders = function.__name__, find_runs(app.settings.data_dir, run)
     # The same runs in the command that does it once more, whatever has become the latest by then.
     name = str(real_path(run)) if Path(run).exists() else id_of(folders)
     everything = Names(**names, dependencies=given["dependencies"], plugins=app.settings.plugins)
-    loaded = {"--plugin": list(app.local_plugins)}
-    loaded["--dependency"] = [f"{key}={path}" for key, path in given["dependencies"].items()]
-    again: list[str] = []
-    for folder in folders:
-        if verb == "resume" and folder.is_complete():  # it is only shown
-            continue
-        original = OriginalRun(folder)
-        check_names(original, everything, verb)
-        if not original.is_own:
-            again = [part for option, values in loaded.items() for one in values for part in (option, one)]
-        app.add_plugins(original.plugins)
+    again = _load_plugins(app, folders, everything, verb)
     baseline = pop_baseline(app, given)
     if baseline is not None and not how.get("ratings"):
         test = names["test"] and app.runner().resolver().test(names["test"]).uid
@@ -201,3 +192,27 @@ def _run_again(
         again=shlex.join(["modelgauge", verb, name, *again, *_options_of(measured)]),
         baseline=baseline,
     )
+
+
+def _load_plugins(app: App, folders: Sequence[RunFolder], given: Names, verb: str) -> list[str]:
+    """Load the plugins of runs, and return the options by which those of somebody else are done once more.
+
+    Raises:
+        RecordError: names of a run that may be somebody else's were not given.
+        PluginError: a local plugin does not work any more.
+    """
+    from modelgauge.rerun.original import OriginalRun
+    from modelgauge.rerun.trust import check_names
+
+    loaded = {"--plugin": list(app.local_plugins)}
+    loaded["--dependency"] = [f"{key}={path}" for key, path in given.dependencies.items()]
+    again: list[str] = []
+    for folder in folders:
+        if verb == "resume" and folder.is_complete():  # it is only shown
+            continue
+        original = OriginalRun(folder)
+        check_names(original, given, verb)
+        if not original.is_own:
+            again = [part for option, values in loaded.items() for one in values for part in (option, one)]
+        app.add_plugins(original.plugins)
+    return again

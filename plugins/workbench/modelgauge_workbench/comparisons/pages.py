@@ -15,6 +15,7 @@ from modelgauge_workbench.comparisons.trends import show_trends
 from modelgauge_workbench.index.queries import run_before, run_of
 from modelgauge_workbench.index.scan import run_path
 from modelgauge_workbench.rendering import error_page, page
+from modelgauge_workbench.runs.listing import shown_run
 from modelgauge_workbench.workbench import workbench_of
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def show_comparison(request: Request) -> Response:
         title=compared.title,
         compared=compared,
         scripts=SCRIPTS,
-        rows=[{**row, "as_baseline": _address(keys, baseline=row["key"])} for row in rows],
+        rows=[{**shown_run(row), "as_baseline": _address(keys, baseline=row["key"])} for row in rows],
         kinds=[*allow, *compared.refused],
         test=rows[0]["test"],
     )
