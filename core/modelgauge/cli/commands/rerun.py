@@ -205,7 +205,7 @@ def _load_plugins(app: App, folders: Sequence[RunFolder], given: Names, verb: st
     from modelgauge.rerun.trust import check_names
 
     loaded = {"--plugin": list(app.local_plugins)}
-    loaded["--dependency"] = [f"{key}={path}" for key, path in given.dependencies.items()]
+    loaded["--dependency"] = [f"{key}={path}" for key, path in (given.dependencies or {}).items()]
     again: list[str] = []
     for folder in folders:
         if verb == "resume" and folder.is_complete():  # it is only shown
