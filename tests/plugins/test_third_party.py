@@ -1,7 +1,7 @@
 """A Test and a SUT by two strangers, packaged, installed and run by users: no fork, no edit of the core.
 
-The wheels are built and installed offline, with pip, in a fresh virtual environment. A `.pth` file shows it
-the libraries of the environment that runs this test; everything of this repository is installed as a wheel.
+The wheels are built by their backend and installed with pip, offline, in a fresh virtual environment. A `.pth` file
+shows it the libraries of the environment that runs this test; everything of this repository is installed as a wheel.
 """
 
 import json
@@ -61,6 +61,17 @@ class Parrot(PromptResponseSUT[str, str]):
         return SUTResponse(completions=[SUTCompletion(response)])
 """,
 }
+
+# What pip does for each source in three processes, done for all in one.
+BUILD = """\
+import os, sys
+from hatchling.build import build_wheel
+
+wheels, *sources = sys.argv[1:]
+for source in sources:
+    os.chdir(source)
+    build_wheel(wheels)
+"""
 
 UMBRELLA_TESTS = {
     "umbrella_tests/__init__.py": "",
@@ -149,9 +160,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
         _write_distribution(root / "src", "acme-suts", ACME_SUTS),
         _write_distribution(root / "src", "umbrella-tests", UMBRELLA_TESTS),
     ]
-    environment.python(
-        "-m", "pip", "wheel", "--no-build-isolation", *OFFLINE, "-w", root / "wheels", *sources
-    )
+    environment.python("-c", BUILD, root / "wheels", *sources)
     wheels = sorted((root / "wheels").glob("*.whl"))
     assert len(wheels) == len(sources)
     # Installed here whatever the `.pth` file shows.

@@ -20,12 +20,14 @@ _ROUNDS = int(os.environ.get("TESTS_RAY_ROUNDS", "1"))  # of three kills each
 _ENVIRONMENT = {**os.environ, "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 _PATIENCE = 180.0  # seconds, for a slow machine: a cluster takes 12 on an idle one
 
+pytestmark = pytest.mark.skipif(
+    find_spec("ray") is None, reason="Ray is not installed (uv sync --group ray)."
+)
+
 
 @pytest.fixture(scope="module")
 def cluster():
     """A process that has a cluster; `tell` gives it a line."""
-    if find_spec("ray") is None:
-        pytest.skip("Ray is not installed (uv sync --group ray).")
     started = subprocess.Popen(
         [sys.executable, str(_HERE / "cluster_process.py")],
         stdin=subprocess.PIPE,
