@@ -1,12 +1,13 @@
 """The works of a brief, with the objects that their manifests name; each is compared with what the driver has."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from modelgauge.api import Runner
-from modelgauge.config.entry_points import DISTRIBUTION, installed_version
+from modelgauge.config.entry_points import DISTRIBUTION
 from modelgauge.config.run_options import OPTIONS, RunOptions
 from modelgauge.config.secrets import SecretStore
 from modelgauge.config.settings import load_settings
@@ -40,6 +41,7 @@ def made_works(brief: Brief) -> Made:
     if brief.path is not None:
         sys.path[:] = brief.path
     _check_files(brief.files)
+    _check_versions(brief.works[0])
     originals = [
         OriginalRun(RunFolder(Path(folder)), work)
         for folder, work in zip(brief.folders, brief.works, strict=True)
@@ -50,7 +52,6 @@ def made_works(brief: Brief) -> Made:
     with judging_by_default(originals[0].described.inputs.judge):
         for original, answers in zip(originals, brief.answers, strict=True):
             works.append(_work(original, answers, runner, resolver))
-    _check_versions(brief, resolver)
     for original, work in zip(originals, works, strict=True):
         original.check_unchanged(work, runner.options.redactor)
     return Made(works, runner.options)
@@ -106,12 +107,10 @@ def _check_files(files: dict[str, str]) -> None:
             )
 
 
-def _check_versions(brief: Brief, resolver: Resolver) -> None:
-    manifest = brief.works[0]
+def _check_versions(manifest: Mapping[str, Any]) -> None:
     there = {DISTRIBUTION: manifest.get("modelgauge"), **manifest.get("plugins", {})}
-    here = {DISTRIBUTION: installed_version(DISTRIBUTION) or None, **versions_of(resolver.distributions)}
+    here = versions_of(there)
     for name, version in there.items():
-        if here.get(name) != version:
-            raise RunStoppedError(
-                f"it has {name} {here.get(name) or '(not installed)'}, the driver has {version}.", fix=_SAME
-            )
+        if here[name] != version:
+            has = f"{name} {here[name]}" if here[name] else f"no {name}"
+            raise RunStoppedError(f"it has {has}, the driver has {version}.", fix=_SAME)

@@ -20,12 +20,14 @@ from modelgauge.engine.items.contexts import with_contexts
 from modelgauge.engine.run_files.journal import line_of
 from modelgauge.engine.switchboard import Switchboard
 from modelgauge.engine.work import numbered_owners
-from modelgauge.errors import DefinitionError, ModelGaugeError
+from modelgauge.errors import DefinitionError, ModelGaugeError, RecordError
 from modelgauge.workers.made_works import Made, made_works
 from modelgauge.workers.telling import WorkerCounts, log_to, quiet
 
 if TYPE_CHECKING:
     from modelgauge.engine.items.item import ItemWorker
+
+_SAME = "Put the same files under the same paths everywhere."
 
 Send = Callable[[bytes], object]
 """Sends whole lines to the driver; called in any thread, and never waits."""
@@ -52,7 +54,8 @@ async def _serve(brief: Brief, inbox: "_Inbox", outbox: "_Outbox") -> None:
         with quiet():
             made = made_works(brief)
     except ModelGaugeError as error:
-        outbox.tell("refused", error.problem, error.fix)
+        is_other = isinstance(error, RecordError)  # whose fix is for those who resume a run
+        outbox.tell("refused", error.problem, _SAME if is_other else error.fix)
         return
     log_to(outbox.tell, brief.log_level)
     await _Serving(made, outbox).work(inbox)
