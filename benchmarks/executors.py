@@ -8,6 +8,7 @@ import statistics
 import sys
 import time
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from common import RUNS, Echo, ExactMatch, scratch
@@ -18,6 +19,8 @@ from modelgauge.config.settings import load_settings
 BUSY = 0.02  # seconds of processor time a call, of the heavy SUT
 LIGHT, HEAVY, WAITING = 20_000, 400, 4000
 LATENCY = 0.1  # seconds a call, of the SUT that waits
+EXECUTORS = ("processes", "ray?cpus=0") if find_spec("ray") else ("processes",)
+"""Without processors reserved: so many workers as are asked for find room."""
 
 
 class Busy(Echo):
@@ -76,7 +79,8 @@ def main() -> None:
     for what, sut, items, numbers, options in compared:
         runs = [("in process", options)]
         runs += [
-            (f"processes, {number}", {**options, "executor": "processes", "workers": number})
+            (f"{executor}, {number}", {**options, "executor": executor, "workers": number})
+            for executor in EXECUTORS
             for number in numbers
         ]
         for where, given in runs:

@@ -2,16 +2,19 @@
 
 import json
 import logging
+import os
 import re
+import signal
 import threading
 import time
 from pathlib import Path
 
+import children
 import psycopg
 import pytest
 import redis
 from cache_servers import PASSWORD, RedisServer
-from commands import calls, done, ended, record, runs, started, until
+from commands import PATIENCE, calls, done, ended, record, runs, started, until
 
 from modelgauge.cache import remote as remote_module
 from modelgauge.cache.keys import Entry, KeyMaker
@@ -144,6 +147,41 @@ def test_a_lease_in_redis_is_renewed_and_ends_with_its_process(opened, redis_ser
     one._ended.set()  # as if the process were gone
     time.sleep(1.0)
     assert other.take(DIGESTS[:1]) == {}
+
+
+_FORKS = """
+import os, sys, time
+from pathlib import Path
+from modelgauge.cache.opening import open_cache
+
+cache = open_cache(sys.argv[1], Path())
+cache.take([sys.argv[2]])
+child = os.fork()
+if not child:
+    os.closerange(0, 3)
+    time.sleep(60)
+    os._exit(0)
+print(child, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Nothing forks here.")
+def test_leases_in_postgresql_end_with_their_process_though_a_child_of_it_lives(opened, postgresql):
+    address = postgresql.new_database()
+    holder = children.start("-c", _FORKS, address, DIGESTS[0])
+    child = int(holder.stdout.readline())
+    try:
+        cache = opened(address)
+        assert set(cache.take(DIGESTS[:1])) == set(DIGESTS[:1])
+        holder.kill()
+        children.finish(holder)
+        end = time.monotonic() + 3
+        while cache.take(DIGESTS[:1]):
+            assert time.monotonic() < end, "the child of a killed process keeps its leases"
+            time.sleep(0.05)
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 def test_tables_are_made_once_however_many_come_first(opened, postgresql):

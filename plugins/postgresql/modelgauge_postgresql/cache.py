@@ -9,6 +9,7 @@ import socket
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
+from weakref import WeakSet
 
 import psycopg
 
@@ -41,6 +42,23 @@ _MIGRATING = (
     0x6D6F64656C676175  # an advisory lock of our own: two processes may find an empty database at once
 )
 _PAGE = 500
+_connections: WeakSet[psycopg.Connection[tuple[Any, ...]]] = WeakSet()
+
+
+def _forked() -> None:
+    """Let go of the sockets in a forked child, which would keep the parent's leases after its death.
+
+    Their numbers lead nowhere from then on, so that nothing of the child can end the parent's session.
+    """
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for connection in list(_connections):
+        if not connection.closed:
+            os.dup2(nowhere, connection.fileno())
+    os.close(nowhere)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 class PostgresCache(RemoteCache):
@@ -69,6 +87,7 @@ class PostgresCache(RemoteCache):
             connect_timeout=10,
             tcp_user_timeout=30_000,  # milliseconds
         )
+        _connections.add(self._connection)
         self._ask(_SESSION)
         [(fsync,)] = self._ask("SELECT current_setting('fsync')")
         if fsync != "on":
