@@ -176,7 +176,7 @@ def test_leases_in_postgresql_end_with_their_process_though_a_child_of_it_lives(
         assert set(cache.take(DIGESTS[:1])) == set(DIGESTS[:1])
         holder.kill()
         children.finish(holder)
-        end = time.monotonic() + 3
+        end = time.monotonic() + PATIENCE
         while cache.take(DIGESTS[:1]):
             assert time.monotonic() < end, "the child of a killed process keeps its leases"
             time.sleep(0.05)

@@ -65,7 +65,7 @@ class RayCluster:
             self._ray.init(
                 address=address, logging_level=logging.ERROR, include_dashboard=None if address else False
             )
-        except (OSError, RuntimeError, ValueError) as error:
+        except Exception as error:  # a node that does not start in time raises nothing more exact
             raise RunStoppedError(
                 f"The Ray cluster cannot be reached: {error}.",
                 fix="Start one (ray start --head), or give its address: --executor 'ray?address=HOST:6379'.",
