@@ -1,6 +1,6 @@
 """What a worker has and the driver has not, or the other way round, is refused before anything is asked.
 
-The workers here are as on another machine: what they find is changed after the driver has read it, and right before they
+The workers here are as on another machine: what they find is changed after the driver has read it, right before they
 start.
 """
 
