@@ -1,7 +1,7 @@
 // The table of a data set: cells by keyboard, pages of rows, and what is said to the server.
 
-import { Rows, MARK, columnOf, copy, same, textOf, typed, valueOf, OF_CUSTOM } from "./dataset_rows.js";
-import { counted, editTurns, made, showConflicts, showDraft, showImport } from "./dataset_forms.js";
+import { Rows, MARK, columnOf, copy, textOf, typed, valueOf, OF_CUSTOM } from "./dataset_rows.js";
+import { counted, editText, editTurns, made, showConflicts, showDraft, showImport } from "./dataset_forms.js";
 import { Drafts, storage, unpacked } from "./dataset_drafts.js";
 
 const root = document.getElementById("dataset"), address = root.dataset.address, readOnly = Boolean(root.dataset.readOnly);
@@ -88,7 +88,7 @@ function show(focus = false) {
   at.row = Math.max(0, Math.min(at.row, found.length - 1 - at.page * PAGE));
   at.column = Math.min(at.column, columns.length - 1);
   const head = made("tr"), all = Object.assign(made("input"), { type: "checkbox", checked: found.length > 0 && found.every((one) => chosen.has(one.key)), ariaLabel: "choose all rows shown" });
-  all.onchange = () => (found.forEach((one) => (all.checked ? chosen.add(one.key) : chosen.delete(one.key))), show());
+  all.onchange = () => (found.forEach((one) => (all.checked ? chosen.add(one.key) : chosen.delete(one.key))), show(), table.tHead.querySelector("input").focus());
   head.append(made("th"));
   head.firstChild.append(all, " Row");
   for (const column of columns) {
@@ -111,26 +111,30 @@ function show(focus = false) {
   const last = Math.max(0, Math.ceil(found.length / PAGE) - 1);
   document.getElementById("pages").textContent = `page ${at.page + 1} of ${last + 1}`;
   for (const [name, is] of [["before", at.page > 0], ["after", at.page < last], ["undo", rows.done.length], ["redo", rows.undone.length]]) if (named(name)) named(name).disabled = !is;
+  showState(doubles);
+  if (named("order")) named("order").hidden = !at.sort;
+  check();
+  if (focus) cellAt(at.row, at.column)?.focus();
+}
+
+function showState(doubles = rows.doubles()) {
   const wrong = rows.list.filter((one) => problems.has(one.row)).length;
   chosen = new Set(rows.list.filter((one) => chosen.has(one.key)).map((one) => one.key));
   keep();
   document.getElementById("state").textContent = [
-    `${found.length.toLocaleString("en")} of ${counted(rows.list.length, "row")}`,
+    `${shownRows.length.toLocaleString("en")} of ${counted(rows.list.length, "row")}`,
     chosen.size && `${chosen.size.toLocaleString("en")} chosen`,
     rows.changed && (isKept ? "not saved yet" : "not saved yet, and too much for this browser to keep over a reload: save a version soon"),
     doubles.size && `${doubles.size.toLocaleString("en")} rows are duplicates`,
     wrong && `${counted(wrong, "row")} cannot be saved`,
   ].filter(Boolean).join(" · ");
-  if (named("order")) named("order").hidden = !at.sort;
-  check();
-  if (focus) cellAt(at.row, at.column)?.focus();
 }
 
 function rowOf(one, line, columns, places, doubles) {
   const row = made("tr"), head = row.appendChild(made("th"));
   const label = head.appendChild(made("label", ` ${places.get(one.key)}`)), box = Object.assign(made("input"), { type: "checkbox", checked: chosen.has(one.key) });
   label.prepend(box);
-  box.onchange = () => (box.checked ? chosen.add(one.key) : chosen.delete(one.key), show());
+  box.onchange = () => (box.checked ? chosen.add(one.key) : chosen.delete(one.key), showState());
   for (const note of [(one.row[MARK] || one.row.actual_output) && "test case", doubles.get(one.key), problems.get(one.row)]) if (note) head.append(made("small", note, note === "test case" ? "" : "bad"));
   columns.forEach((column, place) => {
     const cell = row.appendChild(made("td")), value = valueOf(one.row, column);
@@ -164,34 +168,18 @@ function edit(first) {
   const cell = cellAt(at.row, at.column), one = shownRows[at.page * PAGE + at.row], column = rows.columns()[at.column];
   if (readOnly || !cell || !one) return;
   const before = valueOf(one.row, column);
-  const finish = (value, down = 0) => {
+  const finish = (value) => {
     if (value !== before) rows.set(new Set([one.key]), column, value);
     show(true);
-    if (down) move(down, 0);
   };
   const typing = (value) => keep(rows.with(new Set([one.key]), column, value));
   if (column === "turns") return editTurns(cell, before ?? [], { typing, finish, cancel: () => show(true) });
-  const field = made("textarea");
-  field.value = first ?? textOf(before);
-  field.rows = Math.min(12, field.value.split("\n").length + 1);
-  field.ariaLabel = `${column.replace(OF_CUSTOM, "")} of row ${at.page * PAGE + at.row + 1}`;
-  let over = false;
-  const end = (value, down) => {
-    if (over) return;
-    over = true;
-    finish(value, down);
-  };
-  const value = () => (field.value === textOf(before) ? before : typed(column, field.value, before));
-  field.onblur = () => end(value());
-  field.oninput = () => typing(value());
-  field.onkeydown = (event) => {
-    event.stopPropagation();
-    if (event.key === "Escape") end(before);
-    else if (event.key === "Enter" && !event.shiftKey) event.preventDefault(), end(value(), 1);
-    else if (event.key === "Tab") event.preventDefault(), end(value()), move(0, event.shiftKey ? -1 : 1);
-  };
-  cell.replaceChildren(field);
-  field.focus();
+  editText(cell, textOf(before), {
+    first,
+    label: `${column.replace(OF_CUSTOM, "")} of row ${at.page * PAGE + at.row + 1}`,
+    typing: (text) => typing(typed(column, text, before)),
+    finish: (text, down, right) => (finish(text === textOf(before) ? before : typed(column, text, before)), (down || right) && move(down, right)),
+  });
 }
 
 // Ask what is wrong with the rows that are new; a good row beside them tells questions from conversations.
@@ -276,13 +264,10 @@ function addRows(added) {
 
 // The number of the row: of the golden that asks the same, which takes over the answer, or of a new one.
 function addItem(item) {
-  const asks = ({ row }) => !row[MARK] && ["input", "scenario", "turns"].every((name) => same(row[name], item[name]));
-  const known = rows.list.find(asks);
-  if (!known) return addRows([item]), rows.list.length;
-  const metadata = { ...known.row.additional_metadata, ...item.additional_metadata };
-  rows.changeTo(rows.edited(new Set([known.key]), (row) => ({ ...item, ...row, actual_output: item.actual_output, additional_metadata: metadata })));
-  Object.assign(at, { page: Math.floor(rows.list.indexOf(rows.list.find(asks)) / PAGE), row: rows.list.findIndex(asks) % PAGE, column: 0 });
-  return rows.list.findIndex(asks) + 1;
+  const place = rows.answer(item);
+  if (place < 0) return addRows([item]), rows.list.length;
+  Object.assign(at, { page: Math.floor(place / PAGE), row: place % PAGE, column: 0 });
+  return place + 1;
 }
 
 async function importFile() {

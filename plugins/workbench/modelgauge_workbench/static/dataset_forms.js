@@ -9,6 +9,29 @@ function text(value) {
 export const button = (text, act) => Object.assign(made("button", text), { type: "button", onclick: act });
 const shown = (value) => (value === null || value === undefined ? "nothing" : typeof value === "string" ? value : JSON.stringify(value, null, 1));
 
+// A text in place of a cell: Enter and Tab lead on, Escape leaves it as it was.
+export function editText(cell, before, { first, label, typing, finish }) {
+  const field = Object.assign(made("textarea"), { value: first ?? before, ariaLabel: label });
+  field.rows = Math.min(12, field.value.split("\n").length + 1);
+  let over = false;
+  const end = (text, down = 0, right = 0) => {
+    if (over) return;
+    over = true;
+    finish(text, down, right);
+  };
+  field.onblur = () => end(field.value);
+  field.oninput = () => typing(field.value);
+  field.onkeydown = (event) => {
+    event.stopPropagation();
+    if (event.key === "Escape") end(before);
+    else if (event.key === "Enter" && !event.shiftKey) event.preventDefault(), end(field.value, 1);
+    else if (event.key === "Tab") event.preventDefault(), end(field.value, 0, event.shiftKey ? -1 : 1);
+  };
+  cell.replaceChildren(field);
+  field.focus();
+  if (first !== undefined) typing(first);
+}
+
 export function editTurns(cell, turns, { typing, finish, cancel }) {
   const form = made("div", "", "turns"), list = form.appendChild(made("div", "", "turns"));
   const add = (turn) => {
