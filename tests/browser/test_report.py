@@ -35,8 +35,9 @@ def _answer(prompt):
 
 
 @pytest.fixture
-def page(report, visit):
-    return visit(report((_test(), FakeSUT("half", _answer))))
+def page(report, visit, tmp_path, once):
+    once(tmp_path, lambda: report((_test(), FakeSUT("half", _answer))))
+    return visit((tmp_path / "page.html").as_uri())
 
 
 def _listed(page):
@@ -185,8 +186,7 @@ def test_charts_are_whole_on_a_narrow_screen(report, visit, place):
     assert all(start >= 0 and end <= 320 for start, end in ends)
 
 
-def test_numbers_lead_to_the_items_behind_them(report, visit):
-    page = visit(report((_test(), FakeSUT("half", _answer))))
+def test_numbers_lead_to_the_items_behind_them(page):
     page.locator(".troubles a").click()
     page.wait_for_function("document.querySelector('output').textContent === '1 of 30'")
     assert "Question 7" in page.locator("tr[data-place]").inner_text()
@@ -194,8 +194,7 @@ def test_numbers_lead_to_the_items_behind_them(report, visit):
     page.wait_for_function("document.querySelector('output').textContent === '30 of 30'")
 
 
-def test_parts_below_the_first_screen_open_and_are_printed(report, visit):
-    page = visit(report((_test(), FakeSUT("half", _answer))))
+def test_parts_below_the_first_screen_open_and_are_printed(page):
     part = page.locator("details.more", has_text="How it was run")
     assert part.locator("h2").first.is_hidden()
     part.locator("summary").first.click()
@@ -237,7 +236,7 @@ class _Metered(PromptResponseSUT):
 
 
 @pytest.fixture
-def classes_page(report):
+def classes_page(report, tmp_path, once):
     items = [
         TestItem(
             [PromptWithContext(f"Number {number}")],
@@ -252,7 +251,9 @@ def classes_page(report):
         right = item.text.endswith(f"{item.context['target']}.")
         return {"right": right, "sure": 0.4 + 0.5 * right + number / 1000, f"{HOSTILE} size": float(number)}
 
-    return report((FakeTest(f"classes {HOSTILE}", items, measure), _Metered("metered")))
+    test = FakeTest(f"classes {HOSTILE}", items, measure)
+    once(tmp_path, lambda: report((test, _Metered("metered"))))
+    return (tmp_path / "page.html").as_uri()
 
 
 def _open_parts(page):

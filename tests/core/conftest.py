@@ -1,6 +1,5 @@
-"""Fixtures: folders that look like installed distributions, and files that are made once for many tests."""
+"""Fixtures for tests of plugins: folders that look like installed distributions."""
 
-import shutil
 import sys
 
 import pytest
@@ -46,28 +45,6 @@ def site(tmp_path, monkeypatch):
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[name]
-
-
-@pytest.fixture(scope="session")
-def once(tmp_path_factory):
-    """`once(folder, make)`: the value of `make()`, which also writes files in the folder.
-
-    It is called for the first test only. The folders of later tests get copies of the files, which is much quicker than
-    to run a Test again.
-    """
-    made = {}
-
-    def once(folder, make):
-        key = make.__code__
-        if key not in made:
-            value, copy = make(), tmp_path_factory.mktemp("once")
-            shutil.copytree(folder, copy, dirs_exist_ok=True)
-            made[key] = value, copy
-        else:
-            shutil.copytree(made[key][1], folder, dirs_exist_ok=True)
-        return made[key][0]
-
-    return once
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -27,13 +27,14 @@ def _answer(prompt):
     return SUTCompletion(prompt.text, finish_reason="")
 
 
-@pytest.fixture
-def run(tmp_path):
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    data_dir = tmp_path_factory.mktemp("data")
     items = [TestItem(text or "empty", id=f"-{place}") for place, text in enumerate(TEXTS)]
     judge = FakeAnnotator("judge", lambda prompt, completion: [completion.text, None])
     test = FakeTest("t", items, lambda item: {"short": len(item.text) < 4, "size": -0.1}, {"judge": judge})
-    record = run_test(test, FakeSUT("s", _answer), data_dir=tmp_path)
-    return recorded_run(RunFolder(tmp_path / "runs" / record.run_id))
+    record = run_test(test, FakeSUT("s", _answer), data_dir=data_dir)
+    return recorded_run(RunFolder(data_dir / "runs" / record.run_id))
 
 
 def _written(run, folder, file_type, **options):

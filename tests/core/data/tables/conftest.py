@@ -28,8 +28,8 @@ def _answer(prompt):
     return SUTResponse([first, SUTCompletion("second")], Usage(input_tokens=3, cost_usd=0.5))
 
 
-@pytest.fixture
-def record(tmp_path):
+@pytest.fixture(scope="module")
+def record(tmp_path_factory):
     """A run of four items: one of two prompts, one with a chat, one that fails, one without context."""
     items = [
         TestItem(["same", "same"], context={"target": "ü"}, id="two"),
@@ -45,4 +45,4 @@ def record(tmp_path):
         lambda item: {"good": item.test_item.id != "two", "size": -1.5},
         {"judge": judge, "length": length},
     )
-    return run_test(test, FakeSUT("sut", _answer), data_dir=tmp_path, repeats=2)
+    return run_test(test, FakeSUT("sut", _answer), data_dir=tmp_path_factory.mktemp("data"), repeats=2)
