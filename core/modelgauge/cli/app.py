@@ -200,10 +200,12 @@ class App:
         text = render(runs, style, self.redact, shown_by=shown_by, details=details, differences=differences)
         click.echo(text, color=True)
 
-    def show_plans(self, plans: Sequence[Plan], *, as_json: bool) -> None:
-        """Print what runs would take."""
+    def show_plans(
+        self, plans: Sequence[Plan], *, as_json: bool, more: Mapping[str, Any] | None = None
+    ) -> None:
+        """Print what runs would take; `more` is part of the JSON."""
         if as_json:
-            self.show_json({"plans": [plan.model_dump(mode="json") for plan in plans]})
+            self.show_json({"plans": [plan.model_dump(mode="json") for plan in plans], **(more or {})})
             return
         from modelgauge.reports.plans import render_plans
 

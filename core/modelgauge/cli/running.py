@@ -24,10 +24,12 @@ from modelgauge.cli.thresholds import ThresholdCheck, threshold_option
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from modelgauge.api import Runner
     from modelgauge.cli.app import App
     from modelgauge.cli.comparing import BaselineCheck
     from modelgauge.data.item_records import ItemRecord
     from modelgauge.data.records import TestRecord
+    from modelgauge.plugins.resolution import LeftOut, SUTName, TestName
     from modelgauge.runs.recorded_run import RecordedRun
 
 log = logging.getLogger(__name__)
@@ -154,6 +156,7 @@ def run_and_report(
     again: str = "",
     *,
     baseline: BaselineCheck | None = None,
+    left_out: Sequence[LeftOut] = (),
 ) -> None:
     """Run tests, show the results, and set the exit code.
 
@@ -164,6 +167,7 @@ def run_and_report(
         runs: the folder of the runs.
         again: the command that does what is left when not all was done; by default `resume` finds out.
         baseline: compares the runs; None where there is nothing to compare them with.
+        left_out: pairs that do not fit; `run` may add some.
     """
     from modelgauge.engine.run_files.folder import RunFolder
     from modelgauge.runs.recorded_run import RecordedRun
@@ -187,9 +191,8 @@ def run_and_report(
     checked = ThresholdCheck(app, given["thresholds"], [] if interrupted else records)
     try:
         looks = {"as_json": given["as_json"], "details": given["verbose"], "interrupted": interrupted}
-        _show(
-            app, shown, output, [one for one in (checked, compared) if one is not None], **looks, again=again
-        )
+        checks = [one for one in (checked, compared) if one is not None]
+        _show(app, shown, output, checks, left_out, **looks, again=again)
     finally:  # also where stdout takes no more: Ctrl-C ends all that stands in a pipe
         for problem in watch.unwritten:
             app.note(f"Warning: {problem}")
@@ -205,6 +208,38 @@ def run_and_report(
         checked.show()
         if compared is not None:
             compared.show(in_words=not given["as_json"])
+
+
+def _left_out_as_json(pairs: Iterable[LeftOut]) -> dict[str, list[dict[str, Any]]]:
+    """What `--json` says of pairs that do not fit: nothing where there are none."""
+    found = [one._asdict() for one in pairs]
+    return {"left_out": found} if found else {}
+
+
+def show_plans(
+    app: App,
+    given: dict[str, Any],
+    runner: Runner,
+    pairs: tuple[Sequence[TestName], Sequence[SUTName]],
+    *,
+    baseline: BaselineCheck | None,
+) -> None:
+    """Say what a run would take, once it is known that the baseline, if any, fits it.
+
+    Args:
+        app: of this invocation.
+        given: the command's arguments, with those of `report_options` and `--json`.
+        runner: would run them.
+        pairs: tests and SUTs.
+        baseline: as for `run_and_report`.
+    """
+    if given["output_file"] is not None:
+        raise click.UsageError("--dry-run makes no records: leave --output-file out, or give --json.")
+    resolver = runner.resolver()
+    plans = runner.plan_works(resolver.works(*pairs))
+    if baseline is not None:
+        baseline.check([(one.test_uid, one.sut_uid, one.sut_label) for one in plans])
+    app.show_plans(plans, as_json=given["as_json"], more=_left_out_as_json(resolver.left_out))
 
 
 def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted: bool) -> int:
@@ -225,6 +260,7 @@ def _show(
     shown: Sequence[RecordedRun],
     output: OutputFile | None,
     checks: Sequence[BaselineCheck | ThresholdCheck],
+    left_out: Sequence[LeftOut],
     *,
     as_json: bool,
     details: bool,
@@ -249,6 +285,7 @@ def _show(
             found = {"records": [one.model_dump(mode="json") for one in records]}
             if means := [one.model_dump(mode="json") for one in group_means(records)]:
                 found["groups"] = means
+            found |= _left_out_as_json(left_out)
             app.show_json(
                 {
                     name: value

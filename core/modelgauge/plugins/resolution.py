@@ -6,7 +6,7 @@ Everything that the user must correct is reported at once, before the first call
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from modelgauge.config.secrets import SecretStore
 from modelgauge.dependencies import DependencyStore, ResolvedDependency
@@ -37,6 +37,25 @@ T = TypeVar("T")
 _MOST_TESTS = 2  # whose missing data one error describes; further ones are named
 
 
+class LeftOut(NamedTuple):
+    """A pair that does not fit, and that only a group or a pattern named.
+
+    Args:
+        test_uid: the test.
+        sut_uid: the SUT.
+        sut_label: what tables call it.
+        reason: why they do not fit.
+    """
+
+    test_uid: str
+    sut_uid: str
+    sut_label: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.test_uid} on {self.sut_label or self.sut_uid}"
+
+
 @dataclass(slots=True)
 class Resolver:
     """Makes each named object once.
@@ -47,6 +66,7 @@ class Resolver:
         dependencies: where the tests' data comes from.
         distributions: of those plugins that made something.
         objects: the uids of what was given as an object, not by its name.
+        left_out: pairs that do not fit, of the last `works`.
     """
 
     plugins: Callable[[], Plugins]
@@ -54,6 +74,7 @@ class Resolver:
     dependencies: DependencyStore
     distributions: set[str] = field(default_factory=set)
     objects: set[str] = field(default_factory=set)
+    left_out: list[LeftOut] = field(default_factory=list)
     _made: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     def works(self, tests: Sequence[TestName], suts: Sequence[SUTName]) -> list[Work]:
@@ -74,7 +95,8 @@ class Resolver:
         data = self._data([test for test, _ in made_tests])
         works: list[Work] = []
         failures: list[ModelGaugeError] = []
-        left_out: dict[str, IncompatibleError] = {}
+        misfits: list[ModelGaugeError] = []
+        self.left_out = []
         for (test, names), of_test in zip(made_tests, chosen_tests, strict=True):
             annotators = self._annotators(names)  # one object for all SUTs, with one limit
             for sut, of_sut in zip(made_suts, chosen_suts, strict=True):
@@ -88,9 +110,10 @@ class Resolver:
                     if named or not isinstance(error, IncompatibleError):
                         failures.append(error)
                     else:
-                        left_out[f"{test.uid} on {of_sut.label or sut.uid}"] = error
-        raise_together(failures or ([] if works else [*left_out.values()]))
-        _warn_of(left_out)
+                        misfits.append(error)
+                        self.left_out.append(LeftOut(test.uid, sut.uid, of_sut.label, error.problem))
+        raise_together(failures or ([] if works else misfits))
+        _warn_of(self.left_out)
         return works
 
     def answered(self, test: TestName, respondent: Respondent) -> Work:
@@ -226,7 +249,7 @@ class Resolver:
         return judges
 
 
-def _warn_of(left_out: Mapping[str, IncompatibleError]) -> None:
+def _warn_of(left_out: Sequence[LeftOut]) -> None:
     """Warn of pairs that do not fit."""
     if left_out:
         many = (
@@ -234,8 +257,7 @@ def _warn_of(left_out: Mapping[str, IncompatibleError]) -> None:
             if len(left_out) > 1
             else "1 pair that does not fit is"
         )
-        problem = next(iter(left_out.values())).problem
-        warnings.warn(f"{many} left out: {', '.join(left_out)}. {problem}", stacklevel=3)
+        warnings.warn(f"{many} left out: {', '.join(map(str, left_out))}. {left_out[0].reason}", stacklevel=3)
 
 
 def _also_without_data(uids: Sequence[str]) -> list[str]:

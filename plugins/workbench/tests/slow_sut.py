@@ -1,9 +1,12 @@
-"""A plugin for tests, which copy it: its SUT answers once, and then when there is a file `go` beside it."""
+"""A plugin for tests, which copy it. Its SUT answers once, and then when there is a file `go` beside it; it takes no
+chats, for which its test asks."""
 
 import time
 from pathlib import Path
 
 from modelgauge import PromptResponseSUT, SUTCompletion, SUTResponse, hookimpl
+from modelgauge.interfaces.sut import AcceptsChatPrompt
+from modelgauge.testing import FakeTest
 
 HERE = Path(__file__).parent
 
@@ -26,6 +29,11 @@ class Slow(PromptResponseSUT[str, str]):
     def translate_response(self, request, response):
         del request
         return SUTResponse(completions=(SUTCompletion(text=response),))
+
+
+@hookimpl
+def modelgauge_register_tests(register):
+    register("slow_chat", FakeTest, items=["hello"], requires=[AcceptsChatPrompt])
 
 
 @hookimpl

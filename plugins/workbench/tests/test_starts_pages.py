@@ -85,6 +85,14 @@ def test_a_run_that_cannot_start_says_why(visit, workbench):
     assert page.get_by_role("button", name="Start").count() == 0
 
 
+def test_pairs_that_do_not_fit_are_named_with_the_estimate(visit, workbench):
+    page = visit(workbench, "/starts?tests=demo_01&tests=slow_c*&suts=slow")
+    page.get_by_role("button", name="Estimate").click()
+    page.get_by_text("Left out: slow_chat on slow.").wait_for()
+    assert "needs AcceptsChatPrompt" in page.locator("main").inner_text()
+    page.get_by_role("button", name="Start").wait_for()
+
+
 def test_as_many_jobs_run_at_once_as_the_server_was_told(serve, plugin, tmp_path):
     plugin = Path(shutil.copy(plugin, tmp_path))
     served = serve(tmp_path / "data", options=("--plugin", str(plugin), "--parallel", "2"))

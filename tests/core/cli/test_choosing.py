@@ -54,6 +54,11 @@ def test_pairs_that_do_not_fit_are_left_out_and_listed_unless_both_were_named(ch
     assert pairs(ended) == [("num_a", "text_only")]
     assert "1 pair that does not fit is left out: num_chat on text_only. " in said(ended)
     assert "needs AcceptsChatPrompt" in said(ended)
+    (left_out,) = map(dict, ended.json["left_out"])
+    assert "needs AcceptsChatPrompt" in left_out.pop("reason")
+    assert left_out == {"test_uid": "num_chat", "sut_uid": "text_only", "sut_label": None}
+    planned = choose("--test", "nums", "--sut", "text_only", "--json", "--dry-run").json
+    assert planned["left_out"] == ended.json["left_out"]
     ended = choose("--test", "num_chat", "--sut", "text_only")
     assert ended.code == 2
     assert "needs AcceptsChatPrompt" in said(ended)

@@ -32,7 +32,7 @@ from modelgauge.cli.dataset_options import (
     pop_dataset_tests,
 )
 from modelgauge.cli.program import GroupedCommand
-from modelgauge.cli.running import report_options, run_and_report
+from modelgauge.cli.running import report_options, run_and_report, show_plans
 from modelgauge.plugins.chosen import check_names
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from modelgauge.api import Runner
     from modelgauge.cli.comparing import BaselineCheck
     from modelgauge.data.records import TestRecord
+    from modelgauge.plugins.resolution import LeftOut
 
     _Pairs = tuple[list[Any], list[str]]  # tests and SUTs
 
@@ -128,21 +129,26 @@ def run_test(
         raise click.UsageError("Missing option '--test', or '--dataset' with '--metric'.")
     check_names(app.plugins, tests, suts)  # before the much that a run imports
     pairs: _Pairs = [*tests, *of_datasets], list(suts)
+    left_out: list[LeftOut] = []
     with judged_by(judge):
         if dry_run:
-            _show_plans(app, pairs, options, given, baseline)
+            runner = app.runner(progress=not given["no_progress_bar"], **options)
+            show_plans(app, given, runner, pairs, baseline=baseline)
             return
         run_and_report(
             app,
             given,
-            lambda more: _run(app.runner(inputs=inputs, **options, **more), pairs, baseline),
+            lambda more: _run(app.runner(inputs=inputs, **options, **more), pairs, baseline, left_out),
             app.settings.data_dir / "runs",
             baseline=baseline,
+            left_out=left_out,
         )
 
 
-def _run(runner: Runner, pairs: _Pairs, baseline: BaselineCheck | None) -> list[TestRecord]:
-    """Run tests, once it is known that the baseline, if any, fits them.
+def _run(
+    runner: Runner, pairs: _Pairs, baseline: BaselineCheck | None, left_out: list[LeftOut]
+) -> list[TestRecord]:
+    """Run tests, once it is known that the baseline, if any, fits them; pairs that do not fit are added to `left_out`.
 
     Raises:
         UsageError: a name, a secret, data, a combination or the baseline is wrong; raised before any call.
@@ -151,21 +157,10 @@ def _run(runner: Runner, pairs: _Pairs, baseline: BaselineCheck | None) -> list[
 
     resolver = runner.resolver()
     works = resolver.works(*pairs)
+    left_out += resolver.left_out
     if baseline is not None:
         baseline.check([(one.test.uid, one.respondent.uid, one.respondent.label) for one in works])
     return blocking(lambda: runner.do(works, resolver))
-
-
-def _show_plans(
-    app: App, pairs: _Pairs, options: dict[str, Any], given: dict[str, Any], baseline: BaselineCheck | None
-) -> None:
-    """Say what the run would take, once it is known that the baseline, if any, fits it."""
-    if given["output_file"] is not None:
-        raise click.UsageError("--dry-run makes no records: leave --output-file out, or give --json.")
-    plans = app.runner(progress=not given["no_progress_bar"], **options).plan(*pairs)
-    if baseline is not None:
-        baseline.check([(one.test_uid, one.sut_uid, one.sut_label) for one in plans])
-    app.show_plans(plans, as_json=given["as_json"])
 
 
 # --- run -----------------------------------------------------------------------------------------------

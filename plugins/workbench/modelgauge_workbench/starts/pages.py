@@ -185,6 +185,7 @@ def show_job(request: Request) -> Response:
         is_live=is_estimating or state in ("running", "queued"),
         plans=plans,
         sum=sum_of_plans(plans) if plans else "",
+        left_out=found.get("left_out", []),
         estimate_problem=found.get("problem", ""),
         runs=[_run(folder / "runs" / one) for one in sorted(job.run_ids())],
         log=job.log_end(),
