@@ -5,7 +5,6 @@ Run by hand: uv run python benchmarks/caches.py
 
 import json
 import shutil
-import sqlite3
 import statistics
 import sys
 import time
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import diskcache
 import psycopg
 import redis
 from common import RUNS, scratch
@@ -35,31 +35,22 @@ Group = list[tuple[str, bytes]]
 VALUES: Group = [(one.key.digest, one.response.encode()) for one in ENTRIES]
 
 
-class BareSQLite:
-    """sqlite3 alone."""
+class BareDiskcache:
+    """diskcache alone."""
 
     def __init__(self, address: str) -> None:
-        self.connection = sqlite3.connect(f"{address}.bare", isolation_level=None)
-        self.connection.execute("PRAGMA journal_mode = WAL")
-        self.connection.execute("PRAGMA synchronous = NORMAL")
-        self.connection.execute("CREATE TABLE bare (digest TEXT PRIMARY KEY, value TEXT)")
+        self.cache = diskcache.Cache(f"{address}.bare", eviction_policy="none", cull_limit=0)
 
     def put(self, group: Group) -> None:
-        self.connection.execute("BEGIN")
-        self.connection.executemany(
-            "INSERT INTO bare VALUES (?, ?)", [(key, value.decode()) for key, value in group]
-        )
-        self.connection.execute("COMMIT")
+        with self.cache.transact():
+            for key, value in group:
+                self.cache.set(key, value.decode())
 
     def get(self, keys: list[str]) -> None:
-        marks = ",".join("?" * len(keys))
-        assert (
-            len(self.connection.execute(f"SELECT * FROM bare WHERE digest IN ({marks})", keys).fetchall())
-            == GROUP
-        )
+        assert None not in [self.cache.get(key) for key in keys]
 
     def close(self) -> None:
-        self.connection.close()
+        self.cache.close()
 
 
 class BarePostgres:
@@ -124,7 +115,7 @@ def rates_of(cache: ResponseCache) -> Iterator[float]:
     yield rate(lambda number: cache.get_many([one.key.digest for one in ENTRIES[group(number)]]))
 
 
-def bare_rates(bare: BareSQLite | BarePostgres | BareRedis) -> Iterator[float]:
+def bare_rates(bare: BareDiskcache | BarePostgres | BareRedis) -> Iterator[float]:
     """Rates of writing and of reading by the client alone."""
     keys = [key for key, _ in VALUES]
     yield rate(lambda number: bare.put(VALUES[group(number)]))
@@ -141,7 +132,7 @@ def stores(folder: Path) -> Iterator[dict[str, tuple[Callable[[], str], type]]]:
     numbers = iter(range(1000))
     try:
         yield {
-            "folder": (lambda: str(folder / f"cache{next(numbers)}"), BareSQLite),
+            "folder": (lambda: str(folder / f"cache{next(numbers)}"), BareDiskcache),
             "PostgreSQL": (postgres.new_database, BarePostgres),
             "Redis": (redis_server.new_database, BareRedis),
         }

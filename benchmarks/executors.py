@@ -1,4 +1,4 @@
-"""What several processes cost and bring, beside one process: on light and heavy SUTs, and on those that wait.
+"""What several processes cost and bring, beside one: on light and heavy SUTs, on those that wait, and over HTTP.
 
 Run by hand: uv run python benchmarks/executors.py
 """
@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from common import RUNS, Echo, ExactMatch, scratch
@@ -16,8 +17,11 @@ from common import RUNS, Echo, ExactMatch, scratch
 from modelgauge import hookimpl, run_test
 from modelgauge.config.settings import load_settings
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "faults"))
+from chat_server import ChatServer, Plan
+
 BUSY = 0.02  # seconds of processor time a call, of the heavy SUT
-LIGHT, HEAVY, WAITING = 20_000, 400, 4000
+LIGHT, HEAVY, WAITING, HTTP = 20_000, 400, 4000, 4000
 LATENCY = 0.1  # seconds a call, of the SUT that waits
 EXECUTORS = ("processes", "ray?cpus=0") if find_spec("ray") else ("processes",)
 """Without processors reserved: so many workers as are asked for find room."""
@@ -67,11 +71,18 @@ def seconds(sut: str, items: int, options: Mapping[str, Any]) -> tuple[float, fl
 
 
 def main() -> None:
+    with ChatServer(Plan(latency=LATENCY)) as server:
+        compare(f"openai/any-model?base_url={server.base_url}")
+
+
+def compare(model: str) -> None:
+    """Print a row for each SUT and number of processes; `model` is the name of one behind HTTP."""
     places = {"concurrency": 256}
     compared = [
         ("a SUT that answers at once", "echo", LIGHT, (1, 2), {}),
         (f"{BUSY * 1000:g} ms of processor time a call", "busy", HEAVY, (1, 2), {"concurrency": 4}),
         (f"{LATENCY * 1000:g} ms of waiting a call", "waiting", WAITING, (1, 2), places),
+        (f"HTTP, answers after {LATENCY * 1000:g} ms", model, HTTP, (1, 2), places),
     ]
     sys.stdout.write(
         "| SUT | where | items a second | processor time of the driver an item |\n|---|---|---|---|\n"

@@ -46,18 +46,6 @@ for i, key in ipairs(KEYS) do
 end
 return held
 """
-_WRITE = f"""
-local owner, number, all = ARGV[1], tonumber(ARGV[2]), #ARGV - 2
-for i = 1, number do
-  local digest = ARGV[2 + i]
-  redis.call('SET', '{_ENTRY}' .. digest, ARGV[2 + all - number + i])
-  redis.call('ZADD', KEYS[1], 0, digest)
-end
-for i = number + 1, all - number do
-  local lease = '{_LEASE_OF}' .. ARGV[2 + i]
-  if redis.call('GET', lease) == owner then redis.call('DEL', lease) end
-end
-"""
 _RELEASE = """
 for _, key in ipairs(KEYS) do
   if redis.call('GET', key) == ARGV[1] then redis.call('DEL', key) end
@@ -105,8 +93,8 @@ class RedisCache(RemoteCache):
             socket_keepalive=True,
             retry=Retry(NoBackoff(), 0),  # `RemoteCache` does
         )
-        self._lease, self._release, self._write, self._set_aside_one = map(
-            self._client.register_script, (_LEASE, _RELEASE, _WRITE, _SET_ASIDE)
+        self._lease, self._release, self._set_aside_one = map(
+            self._client.register_script, (_LEASE, _RELEASE, _SET_ASIDE)
         )
         self._check_durability()
         self._client.set(_SCHEMA, SCHEMA_VERSION, nx=True)
@@ -166,8 +154,12 @@ class RedisCache(RemoteCache):
 
     def write(self, values: Mapping[str, bytes], leases: Sequence[str]) -> None:
         """Store values and give leases back in one step. The server writes its log before it answers."""
-        texts = [*values, *leases]
-        self._write(keys=[_INDEX], args=[self._owner, len(values), *texts, *values.values()])
+        with self._client.pipeline(transaction=True) as pipeline:
+            if values:
+                pipeline.mset({_entry(digest): value for digest, value in values.items()})
+                pipeline.zadd(_INDEX, dict.fromkeys(values, 0))
+            pipeline.eval(_RELEASE, len(leases), *map(_lease_of, leases), self._owner)
+            pipeline.execute()
 
     def page(self, after: str) -> tuple[Mapping[str, bytes], str | None]:
         """Some values in the order of their keys, and the last key of the page."""
