@@ -116,15 +116,16 @@ class VersionsFolder:
     def aliases(self) -> list[str]:
         """The data sets that have a version, by name."""
         lists = self._folder.glob(f"*/{VERSIONS}")
-        return sorted(one.parent.name for one in lists if _ALIAS.fullmatch(one.parent.name))
+        folders = [one.parent for one in lists if not one.parent.is_symlink()]
+        return sorted(one.name for one in folders if _ALIAS.fullmatch(one.name))
 
     def versions(self, alias: str) -> list[Version]:
         """All versions, oldest first; empty where there is no data set of this alias.
 
         Raises:
-            RecordError: the list of versions is damaged.
+            RecordError: the list of versions is damaged, or the folder is a link.
         """
-        path = self._folder / check_alias(alias) / VERSIONS
+        path = self._of(alias) / VERSIONS
         try:
             return [Version.load(json.loads(line)) for line in whole_lines(path)]
         except ValueError as error:  # no JSON, or no version
@@ -147,7 +148,16 @@ class VersionsFolder:
 
     def path(self, alias: str, number: int) -> Path:
         """The file of a version's rows."""
-        return self._folder / check_alias(alias) / f"v{number:04}.jsonl"
+        return self._of(alias) / f"v{number:04}.jsonl"
+
+    def _of(self, alias: str) -> Path:
+        """The folder of a data set; a link could lead anywhere, and is neither read nor written."""
+        folder = self._folder / check_alias(alias)
+        if folder.is_symlink():
+            raise RecordError(
+                f"{folder} is a link.", fix="Put the folder itself in its place, or use another alias."
+            )
+        return folder
 
     def rows(self, alias: str, number: int | None = None) -> tuple[Version, list[Row]]:
         """A version and its rows; the latest one where no number is given.
@@ -182,7 +192,7 @@ class VersionsFolder:
             DatasetConflictError: somebody else saved a version meanwhile.
             OSError: the disk refuses.
         """
-        folder = self._folder / check_alias(alias)
+        folder = self._of(alias)
         folder.mkdir(parents=True, exist_ok=True)
         text = file_text("jsonl", rows).encode()
         with turn(folder / ".lock"):

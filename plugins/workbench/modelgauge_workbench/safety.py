@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse
 
 from modelgauge.files.whole import replacing
@@ -126,6 +126,8 @@ class Safety:
         request = Request(scope, receive)
         try:
             answer = self._refusal(request) or await self._refusal_of_change(request)
+        except ClientDisconnect:  # nobody waits for an answer
+            return
         except HTTPException as error:  # what it holds is no form, or is too large
             answer = error_page(request, error.status_code, error.detail, "Use the pages of the workbench.")
         await (answer or self._app)(scope, receive, safe_send)

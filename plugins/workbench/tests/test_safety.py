@@ -1,9 +1,14 @@
 """What is refused, by a real server."""
 
+import json
 import re
+import socket
 
 import pytest
 from children import run
+
+from modelgauge import run_test
+from modelgauge.testing import FakeSUT, FakeTest
 
 TOKEN = "a-token-of-at-least-16-characters"
 
@@ -55,6 +60,39 @@ def test_no_path_leads_out_of_the_folders(workbench):
     ):
         status, _, text = workbench.ask(path)
         assert (status, "<h1>" in text) == (404, True), path
+
+
+def test_no_link_leads_out_of_the_folders(serve, tmp_path):
+    data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    hidden = run_test(FakeTest("t", ["hidden words"]), FakeSUT("s"), data_dir=elsewhere).run_id
+    run_test(FakeTest("shown", ["a"]), FakeSUT("s"), data_dir=data)
+    (data / "runs" / hidden).symlink_to(elsewhere / "runs" / hidden)
+    (data / "datasets").mkdir()
+    (data / "datasets" / "evil").symlink_to(elsewhere)
+    workbench = serve(data)
+    while "shown" not in workbench.ask("/runs")[2]:
+        pass
+    assert workbench.ask(f"/runs/{hidden}")[0] == 404
+    said = {"parent": None, "rows": [{"input": "x"}], "origins": [None], "author": "", "message": ""}
+    path = "/datasets/evil/versions.json"
+    status, _, text = workbench.ask(path, "POST", json.dumps(said), Content_Type="application/json")
+    assert (status, "is a link" in text) == (400, True)
+    assert [one.name for one in elsewhere.glob("v*")] == []
+
+
+def test_who_sends_too_much_or_hangs_up_does_no_harm(workbench):
+    head = "POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: "
+    with socket.create_connection(("127.0.0.1", workbench.port)) as large:
+        large.sendall(f"{head}{1 << 40}\r\n\r\n".encode())
+        assert large.recv(1000).startswith(b"HTTP/1.1 413")
+    slow = [socket.create_connection(("127.0.0.1", workbench.port)) for _ in range(100)]
+    for one in slow:
+        one.sendall(f"{head}100\r\n\r\n{{".encode())
+    assert workbench.ask("/runs")[0] == 200
+    for one in slow:
+        one.close()
+    for _ in range(3):  # a hundred tracebacks would fill the pipe of its output, and stop it
+        assert workbench.ask("/runs")[0] == 200
 
 
 def test_a_token_lets_in_people_and_programs_and_nobody_else(guarded):

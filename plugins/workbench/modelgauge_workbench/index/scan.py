@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from datetime import datetime
 from itertools import islice
@@ -209,7 +210,7 @@ def _read_items(rows: _Rows, run: Path, number: int, start: int) -> int:
 
 
 def names_in(index: Index, folder: int) -> Iterator[str]:
-    """The names of the folders of runs in a data folder.
+    """The names of the folders of runs in a data folder. A link is none: it may lead anywhere.
 
     Args:
         index: of the data folders.
@@ -217,4 +218,5 @@ def names_in(index: Index, folder: int) -> Iterator[str]:
     """
     runs = index.data_dirs[folder] / RUNS
     if runs.is_dir():
-        yield from (one.name for one in runs.iterdir())
+        with os.scandir(runs) as found:
+            yield from (one.name for one in found if not one.is_symlink())
