@@ -89,7 +89,7 @@ def test_a_page_of_the_first_items_says_so(tmp_path, monkeypatch):
     page = _page(run)
     assert len(_block(page, "texts")) == 2
     assert "Results are of all items. The page has the first 2 of them" in page
-    assert "In the run are 1 more: modelgauge show " in page
+    assert "The run has 1 more: modelgauge show " in page
 
 
 def test_failed_items_are_rows_too(tmp_path):
