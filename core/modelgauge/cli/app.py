@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,14 +17,18 @@ from modelgauge.reports.layout import Style, columns, holds_unicode
 from modelgauge.wording.visible import visible, visible_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from typing import TextIO
+
+    from pydantic import BaseModel
 
     from modelgauge.api import Runner
     from modelgauge.engine.planning import Plan
     from modelgauge.plugins.discovery import Plugins
     from modelgauge.runs.recorded_run import RecordedRun
 
+
+Result = TypeVar("Result", bound="BaseModel")
 
 COMPLETION = "_MODELGAUGE_COMPLETE"
 """The environment variable by which the script of a shell asks what can stand at the cursor."""
@@ -127,6 +131,11 @@ class App:
     def _environment(self) -> SecretStore:
         return SecretStore()
 
+    @property
+    def as_json(self) -> bool:
+        """Whether `--json` was given: stdout takes one JSON object."""
+        return self.stdout is not None
+
     # --- what commands show ---------------------------------------------------------------------
 
     def show(self, text: str) -> None:
@@ -147,6 +156,22 @@ class App:
 
         text = json.dumps(self.redact_json(value), indent=2, ensure_ascii=False, allow_nan=False)
         self.show_pieces([text])
+
+    def show_answer(self, facts: Mapping[str, Any], text: str) -> None:
+        """Print what a command did: one JSON object with `--json`, else a text."""
+        if self.as_json:
+            self.show_json(facts)
+        else:
+            self.show(text)
+
+    def show_result(
+        self, found: Result, render: Callable[[Result, Style, Callable[[str], str]], str]
+    ) -> None:
+        """Print what was computed: its JSON with `--json`, else the text that a function makes of it."""
+        if self.as_json:
+            self.show_json(found.model_dump(mode="json"))
+        else:
+            click.echo(render(found, Style.of(sys.stdout), self.redact), color=True)
 
     def show_pieces(self, pieces: Iterable[str]) -> None:
         """Print redacted JSON text to stdout piece by piece, since it may be larger than memory."""
@@ -200,11 +225,9 @@ class App:
         text = render(runs, style, self.redact, shown_by=shown_by, details=details, differences=differences)
         click.echo(text, color=True)
 
-    def show_plans(
-        self, plans: Sequence[Plan], *, as_json: bool, more: Mapping[str, Any] | None = None
-    ) -> None:
+    def show_plans(self, plans: Sequence[Plan], *, more: Mapping[str, Any] | None = None) -> None:
         """Print what runs would take; `more` is part of the JSON."""
-        if as_json:
+        if self.as_json:
             self.show_json({"plans": [plan.model_dump(mode="json") for plan in plans], **(more or {})})
             return
         from modelgauge.reports.plans import render_plans

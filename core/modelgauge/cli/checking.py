@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from modelgauge.api import Runner
-from modelgauge.cli.single_call import throwaway_runner
+from modelgauge.cli.single_call import responses_of, throwaway_runner
 from modelgauge.data.item_records import TestItemRecord
 from modelgauge.data.items import TestItem
 from modelgauge.data.prompts import AnyPrompt, ChatMessage, ChatPrompt, SUTOptions, TextPrompt
@@ -185,10 +185,7 @@ class _Checking:
         for item in record.iter_items():
             if not isinstance(item, TestItemRecord):
                 return [], item.message
-            responses = [one.response for one in item.interactions]
-            return [
-                SUTResponse([each.completion for each in one.completions], one.usage) for one in responses
-            ], ""
+            return list(responses_of(item)), ""
         return [], "it was not asked"
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from modelgauge.cli.app import App, pass_app
-from modelgauge.cli.program import HEADING
+from modelgauge.cli.program import HEADING, imported
 from modelgauge.cli.streams import LEVELS, reserved_stdout
 from modelgauge.config.options import FROM_0, FROM_0_TO_1, NUMBER, Values, whole_number
 from modelgauge.config.run_options import OPTIONS, Group, options_of
@@ -73,6 +73,19 @@ def together(*options: Callable[[Any], Any], heading: str = "") -> Callable[[F],
     return decorated
 
 
+def parsed_by(target: str) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], tuple[Any, ...]]:
+    """Let a class parse each text of an option; the class is imported when there is a text.
+
+    Args:
+        target: `module:class`; the class has a method `parse`.
+    """
+
+    def parsed(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> tuple[Any, ...]:
+        return tuple(imported(target).parse(text) for text in given)
+
+    return parsed
+
+
 plugin_option = click.option(
     "--plugin",
     "plugins",
@@ -109,12 +122,11 @@ def program_options(*, hidden: bool) -> Callable[[F], F]:
     )
 
 
-def _keep_stdout(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
+def _keep_stdout(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     """Keep stdout for the JSON object: what plugins print goes to stderr."""
     app = ctx.ensure_object(App)
     if value and app.stdout is None:  # of the root's, which is closed where the arguments are wrong, too
         app.stdout = ctx.find_root().with_resource(reserved_stdout())
-    return value
 
 
 shared_options = together(
@@ -124,6 +136,7 @@ shared_options = together(
             "as_json",
             is_flag=True,
             is_eager=True,
+            expose_value=False,
             callback=_keep_stdout,
             help="Print one JSON object, and nothing else, on stdout.",
         ),
@@ -168,6 +181,16 @@ judge_option = click.option(
     "--judge", metavar="UID", help="The SUT that judges for metrics that name none of their own."
 )
 
+
+names_again = together(
+    click.option("--test", metavar="UID", help="The run's test, named again."),
+    click.option("--dataset", metavar="FILE", help="The run's file of goldens, named again."),
+    click.option(
+        "--metric", "metrics", multiple=True, metavar="UID", help="The run's metric, named again; repeatable."
+    ),
+    click.option("--judge", metavar="UID", help="The run's judge, named again."),
+)
+"""The names that are given only for a run that is not known to be one's own."""
 
 prompt_options = together(
     click.option("--prompt", metavar="TEXT", help="What the SUT is asked."),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import declared_options, together
+from modelgauge.cli.command_options import declared_options, parsed_by, together
 from modelgauge.cli.program import FAILED
 from modelgauge.comparison.options import OPTIONS
 from modelgauge.errors import ModelGaugeError
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from modelgauge.comparison.gates import GateOutcome, Gates
     from modelgauge.comparison.result import Comparison, MacroComparison, MeasurementComparison
     from modelgauge.comparison.verdicts import FamilyVerdicts
-    from modelgauge.data.conditions import Condition
     from modelgauge.data.records import TestRecord
     from modelgauge.engine.run_files.folder import RunFolder
     from modelgauge.runs.recorded_run import RecordedRun
@@ -44,16 +43,6 @@ format_option = click.option(
 )
 
 
-def _conditions(
-    _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
-) -> tuple[Condition, ...]:
-    if not given:
-        return ()
-    from modelgauge.data.conditions import Condition
-
-    return tuple(Condition.parse(text) for text in given)
-
-
 gate_options = together(
     click.option(
         "--fail-if-worse",
@@ -70,7 +59,7 @@ gate_options = together(
     click.option(
         "--fail-if",
         multiple=True,
-        callback=_conditions,
+        callback=parsed_by("modelgauge.data.conditions:Condition"),
         metavar="CONDITION",
         help='Exit with 1 where this is true of a candidate, over the paired items: "accuracy < 0.9"; repeatable.',
     ),
@@ -242,7 +231,7 @@ def pop_baseline(app: App, given: dict[str, Any]) -> BaselineCheck | None:
     gates, options = pop_gates(given), {name: given.pop(name) for name in _OF_BASELINE}
     name, output_format = given.pop("baseline"), given.pop("output_format")
     for_github = output_format != FORMATS[0]
-    if for_github and given["as_json"]:
+    if for_github and app.as_json:
         raise click.UsageError("--format github does not go with --json.")
     if name is not None:
         options = compare_options(options, gates, app.settings.data_dir)

@@ -42,7 +42,7 @@ _RUN_METAVARS = ("RUN", "BASELINE", "CANDIDATE", "A B")
 @click.command("completion")
 @click.argument("shell", type=click.Choice(SHELLS))
 @shared_options
-def completion(app: App, /, *, shell: str, as_json: bool) -> None:
+def completion(app: App, /, *, shell: str) -> None:
     """Print the script that completes commands, options, names and runs at the Tab key.
 
     Let your shell load it when it starts, by a line of its own file or by a file in its folder of completions. The
@@ -57,7 +57,7 @@ def completion(app: App, /, *, shell: str, as_json: bool) -> None:
     """
     program = click.get_current_context().find_root().command
     script = _ask(shell, program, app).source()
-    if as_json:
+    if app.as_json:
         app.show_json({"shell": shell, "script": script})
     else:
         click.echo(script)

@@ -56,6 +56,12 @@ class Lazy(NamedTuple):
     section: str = "Commands"
 
 
+def imported(target: str) -> Any:
+    """Import what `module:attribute` names."""
+    module, _, attribute = target.partition(":")
+    return getattr(import_module(module), attribute)
+
+
 HEADING = "heading"
 """The attribute of an option that says what help lists it under; `together` of `command_options.py` sets it."""
 
@@ -103,8 +109,7 @@ class LazyGroup(click.Group):
         lazy = self.lazy.get(cmd_name)
         if lazy is None:
             return super().get_command(ctx, cmd_name)
-        module, _, attribute = lazy.target.partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        command: click.Command = imported(lazy.target)
         return command
 
     def resolve_command(

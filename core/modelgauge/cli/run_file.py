@@ -39,12 +39,12 @@ class RunFile(NamedTuple):
 
 def keys_of(command: click.Command) -> dict[str, click.Option]:
     """The keys of a run file: an option's name with `_` for `-`; of one that is repeatable its name in Python."""
-    options = [one for one in command.params if isinstance(one, click.Option) and _is_key(one)]
+    options = [
+        one
+        for one in command.params
+        if isinstance(one, click.Option) and one.name not in _OF_ONE_CALL and not one.hidden
+    ]
     return {str(one.name) if one.multiple else _flag(one): one for one in options}
-
-
-def _is_key(option: click.Option) -> bool:
-    return option.name not in _OF_ONE_CALL and not option.hidden
 
 
 def _flag(option: click.Option) -> str:

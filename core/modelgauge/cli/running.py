@@ -190,7 +190,7 @@ def run_and_report(
         compared.compare(records)
     checked = ThresholdCheck(app, given["thresholds"], [] if interrupted else records)
     try:
-        looks = {"as_json": given["as_json"], "details": given["verbose"], "interrupted": interrupted}
+        looks = {"details": given["verbose"], "interrupted": interrupted}
         checks = [one for one in (checked, compared) if one is not None]
         _show(app, shown, output, checks, left_out, **looks, again=again)
     finally:  # also where stdout takes no more: Ctrl-C ends all that stands in a pipe
@@ -198,7 +198,7 @@ def run_and_report(
             app.note(f"Warning: {problem}")
         for failure in app.plugins.failures[broken:]:
             app.note(f"Warning: the plugin {failure.name} failed while it watched: {failure.cause}")
-        _print_reason(app, shown, allowed, in_tables=not given["as_json"] and _has_one_reader())
+        _print_reason(app, shown, allowed, in_tables=not app.as_json and _has_one_reader())
         unfinished = watch.unfinished()
         if interrupted and not watch.started:
             app.note("Interrupted before a run began: nothing was asked.")
@@ -207,7 +207,7 @@ def run_and_report(
         _print_next_command(app, unfinished, shown, again, interrupted=interrupted)
         checked.show()
         if compared is not None:
-            compared.show(in_words=not given["as_json"])
+            compared.show(in_words=not app.as_json)
 
 
 def _left_out_as_json(pairs: Iterable[LeftOut]) -> dict[str, list[dict[str, Any]]]:
@@ -239,7 +239,7 @@ def show_plans(
     plans = runner.plan_works(resolver.works(*pairs))
     if baseline is not None:
         baseline.check([(one.test_uid, one.sut_uid, one.sut_label) for one in plans])
-    app.show_plans(plans, as_json=given["as_json"], more=_left_out_as_json(resolver.left_out))
+    app.show_plans(plans, more=_left_out_as_json(resolver.left_out))
 
 
 def _exit_code(records: Sequence[TestRecord], allowed: Allowance, *, interrupted: bool) -> int:
@@ -262,7 +262,6 @@ def _show(
     checks: Sequence[BaselineCheck | ThresholdCheck],
     left_out: Sequence[LeftOut],
     *,
-    as_json: bool,
     details: bool,
     interrupted: bool,
     again: str,
@@ -280,7 +279,7 @@ def _show(
                     file.writelines(records_as_json(shown, redact_json=app.redact_json))
                 file.write("\n")
     finally:  # also where the file has no room
-        if as_json:
+        if app.as_json:
             records = [one.record for one in shown]
             found = {"records": [one.model_dump(mode="json") for one in records]}
             if means := [one.model_dump(mode="json") for one in group_means(records)]:

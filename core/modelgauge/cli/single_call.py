@@ -182,14 +182,15 @@ def _make_call(
         if not isinstance(item, TestItemRecord):
             call.failure = item
             continue
-        response = item.interactions[0].response
-        completions = tuple(one.completion for one in response.completions)
-        call.answer = (
-            response.completions[0].get_annotation(_ANNOTATION)
-            if annotators
-            else SUTResponse(completions=completions, usage=response.usage)
-        )
+        first = item.interactions[0].response.completions[0]
+        call.answer = first.get_annotation(_ANNOTATION) if annotators else next(responses_of(item))
     return call
+
+
+def responses_of(item: TestItemRecord) -> Iterator[SUTResponse]:
+    """The responses to an item's prompts, without their annotations."""
+    for one in item.interactions:
+        yield SUTResponse([each.completion for each in one.response.completions], one.response.usage)
 
 
 def _explained(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from modelgauge.cli.command_options import parsed_by
 from modelgauge.cli.program import FAILED
 from modelgauge.errors import ModelGaugeError
 
@@ -17,21 +18,11 @@ if TYPE_CHECKING:
     from modelgauge.runs.result_thresholds import ResultThreshold, ThresholdOutcome
 
 
-def _thresholds(
-    _ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
-) -> tuple[ResultThreshold, ...]:
-    if not given:
-        return ()
-    from modelgauge.runs.result_thresholds import ResultThreshold
-
-    return tuple(ResultThreshold.parse(text) for text in given)
-
-
 threshold_option = click.option(
     "--threshold",
     "thresholds",
     multiple=True,
-    callback=_thresholds,
+    callback=parsed_by("modelgauge.runs.result_thresholds:ResultThreshold"),
     metavar="[TEST:]RESULT=N",
     help="Exit with 1 where a result does not reach this, such as accuracy=0.8; at most this, if lower is better. "
     "TEST is a test or a pattern, whose threshold comes before that for all, or a group, for its mean; repeatable.",

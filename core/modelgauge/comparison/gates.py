@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Self
 
 from modelgauge.comparison.result import Comparison, MacroComparison, MeasurementComparison
 from modelgauge.data.base import Frozen, Text
@@ -28,6 +29,13 @@ class GateOutcome(Frozen):
     candidate: Text
     passed: bool
     why: Text
+
+    @classmethod
+    def of(cls, gate: str, row: MeasurementComparison | MacroComparison, why: str, *, passed: bool) -> Self:
+        """What a gate says of a row of a comparison; a mean over tests stands under their number."""
+        test = f"mean of {len(row.tests):,} tests" if isinstance(row, MacroComparison) else row.test
+        measurement, candidate = row.measurement, row.candidate
+        return cls(gate=gate, test=test, measurement=measurement, candidate=candidate, passed=passed, why=why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,11 @@ class Gates:
         means = comparison.macro if self.fail_if_worse else ()
         return [
             *(one for row in rows for one in self._of_row(row, comparison.alpha)),
-            *map(_not_worse_on_average, means),
+            # Over all tests a loss may show that each of them is too small for.
+            *(
+                GateOutcome.of("--fail-if-worse", mean, mean.verdict_text, passed=mean.verdict != "worse")
+                for mean in means
+            ),
         ]
 
     def _check_directions(self, rows: Iterable[MeasurementComparison]) -> None:
@@ -83,7 +95,7 @@ class Gates:
 
     def _of_row(self, row: MeasurementComparison, alpha: float) -> Iterator[GateOutcome]:
         if self.fail_if_worse:
-            yield _outcome("--fail-if-worse", row, row.verdict_text, passed=not _is_worse(row, alpha))
+            yield GateOutcome.of("--fail-if-worse", row, row.verdict_text, passed=not _is_worse(row, alpha))
         if self.require_not_worse is not None:
             yield _not_worse(f"--require-not-worse {exact(self.require_not_worse)}", row, alpha)
         for condition in self.fail_if:
@@ -107,34 +119,20 @@ def _not_worse(gate: str, row: MeasurementComparison, alpha: float) -> GateOutco
     """Whether non-inferiority is shown: without adjustment, since the gate passes only where all are shown."""
     found = row.equivalence
     if found is None or found.p_not_worse is None:
-        return _outcome(gate, row, f"no item of {row.candidate} was paired that could show it", passed=False)
+        return GateOutcome.of(
+            gate, row, f"no item of {row.candidate} was paired that could show it", passed=False
+        )
     passed = bool(found.not_worse)
     said = f"{row.candidate} {'is not' if passed else 'may be'} worse by {exact(found.margin)} or more"
-    return _outcome(gate, row, f"{said}, one-sided {p_phrase(found.p_not_worse, alpha)}", passed=passed)
-
-
-def _not_worse_on_average(mean: MacroComparison) -> GateOutcome:
-    """Whether a loss was found over all tests, each of which may be too small to show it."""
-    return GateOutcome(
-        gate="--fail-if-worse",
-        test=f"mean of {len(mean.tests):,} tests",
-        measurement=mean.measurement,
-        candidate=mean.candidate,
-        passed=mean.verdict != "worse",
-        why=mean.verdict_text,
-    )
+    return GateOutcome.of(gate, row, f"{said}, one-sided {p_phrase(found.p_not_worse, alpha)}", passed=passed)
 
 
 def _unless(condition: Condition, row: MeasurementComparison) -> GateOutcome:
     gate, value = f"--fail-if '{condition}'", row.candidate_value
     if value is None:
-        return _outcome(gate, row, f"no item of {row.candidate} was paired, so it has no value", passed=False)
+        return GateOutcome.of(
+            gate, row, f"no item of {row.candidate} was paired, so it has no value", passed=False
+        )
     over = f"over {row.n_paired:,} paired item{'s' if row.n_paired != 1 else ''}"
     shown = f"{row.candidate} has {figure(value, threshold=condition.number)} {over}"
-    return _outcome(gate, row, shown, passed=not condition.holds(value))
-
-
-def _outcome(gate: str, row: MeasurementComparison, why: str, *, passed: bool) -> GateOutcome:
-    return GateOutcome(
-        gate=gate, test=row.test, measurement=row.measurement, candidate=row.candidate, passed=passed, why=why
-    )
+    return GateOutcome.of(gate, row, shown, passed=not condition.holds(value))

@@ -287,9 +287,9 @@ class FlippedItem(Frozen):
         won: whether the candidate is better (higher where the direction is unknown).
         prompts: the texts that were asked; a chat has a line for each turn.
         baseline_answers: the texts of all completions.
-        candidate_answers: likewise.
+        candidate_answers: the texts of all completions of the candidate.
         baseline_annotations: for each completion the annotations by name.
-        candidate_annotations: likewise.
+        candidate_annotations: for each completion of the candidate the annotations by name.
     """
 
     test: Text
@@ -349,10 +349,8 @@ class Comparison(Frozen):
     def __repr__(self) -> str:
         """Name the systems and what is compared, in a line; `str` has the verdicts."""
         measured = ", ".join(dict.fromkeys(f"{one.test} {one.measurement}" for one in self.comparisons))
-        return f"<Comparison of {self._candidates()} with {self.baseline.label}: {beginning(measured, 200)}>"
-
-    def _candidates(self) -> str:
-        return ", ".join(one.label for one in self.candidates)
+        candidates = ", ".join(self.labels[1:])
+        return f"<Comparison of {candidates} with {self.baseline.label}: {beginning(measured, 200)}>"
 
     def _repr_html_(self) -> str:
         """Return the table that a notebook shows: a row for each verdict."""
@@ -364,11 +362,8 @@ class Comparison(Frozen):
             tests = f"mean over {len(mean.tests)} tests"
             rows.append((tests, mean.measurement, mean.candidate, mean.verdict_text, ""))
         head = ("Test", "Measurement", "Candidate", "Verdict", "Items")
-        title, left_out = (
-            f"{self._candidates()} against {self.baseline.label}",
-            len(self.comparisons) - _MOST_ROWS,
-        )
-        return html_table(title, head, rows, self.notes, left_out=left_out)
+        title = f"{', '.join(self.labels[1:])} against {self.baseline.label}"
+        return html_table(title, head, rows, self.notes, left_out=len(self.comparisons) - _MOST_ROWS)
 
     def with_items(self, flips: Sequence[ReadFlips], paired: Sequence[PairedItems] = ()) -> "Comparison":
         """Return a copy of the comparison that knows its items.
@@ -380,6 +375,11 @@ class Comparison(Frozen):
         bound = self.model_copy()
         bound._flips, bound._paired = flips, paired  # noqa: SLF001  its own class
         return bound
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of all systems, that of the baseline first."""
+        return [self.baseline.label, *(one.label for one in self.candidates)]
 
     @property
     def paired(self) -> Sequence[PairedItems]:

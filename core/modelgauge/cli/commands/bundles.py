@@ -12,10 +12,9 @@ from modelgauge.cli.command_options import (
     cache_option,
     data_dir_option,
     dependency_option,
-    judge_option,
+    names_again,
     offline_option,
     shared_options,
-    together,
 )
 from modelgauge.cli.program import FAILED
 from modelgauge.reports.layout import counted
@@ -54,9 +53,7 @@ allowed_signers_option = click.option(
 @data_dir_option
 @cache_option
 @shared_options
-def bundle(
-    app: App, /, *, runs: Sequence[str], output: Path, key: Path | None, redact: bool, as_json: bool
-) -> None:
+def bundle(app: App, /, *, runs: Sequence[str], output: Path, key: Path | None, redact: bool) -> None:
     """Write runs into one file for other people: their files, and the answers of the cache that they used.
 
     RUN is as for `modelgauge show`. With the answers, the runs can be measured again without a paid call; `modelgauge
@@ -80,7 +77,7 @@ def bundle(
         found, settings.data_dir, kept.path, secrets, cache=settings.cache, key=key, redact=redact
     )
     size = output.stat().st_size
-    if as_json:
+    if app.as_json:
         app.show_json(
             {"bundle": str(output), "bytes": size, **made.model_dump(mode="json", exclude={"files"})}
         )
@@ -127,9 +124,7 @@ def _all_secrets(app: App) -> Redactor:
 )
 @allowed_signers_option
 @shared_options
-def unbundle(
-    app: App, /, *, file: Path, output: Path | None, allowed_signers: Path | None, as_json: bool
-) -> None:
+def unbundle(app: App, /, *, file: Path, output: Path | None, allowed_signers: Path | None) -> None:
     """Unpack a bundle into a new folder, with a cache of its own: its answers never enter yours.
 
     The folder is the data folder of the runs. They are not your own: `resume` and `rescore` use what they name only
@@ -146,7 +141,7 @@ def unbundle(
     folder = output or Path(file.stem if file.suffix else f"{file.name}.unpacked")
     manifest, signed_by = unpack(file, folder, allowed_signers)
     paths = [folder / "runs" / run for run in manifest.runs]
-    if as_json:
+    if app.as_json:
         facts = manifest.model_dump(mode="json", exclude={"files"})
         app.show_json({"folder": str(folder), "signature": signed_by, **facts})
         return
@@ -157,17 +152,6 @@ def unbundle(
 
 # --- check -----------------------------------------------------------------------------------------------------------
 
-_names_again = together(
-    click.option("--test", metavar="UID", help="The run's test, named again."),
-    click.option("--dataset", type=_FILE, metavar="FILE", help="The run's file of goldens, named again."),
-    click.option(
-        "--metric", "metrics", multiple=True, metavar="UID", help="The run's metric, named again; repeatable."
-    ),
-    judge_option,
-    dependency_option,
-    offline_option,
-)
-
 
 @click.command("check")
 @click.argument("names", nargs=-1, required=True, metavar="RUN|BUNDLE...")
@@ -177,18 +161,13 @@ _names_again = together(
     is_flag=True,
     help="Measure the recorded answers again too. That runs the code of the test; nothing is paid.",
 )
-@_names_again
+@names_again
+@dependency_option
+@offline_option
 @data_dir_option
 @shared_options
 def check(
-    app: App,
-    /,
-    *,
-    names: Sequence[str],
-    allowed_signers: Path | None,
-    rescore: bool,
-    as_json: bool,
-    **again: Any,
+    app: App, /, *, names: Sequence[str], allowed_signers: Path | None, rescore: bool, **again: Any
 ) -> None:
     """Check that runs are what they say: each item asked, answered, annotated and measured once; counts and results.
 
@@ -211,7 +190,7 @@ def check(
     found = [checked(name, app.settings.data_dir, allowed_signers, scores) for name in names]
     if any(one.findings or any(run.findings for run in one.runs) for one in found):
         app.exit_code = FAILED
-    if as_json:
+    if app.as_json:
         app.show_json({"checked": [_as_json(one) for one in found]})
         return
     for one in found:

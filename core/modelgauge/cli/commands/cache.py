@@ -22,8 +22,6 @@ from modelgauge.data.figures import size
 from modelgauge.reports.layout import counted, one_line
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from modelgauge.cache.base import ResponseCache
     from modelgauge.cache.explaining import Difference, Explanation
     from modelgauge.cache.folder import CacheFolder
@@ -46,7 +44,7 @@ def cache() -> None:
 @data_dir_option
 @cache_option
 @shared_options
-def stats(app: App, /, *, as_json: bool) -> None:
+def stats(app: App, /) -> None:
     """Show how many responses are kept, how much room they take, and what was found damaged.
 
     \b
@@ -61,12 +59,9 @@ def stats(app: App, /, *, as_json: bool) -> None:
         quarantined = 0 if opened is None else opened.quarantined()
         place = _place(app, opened)
         quarantine = "" if opened is None else opened.quarantine
-    if opened is None and not as_json:
-        app.show(_no_cache_yet(place))
-        return
-    if as_json:
-        facts = {"entries": entries, "bytes": volume, "quarantined": quarantined, "shared": shared}
-        app.show_json({"path": place, **facts})
+    facts = {"entries": entries, "bytes": volume, "quarantined": quarantined, "shared": shared}
+    if opened is None or app.as_json:
+        app.show_answer({"path": place, **facts}, _no_cache_yet(place))
         return
     app.show(f"{counted(entries, 'response')}, {size(volume)}, in {place}")
     if quarantined:
@@ -79,7 +74,7 @@ def stats(app: App, /, *, as_json: bool) -> None:
 @data_dir_option
 @cache_option
 @shared_options
-def verify(app: App, /, *, as_json: bool) -> None:
+def verify(app: App, /) -> None:
     """Read every response and check it against its key and checksum; the exit code is 1 where one is damaged.
 
     What is damaged goes to the quarantine, a folder in the cache, and the next run that needs it pays for it
@@ -98,7 +93,7 @@ def verify(app: App, /, *, as_json: bool) -> None:
         place = _place(app, opened)
         quarantine = "" if opened is None else opened.quarantine
     broken = broken or bool(found.damaged) or found.structure != "ok"
-    if as_json:
+    if app.as_json:
         kept = quarantine if broken and not found.read_only else None
         app.show_json({"path": place, **found.model_dump(), "quarantine": kept})
     elif opened is None:
@@ -122,31 +117,31 @@ def verify(app: App, /, *, as_json: bool) -> None:
 @data_dir_option
 @cache_option
 @shared_options
-def clear(app: App, /, *, yes: bool, as_json: bool) -> None:
+def clear(app: App, /, *, yes: bool) -> None:
     """Remove every response from the cache; the next runs pay for theirs again. Records of runs stay.
 
     \b
     Example:
       modelgauge cache clear --yes
     """
+    from modelgauge.cache.opening import existing_cache
+
     removed = 0
-    with _existing(app) as opened:
+    with existing_cache(app.settings.cache, app.settings.data_dir) as opened:
         place = _place(app, opened)
         if opened is not None:
             if len(opened) and not yes:
                 confirm(f"Remove {counted(len(opened), 'response')} from {place}?")
             removed = opened.clear()
-    if as_json:
-        app.show_json({"path": place, "removed": removed})
-        return
-    app.show(f"Removed {counted(removed, 'response')} from {place}.")
+    removal = f"Removed {counted(removed, 'response')} from {place}."
+    app.show_answer({"path": place, "removed": removed}, removal)
 
 
 @cache.command("copy")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
 @shared_options
-def copy(app: App, /, *, source: str, target: str, as_json: bool) -> None:
+def copy(app: App, /, *, source: str, target: str) -> None:
     """Copy every response of a cache into another one; what is there already is not written again.
 
     FROM and TO are folders of caches (DATA_DIR/cache), or URLs. Each entry is checked before it is written and read
@@ -160,7 +155,7 @@ def copy(app: App, /, *, source: str, target: str, as_json: bool) -> None:
     from modelgauge.cache.copying import copied
 
     found = copied(source, target)
-    if as_json:
+    if app.as_json:
         app.show_json(found._asdict())
     else:
         app.show(f"Copied {counted(found.copied, 'response')}; {found.known:,} were there already.")
@@ -169,13 +164,6 @@ def copy(app: App, /, *, source: str, target: str, as_json: bool) -> None:
                 f"{counted(found.damaged, 'damaged entry', 'damaged entries')} of {source} stayed behind."
             )
     app.exit_code = FAILED if found.damaged else 0
-
-
-def _existing(app: App) -> AbstractContextManager[ResponseCache | None]:
-    """The cache that the settings name; None where there is none yet."""
-    from modelgauge.cache.opening import existing_cache
-
-    return existing_cache(app.settings.cache, app.settings.data_dir)
 
 
 def _no_cache_yet(place: str) -> str:
@@ -206,7 +194,7 @@ def _place(app: App, opened: ResponseCache | CacheFolder | None) -> str:
 @cache_option
 @sut_options
 @shared_options
-def explain(app: App, /, *, sut: str | None, annotator: str | None, as_json: bool, **given: Any) -> None:
+def explain(app: App, /, *, sut: str | None, annotator: str | None, **given: Any) -> None:
     """Say whether the answer to a prompt is in the cache, and if not, how the nearest entry differs from it.
 
     Nothing is sent. What differs may be the request (a prompt, an option), or who was asked: the class and
@@ -221,7 +209,7 @@ def explain(app: App, /, *, sut: str | None, annotator: str | None, as_json: boo
     if (sut is None) == (annotator is None):
         raise click.UsageError("Give either --sut UID or --annotator UID.")
     explanation = _explained(app, sut, annotator, given)
-    if as_json:
+    if app.as_json:
         app.show_json({"uid": sut or annotator, **explanation.model_dump(mode="json")})
     else:
         _show(app, explanation)

@@ -77,7 +77,6 @@ def compare(
     junit: Path | None,
     html: Path | None,
     redact: bool,
-    as_json: bool,
     **given: Any,
 ) -> None:
     """Compare candidates with a baseline, item by item: who is better, by how much, and how sure that is.
@@ -99,7 +98,7 @@ def compare(
     """
     from modelgauge.comparison.compare import compare as compared
 
-    if output_format != FORMATS[0] and (flips or as_json):
+    if output_format != FORMATS[0] and (flips or app.as_json):
         raise click.UsageError(f"--format {output_format} goes with neither --flips nor --json.")
     if redact and html is None:
         raise click.UsageError("--redact is for the page of --html FILE.")
@@ -114,7 +113,7 @@ def compare(
         _write_junit(app, file, comparison, outcomes)
     _write_page(app, page, comparison, without_texts=redact)
     try:
-        if as_json:
+        if app.as_json:
             _show_json(app, comparison, outcomes)
         elif output_format == "github":
             show_for_github(app, comparison, outcomes)

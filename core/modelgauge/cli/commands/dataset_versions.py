@@ -23,7 +23,7 @@ _message = click.option("--message", default="", metavar="TEXT", help="What was 
 @click.command("versions")
 @click.argument("alias")
 @shared_options
-def versions(app: App, /, *, alias: str, as_json: bool) -> None:
+def versions(app: App, /, *, alias: str) -> None:
     """List the versions of a data set that were saved under an alias.
 
     They lie in the folder of data, or in the workbench that MODELGAUGE_WORKBENCH_URL names.
@@ -38,7 +38,7 @@ def versions(app: App, /, *, alias: str, as_json: bool) -> None:
     found = store_of().versions(alias)
     if not found:
         raise no_version(alias, None, found, ())
-    if as_json:
+    if app.as_json:
         app.show_json({"alias": alias, "versions": [one.model_dump(mode="json") for one in found]})
         return
     table = [
@@ -65,16 +65,7 @@ def versions(app: App, /, *, alias: str, as_json: bool) -> None:
 @form_options
 @shared_options
 def push(
-    app: App,
-    /,
-    *,
-    file: Path,
-    alias: str,
-    message: str,
-    author: str,
-    parent: int | None,
-    form: FileForm,
-    as_json: bool,
+    app: App, /, *, file: Path, alias: str, message: str, author: str, parent: int | None, form: FileForm
 ) -> None:
     """Save the goldens of a file as a new version under an alias.
 
@@ -90,10 +81,7 @@ def push(
 
     dataset = EvaluationDataset.from_file(file, **form.arguments(file))
     saved = dataset.push(alias, message=message, author=author, parent=parent)
-    if as_json:
-        app.show_json({"alias": alias, "version": saved.model_dump(mode="json")})
-    else:
-        app.show(f"{alias} has {saved}.")
+    app.show_answer({"alias": alias, "version": saved.model_dump(mode="json")}, f"{alias} has {saved}.")
 
 
 @click.command("pull")
@@ -101,7 +89,7 @@ def push(
 @click.argument("file", type=FILE)
 @click.option("--version", type=click.IntRange(min=1), help="Its number.  [default: the latest]")
 @shared_options
-def pull(app: App, /, *, alias: str, file: Path, version: int | None, as_json: bool) -> None:
+def pull(app: App, /, *, alias: str, file: Path, version: int | None) -> None:
     """Write a version of a data set to a CSV, JSON or JSONL file, which is replaced where it is there.
 
     \b
@@ -117,10 +105,8 @@ def pull(app: App, /, *, alias: str, file: Path, version: int | None, as_json: b
     dataset = EvaluationDataset.pull(alias, version)
     write_rows(file, kind, rows_of(dataset.goldens, dataset.test_cases))
     pulled = dataset.pulled[1]
-    if as_json:
-        app.show_json({"alias": alias, "version": pulled.model_dump(mode="json"), "path": str(file)})
-    else:
-        app.show(f"{file} has {pulled}: {pulled.rows:,} rows.")
+    facts = {"alias": alias, "version": pulled.model_dump(mode="json"), "path": str(file)}
+    app.show_answer(facts, f"{file} has {pulled}: {pulled.rows:,} rows.")
 
 
 @click.command("restore")
@@ -129,7 +115,7 @@ def pull(app: App, /, *, alias: str, file: Path, version: int | None, as_json: b
 @_message
 @_author
 @shared_options
-def restore(app: App, /, *, alias: str, version: int, message: str, author: str, as_json: bool) -> None:
+def restore(app: App, /, *, alias: str, version: int, message: str, author: str) -> None:
     """Save an earlier version of a data set again, as the latest one.
 
     \b
@@ -139,7 +125,4 @@ def restore(app: App, /, *, alias: str, version: int, message: str, author: str,
     from modelgauge.datasets.versioned import restored
 
     saved = restored(alias, version, message=message, author=author)
-    if as_json:
-        app.show_json({"alias": alias, "version": saved.model_dump(mode="json")})
-    else:
-        app.show(f"{alias} has {saved}.")
+    app.show_answer({"alias": alias, "version": saved.model_dump(mode="json")}, f"{alias} has {saved}.")

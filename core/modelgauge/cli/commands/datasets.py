@@ -50,7 +50,7 @@ def datasets() -> None:
 @click.option("-r", "--recursive", is_flag=True, help="Look into the folders inside too.")
 @form_options
 @shared_options
-def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm, as_json: bool) -> None:
+def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm) -> None:
     """List the data sets of a folder.
 
     These are its CSV, JSON and JSONL files with a column 'input', 'scenario' or 'turns', and those that cannot be
@@ -85,7 +85,7 @@ def list_datasets(app: App, /, *, folder: Path, recursive: bool, form: FileForm,
     for failure in unreadable:
         app.note(f"Warning: {failure.filename} cannot be read: {failure.strerror}.")
     broken = sum(bool(row["problem"]) for row in rows)
-    if as_json:
+    if app.as_json:
         app.show_json({"datasets": rows, "broken": broken, "others": others})
         return
     if others:
@@ -164,7 +164,7 @@ def _summary(path: Path, dataset: EvaluationDataset, kind: str, *, whole: bool =
 @click.option("-n", "--first", type=click.IntRange(min=1), help="Only the first N goldens.")
 @form_options
 @shared_options
-def show(app: App, /, *, file: Path, first: int | None, form: FileForm, as_json: bool) -> None:
+def show(app: App, /, *, file: Path, first: int | None, form: FileForm) -> None:
     """Show the goldens of a data set.
 
     With --json, all that they say.
@@ -179,7 +179,7 @@ def show(app: App, /, *, file: Path, first: int | None, form: FileForm, as_json:
     dataset = _readable_goldens(app, file, form)
     rows = [row_of(golden) for golden in dataset.goldens[:first]]
     summary = _summary(file, dataset, "multi-turn" if dataset.is_multi_turn else "single-turn")
-    if as_json:
+    if app.as_json:
         app.show_json({**summary, "rows": rows})
         return
     many = counted(len(dataset.goldens), f"{summary['kind']} golden")
@@ -221,7 +221,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, str, str]:
 @click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
 @form_options
 @shared_options
-def validate(app: App, /, *, files: tuple[Path, ...], form: FileForm, as_json: bool) -> None:
+def validate(app: App, /, *, files: tuple[Path, ...], form: FileForm) -> None:
     """Report all that is wrong with data sets.
 
     The exit code is 1 where a file or a row cannot be read, or there is no golden. What only looks like a mistake
@@ -233,7 +233,7 @@ def validate(app: App, /, *, files: tuple[Path, ...], form: FileForm, as_json: b
     """
     reports = [_validated(file, form) for file in files]
     valid = all(report["valid"] for report in reports)
-    if as_json:
+    if app.as_json:
         app.show_json({"valid": valid, "datasets": reports})
     else:
         for report in reports:
@@ -282,7 +282,7 @@ def _repeated(goldens: Sequence[Any]) -> Iterator[str]:
 @click.option("--exit-code", "with_exit_code", is_flag=True, help="Exit with 1 where they differ.")
 @form_options
 @shared_options
-def diff(app: App, /, *, old: Path, new: Path, with_exit_code: bool, form: FileForm, as_json: bool) -> None:
+def diff(app: App, /, *, old: Path, new: Path, with_exit_code: bool, form: FileForm) -> None:
     """Compare the goldens of two data sets.
 
     Says which ones came, went and changed, whatever the types of the files. Goldens are joined by their name, else
@@ -296,7 +296,7 @@ def diff(app: App, /, *, old: Path, new: Path, with_exit_code: bool, form: FileF
 
     was, now = _readable_goldens(app, old, form), _readable_goldens(app, new, form)
     found = differences(was, now)
-    if as_json:
+    if app.as_json:
         facts = {
             "added": found.added,
             "removed": found.removed,

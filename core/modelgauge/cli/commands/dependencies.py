@@ -41,7 +41,7 @@ def dependencies() -> None:
 )
 @data_dir_option
 @shared_options
-def list_dependencies(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> None:
+def list_dependencies(app: App, /, *, tests: tuple[str, ...]) -> None:
     """List the data that is kept; with --test, what tests need and whether it is here.
 
     \b
@@ -50,7 +50,7 @@ def list_dependencies(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> 
       modelgauge dependencies list --test gsm8k --test bbh
     """
     rows = _needed(app, tests) if tests else _kept(app)
-    if as_json:
+    if app.as_json:
         app.show_json({"dependencies": rows})
         return
     if not rows:
@@ -82,7 +82,7 @@ def list_dependencies(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> 
 )
 @data_dir_option
 @shared_options
-def fetch(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> None:
+def fetch(app: App, /, *, tests: tuple[str, ...]) -> None:
     """Fetch the data of tests now, so that they run without a network later.
 
     \b
@@ -99,7 +99,7 @@ def fetch(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> None:
             rows += [_added(made, key, one) for key, one in resolver.data(made).items()]
         except DependencyError as error:
             failures.append(error)
-    if as_json:
+    if app.as_json:
         app.show_json({"dependencies": rows})
     else:
         table = [(row["test_uid"], row["key"], row["version"][:12], row["path"]) for row in rows]
@@ -116,7 +116,7 @@ def fetch(app: App, /, *, tests: tuple[str, ...], as_json: bool) -> None:
 @click.option("--key", metavar="KEY", help="The test's name for it; needless where it has only one.")
 @data_dir_option
 @shared_options
-def add(app: App, /, *, key_and_file: tuple[str, ...], test: str, key: str | None, as_json: bool) -> None:
+def add(app: App, /, *, key_and_file: tuple[str, ...], test: str, key: str | None) -> None:
     """Add a file that you fetched yourself, as if it had been fetched: it is verified, unpacked and kept.
 
     \b
@@ -133,10 +133,8 @@ def add(app: App, /, *, key_and_file: tuple[str, ...], test: str, key: str | Non
     wanted = declared(made, "get_dependencies")
     name = _declared_key(made.uid, wanted, keys[0] if keys else None)
     resolved = _store(app).add(made.uid, name, wanted[name], Path(file).expanduser())
-    if as_json:
-        app.show_json({"dependencies": [_added(made, name, resolved)]})
-        return
-    app.show(f"Added {name} of {made.uid}, version {resolved.version[:12]}: {resolved.path}")
+    addition = f"Added {name} of {made.uid}, version {resolved.version[:12]}: {resolved.path}"
+    app.show_answer({"dependencies": [_added(made, name, resolved)]}, addition)
 
 
 def _added(test: PromptResponseTest, key: str, data: ResolvedDependency) -> dict[str, Any]:

@@ -55,7 +55,6 @@ def export(
     tables: Sequence[str],
     output: Path | None,
     for_spreadsheets: bool,
-    as_json: bool,
 ) -> None:
     """Write runs as tables: a row for each item, completion, annotation, measurement or span.
 
@@ -89,7 +88,7 @@ def export(
             redact_json=app.redact_json,
         )
     rows = [(str(path), table.name, counts[written[path]]) for path, table in paths.items()]
-    if as_json:
+    if app.as_json:
         app.show_json({"files": [dict(zip(("path", "table", "rows"), row, strict=True)) for row in rows]})
     elif all(path.is_file() for path in paths):  # a pipe, or stdout, takes the table alone
         app.show_table([(path, f"{number:,}") for path, _, number in rows], ("FILE", "ROWS"))

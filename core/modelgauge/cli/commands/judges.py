@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,9 +29,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed draws another sample.")
 @data_dir_option
 @shared_options
-def sample(
-    app: App, /, *, runs: tuple[str, ...], number: int, output_file: Path, seed: int, as_json: bool
-) -> None:
+def sample(app: App, /, *, runs: tuple[str, ...], number: int, output_file: Path, seed: int) -> None:
     """Draw judged answers at random into a sheet that people label.
 
     RUN is a run's id or folder, or `latest`; several runs of different SUTs give the same number of answers each. The
@@ -49,7 +46,7 @@ def sample(
     rows = draw(found, number, seed)
     write_sheet(output_file, rows)
     counts = Counter(row["sut"] for row in rows)
-    if as_json:
+    if app.as_json:
         app.show_json({"path": str(output_file), "seed": seed, "answers": len(rows), "suts": counts})
         return
     of = ", ".join(f"{count:,} of {sut}" for sut, count in sorted(counts.items()))
@@ -89,9 +86,7 @@ def _names(app: App, found: Sequence[RecordedRun], given: Sequence[str]) -> str:
 @click.option("--encoding", "encoding_type", default="utf-8", show_default=True, help="Of the sheets.")
 @data_dir_option
 @shared_options
-def calibrate_judge(
-    app: App, /, *, runs: tuple[str, ...], labels: tuple[Path, ...], as_json: bool, **options: Any
-) -> None:
+def calibrate_judge(app: App, /, *, runs: tuple[str, ...], labels: tuple[Path, ...], **options: Any) -> None:
     """Show how far a judge agrees with people, and correct its scores for its errors.
 
     RUN is a run's id or folder, or `latest`; several runs of different SUTs are shown each and together, for judges
@@ -108,10 +103,6 @@ def calibrate_judge(
     """
     from modelgauge.comparison.judges.calibration import calibrate_judge as calibrate
     from modelgauge.reports.comparisons.calibration import render_calibration
-    from modelgauge.reports.layout import Style
 
     found = calibrate(runs, labels, data_dir=app.settings.data_dir, **options)
-    if as_json:
-        app.show_json(found.model_dump(mode="json"))
-    else:
-        click.echo(render_calibration(found, Style.of(sys.stdout), app.redact), color=True)
+    app.show_result(found, render_calibration)

@@ -32,7 +32,7 @@ _HEADINGS = {"test": "Tests", "sut": "SUTs", "annotator": "Annotators", "metric"
 
 @click.command("list")
 @shared_options
-def list_all(app: App, /, *, as_json: bool) -> None:
+def list_all(app: App, /) -> None:
     """List all tests, SUTs, annotators and metrics that are installed, and the distribution of each.
 
     A name that ends in /… is a provider: any model's name can stand there.
@@ -43,7 +43,7 @@ def list_all(app: App, /, *, as_json: bool) -> None:
       modelgauge list --plugin my_test.py
     """
     plugins = app.plugins
-    if as_json:
+    if app.as_json:
         app.show_json(_as_json(plugins.registries))
         return
     for registry in plugins.registries:
@@ -62,11 +62,11 @@ def _list_command(plural: str, about: str) -> click.Command:
         "-v", "--verbose", is_flag=True, help="Show the class of each, also where there is no room."
     )
     @shared_options
-    def list_kind(app: App, /, *, verbose: bool, as_json: bool) -> None:
+    def list_kind(app: App, /, *, verbose: bool) -> None:
         from modelgauge.plugins.registry import KIND_WORDS
 
         registry: Registry = getattr(app.plugins, plural)
-        if as_json:
+        if app.as_json:
             app.show_json(_as_json([registry]))
             return
         rows = [(entry.label, entry.distribution, entry.target_name) for entry in registry]
@@ -131,7 +131,7 @@ def _as_json(registries: Iterable[Registry]) -> dict[str, list[dict[str, Any]]]:
 
 @click.command("list-secrets")
 @shared_options
-def list_secrets(app: App, /, *, as_json: bool) -> None:
+def list_secrets(app: App, /) -> None:
     """List the secrets that plugins want: where each is looked for, whether it is there, where to get one.
 
     Secrets come from environment variables or from secrets.toml, a file of mode 0600 beside modelgauge.toml.
@@ -143,7 +143,7 @@ def list_secrets(app: App, /, *, as_json: bool) -> None:
     """
     wanted, failures = _wanted_secrets(app)
     rows = [_row(app, secret, users) for _, (secret, users) in sorted(wanted.items())]
-    if as_json:
+    if app.as_json:
         app.show_json({"secrets": rows, "failures": failures})
         return
     for row in rows:
@@ -210,7 +210,7 @@ def _secret_text(row: dict[str, Any], file: str) -> str:
 @data_dir_option
 @data_options
 @shared_options
-def list_items(app: App, /, *, test: str, as_json: bool, **given: Any) -> None:
+def list_items(app: App, /, *, test: str, **given: Any) -> None:
     """Show every prompt that a test will send, item by item, with its ids; no SUT is asked.
 
     With --json, one object: `test_uid`, and `items` with the prompts and contexts of each, one item a line.
@@ -223,7 +223,7 @@ def list_items(app: App, /, *, test: str, as_json: bool, **given: Any) -> None:
     from modelgauge.api import list_items as made_items
 
     items = made_items(test, **app.runner_arguments(), **pop_run_options(given))
-    if as_json:
+    if app.as_json:
         app.show_pieces(_items_as_json(app, test, items))
         return
     number = 0

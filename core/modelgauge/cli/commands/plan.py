@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,7 +29,7 @@ _SYSTEMS = "What the systems are like"
 @declared_options(OPTIONS, {"systems": _SYSTEMS, "goal": "What to find", "items": "Items and repeats"})
 @data_dir_option
 @shared_options
-def plan(app: App, /, *, runs: tuple[str, str] | None, as_json: bool, **options: Any) -> None:
+def plan(app: App, /, *, runs: tuple[str, str] | None, **options: Any) -> None:
     """Plan a comparison: how many items it needs, how many repeats, and which difference it can find.
 
     Nothing is asked. What systems are like comes from two earlier runs, from --rate for right and wrong, or from
@@ -46,11 +45,7 @@ def plan(app: App, /, *, runs: tuple[str, str] | None, as_json: bool, **options:
     """
     from modelgauge.comparison.planning.plan import plan_comparison
     from modelgauge.reports.comparisons.plan import render_comparison_plan
-    from modelgauge.reports.layout import Style
 
     given = {name: value for name, value in options.items() if value is not None}
     found = plan_comparison(*(runs or ()), data_dir=app.settings.data_dir, **given)
-    if as_json:
-        app.show_json(found.model_dump(mode="json"))
-    else:
-        click.echo(render_comparison_plan(found, Style.of(sys.stdout), app.redact), color=True)
+    app.show_result(found, render_comparison_plan)

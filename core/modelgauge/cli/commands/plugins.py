@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.group("plugins", cls=LazyGroup, invoke_without_command=True)
 @shared_options
 @click.pass_context
-def plugins(ctx: click.Context, app: App, /, *, as_json: bool) -> None:
+def plugins(ctx: click.Context, app: App, /) -> None:
     """List the plugins: distribution, version, load time and what each registered.
 
     A plugin that cannot be loaded is listed with its cause and breaks nothing else; --debug shows its
@@ -33,7 +33,7 @@ def plugins(ctx: click.Context, app: App, /, *, as_json: bool) -> None:
     if ctx.invoked_subcommand is not None:
         return
     found = app.plugins
-    if as_json:
+    if app.as_json:
         app.show_json(_as_json(found))
         return
     rows = [
@@ -111,9 +111,7 @@ def _as_json(found: Plugins) -> dict[str, Any]:
 @click.option("-q", "--quiet", is_flag=True, help="Show problems and warnings only, and the counts.")
 @data_dir_option
 @shared_options
-def check(
-    app: App, /, *, names: tuple[str, ...], examples: tuple[str, ...], call: bool, quiet: bool, as_json: bool
-) -> None:
+def check(app: App, /, *, names: tuple[str, ...], examples: tuple[str, ...], call: bool, quiet: bool) -> None:
     """Check the promises of a plugin, and list every rule for everything that it registers.
 
     NAME is a distribution, one of its entry points, or a file; without it the files of --plugin are checked.
@@ -142,7 +140,7 @@ def check(
     ]
     passed = all(report.passed for report in reports)
     app.exit_code = 0 if passed else FAILED
-    if as_json:
+    if app.as_json:
         app.show_json({"passed": passed, "plugins": [report.to_json() for report in reports]})
     else:
         app.show("\n\n".join(report.to_text(quiet=quiet) for report in reports))

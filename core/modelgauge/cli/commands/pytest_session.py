@@ -73,14 +73,7 @@ def test() -> None:
 @data_dir_option
 @shared_options
 def run(
-    app: App,
-    /,
-    *,
-    pytest_args: tuple[str, ...],
-    identifier: str | None,
-    judge: str | None,
-    as_json: bool,
-    **given: Any,
+    app: App, /, *, pytest_args: tuple[str, ...], identifier: str | None, judge: str | None, **given: Any
 ) -> None:
     """Run test files with pytest; the cases of all `assert_test` calls end in one run record.
 
@@ -111,8 +104,8 @@ def run(
             identifier=identifier, folder_file=str(record_path), command_file=str(command), **given
         )
         environment = _environment(app, options)
-        app.exit_code = _pytest(pytest_args, environment, _STDERR if as_json else None)
-        if as_json:
+        app.exit_code = _pytest(pytest_args, environment, _STDERR if app.as_json else None)
+        if app.as_json:
             _show_record(app, record_path)
 
 

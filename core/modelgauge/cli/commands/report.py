@@ -28,16 +28,7 @@ if TYPE_CHECKING:
 @click.option("--redact", is_flag=True, help="Leave out prompts, answers and contexts.")
 @data_dir_option
 @shared_options
-def report(
-    app: App,
-    /,
-    *,
-    runs: Sequence[str],
-    output: Path | None,
-    open_it: bool,
-    redact: bool,
-    as_json: bool,
-) -> None:
+def report(app: App, /, *, runs: Sequence[str], output: Path | None, open_it: bool, redact: bool) -> None:
     """Write the page of runs: results with error bars, what failed, and every item with its prompts and answers.
 
     Runs of one test are compared: the first run is the baseline. `modelgauge compare --html` writes the same page with
@@ -65,9 +56,6 @@ def report(
     kept = app.settings.data_dir if output is not None else None
     with OutputFile(path, kept, "--output").writing() as file:
         write_page(found, file.write, redact=app.redact, without_texts=redact)
-    if as_json:
-        app.show_json({"report": str(path), "bytes": path.stat().st_size})
-    else:
-        app.show(str(path))
+    app.show_answer({"report": str(path), "bytes": path.stat().st_size}, str(path))
     if open_it:
         click.launch(path.resolve().as_uri())

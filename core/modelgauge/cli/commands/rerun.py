@@ -14,6 +14,7 @@ from modelgauge.cli.command_options import (
     cache_option,
     data_dir_option,
     dependency_option,
+    names_again,
     offline_option,
     pop_run_options,
     run_options,
@@ -46,22 +47,14 @@ _rerun_options = together(
 )
 """What does not change the results of a run."""
 
-_names_again = together(
-    click.option("--sut", metavar="UID", help="The run's SUT, named again."),
-    click.option("--test", metavar="UID", help="The run's test, named again."),
-    click.option("--dataset", metavar="FILE", help="The run's file of goldens, named again."),
-    click.option(
-        "--metric", "metrics", multiple=True, metavar="UID", help="The run's metric, named again; repeatable."
-    ),
-    click.option("--judge", metavar="UID", help="The run's judge, named again."),
-    heading="Names, for a run of somebody else",
-)
-"""The names that `resume` is given only for a run that is not known to be one's own."""
-
 
 @click.command("resume", cls=GroupedCommand)
 @click.argument("run")
-@_names_again
+@together(
+    click.option("--sut", metavar="UID", help="The run's SUT, named again."),
+    names_again,
+    heading="Names, for a run of somebody else",
+)
 @dry_run_option
 @_rerun_options
 def resume(app: App, /, *, run: str, dry_run: bool, **given: Any) -> None:
@@ -182,7 +175,7 @@ def _run_again(
     measured = {**names, **how}
     options = {**measured, **app.runner_arguments(), **pop_run_options(given)}
     if plan is not None:
-        app.show_plans(plan(name, app.settings.data_dir, **options), as_json=given["as_json"])
+        app.show_plans(plan(name, app.settings.data_dir, **options))
         return
     run_and_report(
         app,

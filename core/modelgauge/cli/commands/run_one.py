@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @sut_options
 @run_options("calls")
 @shared_options
-def run_sut(app: App, /, *, sut: str, check: bool, as_json: bool, **given: Any) -> None:
+def run_sut(app: App, /, *, sut: str, check: bool, **given: Any) -> None:
     """Ask a SUT one prompt, and show the native request, the native response and the response that tests get.
 
     The call is made without the cache, with retries and time-out as in a run, and is not recorded. A server that
@@ -61,11 +61,11 @@ def run_sut(app: App, /, *, sut: str, check: bool, as_json: bool, **given: Any) 
     from modelgauge.cli.single_call import ask
 
     if check:
-        _show_check(app, sut, given, as_json=as_json)
+        _show_check(app, sut, given)
         return
     asked = sut_prompt(given)
     call = ask(sut, asked, **app.runner_arguments(), **pop_run_options(given))
-    _show(app, call, "response", as_json=as_json, prompt=asked)
+    _show(app, call, "response", prompt=asked)
 
 
 @click.command("run-annotator")
@@ -75,7 +75,7 @@ def run_sut(app: App, /, *, sut: str, check: bool, as_json: bool, **given: Any) 
 @context_option
 @run_options("calls")
 @shared_options
-def run_annotator(app: App, /, *, annotator: str, completion: str, as_json: bool, **given: Any) -> None:
+def run_annotator(app: App, /, *, annotator: str, completion: str, **given: Any) -> None:
     """Have an annotator judge one completion; show the native request and response, and the annotation.
 
     SUTs that the annotator asks (a judge's) are asked. Nothing is cached or recorded.
@@ -91,10 +91,10 @@ def run_annotator(app: App, /, *, annotator: str, completion: str, as_json: bool
     call = annotate(
         annotator, asked, SUTCompletion(completion), **app.runner_arguments(), **pop_run_options(given)
     )
-    _show(app, call, "annotation", as_json=as_json, prompt=asked.prompt, completion=completion)
+    _show(app, call, "annotation", prompt=asked.prompt, completion=completion)
 
 
-def _show_check(app: App, sut: str, given: dict[str, Any], *, as_json: bool) -> None:
+def _show_check(app: App, sut: str, given: dict[str, Any]) -> None:
     """Show what a SUT can do; the exit code is 3 where it does not answer.
 
     Raises:
@@ -107,7 +107,7 @@ def _show_check(app: App, sut: str, given: dict[str, Any], *, as_json: bool) -> 
         raise click.UsageError("--check asks questions of its own: leave out --prompt and --chat.")
     options = pop_sut_options(given)
     done = check(sut, options, **app.runner_arguments(), **pop_run_options(given))
-    if as_json:
+    if app.as_json:
         app.show_json(plain(done))
     else:
         marks = {True: "yes", False: "no", None: "-"}
@@ -156,14 +156,13 @@ def annotator_prompt(given: Mapping[str, Any]) -> PromptWithContext:
     return PromptWithContext(_prompt_of(given), context=context)
 
 
-def _show(app: App, call: SingleCall, answer_name: str, *, as_json: bool, **given: Any) -> None:
+def _show(app: App, call: SingleCall, answer_name: str, **given: Any) -> None:
     """Show a call; the exit code is 3 where it failed.
 
     Args:
         app: of this invocation.
         call: the call.
         answer_name: what the answer is called.
-        as_json: whether to print one JSON object.
         given: what the command was given, for the JSON.
     """
     failure = call.failure
@@ -172,7 +171,7 @@ def _show(app: App, call: SingleCall, answer_name: str, *, as_json: bool, **give
         "native_response": call.response,
         answer_name: call.answer,
     }
-    if as_json:
+    if app.as_json:
         error = failure and {"type": failure.error_type, "stage": failure.stage, "message": failure.message}
         steps = {name: plain(one) for name, one in {**given, **parts}.items()}
         app.show_json({"uid": call.uid, **steps, "error": error})

@@ -59,7 +59,6 @@ def runs(
     test: str | None,
     sut: str | None,
     since: datetime | None,
-    as_json: bool,
 ) -> None:
     """List the runs that were made, the latest last, with how many test cases passed or their first result.
 
@@ -78,7 +77,7 @@ def runs(
     folder = app.settings.data_dir
     found = [one for one in all_runs(folder) if _is_like(one, test, sut, since)]
     rows = [_row(app, one) for one in (found if last is None else found[-last:])]
-    if as_json:
+    if app.as_json:
         app.show_json({"runs": rows})
         return
     table = [
@@ -115,7 +114,7 @@ def _is_like(folder: RunFolder, test: str | None, sut: str | None, since: dateti
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @data_dir_option
 @shared_options
-def delete(app: App, /, *, names: tuple[str, ...], yes: bool, as_json: bool) -> None:
+def delete(app: App, /, *, names: tuple[str, ...], yes: bool) -> None:
     """Move runs to DATA_DIR/trash, where they stay until you remove them. What was answered stays in the cache.
 
     RUN is as for `modelgauge show`; an invocation's id means all of its runs.
@@ -133,10 +132,7 @@ def delete(app: App, /, *, names: tuple[str, ...], yes: bool, as_json: bool) -> 
         app.note("\n".join(str(run.path) for run in folders))
         confirm(f"Move {counted(len(folders), 'run')} to {data_dir / 'trash'}?")
     moved = [str(move_to_trash(run, data_dir)) for run in folders]
-    if as_json:
-        app.show_json({"moved": moved})
-    else:
-        app.show("\n".join(moved))
+    app.show_answer({"moved": moved}, "\n".join(moved))
 
 
 def _row(app: App, folder: RunFolder) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from modelgauge.cli.program import GroupedCommand
 from modelgauge.reports.layout import counted, indented, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from modelgauge.cli.app import App
     from modelgauge.data.item_records import ItemRecord, RepeatFailure, TestItemExceptionRecord
@@ -64,9 +64,7 @@ _MOST_OF_A_CONTEXT = 500
 )
 @together(verbose_option, data_dir_option, heading=OUTPUT)
 @shared_options
-def show(
-    app: App, /, *, run: str, items: bool, failures: bool, verbose: bool, as_json: bool, **wanted: Any
-) -> None:
+def show(app: App, /, *, run: str, items: bool, failures: bool, verbose: bool, **wanted: Any) -> None:
     """Show a run: its results, what failed, where it lies; and of one that has not ended, how far it is.
 
     RUN is the id of a run, or of an invocation for all runs of one command; what only one id begins with; `latest`,
@@ -85,7 +83,7 @@ def show(
 
     selection = _selection(**wanted)
     runs = shown_runs(app, run)
-    if as_json:
+    if app.as_json:
         chosen = selection.of if selection else None
         parts = {"scored": items, "failed": items or failures, "not_passed": failures, "chosen": chosen}
         app.show_pieces(records_as_json(runs, **parts))
@@ -118,15 +116,17 @@ def _selection(
 
 
 def _show_selected(app: App, run: RecordedRun, selection: Selection) -> None:
-    number = 0
-    for record in selection.of(run):
-        number += 1
-        _show_item(app, record)
+    number = _show_records(app, selection.of(run))
     app.show(f"{counted(number, 'item')} shown, of {run.record.counts.scored + run.record.counts.failed:,}.")
 
 
-def _show_item(app: App, record: ItemRecord) -> None:
-    app.show("\n".join([*_item_lines(record), *map(_failed, record.failures), ""]))
+def _show_records(app: App, records: Iterable[ItemRecord]) -> int:
+    """Show items, and return how many there are."""
+    number = 0
+    for record in records:
+        app.show("\n".join([*_item_lines(record), *map(_failed, record.failures), ""]))
+        number += 1
+    return number
 
 
 def shown_runs(app: App, name: str) -> Sequence[RecordedRun]:
@@ -150,10 +150,7 @@ def name_of_files(names: Sequence[str], runs: Sequence[RecordedRun]) -> str:
 
 
 def _show_items(app: App, run: RecordedRun) -> None:
-    number = 0
-    for record in run.items().in_order():
-        number += 1
-        _show_item(app, record)
+    number = _show_records(app, run.items().in_order())
     app.show(f"{counted(number, 'item')}.")
     _check_count(app, run, number, run.record.counts.scored + run.record.counts.failed)
 

@@ -54,10 +54,6 @@ def _data(record: TestRecord, _: TestRecord) -> Facts:
     return {**record.dependency_versions, **dataset}
 
 
-def _thresholds(record: TestRecord, _: TestRecord) -> Facts:
-    return {name: one.value for name, one in record.thresholds.items()}
-
-
 def _judges(record: TestRecord, other: TestRecord) -> Facts:
     """How the annotators that both runs have, and the SUTs that these ask, were made, without their thresholds."""
     made = {
@@ -84,24 +80,18 @@ def _options(record: TestRecord, other: TestRecord) -> Facts:
     return {**(record.sut_options if is_said else {}), "repeats": record.repeats}
 
 
-def _sample(record: TestRecord, _: TestRecord) -> Facts:
-    return {"sample": None if record.sample is None else record.sample.model_dump()}
-
-
-def _plugins(record: TestRecord, other: TestRecord) -> Facts:
-    return {name: one for name, one in record.plugins.items() if name in other.plugins}
-
-
 _FACTS: dict[str, Callable[[TestRecord, TestRecord], Facts]] = {
     "test": _test,
     "data": _data,
     "reduction": lambda record, _: {"reduction": record.reduction},
-    "thresholds": _thresholds,
+    "thresholds": lambda record, _: {name: one.value for name, one in record.thresholds.items()},
     "judge": _judges,
     "sut": _sut,
     "options": _options,
-    "sample": _sample,
-    "plugins": _plugins,
+    "sample": lambda record, _: {"sample": record.sample and record.sample.model_dump()},
+    "plugins": lambda record, other: {
+        name: one for name, one in record.plugins.items() if name in other.plugins
+    },
     "hyperparameters": lambda record, _: record.hyperparameters,
 }
 """For each kind of difference what a record says, by name; the record that it is compared with comes second."""

@@ -6,11 +6,8 @@ import numpy as np
 
 from modelgauge.comparison.pairing.item_columns import ABSENT
 from modelgauge.comparison.pairing.side import Side
-from modelgauge.data.base import items_of
 from modelgauge.data.results import Sample
-from modelgauge.engine.items.source import fields_of
 from modelgauge.errors import RecordError
-from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,17 +94,12 @@ def _check_has(side: Side, match: str) -> None:
     """
     if np.any(side.keys(match if match in KEYS else "field") != ABSENT):
         return
-    run_id = side.run.record.run_id
     if match in KEYS:
         raise RecordError(
-            f"No item of run {run_id} has a {KEYS[match]} to be paired by.",
+            f"No item of run {side.run.record.run_id} has a {KEYS[match]} to be paired by.",
             fix="Pair by another key: --match id.",
         )
-    known = fields_of(next(side.read([0])).test_item)
-    raise RecordError(
-        f"No item of run {run_id} has the field '{match}' to be paired by.",
-        fix=f"{did_you_mean(match, known)}Its fields are: {items_of(known)}; or pair by {', '.join(KEYS)}.",
-    )
+    raise side.without_field(match, "be paired by", f"; or pair by {', '.join(KEYS)}")
 
 
 def _nothing_paired(baseline: Side, candidate: Side, match: str | None, shared: list[str]) -> RecordError:

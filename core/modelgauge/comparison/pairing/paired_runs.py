@@ -18,11 +18,9 @@ from modelgauge.comparison.result import Differing, System
 from modelgauge.data.base import items_of
 from modelgauge.data.records import TestRecord
 from modelgauge.data.results import Direction, known_directions
-from modelgauge.engine.items.source import fields_of
 from modelgauge.errors import RecordError
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.stats.intervals import joined_clusters
-from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -174,11 +172,7 @@ class _Sides:
             if not len(side):
                 raise RecordError(f"Run {run.record.run_id} has no item yet.", fix=_to_go_on(run))
             if group is not None and side.groups is not None and not any(side.groups):
-                known = fields_of(next(side.read([0])).test_item)
-                raise RecordError(
-                    f"No item of run {run.record.run_id} has the field '{group}' to form groups by.",
-                    fix=f"{did_you_mean(group, known)}Its fields are: {items_of(known)}.",
-                )
+                raise side.without_field(group, "form groups by")
         return self._read[id(run)]
 
     def notes(self) -> Iterator[str]:

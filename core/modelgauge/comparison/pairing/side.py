@@ -8,10 +8,14 @@ import numpy as np
 from pydantic_core import from_json
 
 from modelgauge.comparison.pairing.item_columns import ItemColumns, RepeatsOfItems
+from modelgauge.data.base import items_of
 from modelgauge.data.item_records import ItemRecord, item_from_json
+from modelgauge.engine.items.source import fields_of
 from modelgauge.engine.run_files.folder import RunFolder, records_at, whole_lines
+from modelgauge.errors import RecordError
 from modelgauge.runs.recorded_run import RecordedRun
 from modelgauge.stats.intervals import joined_clusters
+from modelgauge.wording.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,6 +106,20 @@ class Side:
             yield from (held[number] for number in order)
             return
         yield from records_at(self.run.folder.journal, offsets)
+
+    def without_field(self, field: str, purpose: str, others: str = "") -> RecordError:
+        """The error for a field that no item of the run has.
+
+        Args:
+            field: that a caller named.
+            purpose: what it was to serve for.
+            others: what else would serve.
+        """
+        known = fields_of(next(self.read([0])).test_item)
+        return RecordError(
+            f"No item of run {self.run.record.run_id} has the field '{field}' to {purpose}.",
+            fix=f"{did_you_mean(field, known)}Its fields are: {items_of(known)}{others}.",
+        )
 
     def _of_rows(self, column: "array[int]") -> "NDArray[Any]":
         held: NDArray[Any] = np.frombuffer(column, dtype=column.typecode)[self._rows]

@@ -202,7 +202,7 @@ def _p_head(comparison: Comparison) -> str:
 
 def _values_head(comparison: Comparison, arrow: str) -> str:
     """The head of the column of values: the systems' names where they are short."""
-    labels = [comparison.baseline.label, *(one.label for one in comparison.candidates)]
+    labels = comparison.labels
     short = len(labels) == 2 and max(map(cells, labels)) <= _LABEL
     return arrow.join(labels if short else _SIDES)
 

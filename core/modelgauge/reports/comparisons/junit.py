@@ -25,15 +25,7 @@ def junit_xml(
 
     root = ET.Element("testsuites", name="modelgauge compare")
     cases = outcomes or [
-        GateOutcome(
-            gate="compared",
-            test=row.test,
-            measurement=row.measurement,
-            candidate=row.candidate,
-            passed=True,
-            why=row.verdict_text,
-        )
-        for row in comparison.comparisons
+        GateOutcome.of("compared", row, row.verdict_text, passed=True) for row in comparison.comparisons
     ]
     for test, group in groupby(sorted(cases, key=lambda one: one.test), key=lambda one: one.test):
         of_test = list(group)

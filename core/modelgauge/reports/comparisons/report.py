@@ -56,8 +56,7 @@ def question(comparison: Comparison) -> str:
     """What the comparison was made to find out."""
     tests = list(dict.fromkeys(row.test for row in comparison.comparisons))
     on = f" on {tests[0]}" if len(tests) == 1 else f" on {counted(len(tests), 'test')}"
-    labels = [one.label for one in comparison.candidates]
-    baseline = comparison.baseline.label
+    baseline, *labels = comparison.labels
     if len(labels) == 1:
         return f"Is {labels[0]} better than {baseline}{on}?"
     named = listed(labels) if len(labels) <= _DETAILED else counted(len(labels), "candidate")

@@ -118,7 +118,7 @@ def add_matrix(comparison: Comparison, page: Page) -> bool:
     Returns:
         Whether it was added.
     """
-    labels = [one.label for one in comparison.candidates]
+    labels = comparison.labels[1:]
     found: dict[tuple[str, str], dict[str, str]] = {}
     for row in comparison.comparisons:
         word = "" if row.verdict == "cannot_tell" else VERDICTS[row.verdict]
@@ -161,7 +161,7 @@ def add_leaderboards(comparison: Comparison, page: Page) -> None:
 
 
 def _add_ranks(comparison: Comparison, page: Page) -> None:
-    labels = [comparison.baseline.label, *(one.label for one in comparison.candidates)]
+    labels = comparison.labels
     boards = comparison.leaderboard
     several = len({board.measurement for board in boards}) > 1
     by_label = [{one.system: ranks(one) for one in board.systems} for board in boards]

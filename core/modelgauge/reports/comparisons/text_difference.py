@@ -29,7 +29,7 @@ def text_difference(first: str, second: str) -> list[Piece]:
 
     Args:
         first: a text of any length.
-        second: likewise.
+        second: the text that it is compared with.
     """
     for parts in (_WORDS, _LINES):
         ones, others = parts.findall(first), parts.findall(second)

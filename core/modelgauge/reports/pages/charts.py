@@ -170,10 +170,10 @@ def line(name: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
 
     Args:
         name: its class.
-        x1: where it begins, in pixels.
-        y1: likewise.
-        x2: where it ends.
-        y2: likewise.
+        x1: from the left edge to its beginning, in pixels.
+        y1: from the upper edge to its beginning, in pixels.
+        x2: from the left edge to its end, in pixels.
+        y2: from the upper edge to its end, in pixels.
     """
     drawn = Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>')
     return drawn.format(name, x1, y1, x2, y2)

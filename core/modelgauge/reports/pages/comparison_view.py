@@ -83,7 +83,7 @@ def _single(row: MeasurementComparison, comparison: Comparison) -> dict[str, Any
 
 def _table_view(table: DifferenceTable, comparison: Comparison) -> dict[str, Any]:
     axis = Axis.over(table.ends, zero=True).sized(_WIDE)
-    labels = [comparison.baseline.label, *(one.label for one in comparison.candidates)]
+    labels = comparison.labels
     short = len(labels) == 2 and max(map(len, labels)) <= _SHORT
     first, second = labels if short else ("baseline", "candidate")
     sides = [f"{first} better", f"{second} better"]
@@ -139,7 +139,7 @@ def _bar(line: DifferenceLine, unit: Unit, axis: Axis) -> str:
 def _matrix(comparison: Comparison, runs: Sequence[RecordedRun]) -> dict[str, Any]:
     """A row for each test and measurement, a column for each system: the result of its run."""
     numbers = {id(run): number for number, run in enumerate(runs)}
-    labels = [comparison.baseline.label, *(one.label for one in comparison.candidates)]
+    labels = comparison.labels
     cells: dict[tuple[str, str], dict[str, tuple[Estimate, int | None]]] = {}
     for row, pair in zip(comparison.comparisons, comparison.paired, strict=False):
         for label, run in ((labels[0], pair.baseline_run), (row.candidate, pair.candidate_run)):

@@ -25,7 +25,7 @@ class Plot:
 
     Args:
         x: the horizontal axis; its width is not used.
-        y: the vertical axis; likewise.
+        y: the vertical axis; its width is not used.
         labels: what the axes are, with units.
         width: pixels.
         height: pixels.
