@@ -182,16 +182,6 @@ judge_option = click.option(
 )
 
 
-names_again = together(
-    click.option("--test", metavar="UID", help="The run's test, named again."),
-    click.option("--dataset", metavar="FILE", help="The run's file of goldens, named again."),
-    click.option(
-        "--metric", "metrics", multiple=True, metavar="UID", help="The run's metric, named again; repeatable."
-    ),
-    click.option("--judge", metavar="UID", help="The run's judge, named again."),
-)
-"""The names that are given only for a run that is not known to be one's own."""
-
 prompt_options = together(
     click.option("--prompt", metavar="TEXT", help="What the SUT is asked."),
     click.option(

@@ -123,6 +123,15 @@ other_dataset_options = together(
     heading=MEASURED,
 )
 """Options of a run that is measured again, by something else than what the run had."""
+names_again = together(
+    click.option("--test", metavar="UID", help="The run's test, named again."),
+    click.option("--dataset", metavar="FILE", help="The run's file of goldens, named again."),
+    click.option(
+        "--metric", "metrics", multiple=True, metavar="UID", help="The run's metric, named again; repeatable."
+    ),
+    click.option("--judge", metavar="UID", help="The run's judge, named again."),
+)
+"""The names that are given only for a run that is not known to be one's own."""
 
 
 def pop_dataset_tests(

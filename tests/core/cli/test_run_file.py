@@ -129,7 +129,7 @@ thresholds = {ExactMatchMetric = 0.5}
         ("seed = true", "line 2, seed: 'true' is not a whole number"),
         ("seed = [1, 2]", "line 2, seed: it takes one value"),
         ("seed = 2026-01-31", "line 2, seed: a date is neither a text nor a number"),
-        ("top_k = 1.5", "line 2, top_k: '1.5' is not a valid integer"),
+        ("top_k = 1.5", "line 2, top_k: '1.5' is not a whole number of 1 or more"),
         ("finite = 1", "line 2, finite: 1 is neither true nor false"),
         (
             '[thresholds]\naccuracy = "high"',

@@ -12,10 +12,10 @@ from modelgauge.cli.command_options import (
     cache_option,
     data_dir_option,
     dependency_option,
-    names_again,
     offline_option,
     shared_options,
 )
+from modelgauge.cli.dataset_options import names_again
 from modelgauge.cli.program import FAILED
 from modelgauge.reports.layout import counted
 

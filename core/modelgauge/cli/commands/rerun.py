@@ -14,7 +14,6 @@ from modelgauge.cli.command_options import (
     cache_option,
     data_dir_option,
     dependency_option,
-    names_again,
     offline_option,
     pop_run_options,
     run_options,
@@ -23,7 +22,7 @@ from modelgauge.cli.command_options import (
 )
 from modelgauge.cli.commands.measure import dry_run_option
 from modelgauge.cli.comparing import baseline_options, pop_baseline
-from modelgauge.cli.dataset_options import other_dataset_options
+from modelgauge.cli.dataset_options import names_again, other_dataset_options
 from modelgauge.cli.program import GroupedCommand
 from modelgauge.cli.running import report_options, run_and_report
 
