@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from modelgauge.cli.app import App, pass_app
-from modelgauge.cli.program import HEADING, imported
+from modelgauge.cli.program import HEADING
 from modelgauge.cli.streams import LEVELS, reserved_stdout
 from modelgauge.config.options import FROM_0, FROM_0_TO_1, NUMBER, Values, whole_number
 from modelgauge.config.run_options import OPTIONS, Group, options_of
@@ -71,19 +71,6 @@ def together(*options: Callable[[Any], Any], heading: str = "") -> Callable[[F],
         return command
 
     return decorated
-
-
-def parsed_by(target: str) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], tuple[Any, ...]]:
-    """Let a class parse each text of an option; the class is imported when there is a text.
-
-    Args:
-        target: `module:class`; the class has a method `parse`.
-    """
-
-    def parsed(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> tuple[Any, ...]:
-        return tuple(imported(target).parse(text) for text in given)
-
-    return parsed
 
 
 plugin_option = click.option(

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import declared_options, parsed_by, together
+from modelgauge.cli.command_options import declared_options, together
 from modelgauge.cli.program import FAILED
+from modelgauge.cli.thresholds import parsed_by
 from modelgauge.comparison.options import OPTIONS
 from modelgauge.errors import ModelGaugeError
 

@@ -6,16 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelgauge.cli.command_options import parsed_by
-from modelgauge.cli.program import FAILED
+from modelgauge.cli.program import FAILED, imported
 from modelgauge.errors import ModelGaugeError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from modelgauge.cli.app import App
     from modelgauge.data.records import TestRecord
     from modelgauge.runs.result_thresholds import ResultThreshold, ThresholdOutcome
+
+
+def parsed_by(target: str) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], tuple[Any, ...]]:
+    """Let a class parse each text of an option; the class is imported when there is a text.
+
+    Args:
+        target: `module:class`; the class has a method `parse`.
+    """
+
+    def parsed(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> tuple[Any, ...]:
+        return tuple(imported(target).parse(text) for text in given)
+
+    return parsed
 
 
 threshold_option = click.option(

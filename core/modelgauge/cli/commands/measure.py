@@ -46,8 +46,9 @@ if TYPE_CHECKING:
     _Pairs = tuple[list[Any], list[str]]  # tests and SUTs
 
 
-dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Say what the run would take, and send nothing."
+dry_run_option = together(
+    click.option("--dry-run", is_flag=True, help="Say what the run would take, and send nothing."),
+    heading=LIMITS,
 )
 
 
