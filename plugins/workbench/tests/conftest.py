@@ -93,6 +93,13 @@ def visit(chromium):
                 None if request.url.startswith((workbench.address, "data:")) else wrong.append(request.url)
             ),
         )
+        press = page.keyboard.press
+
+        def press_when_loaded(key):  # a page can be read before its scripts hear keys
+            page.wait_for_load_state()
+            press(key)
+
+        page.keyboard.press = press_when_loaded
         page.goto(f"{workbench.address}{path}")
         return page
 
