@@ -391,8 +391,7 @@ def _options(data_dir: Path, redactor: Redactor, options: dict[str, Any]) -> Run
             fix = known_names(name, _KNOWN_OPTIONS, "The options are")
             raise InvalidOptionError(f"There is no option '{name}'.", fix=fix)
     made = RunOptions(data_dir=data_dir, redactor=redactor, **options)
-    check_exact(
-        dict(made.hyperparameters), "hyperparameters"
-    )  # before anything is paid: the record holds them
+    # Before anything is paid: the record holds them.
+    check_exact(dict(made.hyperparameters), "hyperparameters")
     reducer(made.reduce, made.repeats)
     return made

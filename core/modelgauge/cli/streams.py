@@ -76,7 +76,5 @@ def reserved_stdout() -> Iterator[TextIO]:
     finally:
         os.dup2(back, number)
         os.close(back)
-        with suppress(
-            OSError
-        ):  # a reader who left did not take all; the error was raised when it was written
+        with suppress(OSError):  # a reader who left did not take all, which was an error when it was written
             kept.close()

@@ -143,9 +143,8 @@ def _difference(values: _Values, options: CompareOptions) -> "dict[str, object]"
         if drawn.interval is not None:
             interval, interval_kind = drawn.interval, "bca"
             p_value, p_kind, p_mid = drawn.p_value, "bootstrap", None
-    elif (
-        p_value is None and values.n_units > 1
-    ):  # all units differ alike: of all sign patterns two are as extreme
+    elif p_value is None and values.n_units > 1:
+        # All units differ alike: of all sign patterns two are as extreme.
         p_value, p_kind = 2.0 ** (1 - values.n_units), "permutation"
     return {
         "baseline_value": found.baseline,

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-SHORTEST_VALUE = (
-    8  # characters: a shorter value is like any word or number, and so is a shorter piece of a value
-)
+# Characters: a shorter value is like any word or number, and so is a shorter piece of a value.
+SHORTEST_VALUE = 8
 LONGEST_WORD = 11  # what local servers get for a key is a word: EMPTY, ollama, dummy
 SHORTEST_LINE = 16  # of a value of several lines, a PEM key, say: a log may show them one by one
 

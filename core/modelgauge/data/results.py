@@ -31,10 +31,8 @@ PYTEST = "pytest"
 Direction = Literal["higher", "lower"]
 """Which values of a measurement are the better ones."""
 
-RecordedRange = Annotated[
-    tuple[FiniteFloat | None, FiniteFloat | None], Field(strict=False)
-]  # a list in JSON
-"""The lowest and highest possible value of a measurement; None where there is no end."""
+RecordedRange = Annotated[tuple[FiniteFloat | None, FiniteFloat | None], Field(strict=False)]
+"""The lowest and highest possible value of a measurement, a list in JSON; None where there is no end."""
 
 
 def recorded_ranges(ranges: Mapping[str, tuple[float, float]]) -> dict[str, RecordedRange]:

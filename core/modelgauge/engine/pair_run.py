@@ -255,9 +255,8 @@ class PairRun:
             clean, line = await self.remote.recorded(index, item)
         else:
             record = await self._worker.process(index, item)
-            if (
-                self.shared.writer.is_crowded
-            ):  # many long answers that come at once are not made lines of at once
+            # Many long answers that come at once are not made lines of at once.
+            if self.shared.writer.is_crowded:
                 await self.shared.writer.room()
             clean, line = line_of(record, self.work.test.uid, self.shared.options.redactor.redact_json_text)
         self.shared.writer.append(

@@ -144,9 +144,8 @@ def _add_table(results: Sequence[Shown], page: Page) -> None:
         elif not result.metrics_data:  # its process ended before it could say more
             rows.append((result.title, "", "", "", "passed", ""))
         for place, one in enumerate(result.metrics_data):
-            rows.append(
-                ("" if place else result.title, *_cells(one, page.style))
-            )  # in the first of its lines
+            title = "" if place else result.title  # in the first of its lines
+            rows.append((title, *_cells(one, page.style)))
     head = ("Test case", "Metric", "score", "threshold", "", "Reason")
     page.add_table(
         rows, head, folds={"Test case": 12, "Metric": 12, "Reason": _REASON}, right={"score", "threshold"}

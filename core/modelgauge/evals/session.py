@@ -137,10 +137,8 @@ class Session:
     ) -> None:
         self.options = TestRunOptions.from_json(options)
         self.summary = ""
-        self._where, self._lock = (
-            where,
-            threading.RLock(),
-        )  # a test may call `assert_test` from threads of its own
+        self._where = where
+        self._lock = threading.RLock()  # a test may call `assert_test` from threads of its own
         self._place_of = place_of
         self._calls_of: Counter[str] = Counter()
         self._call_count = 0

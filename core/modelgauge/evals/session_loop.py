@@ -153,7 +153,7 @@ class SessionLoop:
             except (
                 KeyboardInterrupt,
                 SystemExit,
-            ):  # of a metric: its case is told of it, and the others go on
+            ):  # of a metric: its case learns of it, and the others go on
                 continue
         self._loop.close()
 

@@ -328,9 +328,8 @@ def in_any_order(weights: Sequence[Sequence[int]]) -> int:
         return 0
     if len(weights) > len(weights[0]):
         weights = [list(column) for column in zip(*weights, strict=True)]
-    columns = range(
-        1, len(weights[0]) + 1
-    )  # column 0 holds the row that is to be matched next; row 0 is none
+    # Column 0 holds the row that is to be matched next; row 0 is none.
+    columns = range(1, len(weights[0]) + 1)
     row_of = [0, *(0 for _ in columns)]
     row_potentials, column_potentials = [0.0] * (len(weights) + 1), [0.0] * len(row_of)
     for start in range(1, len(weights) + 1):

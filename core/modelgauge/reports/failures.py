@@ -7,9 +7,8 @@ from pathlib import Path, PurePath
 
 from modelgauge.data.item_records import ItemRecord, RepeatFailure, TestItemExceptionRecord
 
-_DIFFERING = re.compile(
-    r"'[^'\n]{0,10000}'|\"[^\"\n]{0,10000}\"|(?<![\w-])[\w-]*\d[\w-]*(?:\.\d+)?"
-)  # ids hold a digit
+# Ids hold a digit.
+_DIFFERING = re.compile(r"'[^'\n]{0,10000}'|\"[^\"\n]{0,10000}\"|(?<![\w-])[\w-]*\d[\w-]*(?:\.\d+)?")
 _MOST_GROUPS = 1000
 _MOST_NAMED = 5
 _FRAME = re.compile(r'^  File "([^"\n]+)", line .*\n(?:^    .*\n|^  \[.*\n)*', re.MULTILINE)

@@ -206,9 +206,8 @@ class OriginalRun:
         given |= {name: value for name, value in self.described.chosen("record").items() if value}
         if self.folder.path.parent.name != RUNS:  # it was moved, or made elsewhere
             given.setdefault("runs_dir", self.folder.path.parent)
-        if (
-            self.folder.is_bundled()
-        ):  # whatever the settings say: nothing of a stranger's enters the user's cache
+        # Whatever the settings say: nothing of a stranger's enters the user's cache.
+        if self.folder.is_bundled():
             given["cache"] = None
         versions = self.described.dependency_versions.items()
         return Runner(
@@ -291,10 +290,8 @@ class OriginalRun:
         run_id, again = self.folder.run_id, "Call it again with the same test cases"
         if self._is_session(self.folder.read_manifest()):
             recorded = self.folder.command_line() or []
-            is_known = recorded[:1] in (
-                ["pytest"],
-                ["modelgauge"],
-            )  # a manifest of anybody's may say anything
+            # A manifest of anybody's may say anything.
+            is_known = recorded[:1] in (["pytest"], ["modelgauge"])
             again = f"Run the tests again: {shlex.join(recorded if is_known else ['pytest'])}"
         return RecordError(
             f"Run {run_id} judged outputs that were given to evaluate or assert_test: {why}.",

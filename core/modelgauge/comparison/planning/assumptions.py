@@ -25,9 +25,8 @@ from modelgauge.stats.comparisons.repeats import paired_repeat_variance, repeat_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_ALLOWED = tuple(
-    kind for kind in ALLOWED if kind != "test"
-)  # runs say how much systems vary, though these differ
+# Runs of other tests say how much systems vary, too.
+_ALLOWED = tuple(kind for kind in ALLOWED if kind != "test")
 _NO_CORRELATION = (
     "--correlation is not given: 0 is assumed, so that pairing saves nothing. Two --runs say what it is."
 )

@@ -209,7 +209,8 @@ class Target:
             text = await services.lookups.get(key.digest) if services.lookups else None
             paid = text is None
             if text is None:
-                first = self._key_of_first(split)
+                # The key of the first completion, where each takes a call of its own.
+                first = self._keys.key(split.request, split.number) if split and self._keys else None
                 leased = first and await self.splitting.lease(first)
                 response, report, took = await self._unless_split(request, tally, split)
                 tally.paid += 1
@@ -253,10 +254,6 @@ class Target:
         except SingleCompletionError:
             self.splitting.learn()
             raise
-
-    def _key_of_first(self, split: Split | None) -> Key | None:
-        """The key of the first of the completions, where each takes a call of its own."""
-        return None if split is None or self._keys is None else self._keys.key(split.request, split.number)
 
     def _is_first_of(self, split: Split | None, request: Any, response: Any) -> bool:
         """Whether a response has only the first of the completions that were asked for."""

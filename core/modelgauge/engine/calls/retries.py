@@ -52,12 +52,8 @@ _SEVERAL = "Multiple exceptions: "
 """How asyncio begins the one error for all addresses of a host, such as both of localhost."""
 
 _LONG = 10.0  # seconds
-_OURS = (
-    DefinitionError,
-    InvalidResponseError,
-    RunStoppedError,
-    SingleCompletionError,
-)  # another call meets them again
+# Another call meets them again.
+_OURS = (DefinitionError, InvalidResponseError, RunStoppedError, SingleCompletionError)
 
 
 def classify(owner: Any, error: Exception) -> ErrorClass:

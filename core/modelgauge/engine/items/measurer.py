@@ -103,10 +103,8 @@ class Measurer:
                 binary.append(name)
                 continue
             values[name] = measurement(name, value)
-            if type(value) is not float and type(value).__name__ in (
-                "bool_",
-                "bool",
-            ):  # numpy's, not imported
+            # That of numpy, which is not imported.
+            if type(value) is not float and type(value).__name__ in ("bool_", "bool"):
                 binary.append(name)
         for name, (low, high) in self._ranges.items():
             if name in values and not low <= values[name] <= high:

@@ -16,9 +16,8 @@ class Packed:
     """A JSON list that is compressed as it grows: gzip as base64; the same elements give the same bytes."""
 
     def __init__(self) -> None:
-        self._compressor = zlib.compressobj(
-            _LEVEL, wbits=zlib.MAX_WBITS | 16
-        )  # with gzip's header, without a time
+        # With gzip's header, without a time.
+        self._compressor = zlib.compressobj(_LEVEL, wbits=zlib.MAX_WBITS | 16)
         self._done: list[bytes] = []
         self._before = b"["
 

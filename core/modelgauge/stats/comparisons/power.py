@@ -247,9 +247,8 @@ class _Tail:
         self._m, self._k, self._share = m, k, share
         self.value = binomial_sf(k, m, share)
         ways = math.lgamma(m + 1) - math.lgamma(k) - math.lgamma(m - k + 2)
-        self._below = math.exp(
-            ways + (k - 1) * math.log(share) + (m - k + 1) * math.log1p(-share)
-        )  # of k - 1
+        # Of k - 1.
+        self._below = math.exp(ways + (k - 1) * math.log(share) + (m - k + 1) * math.log1p(-share))
 
     def add_trial(self) -> None:
         self.value += self._share * self._below
