@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from children import PATIENCE
@@ -19,6 +21,8 @@ from modelgauge_workbench.starts.estimate import estimate
 from modelgauge_workbench.starts.jobs import Job, JobState, find_job, new_job
 from modelgauge_workbench.starts.order import Order, Shelf
 from modelgauge_workbench.starts.queue import Queue
+
+T = TypeVar("T")
 
 
 def copied(folder: Path) -> Path:
@@ -40,27 +44,26 @@ class Desk:
         return new_job(self.data_dir, text=order.run_file(self.shelf))
 
     def wait(self, job: Job, *states: JobState) -> JobState:
-        until = time.monotonic() + PATIENCE
-        while (state := self.queue.state(job)) not in states:
-            assert time.monotonic() < until, (state, job.log_end())
-            time.sleep(0.05)
-        return state
+        return self._until(job, lambda: state if (state := self.queue.state(job)) in states else None)
 
     def pid(self, job: Job) -> int:
-        while not (text := job.process.read_text("ascii") if job.process.exists() else ""):
-            time.sleep(0.02)
-        return int(text)
+        return int(self._until(job, lambda: job.process.exists() and job.process.read_text("ascii")))
 
     def asked(self, job: Job) -> RunFolder:
         """Its run, once the first item has a record."""
-        while (
-            not (ids := job.run_ids())
-            or not (run := RunFolder(self.data_dir / "runs" / ids[0])).journal.exists()
-        ):
+
+        def begun() -> RunFolder | None:
+            runs = (RunFolder(self.data_dir / "runs" / one) for one in job.run_ids())
+            return next((run for run in runs if run.journal.exists() and run.journal.stat().st_size), None)
+
+        return self._until(job, begun)
+
+    def _until(self, job: Job, found: Callable[[], T | None]) -> T:
+        until = time.monotonic() + PATIENCE
+        while not (it := found()):
+            assert time.monotonic() < until, (self.queue.state(job), job.log_end())
             time.sleep(0.02)
-        while not run.journal.stat().st_size:
-            time.sleep(0.02)
-        return run
+        return it
 
 
 def test_jobs_run_in_turn_after_a_yes_and_name_their_runs(tmp_path: Path) -> None:
@@ -131,7 +134,7 @@ def test_what_a_killed_server_leaves(tmp_path: Path) -> None:
     script = f"""
 import sys, time
 from pathlib import Path
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path[:] = {[str(Path(__file__).parent), *sys.path]!r}
 from test_starts_queue import Desk
 desk = Desk(Path({str(data_dir)!r}), Path({str(slow)!r}))
 jobs = [desk.order(tests="demo_01", suts="slow", max_test_items="3") for _ in range(2)]
