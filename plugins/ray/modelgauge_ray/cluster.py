@@ -15,6 +15,11 @@ from modelgauge.errors import InvalidOptionError, RunStoppedError
 log = logging.getLogger(__name__)
 
 _GROUPS = {"incoming": 1, "outgoing": 1}
+_DEFAULTS = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # a cluster of ours tells nobody anything
+    # Else `uv run` of a driver starts its workers by `uv run` too, in environments without the plugins.
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+}
 _PATIENCE = 5.0  # seconds for a machine to answer at all
 _TRIES = 3
 _LONG = 15.0  # seconds without room, after which a warning says what is waited for
@@ -45,6 +50,8 @@ class RayCluster:
         self, workers: int | None = None, address: str | None = None, cpus: str = "1", gpus: str = "0"
     ) -> None:
         self._needs = {"CPU": _amount("cpus", cpus), "GPU": _amount("gpus", gpus)}
+        for name, value in _DEFAULTS.items():
+            os.environ.setdefault(name, value)  # Ray reads them when it is imported
         self._ray: Any = import_module("ray")  # here, so that `list` and other executors never import it
         self._is_ours = not self._ray.is_initialized()
         if self._is_ours:
@@ -57,7 +64,6 @@ class RayCluster:
         self.workers = workers or self._room()
 
     def _connect(self, address: str | None) -> None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of ours tells nobody anything
         try:
             if address is not None and ":" in address:
                 host, _, port = address.removeprefix("ray://").rpartition(":")

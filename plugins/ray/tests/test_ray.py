@@ -16,8 +16,6 @@ _HERE = Path(__file__).parent
 _PLUGIN = _HERE.parents[2] / "tests" / "executors" / "counted_plugin.py"
 _ITEMS = 40
 _ROUNDS = int(os.environ.get("TESTS_RAY_ROUNDS", "1"))  # of three kills each
-# Ray has workers started by `uv run` where it finds that the driver was: in these tests Python starts them.
-_ENVIRONMENT = {**os.environ, "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 _PATIENCE = 180.0  # seconds, for a slow machine: a cluster takes 12 on an idle one
 
 pytestmark = pytest.mark.skipif(
@@ -33,7 +31,7 @@ def cluster():
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=_ENVIRONMENT,
+        env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"},
         text=True,
     )
     yield Cluster(started)
@@ -83,7 +81,6 @@ class Driver:
                 *("--data-dir", str(self.folder)),
             ],
             cwd=self.folder,
-            env=_ENVIRONMENT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -199,7 +196,6 @@ def test_a_cluster_that_is_not_there_and_numbers_that_are_none_are_said(driver):
                 *("--sut", f"counted?folder={driver.folder}", "--executor", executor),
             ],
             cwd=driver.folder,
-            env=_ENVIRONMENT,
             capture_output=True,
             text=True,
             timeout=_PATIENCE,
