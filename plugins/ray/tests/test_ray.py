@@ -54,6 +54,8 @@ class Driver:
 
     def __init__(self, cluster, folder):
         self._cluster, self.folder = cluster, folder
+        # A project of its own, as people have who say `uv run modelgauge …`: Ray must not start workers by that.
+        (folder / "pyproject.toml").write_text('[project]\nname = "app"\nversion = "1"\n', encoding="utf-8")
 
     def start(self, *, workers=3, seconds=0.05, command=()):
         pair = (
