@@ -1,7 +1,8 @@
 """One question to a SUT: our prompt to its request, the call, its response to ours, reasoning split off."""
 
 from contextlib import suppress
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from modelgauge.data.annotations import CallTime
 from modelgauge.data.prompts import AnyPrompt
@@ -18,7 +19,8 @@ from modelgauge.text.answers import split_reasoning
 from modelgauge.wording.phrases import a_thing
 
 
-class Asked(NamedTuple):
+@dataclass(slots=True)
+class Asked:
     """The response of a SUT to a prompt, with the keys and the time of its calls.
 
     Args:

@@ -8,7 +8,8 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from modelgauge.cache.keys import Entry, Key
 from modelgauge.data.annotations import CallTime
@@ -52,30 +53,23 @@ _FAILED = "'%s': attempt %d failed (%s: %s); the next one comes in %.1f s."
 log = logging.getLogger(__name__)
 
 
-class Called(NamedTuple):
+@dataclass(slots=True)
+class Called:
     """The response of a call, and where it came from.
 
     Args:
         response: the native one.
-        paid: whether this run paid for it.
         report: what an observed app reported meanwhile.
+        time: that the call took; None where nothing was sent.
+        paid: whether this run paid for it.
         key: of the response in the cache; None where it is not kept.
-        time: that it took; None where nothing was sent.
     """
 
     response: Any
-    paid: bool
     report: AppReport | None = None
-    key: str | None = None
     time: CallTime | None = None
-
-
-class Paid(NamedTuple):
-    """A native response that was paid for, what an observed app reported meanwhile, and the time that it took."""
-
-    response: Any
-    report: AppReport | None
-    time: CallTime | None
+    paid: bool = True
+    key: str | None = None
 
 
 class Target:
@@ -166,71 +160,67 @@ class Target:
             SingleCompletionError: `split` is to be asked; the cache has no answer to the whole request.
             Exception: what the last attempt raised; nothing is cached then.
         """
-        if self._immediate is not None:
-            response = self._revived(await self._at_once(request, tally))
-            tally.paid += 1
-            return Called(response, True)
         if self._keys is None:
-            response, report, took = await self._unless_split(request, tally, split)
+            called = await (
+                self._unless_split(request, tally, split)
+                if self._immediate is None
+                else self._at_once(request, tally)
+            )
             tally.paid += 1
             try:
-                response = self._revived(response)
-                self._is_first_of(split, request, response)
+                called.response = self._revived(called.response)
+                self._is_first_of(split, request, called.response)
             except Exception as error:
-                attach_trace(error, report)
+                attach_trace(error, called.report)
                 raise
-            return Called(response, True, report, time=took)
+            return called
         key = self._keys.key(request, self.services.options.first_repeat if number is None else number)
         while (flight := self.services.flights.get(key.digest)) is not None:
             text = await flight.landing()
             if text is not None:
                 tally.cached += 1
-                response, report = self._reread(text)
-                return Called(response, False, report, key.digest)
+                return self._reread(text, key)
         return await self._first(key, request, tally, split)
 
-    async def _at_once(self, request: Any, tally: CallTally) -> Any:
+    async def _at_once(self, request: Any, tally: CallTally) -> Called:
         """The response of a method that only computes; after an error that may pass, it is a call like others."""
         try:
-            return await self.services.deadlines.at_once(self._timed(self._immediate(request)))
+            return Called(await self.services.deadlines.at_once(self._timed(self._immediate(request))))
         except Exception as error:
             if not self.services.options.max_retries or classify(self.owner, error) is None:
                 raise
-        return (await self._paid(request, tally, 1)).response
+        return await self._paid(request, tally, 1)
 
     async def _first(self, key: Key, request: Any, tally: CallTally, split: Split | None) -> Called:
         """Answer a request that nobody else is asking; others who ask the same wait for this."""
         services = self.services
         flight = services.flights[key.digest] = Flight()
-        report: AppReport | None = None
+        called: Called | None = None
         leased: Key | None = None
-        took: CallTime | None = None
         try:
             text = await services.lookups.get(key.digest) if services.lookups else None
-            paid = text is None
             if text is None:
                 # The key of the first completion, where each takes a call of its own.
                 first = self._keys.key(split.request, split.number) if split and self._keys else None
                 leased = first and await self.splitting.lease(first)
-                response, report, took = await self._unless_split(request, tally, split)
+                called = await self._unless_split(request, tally, split)
                 tally.paid += 1
-                text, response = self._stored(response)
-                text = with_report(text, report)
-                if first is not None and self._is_first_of(split, request, response):
+                text, called.response = self._stored(called.response)
+                text = with_report(text, called.report)
+                if first is not None and self._is_first_of(split, request, called.response):
                     self._give_back(key)
                     flight.fail(self.splitting.error)
                     key, leased = first, None
                     flight = services.flights[key.digest] = Flight()
-                kept = self._keep(key, text, tally)
+                called.key = self._keep(key, text, tally)
             else:
-                response, report = self._reread(text)
+                called = self._reread(text, key)
                 tally.cached += 1
-                kept = True
                 self._landed(key)
         except BaseException as error:
             self._give_back(key)
-            if report is not None:
-                attach_trace(error, report)
+            if called is not None:
+                attach_trace(error, called.report)
             flight.fail(error)
             del flight  # the error that it holds holds this frame: what both hold is freed now, not some time
             raise
@@ -238,9 +228,9 @@ class Target:
             if leased is not None and services.lookups is not None:
                 services.lookups.give_back(leased.digest)
         flight.land(text)
-        return Called(response, paid, report, key.digest if kept else None, took)
+        return called
 
-    async def _unless_split(self, request: Any, tally: CallTally, split: Split | None) -> Paid:
+    async def _unless_split(self, request: Any, tally: CallTally, split: Split | None) -> Called:
         """Pay for a response, unless a call is known to give one completion only, or turns out to.
 
         Raises:
@@ -262,17 +252,17 @@ class Target:
             self.splitting.learn()
         return is_first
 
-    def _keep(self, key: Key, text: str, tally: CallTally) -> bool:
-        """Store a response, unless there is a secret in the call; return whether it is stored."""
+    def _keep(self, key: Key, text: str, tally: CallTally) -> str | None:
+        """Store a response, unless there is a secret in the call; return its key, None where it is not stored."""
         services, keys = self.services, self._keys
         why = keys and why_unkept(self.owner, keys, key, text, services.options.redactor)
         if why:
             tally.unkept[f"'{self.owner.uid}' with {why}"] += 1
             self._give_back(key)
-        else:
-            # The flight stays until the row is committed: an identical call finds one or the other.
-            services.writer.put(Entry(key, text), lambda: self._landed(key))
-        return not why
+            return None
+        # The flight stays until the row is committed: an identical call finds one or the other.
+        services.writer.put(Entry(key, text), lambda: self._landed(key))
+        return key.digest
 
     def _give_back(self, key: Key) -> None:
         self._landed(key)
@@ -282,11 +272,11 @@ class Target:
     def _landed(self, key: Key) -> None:
         self.services.flights.pop(key.digest, None)
 
-    def _reread(self, text: str) -> tuple[Any, AppReport | None]:
+    def _reread(self, text: str, key: Key) -> Called:
         """A stored response; the error of one that its class does not take any more says how to ask again."""
         plain, report = without_report(text)
         try:
-            return self.codec.load(plain), report
+            return Called(self.codec.load(plain), report, paid=False, key=key.digest)
         except InvalidResponseError as error:
             add_note(error, _KEPT % self.owner.uid)
             raise
@@ -306,7 +296,7 @@ class Target:
 
     async def _paid(
         self, request: Any, tally: CallTally, attempt: int = 0, check: Callable[[], None] | None = None
-    ) -> Paid:
+    ) -> Called:
         """Send the request until it is answered, or no further attempt is worth it.
 
         What an observed app did in the last attempt comes with the answer, or with the error.
@@ -357,7 +347,7 @@ class Target:
                 services.turns.note(seconds)
                 admission.succeeded(begun)
                 took = CallTime(round(time.time() - seconds, 3), round(seconds, 4)) if self._waits else None
-                return Paid(response, None if use is None else report_of(use, response), took)
+                return Called(response, None if use is None else report_of(use, response), took)
             finally:
                 admission.leave(outcome, services.clock() - begun)
             if not failed.is_overload:

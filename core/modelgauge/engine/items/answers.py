@@ -191,9 +191,10 @@ def asking_sut(
 
     async def ask(prompt: PromptWithContext, repeat: int) -> Answered:
         sent: Any = prompt.prompt if is_plain else prompt.prompt.with_options(options)
-        response, [key, *others], took = await ask_sut(sut, sent, calls, repeat)
+        asked = await ask_sut(sut, sent, calls, repeat)
+        key, *others = asked.keys
         known = [one for one in others if one is not None]
-        return Answered(prompt, response, repeat, key, other_keys=known, time=took)
+        return Answered(prompt, asked.response, repeat, key, other_keys=known, time=asked.time)
 
     return ask
 

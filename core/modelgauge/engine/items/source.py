@@ -43,7 +43,7 @@ _ALL_ARE_READ = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NumberedItem:
     """An item with its id, and its place in the test (from 0)."""
 
