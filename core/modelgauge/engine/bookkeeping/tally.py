@@ -101,8 +101,9 @@ class Tally:
         """Count a record that is committed."""
         if isinstance(record, TestItemRecord):
             self.outcomes["scored"] += 1
-            self.outcomes["partial"] += bool(record.failed_repeats)
-            self.outcomes["failed_repeats"] += len(record.failed_repeats)
+            if record.failed_repeats:
+                self.outcomes["partial"] += 1
+                self.outcomes["failed_repeats"] += len(record.failed_repeats)
         else:
             self.outcomes[_FAILED_AT[record.stage]] += 1
 

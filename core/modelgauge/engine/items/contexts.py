@@ -12,8 +12,9 @@ ContextClasses = tuple[Any, ...]
 
 def context_classes(item: TestItem) -> ContextClasses | None:
     """The classes of an item's contexts; None where no context is a model."""
-    contexts = [item.context, *[prompt.context for prompt in item.prompts]]
-    classes = tuple([_model(context) for context in contexts])
+    kinds = [type(item.context), *[type(prompt.context) for prompt in item.prompts]]
+    # Not issubclass, which takes its time with models.
+    classes = tuple([kind if BaseModel in kind.__mro__ else None for kind in kinds])
     return classes if any(classes) else None
 
 
@@ -28,9 +29,3 @@ def with_contexts(item: TestItem, classes: ContextClasses | None) -> TestItem:
     )
     context = item.context if own is None else item.context_as(own)
     return item.replaced(prompts=prompts, context=context)
-
-
-def _model(context: Any) -> Any:
-    """The class of a context that is a model, so that it is read back as one."""
-    kind = type(context)
-    return kind if BaseModel in kind.__mro__ else None  # isinstance takes its time with models
