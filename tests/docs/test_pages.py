@@ -206,6 +206,20 @@ def test_the_architecture_names_every_package() -> None:
     assert packages - named_in(text) == {"cli/commands"}  # in the row of the command line
 
 
+def test_all_files_and_names_of_the_architecture_exist() -> None:
+    text = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+    sources = [
+        file for room in ("core", "plugins", "demo_plugins") for file in (REPOSITORY / room).rglob("*.py")
+    ]
+    named = set(re.findall(r"`([\w/]+\.py)`", text))
+    assert {
+        name for name in named if not any(file.as_posix().endswith(f"/{name}") for file in sources)
+    } == set()
+    code = "\n".join(file.read_text(encoding="utf-8") for file in sources)
+    words = {word for quoted in re.findall(r"`([A-Za-z_.]+)`", text) for word in quoted.split(".")}
+    assert words - {*re.findall(r"\w+", code), "toml", "md"} == set()
+
+
 def named_in(text: str) -> set[str]:
     """The names in the first cells of the tables of a text."""
     cells = re.findall(r"^\| ([^|]*`[^|]*) \|", text, re.MULTILINE)
