@@ -13,7 +13,7 @@ import re
 import sys
 import warnings
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING
@@ -130,15 +130,28 @@ def _is_no_folder(folder: str) -> bool:
 def _from_folders(folders: Iterable[str]) -> Iterator[PluginEntryPoint]:
     seen: set[str] = set()
     for folder in folders:
-        here: dict[str, os.DirEntry[str]] = {}
-        for entry in _metadata_folders(folder):
-            name = _name_in(entry)
-            if name not in here or _written(entry) > _written(here[name]):
-                here[name] = entry
-        for name, entry in here.items():
+        try:
+            now = os.stat(folder or ".")  # noqa: PTH116  see above
+        except OSError:
+            continue  # not there: imports find nothing there either
+        for name, announced in _announced_in(folder, (now.st_dev, now.st_ino, now.st_mtime_ns)):
             if name not in seen:
                 seen.add(name)
-                yield from _read_folder(entry)
+                yield from announced
+
+
+@lru_cache(maxsize=256)
+def _announced_in(
+    folder: str, version: tuple[int, int, int]
+) -> list[tuple[str, tuple[PluginEntryPoint, ...]]]:
+    """What each distribution in a folder announces. `version` changes when one is installed there or removed."""
+    del version
+    here: dict[str, os.DirEntry[str]] = {}
+    for entry in _metadata_folders(folder):
+        name = _name_in(entry)
+        if name not in here or _written(entry) > _written(here[name]):
+            here[name] = entry
+    return [(name, tuple(_read_folder(entry))) for name, entry in here.items()]
 
 
 def _metadata_folders(folder: str) -> Iterator[os.DirEntry[str]]:

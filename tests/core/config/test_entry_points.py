@@ -1,6 +1,7 @@
 import importlib.metadata
 import json
 import os
+import shutil
 import re
 import subprocess
 import sys
@@ -48,7 +49,17 @@ def test_of_two_in_one_folder_the_one_written_last_counts(site):
     assert [each.value for each in installed_entry_points([str(site.folder)])] == ["fresh"]
     os.utime(stale, (2e9, 2e9))
     os.utime(fresh, (1, 1))
+    (site.folder / "something else").touch()  # else nothing tells that the folder was written in
     assert [each.value for each in installed_entry_points([str(site.folder)])] == ["stale"]
+
+
+def test_what_is_installed_or_removed_meanwhile_counts_at_once(site):
+    site.distribution("acme", "acme = acme.one")
+    assert [each.value for each in installed_entry_points([str(site.folder)])] == ["acme.one"]
+    later = site.distribution("beta", "beta = beta.one")
+    assert [each.value for each in installed_entry_points([str(site.folder)])] == ["acme.one", "beta.one"]
+    shutil.rmtree(later)
+    assert [each.value for each in installed_entry_points([str(site.folder)])] == ["acme.one"]
 
 
 def test_a_line_that_stands_twice_is_one_plugin(site):
